@@ -1,0 +1,162 @@
+//! Circuit scheduling: which racks to join, and when.
+//!
+//! A [`Scheduler`] looks at an [`Ask`] (demand, what is up now, which ports are usable) and answers a [`Decision`]. Every
+//! decision ends in one [`timetable::Timetable`] of port reservations, whichever algorithm made it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::demand::DemandMatrix;
+use crate::ids::{PlaneId, RackId};
+use crate::topology::Plane;
+use crate::units::{Span, Time};
+use timetable::Reservation;
+
+pub mod matching;
+pub mod timetable;
+
+/// A (partial) matching of inputs to outputs on one plane: at most one output an input, at most one input an output.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Matching {
+    out: Vec<Option<RackId>>,
+}
+
+impl Matching {
+    /// Nobody is matched.
+    pub fn empty(racks: usize) -> Self {
+        Self { out: vec![None; racks] }
+    }
+
+    /// From pairs.
+    ///
+    /// # Panics
+    /// If a port stands twice, or a rack is matched with itself.
+    pub fn from_pairs(racks: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        let mut m = Self::empty(racks);
+        for (i, j) in pairs {
+            assert!(m.connect(RackId::from(i), RackId::from(j)), "port twice, or a rack with itself: {i} -> {j}");
+        }
+        m
+    }
+
+    /// Number of racks, R.
+    pub fn racks(&self) -> usize {
+        self.out.len()
+    }
+
+    /// The output of an input.
+    pub fn output(&self, input: RackId) -> Option<RackId> {
+        self.out[input.index()]
+    }
+
+    /// The input of an output; linear in R.
+    pub fn input(&self, output: RackId) -> Option<RackId> {
+        self.out.iter().position(|&o| o == Some(output)).map(RackId::from)
+    }
+
+    /// Joins two free ports; says whether it could.
+    pub fn connect(&mut self, input: RackId, output: RackId) -> bool {
+        if input == output || self.out[input.index()].is_some() || self.input(output).is_some() {
+            return false;
+        }
+        self.out[input.index()] = Some(output);
+        true
+    }
+
+    /// Frees an input.
+    pub fn disconnect(&mut self, input: RackId) {
+        self.out[input.index()] = None;
+    }
+
+    /// The pairs, by input.
+    pub fn pairs(&self) -> impl Iterator<Item = (RackId, RackId)> + '_ {
+        self.out.iter().enumerate().filter_map(|(i, o)| o.map(|o| (RackId::from(i), o)))
+    }
+
+    /// Number of pairs.
+    pub fn len(&self) -> usize {
+        self.out.iter().flatten().count()
+    }
+
+    /// Whether nobody is matched.
+    pub fn is_empty(&self) -> bool {
+        self.out.iter().all(Option::is_none)
+    }
+
+    /// Sum of the matched cells of `demand`.
+    pub fn weight(&self, demand: &DemandMatrix) -> u128 {
+        self.pairs().map(|(i, j)| u128::from(demand.get(i, j))).sum()
+    }
+}
+
+/// Which ports of a plane may be used: those that are not faulty and not held by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usable {
+    /// By rack: its input port may be given a circuit.
+    pub input: Vec<bool>,
+    /// By rack: its output port may be given a circuit.
+    pub output: Vec<bool>,
+}
+
+impl Usable {
+    /// Every port of `racks` racks.
+    pub fn all(racks: usize) -> Self {
+        Self { input: vec![true; racks], output: vec![true; racks] }
+    }
+}
+
+/// What a scheduler is asked: everything it may look at.
+pub struct Ask<'a> {
+    /// Bytes wanted, `R x R`, mice and unusable ports already removed.
+    pub demand: &'a DemandMatrix,
+    /// By plane: what is up (or being set up) now.
+    pub current: &'a [Matching],
+    /// The planes: rate, delta, stop mode, duplex.
+    pub planes: &'a [Plane],
+    /// By plane: the usable ports.
+    pub usable: &'a [Usable],
+    /// When the decision takes effect: no port may change before.
+    pub at: Time,
+    /// Until the next decision.
+    pub interval: Span,
+    /// Number of the cycle, from zero.
+    pub cycle: u64,
+}
+
+/// One configuration of one plane: a matching, and for how long its circuits carry data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The circuits.
+    pub matching: Matching,
+    /// Time with light, without the reconfiguration before it. `None`: until further notice (only in the last slot).
+    pub hold: Option<Span>,
+}
+
+/// A scheduler's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// By plane: a sequence of configurations from [`Ask::at`] on.
+    Sequence(Vec<Vec<Slot>>),
+    /// Circuits with times of their own (Sunflow).
+    Reservations(Vec<Reservation>),
+}
+
+impl Decision {
+    /// One matching a plane, until further notice: what the periodic schedulers answer.
+    pub fn hold(matchings: impl IntoIterator<Item = Matching>) -> Self {
+        Self::Sequence(matchings.into_iter().map(|matching| vec![Slot { matching, hold: None }]).collect())
+    }
+}
+
+/// A circuit scheduling algorithm. State between intervals (a rotor's position, warm duals) is its own; it holds no
+/// clock and no randomness, so the same asks give the same answers.
+pub trait Scheduler: Send {
+    /// The name in a policy file.
+    fn name(&self) -> &'static str;
+    /// Decides what the planes do from `ask.at` on.
+    fn decide(&mut self, ask: &Ask) -> Decision;
+}
+
+/// The plane `id` of an [`Ask`]'s slices.
+pub fn plane_ids(n: usize) -> impl Iterator<Item = PlaneId> {
+    (0..n).map(PlaneId::from)
+}

@@ -1,0 +1,315 @@
+//! The port timetable: every circuit that is up or promised, as reservations of an input and an output port.
+//!
+//! Invariant 5 of the house lives here: [`Timetable::check`] proves that an input joins at most one output at a time
+//! on each plane, that an output is joined by at most one input, and that a port which changes is dark for delta.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Decision, Matching};
+use crate::ids::{PlaneId, RackId};
+use crate::topology::{Plane, StopMode};
+use crate::units::Time;
+
+/// A circuit with its times. Before `up_from` (and from `until` on) it carries nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The optical plane.
+    pub plane: PlaneId,
+    /// The input port: the rack that sends.
+    pub input: RackId,
+    /// The output port: the rack that receives.
+    pub output: RackId,
+    /// The mirrors begin to move: both ports are dark from here to `up_from`.
+    pub setup_at: Time,
+    /// Light.
+    pub up_from: Time,
+    /// Dark again; [`Time::MAX`] for an open end.
+    pub until: Time,
+}
+
+impl Reservation {
+    /// Whether the circuit carries data at `t`.
+    pub fn is_up(&self, t: Time) -> bool {
+        self.up_from <= t && t < self.until
+    }
+}
+
+/// Why a timetable is not one that an OCS could follow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Clash {
+    /// Two circuits hold one port at once, or follow each other without a reconfiguration between.
+    #[error("{plane}: {side} port of {rack} is held by two circuits: {a:?} and {b:?}")]
+    Port {
+        /// Where.
+        plane: PlaneId,
+        /// "input" or "output".
+        side: &'static str,
+        /// Whose port.
+        rack: RackId,
+        /// The earlier circuit.
+        a: Box<Reservation>,
+        /// The later circuit.
+        b: Box<Reservation>,
+    },
+    /// Times out of order, a rack with itself, less than delta to set up, or an unknown plane or rack.
+    #[error("impossible reservation {0:?}: {1}")]
+    Impossible(Box<Reservation>, &'static str),
+}
+
+/// All reservations of all planes, ordered by plane, input and time.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timetable {
+    list: Vec<Reservation>,
+}
+
+impl FromIterator<Reservation> for Timetable {
+    fn from_iter<I: IntoIterator<Item = Reservation>>(it: I) -> Self {
+        let mut list: Vec<_> = it.into_iter().collect();
+        list.sort_by_key(|r| (r.plane, r.input, r.up_from, r.output));
+        Self { list }
+    }
+}
+
+impl Timetable {
+    /// Every reservation, by plane, input and time.
+    pub fn iter(&self) -> impl Iterator<Item = &Reservation> {
+        self.list.iter()
+    }
+
+    /// Number of reservations.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether nothing is reserved.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The reservations of one input port, by time.
+    pub fn port(&self, plane: PlaneId, input: RackId) -> &[Reservation] {
+        let a = self.list.partition_point(|r| (r.plane, r.input) < (plane, input));
+        let b = self.list.partition_point(|r| (r.plane, r.input) <= (plane, input));
+        &self.list[a..b]
+    }
+
+    /// What a plane joins at `t`: circuits with light, and those being set up.
+    pub fn matching_at(&self, plane: PlaneId, racks: usize, t: Time) -> Matching {
+        let mut m = Matching::empty(racks);
+        for r in self.list.iter().filter(|r| r.plane == plane && r.setup_at <= t && t < r.until) {
+            m.connect(r.input, r.output);
+        }
+        m
+    }
+
+    /// Drops what ended at or before `t`.
+    pub fn forget_before(&mut self, t: Time) {
+        self.list.retain(|r| r.until > t);
+    }
+
+    /// Proves that an OCS with these planes could follow this timetable: O(n log n).
+    ///
+    /// A port may be held by consecutive circuits only if the later one's set-up (delta at least) begins when the
+    /// earlier one has ended; the very same circuit may go on without a gap.
+    ///
+    /// # Errors
+    /// The first [`Clash`] by plane and port.
+    pub fn check(&self, planes: &[Plane], racks: usize) -> Result<(), Clash> {
+        let mut by_output: Vec<&Reservation> = Vec::with_capacity(self.list.len());
+        for r in &self.list {
+            let fault = match planes.get(r.plane.index()) {
+                None => Some("no such plane"),
+                Some(_) if r.input.index() >= racks || r.output.index() >= racks => Some("no such rack"),
+                Some(_) if r.input == r.output => Some("a rack with itself"),
+                Some(_) if r.setup_at > r.up_from || r.up_from >= r.until => Some("times out of order"),
+                Some(p) if r.setup_at != r.up_from && r.up_from.since(r.setup_at) < p.delta => Some("set up in less than delta"),
+                Some(_) => None,
+            };
+            if let Some(why) = fault {
+                return Err(Clash::Impossible(Box::new(*r), why));
+            }
+            by_output.push(r);
+        }
+        let clash = |a: &Reservation, b: &Reservation| {
+            let same = a.input == b.input && a.output == b.output && a.until == b.up_from;
+            let delta = planes[a.plane.index()].delta;
+            !same && (a.until > b.setup_at || b.up_from.since(a.until) < delta)
+        };
+        for w in self.list.windows(2) {
+            if (w[0].plane, w[0].input) == (w[1].plane, w[1].input) && clash(&w[0], &w[1]) {
+                return Err(Clash::Port { plane: w[0].plane, side: "input", rack: w[0].input, a: Box::new(w[0]), b: Box::new(w[1]) });
+            }
+        }
+        by_output.sort_by_key(|r| (r.plane, r.output, r.up_from, r.input));
+        for w in by_output.windows(2) {
+            if (w[0].plane, w[0].output) == (w[1].plane, w[1].output) && clash(w[0], w[1]) {
+                return Err(Clash::Port { plane: w[0].plane, side: "output", rack: w[0].output, a: Box::new(*w[0]), b: Box::new(*w[1]) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lays a [`Decision`] out in time, from `at` on, over what `now` already holds.
+///
+/// `before` is the timetable in force. Circuits of it that the first configuration keeps go on without a blink (unless
+/// the plane is all-stop and something else changes); all others end at `at`. Reservations of `before` that would begin
+/// at or after `at` are dropped: the new decision replaces them. A circuit that is still being set up at `at` and is
+/// kept goes on being set up.
+///
+/// Complexity O(n log n) in the number of reservations.
+pub fn lay_out(before: &Timetable, decision: &Decision, planes: &[Plane], racks: usize, at: Time) -> Timetable {
+    let mut out: Vec<Reservation> = Vec::new();
+    match decision {
+        Decision::Reservations(list) => {
+            // Sunflow gives its own times; a kept circuit is one that it lists from `at` on with the same pair.
+            let mut fresh: BTreeMap<(PlaneId, RackId), Vec<Reservation>> = BTreeMap::new();
+            for r in list {
+                fresh.entry((r.plane, r.input)).or_default().push(*r);
+            }
+            for old in before.iter().filter(|r| r.setup_at < at && r.until > at) {
+                let goes_on = fresh
+                    .get_mut(&(old.plane, old.input))
+                    .and_then(|v| v.iter().position(|r| r.output == old.output && r.up_from <= at.max(old.up_from)).map(|k| v.remove(k)));
+                match goes_on {
+                    Some(r) => out.push(Reservation { until: r.until, ..*old }),
+                    None if old.up_from < at => out.push(Reservation { until: at, ..*old }),
+                    None => {}
+                }
+            }
+            out.extend(before.iter().filter(|r| r.until <= at));
+            out.extend(fresh.into_values().flatten());
+        }
+        Decision::Sequence(by_plane) => {
+            out.extend(before.iter().filter(|r| r.until <= at));
+            for (plane, slots) in planes.iter().zip(by_plane) {
+                lay_out_plane(before, slots, plane, racks, at, &mut out);
+            }
+        }
+    }
+    out.into_iter().collect()
+}
+
+fn lay_out_plane(before: &Timetable, slots: &[super::Slot], plane: &Plane, racks: usize, at: Time, out: &mut Vec<Reservation>) {
+    // `open`: by input, the circuit that is in force at the beginning of the slot, with its own start.
+    let mut open: Vec<Option<Reservation>> = vec![None; racks];
+    for r in before.iter().filter(|r| r.plane == plane.id && r.setup_at < at && r.until > at) {
+        open[r.input.index()] = Some(Reservation { until: Time::MAX, ..*r });
+    }
+    let mut t = at;
+    for slot in slots {
+        let keeps = |i: usize, r: &Reservation| slot.matching.output(RackId::from(i)) == Some(r.output);
+        let changes = (0..racks).any(|i| open[i].map(|r| r.output) != slot.matching.output(RackId::from(i)));
+        let all_dark = changes && plane.stop == StopMode::AllStop;
+        let mut up = t;
+        for (i, held) in open.iter_mut().enumerate() {
+            let kept = held.filter(|r| keeps(i, r) && !all_dark);
+            if kept.is_none() {
+                if let Some(r) = held.take().filter(|r| r.up_from < t) {
+                    out.push(Reservation { until: t, ..r });
+                }
+                if let Some(output) = slot.matching.output(RackId::from(i)) {
+                    *held = Some(Reservation {
+                        plane: plane.id,
+                        input: RackId::from(i),
+                        output,
+                        setup_at: t,
+                        up_from: t + plane.delta,
+                        until: Time::MAX,
+                    });
+                }
+            }
+            up = up.max(held.map_or(t, |r| r.up_from));
+        }
+        match slot.hold {
+            Some(hold) => t = up + hold,
+            None => {
+                t = Time::MAX;
+                break;
+            }
+        }
+    }
+    out.extend(open.into_iter().flatten().filter(|r| r.up_from < t).map(|r| Reservation { until: t, ..r }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::circuits::Slot;
+    use crate::units::{BitRate, Span};
+    use proptest::prelude::*;
+
+    fn plane(stop: StopMode) -> Plane {
+        Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span(10), stop, duplex: false }
+    }
+
+    fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
+        Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+    }
+
+    #[test]
+    fn a_kept_circuit_does_not_blink_and_a_changed_one_is_dark_for_delta() {
+        let before = Timetable::from_iter([res(0, 1, 0, 10, u64::MAX), res(1, 0, 0, 10, u64::MAX)]);
+        let next = Decision::hold([Matching::from_pairs(3, [(0, 1), (1, 2)])]);
+        let t = lay_out(&before, &next, &[plane(StopMode::NotAllStop)], 3, Time(100));
+        assert_eq!(t.list, [res(0, 1, 0, 10, u64::MAX), res(1, 0, 0, 10, 100), res(1, 2, 100, 110, u64::MAX)]);
+        let t = lay_out(&before, &next, &[plane(StopMode::AllStop)], 3, Time(100));
+        assert_eq!(t.list, [res(0, 1, 0, 10, 100), res(0, 1, 100, 110, u64::MAX), res(1, 0, 0, 10, 100), res(1, 2, 100, 110, u64::MAX)]);
+        t.check(&[plane(StopMode::AllStop)], 3).unwrap();
+    }
+
+    #[test]
+    fn a_sequence_pays_delta_only_for_what_changes() {
+        let slots = vec![
+            Slot { matching: Matching::from_pairs(3, [(0, 1), (1, 2)]), hold: Some(Span(50)) },
+            Slot { matching: Matching::from_pairs(3, [(0, 1), (1, 0)]), hold: Some(Span(20)) },
+        ];
+        let t = lay_out(&Timetable::default(), &Decision::Sequence(vec![slots]), &[plane(StopMode::NotAllStop)], 3, Time(100));
+        assert_eq!(t.list, [res(0, 1, 100, 110, 190), res(1, 2, 100, 110, 160), res(1, 0, 160, 170, 190)]);
+    }
+
+    #[test]
+    fn check_finds_two_circuits_on_one_port() {
+        let p = [plane(StopMode::NotAllStop)];
+        for bad in [
+            [res(0, 1, 0, 10, 50), res(0, 2, 40, 50, 90)],
+            [res(0, 1, 0, 10, 50), res(2, 1, 50, 55, 90)],
+            [res(0, 1, 0, 10, 50), res(2, 1, 45, 60, 90)],
+        ] {
+            assert!(Timetable::from_iter(bad).check(&p, 3).is_err(), "{bad:?}");
+        }
+        assert!(Timetable::from_iter([res(0, 0, 0, 10, 20)]).check(&p, 3).is_err());
+        assert!(Timetable::from_iter([res(0, 7, 0, 10, 20)]).check(&p, 3).is_err());
+        assert_eq!(Timetable::from_iter([res(0, 1, 0, 10, 50), res(2, 1, 50, 60, 90)]).check(&p, 3), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn every_layout_passes_the_check(
+            racks in 2usize..6,
+            seq in prop::collection::vec((prop::collection::vec(0usize..6, 6), 1u64..60), 1..6),
+            gaps in prop::collection::vec(1u64..80, 6),
+            all_stop: bool,
+        ) {
+            let planes = [plane(if all_stop { StopMode::AllStop } else { StopMode::NotAllStop })];
+            let matching = |v: &[usize]| {
+                let mut m = Matching::empty(racks);
+                for (i, &j) in v.iter().take(racks).enumerate() {
+                    if j < racks { m.connect(RackId::from(i), RackId::from(j)); }
+                }
+                m
+            };
+            let mut table = Timetable::default();
+            let mut at = Time(0);
+            for k in 0..seq.len() {
+                let slots: Vec<Slot> = seq[..=k].iter().map(|(m, h)| Slot { matching: matching(m), hold: Some(Span(*h)) }).collect();
+                table = lay_out(&table, &Decision::Sequence(vec![slots]), &planes, racks, at);
+                prop_assert_eq!(table.check(&planes, racks), Ok(()));
+                at += Span(gaps[k]);
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Coflows: sets of flows that are finished only together, their bounds and their accounts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::demand::DemandMatrix;
+use crate::ids::{CoflowId, HostId, RackId};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+pub mod bounds;
+
+/// One flow of a coflow: bytes from a host to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowSpec {
+    /// Sender.
+    pub from: HostId,
+    /// Receiver.
+    pub to: HostId,
+    /// Payload.
+    pub bytes: Bytes,
+}
+
+/// A coflow as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoflowSpec {
+    /// Its number in this run.
+    pub id: CoflowId,
+    /// What people call it.
+    pub name: String,
+    /// When its flows start.
+    pub arrival: Time,
+    /// Its flows.
+    pub flows: Vec<FlowSpec>,
+}
+
+impl CoflowSpec {
+    /// All payload bytes, those within a rack included.
+    pub fn bytes(&self) -> Bytes {
+        self.flows.iter().map(|f| f.bytes).sum()
+    }
+
+    /// Bytes by rack pair; what stays in a rack is left out.
+    pub fn matrix(&self, topology: &Topology) -> DemandMatrix {
+        let mut m = DemandMatrix::zero(topology.rack_count());
+        for f in &self.flows {
+            m.add(topology.rack_of(f.from), topology.rack_of(f.to), f.bytes.0);
+        }
+        m
+    }
+}
+
+/// The final account of one coflow: a line of every result table, live and simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoflowRecord {
+    /// Its number.
+    pub id: CoflowId,
+    /// Its name.
+    pub name: String,
+    /// Number of flows.
+    pub flows: usize,
+    /// Payload bytes, all of them.
+    pub bytes: Bytes,
+    /// Payload bytes between racks.
+    pub bytes_between_racks: Bytes,
+    /// Share of the bytes between racks that went over circuits, 0..=1.
+    pub ocs_share: f64,
+    /// When it arrived.
+    pub arrival: Time,
+    /// When its last byte was received; `None` if the run ended first.
+    pub finished: Option<Time>,
+    /// Coflow completion time.
+    pub cct: Option<Span>,
+    /// No schedule on this network is faster ([`bounds::hybrid`]).
+    pub bound: Span,
+}
+
+/// A pair of racks with bytes: the aggregate in which the controller thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RackBytes {
+    /// Sending rack.
+    pub from: RackId,
+    /// Receiving rack.
+    pub to: RackId,
+    /// Payload.
+    pub bytes: Bytes,
+}

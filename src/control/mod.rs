@@ -1,0 +1,174 @@
+//! The controller: a state machine that decides and touches nothing.
+//!
+//! [`Controller::handle`] takes an [`Event`], [`Controller::poll_timeout`] says when it wants to be woken, and
+//! [`Controller::poll_action`] gives what it wants done. There is no clock, socket, task or random number inside; the
+//! same controller runs live on the kernel and in virtual time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::coflows::RackBytes;
+use crate::fabric::{Observation, OpResult, ProbeReport};
+use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::plan::Op;
+use crate::units::{Bytes, Span, Time};
+
+pub mod policy;
+pub mod record;
+
+use policy::Policy;
+
+/// What the controller is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// Time has passed: the deadline of [`Controller::poll_timeout`] is reached.
+    Tick,
+    /// The answer to [`Action::Observe`].
+    Observed {
+        /// The world, or why it could not be read.
+        result: Result<Observation, crate::fabric::FabricError>,
+    },
+    /// The answer to [`Action::Apply`].
+    Applied {
+        /// One for each operation.
+        results: Vec<OpResult>,
+    },
+    /// How long the runtime measured the last cycle's parts to take.
+    CycleCost {
+        /// Reading the fabric.
+        poll: Span,
+        /// Deciding.
+        decide: Span,
+        /// Carrying out.
+        apply: Span,
+    },
+    /// The answer to [`Action::Probe`].
+    Probed {
+        /// What became of it.
+        report: ProbeReport,
+    },
+    /// A coflow begins.
+    CoflowArrived {
+        /// Its number, chosen by the caller, not in use.
+        id: CoflowId,
+        /// What people call it.
+        name: String,
+        /// Bytes by rack pair.
+        pairs: Vec<RackBytes>,
+        /// Lower bound of its completion time, from its flows.
+        bound: Span,
+        /// Who says when bytes have arrived.
+        progress: ProgressBy,
+    },
+    /// Payload of a coflow that has been received so far, by rack pair (cumulative).
+    CoflowProgress {
+        /// Its number.
+        id: CoflowId,
+        /// Received by rack pair.
+        received: Vec<RackBytes>,
+    },
+    /// A coflow's last byte was received at `at`.
+    CoflowFinished {
+        /// Its number.
+        id: CoflowId,
+        /// When, at the receiver.
+        at: Time,
+    },
+    /// A coflow is taken back.
+    CoflowCancelled {
+        /// Its number.
+        id: CoflowId,
+    },
+    /// A circuit is set by hand, and stays.
+    ManualConnect {
+        /// The plane.
+        plane: PlaneId,
+        /// Sending rack.
+        input: RackId,
+        /// Receiving rack.
+        output: RackId,
+    },
+    /// A circuit set by hand is given back.
+    ManualDisconnect {
+        /// The plane.
+        plane: PlaneId,
+        /// Sending rack.
+        input: RackId,
+    },
+    /// A faulty port was mended.
+    PortRepaired {
+        /// The plane.
+        plane: PlaneId,
+        /// Whose port.
+        rack: RackId,
+    },
+    /// Decide by this policy from the next cycle on.
+    PolicyReplaced {
+        /// The policy, already checked.
+        policy: Box<Policy>,
+    },
+}
+
+/// Who says when a coflow's bytes have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgressBy {
+    /// Whoever sends them: [`Event::CoflowProgress`] and [`Event::CoflowFinished`] follow.
+    Sender,
+    /// Nobody: the ToRs' counters are read, oldest coflow of a pair first.
+    Counters,
+}
+
+/// What the controller wants done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Read the fabric; answer with [`Event::Observed`].
+    Observe,
+    /// Carry out operations in order; answer with [`Event::Applied`].
+    Apply {
+        /// What to do.
+        ops: Vec<Op>,
+    },
+    /// Send a probe frame into `input` at `at`; answer with [`Event::Probed`].
+    Probe {
+        /// The plane.
+        plane: PlaneId,
+        /// Where to send it.
+        input: RackId,
+        /// Where it should come out.
+        output: RackId,
+        /// When the mirrors began to move: the dark time is counted from here.
+        dark_from: Time,
+        /// When the circuit has light.
+        at: Time,
+    },
+    /// Write to the event log.
+    Log {
+        /// The line.
+        record: record::Record,
+    },
+}
+
+/// An event that cannot be accepted; the state is as before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Rejected {
+    /// No such object.
+    #[error("{0} does not exist")]
+    NotFound(String),
+    /// It is taken, or in the wrong state.
+    #[error("{0}")]
+    Conflict(String),
+    /// It makes no sense on this network.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Bytes that a coflow still has to send, by rack pair, and how it came to be known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    /// By rack pair.
+    pub pairs: Vec<RackBytes>,
+    /// The sum.
+    pub total: Bytes,
+}

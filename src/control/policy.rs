@@ -1,0 +1,119 @@
+//! A policy: how the controller decides. Read from `policies/*.yaml` by [`crate::config`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::circuits::Scheduler;
+use crate::circuits::matching;
+use crate::units::{Bytes, Span};
+
+/// How the controller decides, checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Its name in results.
+    pub name: String,
+    /// Reconfiguration interval: one decision each.
+    pub interval: Span,
+    /// From the beginning of a cycle to the instant at which its decision takes effect. The time to poll, decide and write
+    /// is taken out of it, so that compute time is charged to the interval; it must also cover the drain of a ToR's queue.
+    pub lead: Span,
+    /// What may use circuits.
+    pub elephants: Elephants,
+    /// Where demand comes from.
+    pub demand: Estimator,
+    /// The circuit scheduler.
+    pub scheduler: SchedulerKind,
+    /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
+    pub scale: u64,
+    /// TCP congestion control of the generated traffic.
+    pub congestion: String,
+    /// Whether newly connected circuits are probed with a frame.
+    pub probes: bool,
+}
+
+/// Which traffic may use circuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elephants {
+    /// Which packets a ToR admits to a circuit.
+    pub admit: Admit,
+    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never gets a circuit.
+    pub threshold: Bytes,
+}
+
+/// Which packets a ToR admits to a circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Admit {
+    /// All packets to a rack with a circuit, as c-Through and Helios do.
+    All,
+    /// Only packets marked as elephants (DSCP [`ELEPHANT_DSCP`]).
+    #[default]
+    Marked,
+}
+
+/// The DSCP that marks an elephant: CS1, which RFC 3662 gives to bulk data. As a TOS byte it is 0x20.
+pub const ELEPHANT_DSCP: u8 = 8;
+
+/// Where demand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// Bytes that the ToRs counted in the last interval.
+    Counters,
+    /// Bytes that wait at the senders, as in c-Through.
+    Backlog,
+    /// Hedera's natural demand from the ToRs' counters, as in Helios.
+    Hedera,
+    /// What the coflows that were posted still have to send.
+    Declared,
+}
+
+/// The circuit schedulers by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerKind {
+    /// Maximum weight matching of a general graph; circuits in pairs.
+    Edmonds,
+    /// Maximum weight bipartite matching; circuits one way.
+    Bipartite,
+    /// Heaviest pair first.
+    Greedy,
+    /// Fixed rotation, blind to demand.
+    RoundRobin,
+    /// Bipartite, but a change must pay for its dark time.
+    Hold,
+    /// Only circuits set by hand over the API.
+    Manual,
+    /// No circuits.
+    EpsOnly,
+}
+
+impl SchedulerKind {
+    /// A fresh scheduler of this kind.
+    pub fn build(self) -> Box<dyn Scheduler> {
+        match self {
+            Self::Edmonds => Box::new(matching::Edmonds),
+            Self::Bipartite => Box::new(matching::Bipartite),
+            Self::Greedy => Box::new(matching::Greedy),
+            Self::RoundRobin => Box::new(matching::RoundRobin),
+            Self::Hold => Box::new(matching::Hold),
+            Self::Manual => Box::new(matching::Manual),
+            Self::EpsOnly => Box::new(matching::EpsOnly),
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            name: "default".into(),
+            interval: Span::millis(100),
+            lead: Span::millis(5),
+            elephants: Elephants { admit: Admit::Marked, threshold: Bytes(0) },
+            demand: Estimator::Counters,
+            scheduler: SchedulerKind::Bipartite,
+            scale: 1,
+            congestion: "cubic".into(),
+            probes: true,
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What the controller tells the world: the [`Snapshot`] that the API shows, and the [`Record`]s of the event log.
+
+use serde::{Deserialize, Serialize};
+
+use super::policy::Policy;
+use crate::coflows::RackBytes;
+use crate::demand::DemandMatrix;
+use crate::fabric::PortCounters;
+use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::units::{Bytes, Span, Time};
+
+/// Everything that the API shows, taken at one instant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Grows with every change.
+    pub revision: u64,
+    /// When it was taken.
+    pub now: Time,
+    /// `timed`, `netlink` or `sim`.
+    pub mechanism: String,
+    /// The policy in force.
+    pub policy: Policy,
+    /// Circuits with light, being set up, or promised.
+    pub circuits: Vec<CircuitView>,
+    /// By plane, then rack.
+    pub ports: Vec<PortView>,
+    /// The demand that the last decision saw.
+    pub demand: DemandMatrix,
+    /// Bytes sent between racks since the start.
+    pub sent: DemandMatrix,
+    /// Of those, over circuits.
+    pub over_ocs: DemandMatrix,
+    /// Bytes waiting at the senders now.
+    pub backlog: DemandMatrix,
+    /// All coflows known, by id.
+    pub coflows: Vec<CoflowView>,
+    /// Counters of the control loop.
+    pub stats: Stats,
+    /// What failed and is being retried.
+    pub failures: Vec<Failure>,
+}
+
+/// A circuit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CircuitView {
+    /// The plane.
+    pub plane: PlaneId,
+    /// Sending rack.
+    pub input: RackId,
+    /// Receiving rack.
+    pub output: RackId,
+    /// Whether it carries data now.
+    pub state: CircuitState,
+    /// Set by hand over the API.
+    pub manual: bool,
+    /// The mirrors begin to move.
+    pub setup_at: Time,
+    /// Light.
+    pub up_from: Time,
+    /// Its end, `None` for an open one.
+    pub until: Option<Time>,
+}
+
+/// Whether a circuit carries data now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CircuitState {
+    /// Its set-up has not begun.
+    Promised,
+    /// Dark, mirrors moving.
+    SettingUp,
+    /// Light.
+    Up,
+}
+
+/// A port of the OCS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortView {
+    /// The plane.
+    pub plane: PlaneId,
+    /// Whose port.
+    pub rack: RackId,
+    /// Where its input goes, if it has light.
+    pub sends_to: Option<RackId>,
+    /// Where its output comes from, if it has light.
+    pub receives_from: Option<RackId>,
+    /// Why it is not used any more, if a probe found it faulty.
+    pub faulty: Option<String>,
+    /// Counted since the start.
+    pub counters: PortCounters,
+}
+
+/// A coflow's progress.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoflowView {
+    /// Its number.
+    pub id: CoflowId,
+    /// What people call it.
+    pub name: String,
+    /// When it arrived.
+    pub arrival: Time,
+    /// Bytes asked, by rack pair.
+    pub pairs: Vec<RackBytes>,
+    /// Payload bytes asked between racks.
+    pub bytes: Bytes,
+    /// Payload bytes received.
+    pub received: Bytes,
+    /// Of the bytes between racks, an estimate of those over circuits.
+    pub over_ocs: Bytes,
+    /// When it was done.
+    pub finished: Option<Time>,
+    /// Coflow completion time.
+    pub cct: Option<Span>,
+    /// Lower bound of its completion time on this network.
+    pub bound: Span,
+}
+
+/// Distribution of a duration, from a fixed set of log-spaced buckets; values are upper edges of their bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// How many were measured.
+    pub count: u64,
+    /// Median.
+    pub p50: Span,
+    /// 99th percentile.
+    pub p99: Span,
+    /// Largest, exact.
+    pub max: Span,
+}
+
+/// Counters of the control loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Cycles done.
+    pub cycles: u64,
+    /// Cycles whose decision came too late for its instant; each is counted once and none is done twice.
+    pub late_cycles: u64,
+    /// Deadlines skipped altogether because a cycle outlasted them.
+    pub missed_cycles: u64,
+    /// Circuits set up.
+    pub circuits_set: u64,
+    /// Time to read the fabric.
+    pub poll: Quantiles,
+    /// Time to decide.
+    pub decide: Quantiles,
+    /// Time to carry out.
+    pub apply: Quantiles,
+    /// The three together.
+    pub cycle: Quantiles,
+    /// Dark time asked for, of circuits that were probed.
+    pub dark_asked: Quantiles,
+    /// Dark time that the probes saw.
+    pub dark_achieved: Quantiles,
+    /// Probes that came out where they should.
+    pub probes_ok: u64,
+    /// Probes that came out elsewhere.
+    pub probes_wrong: u64,
+    /// Probes that never came out.
+    pub probes_lost: u64,
+}
+
+/// Something that failed, kept until it succeeds (invariant 3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What was tried.
+    pub what: String,
+    /// What was said.
+    pub why: String,
+    /// How often so far.
+    pub attempts: u32,
+    /// When it is tried again.
+    pub retry_at: Time,
+}
+
+/// One line of the event log; also what `/api/v1/events` streams.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Dense from zero.
+    pub seq: u64,
+    /// When.
+    pub at: Time,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum What {
+    /// A cycle decided.
+    Cycle {
+        /// Its number.
+        cycle: u64,
+        /// Total demand that it saw.
+        demand: Bytes,
+        /// Operations that it asked for.
+        ops: usize,
+        /// Its decision came too late for its instant.
+        late: bool,
+    },
+    /// A circuit was written.
+    CircuitSet {
+        /// The plane.
+        plane: PlaneId,
+        /// Sending rack.
+        input: RackId,
+        /// Receiving rack.
+        output: RackId,
+        /// When it has light.
+        up_from: Time,
+    },
+    /// A circuit's end was set.
+    CircuitEnd {
+        /// The plane.
+        plane: PlaneId,
+        /// Sending rack.
+        input: RackId,
+        /// When it goes dark.
+        until: Time,
+    },
+    /// A coflow arrived.
+    CoflowArrived {
+        /// Its number.
+        id: CoflowId,
+        /// Its bytes.
+        bytes: Bytes,
+    },
+    /// A coflow's last byte was received.
+    CoflowFinished {
+        /// Its number.
+        id: CoflowId,
+        /// Its completion time.
+        cct: Span,
+    },
+    /// A coflow was taken back.
+    CoflowCancelled {
+        /// Its number.
+        id: CoflowId,
+    },
+    /// A port is not used any more.
+    PortFaulty {
+        /// The plane.
+        plane: PlaneId,
+        /// Whose port.
+        rack: RackId,
+        /// What the probe found.
+        why: String,
+    },
+    /// A faulty port is used again.
+    PortRepaired {
+        /// The plane.
+        plane: PlaneId,
+        /// Whose port.
+        rack: RackId,
+    },
+    /// Something failed.
+    Failed {
+        /// What was tried.
+        what: String,
+        /// What was said.
+        why: String,
+    },
+    /// The policy was replaced.
+    PolicyChanged {
+        /// Its name.
+        name: String,
+    },
+}

@@ -1,0 +1,102 @@
+//! The seam: a [`Fabric`] does and decides nothing.
+//!
+//! `kernel` drives network namespaces by netlink, tc and BPF; `sim` is a flow-level model in virtual time. Both take
+//! the same operations and answer with the same observations, so the same controller runs over both.
+
+use serde::{Deserialize, Serialize};
+
+use crate::demand::DemandMatrix;
+use crate::ids::{PlaneId, RackId};
+use crate::plan::{Op, Programmed};
+use crate::units::{Span, Time};
+
+pub mod sim;
+
+/// Everything that we own, as the fabric saw it at one instant; never half of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observation {
+    /// When.
+    pub at: Time,
+    /// What the planes are programmed to do.
+    pub programmed: Programmed,
+    /// Since the fabric was built: bytes that hosts of the row's rack sent to the column's rack.
+    pub sent: DemandMatrix,
+    /// Of those, bytes that went over a circuit and came out of the crossbar at the right rack.
+    pub over_ocs: DemandMatrix,
+    /// Bytes that wait in the senders' rack for the column's rack: sockets' send queues and the ToR's queues.
+    pub backlog: DemandMatrix,
+    /// By plane, then rack.
+    pub ports: Vec<Vec<PortCounters>>,
+}
+
+/// Counters of one OCS port since the fabric was built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortCounters {
+    /// Packets from this input that crossed to the right rack.
+    pub crossed_packets: u64,
+    /// Their bytes.
+    pub crossed_bytes: u64,
+    /// Packets that came to this input while it was dark, and were lost.
+    pub lost_dark: u64,
+    /// Packets from this input that would have come out at a rack for which they were not meant, and were dropped.
+    pub misdelivered: u64,
+}
+
+/// What became of one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpResult {
+    /// The operation.
+    pub op: Op,
+    /// When it stood in the fabric, or why it does not.
+    pub outcome: Result<Time, String>,
+}
+
+/// What became of a circuit probe: a frame sent into a newly connected input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// The plane.
+    pub plane: PlaneId,
+    /// Where the frame was sent from.
+    pub input: RackId,
+    /// Where it should come out.
+    pub output: RackId,
+    /// Where it came out, and when; `None` if nowhere within the time allowed.
+    pub arrived: Option<(RackId, Time)>,
+    /// From the last instant at which the port was known to be dark-bound (its set-up) to the arrival: the dark time achieved,
+    /// as far as probes can see it.
+    pub dark: Option<Span>,
+}
+
+/// Why a fabric could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum FabricError {
+    /// An object of ours is gone: a namespace or link was removed under us.
+    #[error("{object} is gone: it was removed while in use")]
+    Gone {
+        /// What.
+        object: String,
+    },
+    /// The kernel refused.
+    #[error("{what}: {why}")]
+    Refused {
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        why: String,
+    },
+}
+
+/// A network that carries out operations and can be observed.
+pub trait Fabric: Send {
+    /// The whole world that we own.
+    ///
+    /// # Errors
+    /// When any part of it cannot be read.
+    fn observe(&mut self, now: Time) -> Result<Observation, FabricError>;
+
+    /// Carries out operations in order; one exact result for each, in order.
+    fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
+
+    /// How a run names this mechanism in its results: `timed`, `netlink` or `sim`.
+    fn mechanism(&self) -> &'static str;
+}

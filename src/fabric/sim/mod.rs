@@ -1,0 +1,1 @@
+//! The flow-level model in virtual time.

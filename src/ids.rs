@@ -1,0 +1,44 @@
+//! Identities as types: a rack is never mistaken for a host. Each is a dense index from zero, so that it can index a
+//! vector, and orders by its number, which is how every tie in Heliostat breaks.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $t:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+        #[serde(transparent)]
+        pub struct $t(pub u32);
+
+        impl $t {
+            /// The number as an index.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+        impl From<usize> for $t {
+            fn from(i: usize) -> Self {
+                Self(u32::try_from(i).expect("fewer than 2^32 objects of a kind"))
+            }
+        }
+        impl std::fmt::Display for $t {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&format!("{}{}", $prefix, self.0))
+            }
+        }
+        impl std::fmt::Debug for $t {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+id!(/** A rack, and its top-of-rack switch, which has one port on the EPS and one on every OCS plane. */ RackId, "r");
+id!(/** A server, numbered over the whole network, rack by rack. */ HostId, "h");
+id!(/** A packet switch of the electrical network. */ SwitchId, "s");
+id!(/** An optical plane: one OCS with an input and an output port for every rack. */ PlaneId, "p");
+id!(/** A flow: bytes from one host to another, part of one coflow. */ FlowId, "f");
+id!(/** A coflow: flows that are finished only together. */ CoflowId, "c");
+id!(/** A job of the task scheduler. */ JobId, "j");
+id!(/** A task of a job. */ TaskId, "t");

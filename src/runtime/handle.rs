@@ -1,0 +1,79 @@
+//! A handle to a running controller: how the API, the traffic and the command line speak to it.
+
+use std::sync::{Arc, mpsc};
+
+use tokio::sync::{broadcast, oneshot, watch};
+
+use crate::control::record::{Record, Snapshot};
+use crate::control::{Event, Rejected};
+use crate::topology::Topology;
+
+/// An event for the controller, and where its answer goes.
+pub struct Command {
+    /// What happened, or what is asked.
+    pub event: Event,
+    /// Told once the controller has taken or refused it. `None`: nobody asks.
+    pub reply: Option<oneshot::Sender<Result<(), Rejected>>>,
+}
+
+/// Speaks to a controller that runs on another thread. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    /// The network; it never changes.
+    pub topology: Arc<Topology>,
+    commands: mpsc::Sender<Command>,
+    snapshot: watch::Receiver<Arc<Snapshot>>,
+    events: broadcast::Sender<Arc<Record>>,
+}
+
+/// The controller's thread's ends of a [`Handle`].
+pub struct Ends {
+    /// Commands, in order.
+    pub commands: mpsc::Receiver<Command>,
+    /// Where a new snapshot is put.
+    pub snapshot: watch::Sender<Arc<Snapshot>>,
+    /// Where log lines go.
+    pub events: broadcast::Sender<Arc<Record>>,
+}
+
+impl Handle {
+    /// A handle, and the ends for the thread that runs the controller.
+    pub fn new(topology: Arc<Topology>, first: Snapshot) -> (Self, Ends) {
+        let (command_tx, command_rx) = mpsc::channel();
+        let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
+        let (events, _) = broadcast::channel(4096);
+        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone() };
+        (Self { topology, commands: command_tx, snapshot: snapshot_rx, events }, ends)
+    }
+
+    /// The newest snapshot; it costs nothing and never waits.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.borrow().clone()
+    }
+
+    /// Watches for new snapshots.
+    pub fn watch(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.clone()
+    }
+
+    /// Log lines from now on.
+    pub fn events(&self) -> broadcast::Receiver<Arc<Record>> {
+        self.events.subscribe()
+    }
+
+    /// Tells the controller and waits for its answer.
+    ///
+    /// # Errors
+    /// What the controller refused, or a conflict when it has stopped.
+    pub async fn tell(&self, event: Event) -> Result<(), Rejected> {
+        let (tx, rx) = oneshot::channel();
+        let stopped = || Rejected::Conflict("the controller has stopped".into());
+        self.commands.send(Command { event, reply: Some(tx) }).map_err(|_| stopped())?;
+        rx.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Tells the controller without waiting; nothing happens if it has stopped.
+    pub fn notify(&self, event: Event) {
+        let _ = self.commands.send(Command { event, reply: None });
+    }
+}

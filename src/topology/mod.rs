@@ -1,0 +1,161 @@
+//! The valid network: racks, hosts, task slots, the electrical packet switch (EPS) and the optical planes (OCS).
+//!
+//! A [`Topology`] is made by [`crate::config`] from YAML, or in code by [`Topology::uniform`]; it never changes
+//! afterwards, and everything else takes it by reference.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{HostId, PlaneId, RackId};
+use crate::units::{BitRate, Span};
+
+pub mod addresses;
+
+/// A hybrid network of racks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Topology {
+    /// The name given in the file; it also names the namespaces of an emulation.
+    pub name: String,
+    /// In the order of their ids.
+    pub racks: Vec<Rack>,
+    /// All hosts, rack by rack, in the order of their ids.
+    pub hosts: Vec<Host>,
+    /// The electrical side.
+    pub eps: Eps,
+    /// The optical planes; empty for a purely electrical network.
+    pub planes: Vec<Plane>,
+}
+
+/// A rack and its ToR.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rack {
+    /// Its number.
+    pub id: RackId,
+    /// First host and number of hosts: the hosts of a rack are consecutive.
+    pub first_host: HostId,
+    /// How many hosts.
+    pub hosts: u32,
+    /// The ToR's port to the EPS, each direction.
+    pub uplink: BitRate,
+}
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// Its number over the whole network.
+    pub id: HostId,
+    /// The rack that it stands in.
+    pub rack: RackId,
+    /// Its number within the rack.
+    pub index: u32,
+    /// Tasks that it runs at once.
+    pub slots: u32,
+    /// Its network interface, each direction.
+    pub nic: BitRate,
+}
+
+/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Eps {
+    /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
+    pub oversubscription_percent: u64,
+}
+
+/// One optical circuit switch: every rack has one input and one output port on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plane {
+    /// Its number.
+    pub id: PlaneId,
+    /// Rate of a circuit.
+    pub rate: BitRate,
+    /// Reconfiguration delay (delta): how long a port that changes carries nothing.
+    pub delta: Span,
+    /// Which ports go dark when some change.
+    pub stop: StopMode,
+    /// Whether a circuit i -> j always comes with j -> i, as in c-Through.
+    pub duplex: bool,
+}
+
+/// Which ports of an OCS lose light in a reconfiguration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopMode {
+    /// Only ports whose circuit changes.
+    #[default]
+    NotAllStop,
+    /// All ports of the plane.
+    AllStop,
+}
+
+impl Topology {
+    /// `racks` equal racks of `hosts` hosts with `nic`, an EPS uplink of `uplink` a rack, and the given planes.
+    pub fn uniform(name: &str, racks: usize, hosts: usize, nic: BitRate, uplink: BitRate, planes: Vec<Plane>) -> Self {
+        let mut t = Self {
+            name: name.into(),
+            racks: Vec::with_capacity(racks),
+            hosts: Vec::with_capacity(racks * hosts),
+            eps: Eps { oversubscription_percent: 100 },
+            planes,
+        };
+        for _ in 0..racks {
+            t.push_rack(hosts, 1, nic, uplink);
+        }
+        t.eps.oversubscription_percent = t.oversubscription_percent();
+        t
+    }
+
+    /// Appends a rack; used while a topology is being made.
+    pub fn push_rack(&mut self, hosts: usize, slots: u32, nic: BitRate, uplink: BitRate) {
+        let id = RackId::from(self.racks.len());
+        let first_host = HostId::from(self.hosts.len());
+        for k in 0..hosts {
+            let host = HostId::from(self.hosts.len());
+            self.hosts.push(Host { id: host, rack: id, index: k as u32, slots, nic });
+        }
+        self.racks.push(Rack { id, first_host, hosts: hosts as u32, uplink });
+    }
+
+    /// The worst rack's ratio of host capacity to uplink, in hundredths.
+    pub fn oversubscription_percent(&self) -> u64 {
+        self.racks.iter().map(|r| self.rack_nic(r.id).0.saturating_mul(100) / r.uplink.0.max(1)).max().unwrap_or(100)
+    }
+
+    /// Number of racks, R.
+    pub fn rack_count(&self) -> usize {
+        self.racks.len()
+    }
+
+    /// The hosts of a rack.
+    pub fn hosts_of(&self, rack: RackId) -> &[Host] {
+        let r = &self.racks[rack.index()];
+        &self.hosts[r.first_host.index()..r.first_host.index() + r.hosts as usize]
+    }
+
+    /// The rack of a host.
+    pub fn rack_of(&self, host: HostId) -> RackId {
+        self.hosts[host.index()].rack
+    }
+
+    /// The sum of a rack's NICs.
+    pub fn rack_nic(&self, rack: RackId) -> BitRate {
+        BitRate(self.hosts_of(rack).iter().map(|h| h.nic.0).sum())
+    }
+
+    /// The sum of all planes' rates: the most that circuits give one rack.
+    pub fn ocs_rate(&self) -> BitRate {
+        BitRate(self.planes.iter().map(|p| p.rate.0).sum())
+    }
+
+    /// The name of a host, such as `h3-1`: host 1 of rack 3, both from zero.
+    pub fn host_name(&self, host: HostId) -> String {
+        let h = &self.hosts[host.index()];
+        format!("h{}-{}", h.rack.0, h.index)
+    }
+
+    /// The host of that name.
+    pub fn host_by_name(&self, name: &str) -> Option<HostId> {
+        let (r, k) = name.strip_prefix('h')?.split_once('-')?;
+        let (r, k): (usize, usize) = (r.parse().ok()?, k.parse().ok()?);
+        let rack = self.racks.get(r)?;
+        (k < rack.hosts as usize).then(|| HostId::from(rack.first_host.index() + k))
+    }
+}
