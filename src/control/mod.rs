@@ -10,10 +10,15 @@ use crate::coflows::RackBytes;
 use crate::fabric::{Observation, OpResult, ProbeReport};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::plan::Op;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Span, Time};
 
+mod accounts;
+mod controller;
+mod meter;
 pub mod policy;
 pub mod record;
+
+pub use controller::Controller;
 
 use policy::Policy;
 
@@ -162,13 +167,4 @@ pub enum Rejected {
     /// It makes no sense on this network.
     #[error("{0}")]
     Invalid(String),
-}
-
-/// Bytes that a coflow still has to send, by rack pair, and how it came to be known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remaining {
-    /// By rack pair.
-    pub pairs: Vec<RackBytes>,
-    /// The sum.
-    pub total: Bytes,
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::circuits::Scheduler;
 use crate::circuits::matching;
+pub use crate::demand::Estimator;
 use crate::units::{Bytes, Span};
 
 /// How the controller decides, checked.
@@ -50,22 +51,9 @@ pub enum Admit {
     Marked,
 }
 
-/// The DSCP that marks an elephant: CS1, which RFC 3662 gives to bulk data. As a TOS byte it is 0x20.
-pub const ELEPHANT_DSCP: u8 = 8;
-
-/// Where demand comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Estimator {
-    /// Bytes that the ToRs counted in the last interval.
-    Counters,
-    /// Bytes that wait at the senders, as in c-Through.
-    Backlog,
-    /// Hedera's natural demand from the ToRs' counters, as in Helios.
-    Hedera,
-    /// What the coflows that were posted still have to send.
-    Declared,
-}
+/// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing
+/// rules can match (until 6.12 they saw only the bits 0x1c).
+pub const ELEPHANT_DSCP: u8 = 2;
 
 /// The circuit schedulers by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -95,3 +95,55 @@ impl DemandMatrix {
         Self { racks: self.racks, cells }
     }
 }
+
+/// What an estimator sees each interval.
+pub struct Inputs<'a> {
+    /// Cumulative bytes sent by rack pair.
+    pub sent: &'a DemandMatrix,
+    /// Bytes waiting at the senders now.
+    pub backlog: &'a DemandMatrix,
+    /// Bytes that the posted coflows still have to send.
+    pub declared: &'a DemandMatrix,
+    /// Length of the interval.
+    pub interval: crate::units::Span,
+    /// The network.
+    pub topology: &'a crate::topology::Topology,
+}
+
+/// Where demand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// Bytes that the ToRs counted in the last interval.
+    Counters,
+    /// Bytes that wait at the senders, as in c-Through.
+    Backlog,
+    /// Hedera's natural demand from the ToRs' counters, as in Helios.
+    Hedera,
+    /// What the coflows that were posted still have to send.
+    Declared,
+}
+
+/// An estimator with its memory.
+pub struct EstimatorState {
+    kind: Estimator,
+    last: DemandMatrix,
+}
+
+impl EstimatorState {
+    /// A fresh one.
+    pub fn new(kind: Estimator, racks: usize) -> Self {
+        Self { kind, last: DemandMatrix::zero(racks) }
+    }
+
+    /// The demand of the next interval.
+    pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
+        let gained = inputs.sent.since(&self.last);
+        self.last = inputs.sent.clone();
+        match self.kind {
+            Estimator::Counters | Estimator::Hedera => gained,
+            Estimator::Backlog => inputs.backlog.clone(),
+            Estimator::Declared => inputs.declared.clone(),
+        }
+    }
+}

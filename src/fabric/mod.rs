@@ -97,6 +97,10 @@ pub trait Fabric: Send {
     /// Carries out operations in order; one exact result for each, in order.
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
 
+    /// How long before it takes effect an operation must stand: the time that a ToR's queue needs to drain before its circuit
+    /// goes dark, and a margin. Operations that come later are carried out as soon as that allows.
+    fn notice(&self) -> Span;
+
     /// How a run names this mechanism in its results: `timed`, `netlink` or `sim`.
     fn mechanism(&self) -> &'static str;
 }

@@ -1,0 +1,185 @@
+//! The coflows that the controller knows: what they asked, what has arrived, and by which way.
+
+use std::collections::BTreeMap;
+
+use super::record::CoflowView;
+use super::{ProgressBy, Rejected};
+use crate::coflows::RackBytes;
+use crate::demand::DemandMatrix;
+use crate::ids::{CoflowId, RackId};
+use crate::units::{Bytes, Span, Time};
+
+/// One pair of racks of one coflow.
+#[derive(Clone, Debug)]
+struct Pair {
+    from: RackId,
+    to: RackId,
+    asked: u64,
+    received: u64,
+    /// Of `received`, what has been split between circuits and EPS already.
+    split: u64,
+    over_ocs: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Account {
+    name: String,
+    arrival: Time,
+    bound: Span,
+    progress: ProgressBy,
+    pairs: Vec<Pair>,
+    finished: Option<Time>,
+    cancelled: bool,
+}
+
+impl Account {
+    fn open(&self) -> bool {
+        self.finished.is_none() && !self.cancelled
+    }
+}
+
+/// The accounts of all coflows.
+#[derive(Clone, Debug, Default)]
+pub struct Accounts {
+    coflows: BTreeMap<CoflowId, Account>,
+}
+
+impl Accounts {
+    /// Opens an account.
+    ///
+    /// # Errors
+    /// The id is in use, a rack does not exist or a pair stands twice.
+    pub fn open(
+        &mut self,
+        (id, name): (CoflowId, String),
+        pairs: &[RackBytes],
+        bound: Span,
+        progress: ProgressBy,
+        (now, racks): (Time, usize),
+    ) -> Result<Bytes, Rejected> {
+        if self.coflows.contains_key(&id) {
+            return Err(Rejected::Conflict(format!("coflow {} is known already", id.0)));
+        }
+        let mut by_pair = BTreeMap::new();
+        for p in pairs {
+            if p.from.index() >= racks || p.to.index() >= racks {
+                return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
+            }
+            if p.from != p.to && by_pair.insert((p.from, p.to), p.bytes.0).is_some() {
+                return Err(Rejected::Invalid(format!("the pair {} -> {} stands twice", p.from.0, p.to.0)));
+            }
+        }
+        let pairs: Vec<Pair> =
+            by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
+        let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
+        self.coflows.insert(id, Account { name, arrival: now, bound, progress, pairs, finished: None, cancelled: false });
+        Ok(bytes)
+    }
+
+    /// Takes note of what a sender says has arrived, cumulative by pair; pairs that were never asked are ignored.
+    ///
+    /// # Errors
+    /// No such coflow.
+    pub fn progress(&mut self, id: CoflowId, received: &[RackBytes]) -> Result<(), Rejected> {
+        let a = self.get_mut(id)?;
+        for r in received {
+            if let Some(p) = a.pairs.iter_mut().find(|p| (p.from, p.to) == (r.from, r.to)) {
+                p.received = p.received.max(r.bytes.0.min(p.asked));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes an account; returns the completion time.
+    ///
+    /// # Errors
+    /// No such coflow, or it is closed.
+    pub fn finish(&mut self, id: CoflowId, at: Time) -> Result<Span, Rejected> {
+        let a = self.get_mut(id)?;
+        if !a.open() {
+            return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
+        }
+        a.finished = Some(at);
+        for p in &mut a.pairs {
+            p.received = p.asked;
+        }
+        Ok(at.since(a.arrival))
+    }
+
+    /// Forgets what a coflow still has to send.
+    ///
+    /// # Errors
+    /// No such coflow, or it is closed.
+    pub fn cancel(&mut self, id: CoflowId) -> Result<(), Rejected> {
+        let a = self.get_mut(id)?;
+        if !a.open() {
+            return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
+        }
+        a.cancelled = true;
+        Ok(())
+    }
+
+    fn get_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
+        self.coflows.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("coflow {}", id.0)))
+    }
+
+    /// Reads the ToRs' counters, `sent` and `over_ocs` since the last call: gives bytes to coflows whose progress nobody
+    /// reports, the oldest of a pair first, and splits every coflow's new bytes in the proportion in which the pair's bytes
+    /// went over circuits. The proportion is exact for a pair, and an estimate for coflows that share one.
+    /// Returns the coflows that this finished.
+    pub fn count(&mut self, sent: &DemandMatrix, over_ocs: &DemandMatrix) -> Vec<CoflowId> {
+        let mut left = sent.clone();
+        let mut done = vec![];
+        for (id, a) in &mut self.coflows {
+            if a.progress == ProgressBy::Counters && a.open() {
+                for p in &mut a.pairs {
+                    let got = left.get(p.from, p.to).min(p.asked - p.received);
+                    left.set(p.from, p.to, left.get(p.from, p.to) - got);
+                    p.received += got;
+                }
+                if a.pairs.iter().all(|p| p.received == p.asked) {
+                    done.push(*id);
+                }
+            }
+            for p in a.pairs.iter_mut().filter(|p| p.split < p.received) {
+                let (s, o) = (sent.get(p.from, p.to), over_ocs.get(p.from, p.to));
+                if s > 0 {
+                    let part = u128::from(p.received - p.split) * u128::from(o.min(s)) / u128::from(s);
+                    p.over_ocs += part as u64;
+                    p.split = p.received;
+                }
+            }
+        }
+        done
+    }
+
+    /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began below `threshold` are left out.
+    pub fn remaining(&self, racks: usize, threshold: Bytes) -> DemandMatrix {
+        let mut m = DemandMatrix::zero(racks);
+        for p in self.coflows.values().filter(|a| a.open()).flat_map(|a| &a.pairs).filter(|p| p.asked >= threshold.0) {
+            m.add(p.from, p.to, p.asked - p.received);
+        }
+        m
+    }
+
+    /// All accounts, by id, as the API shows them.
+    pub fn views(&self) -> Vec<CoflowView> {
+        self.coflows.iter().filter(|(_, a)| !a.cancelled).map(|(&id, a)| view(id, a)).collect()
+    }
+}
+
+fn view(id: CoflowId, a: &Account) -> CoflowView {
+    let sum = |f: fn(&Pair) -> u64| Bytes(a.pairs.iter().map(f).fold(0, u64::saturating_add));
+    CoflowView {
+        id,
+        name: a.name.clone(),
+        arrival: a.arrival,
+        pairs: a.pairs.iter().map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked) }).collect(),
+        bytes: sum(|p| p.asked),
+        received: sum(|p| p.received),
+        over_ocs: sum(|p| p.over_ocs),
+        finished: a.finished,
+        cct: a.finished.map(|t| t.since(a.arrival)),
+        bound: a.bound,
+    }
+}

@@ -1,0 +1,541 @@
+//! The [`Controller`] itself: one cycle is observe, demand, circuits, plan, operations.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::accounts::Accounts;
+use super::meter::Meter;
+use super::policy::Policy;
+use super::record::{CircuitState, CircuitView, Failure, PortView, Record, Snapshot, Stats, What};
+use super::{Action, Event, Rejected};
+use crate::circuits::timetable::{Reservation, Timetable, lay_out};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
+use crate::demand::{DemandMatrix, EstimatorState, Inputs};
+use crate::fabric::{FabricError, Observation, OpResult, ProbeReport};
+use crate::ids::{PlaneId, RackId};
+use crate::plan::{self, Op, Programmed, Wanted};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+/// What the controller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The next deadline.
+    Idle,
+    /// An observation. `decide`: of a cycle with this deadline; else only to write what had no room before.
+    Observing { decide: Option<Time> },
+    /// The results of operations that must stand by then.
+    Applying { by: Time },
+}
+
+/// Decides about circuits. See the module's documentation.
+pub struct Controller {
+    topology: Arc<Topology>,
+    policy: Policy,
+    scheduler: Box<dyn Scheduler>,
+    estimator: EstimatorState,
+    /// How long before it takes effect an operation must stand in the fabric.
+    notice: Span,
+    next_cycle: Time,
+    cycle: u64,
+    phase: Phase,
+    /// Reservations that had no room in the fabric are written then.
+    top_up_at: Option<Time>,
+    wanted: Wanted,
+    last: Option<Observation>,
+    demand: DemandMatrix,
+    accounts: Accounts,
+    manual: BTreeMap<(PlaneId, RackId), RackId>,
+    faulty: BTreeMap<(PlaneId, RackId), String>,
+    failures: BTreeMap<String, Failure>,
+    actions: VecDeque<Action>,
+    seq: u64,
+    revision: u64,
+    stats: Stats,
+    meters: Meters,
+}
+
+#[derive(Default)]
+struct Meters {
+    poll: Meter,
+    decide: Meter,
+    apply: Meter,
+    cycle: Meter,
+    dark_asked: Meter,
+    dark_achieved: Meter,
+}
+
+impl Controller {
+    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must
+    /// stand in the fabric ([`crate::fabric::Fabric::notice`]).
+    pub fn new(topology: Arc<Topology>, policy: Policy, start: Time, notice: Span) -> Self {
+        let racks = topology.rack_count();
+        Self {
+            scheduler: policy.scheduler.build(),
+            estimator: EstimatorState::new(policy.demand, racks),
+            topology,
+            policy,
+            notice,
+            next_cycle: start,
+            cycle: 0,
+            phase: Phase::Idle,
+            top_up_at: None,
+            wanted: Wanted::default(),
+            last: None,
+            demand: DemandMatrix::zero(racks),
+            accounts: Accounts::default(),
+            manual: BTreeMap::new(),
+            faulty: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            actions: VecDeque::new(),
+            seq: 0,
+            revision: 0,
+            stats: Stats::default(),
+            meters: Meters::default(),
+        }
+    }
+
+    /// When the controller wants [`Event::Tick`].
+    pub fn poll_timeout(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Idle => Some(self.top_up_at.map_or(self.next_cycle, |t| t.min(self.next_cycle))),
+            _ => None,
+        }
+    }
+
+    /// The next thing to do, if any.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Takes one event.
+    ///
+    /// # Errors
+    /// What cannot be accepted; the state is then as before.
+    pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
+        self.revision += 1;
+        match event {
+            Event::Tick => self.tick(now),
+            Event::Observed { result } => self.observed(result, now),
+            Event::Applied { results } => self.applied(results, now),
+            Event::CycleCost { poll, decide, apply } => {
+                self.meters.poll.add(poll);
+                self.meters.decide.add(decide);
+                self.meters.apply.add(apply);
+                self.meters.cycle.add(poll + decide + apply);
+            }
+            Event::Probed { report } => self.probed(&report, now),
+            Event::CoflowArrived { id, name, pairs, bound, progress } => {
+                let bytes = self.accounts.open((id, name), &pairs, bound, progress, (now, self.topology.rack_count()))?;
+                self.log(now, What::CoflowArrived { id, bytes });
+            }
+            Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
+            Event::CoflowFinished { id, at } => {
+                let cct = self.accounts.finish(id, at)?;
+                self.log(now, What::CoflowFinished { id, cct });
+            }
+            Event::CoflowCancelled { id } => {
+                self.accounts.cancel(id)?;
+                self.log(now, What::CoflowCancelled { id });
+            }
+            Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
+            Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
+            Event::PortRepaired { plane, rack } => {
+                self.port_exists(plane, rack)?;
+                self.faulty
+                    .remove(&(plane, rack))
+                    .ok_or_else(|| Rejected::NotFound(format!("a fault of plane {} port {}", plane.0, rack.0)))?;
+                self.log(now, What::PortRepaired { plane, rack });
+            }
+            Event::PolicyReplaced { policy } => {
+                self.scheduler = policy.scheduler.build();
+                self.estimator = EstimatorState::new(policy.demand, self.topology.rack_count());
+                self.log(now, What::PolicyChanged { name: policy.name.clone() });
+                self.policy = *policy;
+            }
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Time) {
+        if self.phase != Phase::Idle {
+            return;
+        }
+        if now >= self.next_cycle {
+            // A deadline that passed unserved is skipped, not served late: cycles are never doubled.
+            let behind = now.since(self.next_cycle).0 / self.policy.interval.0.max(1);
+            self.stats.missed_cycles += behind;
+            let deadline = self.next_cycle + self.policy.interval * behind;
+            self.next_cycle = deadline + self.policy.interval;
+            self.phase = Phase::Observing { decide: Some(deadline) };
+        } else if self.top_up_at.is_some_and(|t| now >= t) {
+            self.phase = Phase::Observing { decide: None };
+        } else {
+            return;
+        }
+        self.top_up_at = None;
+        self.actions.push_back(Action::Observe);
+    }
+
+    fn observed(&mut self, result: Result<Observation, FabricError>, now: Time) {
+        let Phase::Observing { decide } = self.phase else { return };
+        self.phase = Phase::Idle;
+        let seen = match result {
+            Ok(seen) => seen,
+            Err(e) => return self.failed("observe the fabric".into(), e.to_string(), now),
+        };
+        self.failures.remove("observe the fabric");
+        let effective = match decide {
+            Some(deadline) => self.decide(&seen, deadline, now),
+            None => now + self.notice,
+        };
+        self.program(&seen.programmed, effective, decide.is_some(), now);
+        self.last = Some(seen);
+    }
+
+    /// One decision; returns the instant at which it takes effect.
+    fn decide(&mut self, seen: &Observation, deadline: Time, now: Time) -> Time {
+        let racks = self.topology.rack_count();
+        self.account(seen, now);
+        let declared = self.accounts.remaining(racks, self.policy.elephants.threshold);
+        let inputs = Inputs {
+            sent: &seen.sent,
+            backlog: &seen.backlog,
+            declared: &declared,
+            interval: self.policy.interval,
+            topology: &self.topology,
+        };
+        let threshold = self.policy.elephants.threshold.0;
+        let per_pair = self.policy.demand != super::policy::Estimator::Declared;
+        self.demand = self.estimator.update(&inputs);
+        if per_pair {
+            self.demand = self.demand.map(|b| if b < threshold { 0 } else { b });
+        }
+        let asked = deadline + self.policy.lead;
+        let soonest = now + self.notice;
+        let late = soonest > asked;
+        let at = asked.max(soonest);
+        self.stats.cycles += 1;
+        self.stats.late_cycles += u64::from(late);
+        let (current, usable) = (self.current(at), self.usable());
+        let ask = Ask {
+            demand: &self.demand,
+            current: &current,
+            planes: &self.topology.planes,
+            usable: &usable,
+            at,
+            interval: self.policy.interval,
+            cycle: self.cycle,
+        };
+        let mut decision = self.scheduler.decide(&ask);
+        self.add_manual(&mut decision, &usable, at);
+        self.wanted.timetable.forget_before(now);
+        let table = lay_out(&self.wanted.timetable, &decision, &self.topology.planes, racks, at);
+        match table.check(&self.topology.planes, racks) {
+            Ok(()) => self.wanted.timetable = table,
+            Err(clash) => self.failed(format!("follow {}", self.scheduler.name()), clash.to_string(), now),
+        }
+        let total = Bytes(self.demand.total());
+        let ops = plan::diff(&self.wanted, &seen.programmed, now).len();
+        self.log(now, What::Cycle { cycle: self.cycle, demand: total, ops, late });
+        self.cycle += 1;
+        at
+    }
+
+    /// Books what the counters gained since the last cycle.
+    fn account(&mut self, seen: &Observation, now: Time) {
+        let zero = DemandMatrix::zero(self.topology.rack_count());
+        let (sent, ocs) = self.last.as_ref().map_or((&zero, &zero), |l| (&l.sent, &l.over_ocs));
+        let (sent, ocs) = (seen.sent.since(sent), seen.over_ocs.since(ocs));
+        for id in self.accounts.count(&sent, &ocs) {
+            if let Ok(cct) = self.accounts.finish(id, seen.at) {
+                self.log(now, What::CoflowFinished { id, cct });
+            }
+        }
+    }
+
+    /// Circuits that are up, being set up, or promised for `at`, by plane.
+    fn current(&self, at: Time) -> Vec<Matching> {
+        let racks = self.topology.rack_count();
+        self.topology.planes.iter().map(|p| self.wanted.timetable.matching_at(p.id, racks, at)).collect()
+    }
+
+    /// Ports that a scheduler may use: not faulty, not held by hand.
+    fn usable(&self) -> Vec<Usable> {
+        let racks = self.topology.rack_count();
+        let mut all: Vec<Usable> = self.topology.planes.iter().map(|_| Usable::all(racks)).collect();
+        for &(plane, rack) in self.faulty.keys() {
+            all[plane.index()].input[rack.index()] = false;
+            if self.topology.planes[plane.index()].duplex {
+                all[plane.index()].output[rack.index()] = false;
+            }
+        }
+        for (&(plane, input), &output) in &self.manual {
+            all[plane.index()].input[input.index()] = false;
+            all[plane.index()].output[output.index()] = false;
+        }
+        all
+    }
+
+    /// Adds the circuits set by hand, and takes out what a scheduler should not have used.
+    fn add_manual(&self, decision: &mut Decision, usable: &[Usable], at: Time) {
+        let manual = |p: PlaneId| self.manual.iter().filter(move |m| m.0.0 == p && !self.faulty.contains_key(m.0));
+        match decision {
+            Decision::Sequence(by_plane) => {
+                for (k, slots) in by_plane.iter_mut().enumerate() {
+                    if slots.is_empty() && manual(PlaneId::from(k)).next().is_some() {
+                        slots.push(crate::circuits::Slot { matching: Matching::empty(self.topology.rack_count()), hold: None });
+                    }
+                    for slot in slots {
+                        let bad: Vec<RackId> = slot
+                            .matching
+                            .pairs()
+                            .filter(|(i, j)| !usable[k].input[i.index()] || !usable[k].output[j.index()])
+                            .map(|(i, _)| i)
+                            .collect();
+                        bad.into_iter().for_each(|i| slot.matching.disconnect(i));
+                        for (&(_, input), &output) in manual(PlaneId::from(k)) {
+                            slot.matching.connect(input, output);
+                        }
+                    }
+                }
+            }
+            Decision::Reservations(list) => {
+                list.retain(|r| usable[r.plane.index()].input[r.input.index()] && usable[r.plane.index()].output[r.output.index()]);
+                for p in &self.topology.planes {
+                    list.extend(manual(p.id).map(|(&(plane, input), &output)| self.manual_reservation(plane, input, output, at)));
+                }
+            }
+        }
+    }
+
+    fn manual_reservation(&self, plane: PlaneId, input: RackId, output: RackId, at: Time) -> Reservation {
+        let held = self.wanted.timetable.port(plane, input).iter().find(|r| r.output == output && r.setup_at < at && r.until > at);
+        let fresh =
+            Reservation { plane, input, output, setup_at: at, up_from: at + self.topology.planes[plane.index()].delta, until: Time::MAX };
+        held.map_or(fresh, |r| Reservation { until: Time::MAX, ..*r })
+    }
+
+    /// Asks for what is wanted and not programmed yet.
+    fn program(&mut self, programmed: &Programmed, effective: Time, cycle: bool, now: Time) {
+        let ops = plan::diff(&self.wanted, programmed, now);
+        if let Err((k, clash)) = plan::check(programmed, &ops, &self.topology.planes, self.topology.rack_count()) {
+            return self.failed(format!("plan {:?}", ops[k]), clash.to_string(), now);
+        }
+        let then = plan::after(programmed, &ops);
+        self.top_up_at = self.next_room(&then.timetable, now);
+        if ops.is_empty() && !cycle {
+            return;
+        }
+        self.phase = Phase::Applying { by: effective };
+        self.actions.push_back(Action::Apply { ops });
+    }
+
+    /// When a port that has more reservations than fit will have room again.
+    fn next_room(&self, programmed: &Timetable, now: Time) -> Option<Time> {
+        let waiting = self.wanted.timetable.iter().filter(|w| w.until > now && !programmed.port(w.plane, w.input).contains(w));
+        let room = waiting.filter_map(|w| programmed.port(w.plane, w.input).iter().map(|r| r.until).filter(|&t| t > now).min());
+        room.filter(|&t| t < Time::MAX).min()
+    }
+
+    fn applied(&mut self, results: Vec<OpResult>, now: Time) {
+        let Phase::Applying { by } = self.phase else { return };
+        self.phase = Phase::Idle;
+        let mut late = false;
+        for r in results {
+            let what = format!("{:?}", r.op.port());
+            match r.outcome {
+                Err(why) => self.failed(what, why, now),
+                Ok(stood) => {
+                    late |= stood > by;
+                    self.failures.remove(&what);
+                    self.done(r.op, now);
+                }
+            }
+        }
+        self.stats.late_cycles += u64::from(late);
+    }
+
+    /// Logs an operation that stands, and has a new circuit probed.
+    fn done(&mut self, op: Op, now: Time) {
+        match op {
+            Op::Reserve(r) => {
+                self.stats.circuits_set += 1;
+                self.log(now, What::CircuitSet { plane: r.plane, input: r.input, output: r.output, up_from: r.up_from });
+                if self.policy.probes {
+                    self.actions.push_back(Action::Probe {
+                        plane: r.plane,
+                        input: r.input,
+                        output: r.output,
+                        dark_from: r.setup_at,
+                        at: r.up_from,
+                    });
+                }
+            }
+            Op::End { plane, input, until, .. } => self.log(now, What::CircuitEnd { plane, input, until }),
+            Op::Cancel { plane, input, .. } => self.log(now, What::CircuitEnd { plane, input, until: now }),
+        }
+    }
+
+    fn probed(&mut self, report: &ProbeReport, now: Time) {
+        // A circuit that was taken away before its probe could be sent proves nothing.
+        let asked = self.wanted.timetable.port(report.plane, report.input).iter().find(|r| r.output == report.output).copied();
+        let why = match report.arrived {
+            Some((rack, _)) if rack == report.output => {
+                self.stats.probes_ok += 1;
+                if let (Some(r), Some(dark)) = (asked, report.dark) {
+                    self.meters.dark_asked.add(r.up_from.since(r.setup_at));
+                    self.meters.dark_achieved.add(dark);
+                }
+                return;
+            }
+            Some((rack, _)) => {
+                self.stats.probes_wrong += 1;
+                format!("a probe from {} for {} came out at {rack}", report.input, report.output)
+            }
+            None if asked.is_none_or(|r| !r.is_up(now)) => return,
+            None => {
+                self.stats.probes_lost += 1;
+                format!("a probe from {} for {} never came out", report.input, report.output)
+            }
+        };
+        if self.faulty.insert((report.plane, report.input), why.clone()).is_none() {
+            self.log(now, What::PortFaulty { plane: report.plane, rack: report.input, why });
+        }
+    }
+
+    fn port_exists(&self, plane: PlaneId, rack: RackId) -> Result<(), Rejected> {
+        if plane.index() >= self.topology.planes.len() {
+            return Err(Rejected::NotFound(format!("plane {} (planes: {})", plane.0, self.topology.planes.len())));
+        }
+        if rack.index() >= self.topology.rack_count() {
+            return Err(Rejected::NotFound(format!("rack {} (racks: 0 to {})", rack.0, self.topology.rack_count() - 1)));
+        }
+        Ok(())
+    }
+
+    fn manual_connect(&mut self, plane: PlaneId, input: RackId, output: RackId) -> Result<(), Rejected> {
+        self.port_exists(plane, input)?;
+        self.port_exists(plane, output)?;
+        if input == output {
+            return Err(Rejected::Invalid(format!("a circuit joins two racks, not {input} with itself")));
+        }
+        let duplex = self.topology.planes[plane.index()].duplex;
+        let mut wanted = vec![(input, output)];
+        wanted.extend(duplex.then_some((output, input)));
+        for &(i, o) in &wanted {
+            if let Some(why) = self.faulty.get(&(plane, i)) {
+                return Err(Rejected::Conflict(format!("the port of {i} on plane {} is faulty: {why}", plane.0)));
+            }
+            let taken = self.manual.iter().find(|(k, v)| k.0 == plane && **v == o && k.1 != i);
+            if let Some((k, _)) = taken {
+                return Err(Rejected::Conflict(format!("the output port of {o} is held by hand for {}", k.1)));
+            }
+        }
+        for (i, o) in wanted {
+            self.manual.insert((plane, i), o);
+        }
+        Ok(())
+    }
+
+    fn manual_disconnect(&mut self, plane: PlaneId, input: RackId) -> Result<(), Rejected> {
+        self.port_exists(plane, input)?;
+        let output = self
+            .manual
+            .remove(&(plane, input))
+            .ok_or_else(|| Rejected::NotFound(format!("a circuit set by hand from {input} on plane {}", plane.0)))?;
+        if self.topology.planes[plane.index()].duplex {
+            self.manual.remove(&(plane, output));
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, what: String, why: String, now: Time) {
+        let retry_at = self.next_cycle;
+        let f = self.failures.entry(what.clone()).or_insert(Failure { what: what.clone(), why: String::new(), attempts: 0, retry_at });
+        f.attempts += 1;
+        f.retry_at = retry_at;
+        f.why.clone_from(&why);
+        self.log(now, What::Failed { what, why });
+    }
+
+    fn log(&mut self, at: Time, what: What) {
+        let record = Record { seq: self.seq, at, what };
+        self.seq += 1;
+        self.actions.push_back(Action::Log { record });
+    }
+
+    /// Everything that the API shows, as of `now`. O(R^2 + circuits + coflows).
+    pub fn snapshot(&self, now: Time, mechanism: &str) -> Snapshot {
+        let zero = DemandMatrix::zero(self.topology.rack_count());
+        let seen = self.last.as_ref();
+        Snapshot {
+            revision: self.revision,
+            now,
+            mechanism: mechanism.into(),
+            policy: self.policy.clone(),
+            circuits: self.circuit_views(now),
+            ports: self.port_views(now),
+            demand: self.demand.clone(),
+            sent: seen.map_or_else(|| zero.clone(), |s| s.sent.clone()),
+            over_ocs: seen.map_or_else(|| zero.clone(), |s| s.over_ocs.clone()),
+            backlog: seen.map_or_else(|| zero.clone(), |s| s.backlog.clone()),
+            coflows: self.accounts.views(),
+            stats: self.stats_now(),
+            failures: self.failures.values().cloned().collect(),
+        }
+    }
+
+    fn stats_now(&self) -> Stats {
+        let m = &self.meters;
+        Stats {
+            poll: m.poll.quantiles(),
+            decide: m.decide.quantiles(),
+            apply: m.apply.quantiles(),
+            cycle: m.cycle.quantiles(),
+            dark_asked: m.dark_asked.quantiles(),
+            dark_achieved: m.dark_achieved.quantiles(),
+            ..self.stats.clone()
+        }
+    }
+
+    fn circuit_views(&self, now: Time) -> Vec<CircuitView> {
+        let live = self.wanted.timetable.iter().filter(|r| r.until > now);
+        live.map(|r| CircuitView {
+            plane: r.plane,
+            input: r.input,
+            output: r.output,
+            state: match (r.setup_at <= now, r.is_up(now)) {
+                (_, true) => CircuitState::Up,
+                (true, false) => CircuitState::SettingUp,
+                (false, false) => CircuitState::Promised,
+            },
+            manual: self.manual.get(&(r.plane, r.input)) == Some(&r.output),
+            setup_at: r.setup_at,
+            up_from: r.up_from,
+            until: (r.until < Time::MAX).then_some(r.until),
+        })
+        .collect()
+    }
+
+    fn port_views(&self, now: Time) -> Vec<PortView> {
+        let mut views = Vec::new();
+        for plane in &self.topology.planes {
+            let mut up = Matching::empty(self.topology.rack_count());
+            for r in self.wanted.timetable.iter().filter(|r| r.plane == plane.id && r.is_up(now)) {
+                up.connect(r.input, r.output);
+            }
+            let mut from = vec![None; self.topology.rack_count()];
+            up.pairs().for_each(|(i, j)| from[j.index()] = Some(i));
+            views.extend(self.topology.racks.iter().map(|rack| PortView {
+                plane: plane.id,
+                rack: rack.id,
+                sends_to: up.output(rack.id),
+                receives_from: from[rack.id.index()],
+                faulty: self.faulty.get(&(plane.id, rack.id)).cloned(),
+                counters: self.last.as_ref().map_or_else(Default::default, |s| s.ports[plane.id.index()][rack.id.index()]),
+            }));
+        }
+        views
+    }
+}
