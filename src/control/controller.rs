@@ -217,6 +217,9 @@ impl Controller {
         let at = asked.max(soonest);
         self.stats.cycles += 1;
         self.stats.late_cycles += u64::from(late);
+        // What stands is the truth; what was wanted and refused is decided anew.
+        self.wanted.timetable = seen.programmed.timetable.clone();
+        self.wanted.timetable.forget_before(now);
         let (current, usable) = (self.current(at), self.usable());
         let ask = Ask {
             demand: &self.demand,
@@ -229,7 +232,6 @@ impl Controller {
         };
         let mut decision = self.scheduler.decide(&ask);
         self.add_manual(&mut decision, &usable, at);
-        self.wanted.timetable.forget_before(now);
         let table = lay_out(&self.wanted.timetable, &decision, &self.topology.planes, racks, at);
         match table.check(&self.topology.planes, racks) {
             Ok(()) => self.wanted.timetable = table,

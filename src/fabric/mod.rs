@@ -10,7 +10,9 @@ use crate::ids::{PlaneId, RackId};
 use crate::plan::{Op, Programmed};
 use crate::units::{Span, Time};
 
+pub mod kernel;
 pub mod sim;
+pub mod traffic;
 
 /// Everything that we own, as the fabric saw it at one instant; never half of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,231 @@
+//! The two programs of the `timed` mechanism, and the layout of the arrays that they share with the daemon.
+//!
+//! Every OCS port holds a ring of [`SLOTS`] circuits with their times; the programs compare them with their own clock
+//! (CLOCK_MONOTONIC), so that a circuit goes up and down at its nanosecond whatever the daemon does then. A slot is written
+//! while its `until` is zero or past, `until` last; programs read `until` first. That order suffices where loads and stores
+//! are not reordered among themselves (x86-64), and elsewhere because a slot is written long before it is valid.
+
+use std::os::fd::OwnedFd;
+
+use super::asm::When::{Eq, Ge, Gt, Lt, Ne};
+use super::asm::Width::{Byte, Long, Word};
+use super::asm::{Asm, FP, R0, R1, R2, R3, R4, R6, R7, R8, R9};
+use super::{SharedArray, load, map_number};
+use crate::units::Span;
+
+/// Circuits that a port holds at once.
+pub const SLOTS: usize = 8;
+/// Cells of a slot: `until`, `from` (CLOCK_MONOTONIC ns) and `out` (interface index << 32 | rack).
+pub const SLOT_CELLS: usize = 3;
+/// Cell of a slot: its end; zero for an empty slot.
+pub const UNTIL: usize = 0;
+/// Cell of a slot: when it has light.
+pub const FROM: usize = 1;
+/// Cell of a slot: the way out.
+pub const OUT: usize = 2;
+
+/// Counters of an OCS port, as cells.
+pub const CROSSED_PACKETS: usize = 0;
+/// Bytes of those.
+pub const CROSSED_BYTES: usize = 1;
+/// Packets that came while the port was dark.
+pub const LOST_DARK: usize = 2;
+/// Packets that were for another rack than the circuit's.
+pub const MISDELIVERED: usize = 3;
+
+/// EtherType of circuit probes (IEEE 802 local experimental 1).
+pub const PROBE_ETHERTYPE: u16 = 0x88b5;
+
+// Offsets in struct __sk_buff.
+const LEN: i16 = 0;
+const PROTOCOL: i16 = 16;
+const PRIORITY: i16 = 32;
+const GSO_SEGS: i16 = 164;
+
+const MAP_LOOKUP: i32 = 1;
+const KTIME: i32 = 5;
+const REDIRECT: i32 = 23;
+const LOAD_BYTES: i32 = 26;
+const REDIRECT_NEIGH: i32 = 152;
+
+const SHOT: i32 = 2;
+const PASS: i32 = 0;
+
+/// Offsets in a frame: the TOS byte and the destination of an IPv4 packet behind an Ethernet header.
+const TOS_AT: i32 = 15;
+const DESTINATION_AT: i32 = 30;
+
+/// The arrays that all programs of one fabric share.
+#[derive(Debug)]
+pub struct Arrays {
+    /// Number of racks, R.
+    pub racks: usize,
+    /// By plane * R + rack: [`SLOTS`] slots.
+    pub ports: SharedArray,
+    /// By source * R + destination: bytes that hosts sent to another rack.
+    pub sent: SharedArray,
+    /// By source * R + destination: bytes that ToRs admitted to a circuit.
+    pub admitted: SharedArray,
+    /// By source * R + destination: bytes that crossed an OCS to the right rack.
+    pub crossed: SharedArray,
+    /// By plane * R + rack: the port's counters.
+    pub counts: SharedArray,
+}
+
+impl Arrays {
+    /// Arrays for a network.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn new(racks: usize, planes: usize) -> std::io::Result<Self> {
+        let pairs = racks * racks;
+        let ports = (planes * racks).max(1);
+        Ok(Self {
+            racks,
+            ports: SharedArray::new(ports, SLOTS * SLOT_CELLS)?,
+            sent: SharedArray::new(pairs, 1)?,
+            admitted: SharedArray::new(pairs, 1)?,
+            crossed: SharedArray::new(pairs, 1)?,
+            counts: SharedArray::new(ports, 4)?,
+        })
+    }
+}
+
+/// What the program of a ToR must know.
+pub struct TorProgram<'a> {
+    /// The ToR's rack.
+    pub rack: usize,
+    /// Interface indexes of its OCS ports, by plane.
+    pub ocs: &'a [u32],
+    /// The TOS byte of packets that may use circuits (low two bits not compared); `None` for all packets.
+    pub tos: Option<u8>,
+    /// Admission ends so long before a circuit does: its queue drains meanwhile. Below 2 s.
+    pub guard: Span,
+}
+
+/// `array[key on the stack at FP + at]` into R0, or to label `none`.
+fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {
+    a.copy(R2, FP).add(R2, at).map(R1, map_number(array)).call(MAP_LOOKUP).jump_if(R0, Eq, 0, none);
+}
+
+/// `bytes` of the packet at `from` onto the stack at FP + `at`, or to label `none`.
+fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
+    a.copy(R1, R6).set(R2, from).copy(R3, FP).add(R3, at).set(R4, bytes).call(LOAD_BYTES).jump_if(R0, Ne, 0, none);
+}
+
+/// Adds the packet's length to the cell at R0.
+fn count_length(a: &mut Asm) {
+    a.load(Word, R1, R6, LEN).atomic_add(R0, 0, R1);
+}
+
+const DESTINATION: i32 = -8;
+const PAIR_KEY: i32 = -12;
+const TOS: i32 = -16;
+const PORT_KEY: i32 = -20;
+const NEXT_HOP: i32 = -40;
+
+/// The program on every host port of a ToR: counts bytes by destination rack; packets that may use a circuit that is up go to
+/// the OCS port, class 1:(0x100 + rack); all others fall through to the kernel's routes, that is to the EPS.
+pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
+    let racks = arrays.racks as i32;
+    let mut a = Asm::default();
+    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "pass");
+    load_bytes(&mut a, DESTINATION_AT, DESTINATION, 4, "pass");
+    a.load(Byte, R7, FP, DESTINATION as i16).jump_if(R7, Ne, 10, "pass");
+    a.load(Byte, R7, FP, DESTINATION as i16 + 1);
+    a.jump_if(R7, Eq, tor.rack as i32, "pass").jump_if(R7, Ge, racks, "pass");
+    a.copy(R1, R7).add(R1, tor.rack as i32 * racks).store(Word, FP, PAIR_KEY as i16, R1);
+    look_up(&mut a, &arrays.sent, PAIR_KEY, "pass");
+    count_length(&mut a);
+    if let Some(tos) = tor.tos {
+        load_bytes(&mut a, TOS_AT, TOS, 1, "pass");
+        a.load(Byte, R1, FP, TOS as i16).and(R1, 0xfc).jump_if(R1, Ne, i32::from(tos & 0xfc), "pass");
+    }
+    a.call(KTIME).copy(R9, R0);
+    for (plane, &link) in tor.ocs.iter().enumerate() {
+        let (next_plane, admit) = (format!("plane{}", plane + 1), format!("admit{plane}"));
+        a.set(R1, plane as i32 * racks + tor.rack as i32).store(Word, FP, PORT_KEY as i16, R1);
+        look_up(&mut a, &arrays.ports, PORT_KEY, "pass");
+        a.copy(R8, R0);
+        for slot in 0..SLOTS {
+            let (at, next) = ((slot * SLOT_CELLS * 8) as i16, format!("p{plane}s{}", slot + 1));
+            a.load(Long, R1, R8, at + 8 * UNTIL as i16).copy(R2, R9).add(R2, tor.guard.0 as i32).jump_if_reg(R2, Ge, R1, &next);
+            a.load(Long, R1, R8, at + 8 * FROM as i16).jump_if_reg(R9, Lt, R1, &next);
+            a.load(Word, R1, R8, at + 8 * OUT as i16).jump_if_reg(R1, Eq, R7, &admit);
+            a.label(&next);
+        }
+        a.jump(&next_plane).label(&admit);
+        look_up(&mut a, &arrays.admitted, PAIR_KEY, "pass");
+        count_length(&mut a);
+        a.copy(R1, R7).add(R1, 0x1_0100).store(Word, R6, PRIORITY, R1);
+        // struct bpf_redir_neigh { AF_INET, 169.254.3.rack }
+        a.set(R1, 2).store(Word, FP, NEXT_HOP as i16, R1);
+        a.copy(R1, R7).shl(R1, 24).add(R1, 0x0003_fea9).store(Word, FP, NEXT_HOP as i16 + 4, R1);
+        a.set(R1, 0);
+        for o in [8, 12, 16] {
+            a.store(Word, FP, NEXT_HOP as i16 + o, R1);
+        }
+        a.set(R1, link as i32).copy(R2, FP).add(R2, NEXT_HOP).set(R3, 20).set(R4, 0).call(REDIRECT_NEIGH).exit();
+        a.label(&next_plane);
+    }
+    a.label("pass").ret(PASS);
+    a.finish()
+}
+
+/// The program on every port of an OCS: a packet goes out where the circuit leads that has light now; in the dark, and if
+/// it is for another rack, it is dropped and counted.
+pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
+    let racks = arrays.racks;
+    let mut a = Asm::default();
+    a.copy(R6, R1).set(R7, -1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Eq, i32::from(PROBE_ETHERTYPE.to_be()), "find");
+    a.jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "drop");
+    load_bytes(&mut a, DESTINATION_AT, DESTINATION, 4, "drop");
+    a.load(Byte, R7, FP, DESTINATION as i16 + 1).label("find");
+    a.set(R1, (plane * racks + rack) as i32).store(Word, FP, PORT_KEY as i16, R1);
+    look_up(&mut a, &arrays.ports, PORT_KEY, "drop");
+    a.copy(R8, R0).call(KTIME).copy(R9, R0);
+    for slot in 0..SLOTS {
+        let (at, next) = ((slot * SLOT_CELLS * 8) as i16, format!("s{}", slot + 1));
+        a.load(Long, R1, R8, at + 8 * UNTIL as i16).jump_if_reg(R9, Ge, R1, &next);
+        a.load(Long, R1, R8, at + 8 * FROM as i16).jump_if_reg(R9, Lt, R1, &next);
+        a.load(Long, R8, R8, at + 8 * OUT as i16).jump("light").label(&next);
+    }
+    a.set(R8, LOST_DARK as i32).jump_if(R7, Gt, 255, "drop").label("lose");
+    look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
+    count_packets(&mut a, "lost");
+    a.shl(R8, 3).add_reg(R0, R8).atomic_add(R0, 0, R1).label("drop").ret(SHOT);
+
+    a.label("light").jump_if(R7, Gt, 255, "out");
+    a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right");
+    a.set(R8, MISDELIVERED as i32).jump("lose");
+    a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(Word, FP, PAIR_KEY as i16, R1);
+    look_up(&mut a, &arrays.crossed, PAIR_KEY, "drop");
+    count_length(&mut a);
+    look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
+    count_packets(&mut a, "crossed");
+    a.atomic_add(R0, 8 * CROSSED_PACKETS as i16, R1);
+    a.load(Word, R1, R6, LEN).atomic_add(R0, 8 * CROSSED_BYTES as i16, R1);
+    a.label("out").copy(R1, R8).shr(R1, 32).set(R2, 0).call(REDIRECT).exit();
+    a.finish()
+}
+
+/// The number of packets in a (possibly aggregated) packet into R1.
+fn count_packets(a: &mut Asm, label: &str) {
+    a.load(Word, R1, R6, GSO_SEGS).jump_if(R1, Ne, 0, label).set(R1, 1).label(label);
+}
+
+/// Loads a ToR's program.
+///
+/// # Errors
+/// The verifier's words.
+pub fn load_tor(arrays: &Arrays, t: &TorProgram) -> std::io::Result<OwnedFd> {
+    load(&tor(arrays, t), "heliostat_tor")
+}
+
+/// Loads an OCS port's program.
+///
+/// # Errors
+/// The verifier's words.
+pub fn load_crossbar(arrays: &Arrays, plane: usize, rack: usize) -> std::io::Result<OwnedFd> {
+    load(&crossbar(arrays, plane, rack), "heliostat_ocs")
+}

@@ -1,0 +1,212 @@
+//! The emulated fabric on this machine's kernel: the only place that knows netlink, tc, BPF, namespaces and errno.
+//!
+//! Two mechanisms carry circuits, chosen by what the kernel allows and named in every result: [`timed`] (BPF programs that
+//! compare each circuit's times with their own clock) and [`switched`] (u32 and mirred filters, replaced by a thread that
+//! wakes for each change). Both live in the same namespaces, behind the same [`KernelFabric`].
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+pub mod bpf;
+pub mod diag;
+pub mod layout;
+pub mod msg;
+pub mod netns;
+pub mod network;
+pub mod nl;
+pub mod prober;
+pub mod queues;
+pub mod sys;
+pub mod tc;
+pub mod timed;
+
+use network::Network;
+
+use crate::control::policy::Admit;
+use crate::demand::DemandMatrix;
+use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters};
+use crate::ids::HostId;
+use crate::plan::{Op, Programmed};
+use crate::topology::Topology;
+use crate::topology::addresses::rack_of_ip;
+use crate::units::{Span, Time};
+
+/// The run's clock: CLOCK_MONOTONIC, counted from the run's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    epoch: u64,
+}
+
+impl Clock {
+    /// A clock that reads zero now.
+    pub fn start() -> Self {
+        Self { epoch: sys::monotonic() }
+    }
+
+    /// The time since the epoch.
+    pub fn now(self) -> Time {
+        Time(sys::monotonic() - self.epoch)
+    }
+
+    /// The kernel's clock at `t`; an open end stays open.
+    pub fn to_kernel(self, t: Time) -> u64 {
+        if t == Time::MAX { u64::MAX } else { self.epoch.saturating_add(t.0) }
+    }
+
+    /// Sleeps until `t`.
+    pub fn sleep_until(self, t: Time) {
+        sys::sleep_until(self.to_kernel(t));
+    }
+}
+
+/// How circuits are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mechanism {
+    /// BPF programs with times.
+    Timed,
+    /// Filters replaced by netlink.
+    Netlink,
+}
+
+impl Mechanism {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timed => "timed",
+            Self::Netlink => "netlink",
+        }
+    }
+
+    /// The best that this process may use.
+    pub fn best() -> Self {
+        if timed::probe().is_ok() { Self::Timed } else { Self::Netlink }
+    }
+}
+
+/// How long before a circuit ends its admission ends, on the slowest plane.
+pub fn guard(topology: &Topology) -> Span {
+    topology.planes.iter().map(|p| queues::guard(p.rate)).max().unwrap_or(Span::ZERO)
+}
+
+/// What an operation needs beyond the guard: the time to write it.
+const MARGIN: Span = Span::millis(1);
+
+enum Circuits {
+    Timed(timed::Timed),
+}
+
+/// The emulated fabric.
+pub struct KernelFabric {
+    net: Network,
+    circuits: Circuits,
+    clock: Clock,
+    sockets: Vec<diag::SocketQueues>,
+}
+
+impl KernelFabric {
+    /// Sets the queues and circuits of a network up.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn install(mut net: Network, mechanism: Mechanism, admit: Admit, clock: Clock) -> io::Result<Self> {
+        let topology = net.topology.clone();
+        let gso = topology.planes.iter().map(|p| queues::gso_max(p.rate)).min().unwrap_or(65_536);
+        for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
+            let mut v = queues::plain_port(host.eth, h.nic);
+            v.push((msg::gso_max(host.eth, gso), 0));
+            host.node.send(v)?;
+        }
+        for (tor, rack) in net.tors.iter_mut().zip(&topology.racks) {
+            let hosts = topology.hosts_of(rack.id);
+            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::plain_port(l, h.nic)).collect())?;
+        }
+        let eps = net.eps.ports.iter().zip(&topology.racks).flat_map(|(&l, r)| queues::eps_port(l, r.uplink)).collect();
+        net.eps.node.send(eps)?;
+        let circuits = match mechanism {
+            Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),
+            Mechanism::Netlink => unimplemented_switched()?,
+        };
+        let sockets = net.hosts.iter().map(|h| diag::SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
+        Ok(Self { net, circuits, clock, sockets })
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.net
+    }
+
+    /// The mechanism in use.
+    pub fn kind(&self) -> Mechanism {
+        match self.circuits {
+            Circuits::Timed(_) => Mechanism::Timed,
+        }
+    }
+
+    /// Descriptors of the hosts' namespaces, by host, for whoever opens sockets there.
+    ///
+    /// # Errors
+    /// When descriptors run out.
+    pub fn host_namespaces(&self) -> io::Result<Arc<Vec<OwnedFd>>> {
+        Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
+    }
+
+    fn backlog(&mut self) -> io::Result<DemandMatrix> {
+        let topology = &self.net.topology;
+        let mut m = DemandMatrix::zero(topology.rack_count());
+        for (k, q) in self.sockets.iter_mut().enumerate() {
+            let from = topology.rack_of(HostId::from(k));
+            q.read(|to, bytes| {
+                if let Some(to) = rack_of_ip(topology, to) {
+                    m.add(from, to, bytes);
+                }
+            })?;
+        }
+        Ok(m)
+    }
+
+    fn counters(&mut self) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
+        match &mut self.circuits {
+            Circuits::Timed(t) => {
+                let (sent, crossed) = t.counters();
+                Ok((sent, crossed, t.ports()))
+            }
+        }
+    }
+}
+
+fn unimplemented_switched() -> io::Result<Circuits> {
+    Err(io::Error::other("not yet"))
+}
+
+impl Fabric for KernelFabric {
+    fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
+        let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
+        let backlog = self.backlog().map_err(|e| refused("read the hosts' sockets", e))?;
+        let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
+        let timetable = match &self.circuits {
+            Circuits::Timed(t) => t.programmed(now),
+        };
+        let programmed = Programmed { timetable, slots_per_port: bpf::programs::SLOTS };
+        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports })
+    }
+
+    fn apply(&mut self, ops: &[Op], _now: Time) -> Vec<OpResult> {
+        match &mut self.circuits {
+            Circuits::Timed(t) => t.apply_all(ops),
+        }
+    }
+
+    fn notice(&self) -> Span {
+        guard(&self.net.topology) + MARGIN
+    }
+
+    fn mechanism(&self) -> &'static str {
+        self.kind().name()
+    }
+}
+
+/// The time since the epoch of a fabric's clock.
+pub fn now(fabric: &KernelFabric) -> Time {
+    fabric.clock.now()
+}

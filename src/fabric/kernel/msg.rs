@@ -1,0 +1,167 @@
+//! Messages about links, addresses, neighbours, routes and rules.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::route::{RouteAttribute, RouteMetric};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use rtnetlink::{LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
+
+/// A hardware address.
+pub type Mac = [u8; 6];
+
+/// One end of a veth pair.
+pub struct End<'a> {
+    /// Interface name.
+    pub name: &'a str,
+    /// The namespace; `None` for that of the socket.
+    pub ns: Option<BorrowedFd<'a>>,
+    /// Interface index, chosen by us so that programs and messages need no look-up.
+    pub index: u32,
+    /// Hardware address.
+    pub mac: Mac,
+}
+
+const MTU: u32 = 1500;
+const QUEUE: u32 = 1000;
+
+/// A veth pair in one message. The second end cannot be made up at once (the kernel says ENOTCONN): see [`up`].
+pub fn veth(a: &End, b: &End) -> Message {
+    let mut peer = LinkMessageBuilder::<LinkUnspec>::new().name(b.name).address(b.mac.to_vec()).mtu(MTU).txqueuelen(QUEUE).build();
+    place(&mut peer, b);
+    let mut link = LinkMessageBuilder::<LinkVeth>::new(a.name, b.name)
+        .address(a.mac.to_vec())
+        .mtu(MTU)
+        .up()
+        .txqueuelen(QUEUE)
+        .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+        .build();
+    place(&mut link, a);
+    Message::NewLink(link)
+}
+
+fn place(link: &mut LinkMessage, end: &End) {
+    if let Some(ns) = end.ns {
+        link.attributes.push(LinkAttribute::NetNsFd(ns.as_raw_fd()));
+    }
+    link.header.index = end.index;
+}
+
+fn change(index: u32) -> LinkMessage {
+    let mut link = LinkMessage::default();
+    link.header.index = index;
+    link
+}
+
+/// Brings a link up.
+pub fn up(index: u32) -> Message {
+    let mut link = change(index);
+    link.header.flags = LinkFlags::Up;
+    link.header.change_mask = LinkFlags::Up;
+    Message::SetLink(link)
+}
+
+/// Writes a link's alias: how our mark stands in a namespace.
+pub fn alias(index: u32, text: &str) -> Message {
+    let mut link = change(index);
+    link.attributes.push(LinkAttribute::IfAlias(text.into()));
+    Message::SetLink(link)
+}
+
+/// Limits the segments that a host hands down at once, so that slow links have fine grain.
+pub fn gso_max(index: u32, bytes: u32) -> Message {
+    const GSO_IPV4_MAX_SIZE: u16 = 63;
+    let mut link = change(index);
+    link.attributes.push(LinkAttribute::GsoMaxSize(bytes));
+    link.attributes.push(LinkAttribute::Other(netlink_packet_core::DefaultNla::new(GSO_IPV4_MAX_SIZE, bytes.to_ne_bytes().to_vec())));
+    Message::SetLink(link)
+}
+
+/// All links.
+pub fn link_dump() -> Message {
+    Message::GetLink(LinkMessage::default())
+}
+
+/// An address on a link.
+pub fn address(index: u32, ip: Ipv4Addr, length: u8) -> Message {
+    let mut m = AddressMessage::default();
+    m.header.family = AddressFamily::Inet;
+    m.header.prefix_len = length;
+    m.header.index = index;
+    m.attributes = vec![AddressAttribute::Local(IpAddr::V4(ip)), AddressAttribute::Address(IpAddr::V4(ip))];
+    Message::NewAddress(m)
+}
+
+/// A neighbour that never ages: nobody asks by ARP.
+pub fn neighbour(index: u32, ip: Ipv4Addr, mac: Mac) -> Message {
+    let mut n = NeighbourMessage::default();
+    n.header.family = AddressFamily::Inet;
+    n.header.ifindex = index;
+    n.header.state = NeighbourState::Permanent;
+    n.attributes =
+        vec![NeighbourAttribute::Destination(NeighbourAddress::from(IpAddr::V4(ip))), NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
+    Message::NewNeighbour(n)
+}
+
+/// Where a route leads.
+#[derive(Clone, Copy)]
+pub struct Route<'a> {
+    /// Destination and prefix length.
+    pub to: (Ipv4Addr, u8),
+    /// Next hop, taken to be on the link.
+    pub via: Option<Ipv4Addr>,
+    /// Outgoing link.
+    pub link: u32,
+    /// Routing table; `None` is main.
+    pub table: Option<u32>,
+    /// TCP congestion control of connections over it.
+    pub congestion: Option<&'a str>,
+}
+
+impl Route<'_> {
+    /// To a prefix over a link, in the main table.
+    pub fn new(to: (Ipv4Addr, u8), via: Option<Ipv4Addr>, link: u32) -> Self {
+        Self { to, via, link, table: None, congestion: None }
+    }
+
+    fn build(&self) -> netlink_packet_route::route::RouteMessage {
+        let mut b = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(self.to.0, self.to.1).output_interface(self.link);
+        if let Some(via) = self.via {
+            b = b.gateway(via).onlink();
+        }
+        if let Some(t) = self.table {
+            b = b.table_id(t);
+        }
+        let mut m = b.build();
+        if let Some(c) = self.congestion {
+            m.attributes.push(RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(c.into())]));
+        }
+        m
+    }
+
+    /// Adds (or, with [`super::nl::REPLACE`], replaces) it.
+    pub fn add(&self) -> Message {
+        Message::NewRoute(self.build())
+    }
+
+    /// Deletes it.
+    pub fn delete(&self) -> Message {
+        Message::DelRoute(self.build())
+    }
+}
+
+/// A rule: packets that came in by `input` and, if given, carry this TOS byte look into `table` first.
+pub fn rule(input: &str, tos: Option<u8>, table: u32, priority: u32) -> RouteNetlinkMessage {
+    let mut m = RuleMessage::default();
+    m.header.family = AddressFamily::Inet;
+    m.header.table = table as u8;
+    m.header.action = RuleAction::ToTable;
+    m.header.tos = tos.unwrap_or(0);
+    m.attributes = vec![RuleAttribute::Priority(priority), RuleAttribute::Iifname(input.into())];
+    Message::NewRule(m)
+}

@@ -1,0 +1,270 @@
+//! The emulated network: a namespace for every node, veth pairs between them, addresses, neighbours and routes.
+//!
+//! No ARP, no IPv6, nothing that asks: every neighbour is permanent, so the first packet of a run is like all others.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::link::LinkAttribute;
+
+use super::layout::{self, NodeId, Port};
+use super::msg::{self, End, Route};
+use super::netns;
+use super::nl::{NEW, Netlink, Request};
+use crate::ids::{HostId, RackId};
+use crate::topology::Topology;
+use crate::topology::addresses::{MAX_HOSTS_PER_RACK, MAX_RACKS, host_ip, rack_net};
+
+/// A node: its namespace and a netlink socket in it.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its network namespace.
+    pub ns: OwnedFd,
+    /// A socket in it.
+    pub netlink: Netlink,
+}
+
+impl Node {
+    fn new(name: String, ns: OwnedFd) -> io::Result<Self> {
+        let netlink = Netlink::open(ns.as_fd())?;
+        Ok(Self { name, ns, netlink })
+    }
+
+    /// Sends messages; an error names this node.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
+        self.netlink.send(messages).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
+    }
+}
+
+/// A top-of-rack switch.
+pub struct Tor {
+    /// Its node.
+    pub node: Node,
+    /// Index of its port to the EPS.
+    pub eps: u32,
+    /// Indexes of its ports to the OCS planes.
+    pub ocs: Vec<u32>,
+    /// Indexes of its ports to its hosts.
+    pub hosts: Vec<u32>,
+}
+
+/// A switch in the middle: the EPS or an OCS.
+pub struct Core {
+    /// Its node.
+    pub node: Node,
+    /// Indexes of its ports, by rack.
+    pub ports: Vec<u32>,
+}
+
+/// A host.
+pub struct HostNode {
+    /// Its node.
+    pub node: Node,
+    /// Index of its port.
+    pub eth: u32,
+}
+
+/// All nodes of an emulated network.
+pub struct Network {
+    /// What it emulates.
+    pub topology: Arc<Topology>,
+    /// The packet switch.
+    pub eps: Core,
+    /// The optical switches, by plane.
+    pub ocs: Vec<Core>,
+    /// By rack.
+    pub tors: Vec<Tor>,
+    /// By host.
+    pub hosts: Vec<HostNode>,
+}
+
+/// Why this topology cannot be emulated with our address plan, if so.
+pub fn too_large(topology: &Topology) -> Option<String> {
+    let hosts = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(0);
+    let planes = topology.planes.len();
+    (topology.rack_count() > MAX_RACKS).then(|| format!("{} racks; at most {MAX_RACKS} can be emulated", topology.rack_count())).or_else(
+        || {
+            (hosts > MAX_HOSTS_PER_RACK)
+                .then(|| format!("{hosts} hosts in a rack; at most {MAX_HOSTS_PER_RACK} can be emulated"))
+                .or_else(|| (planes > 14).then(|| format!("{planes} OCS planes; at most 14 can be emulated")))
+        },
+    )
+}
+
+impl Network {
+    /// Builds the network in fresh namespaces. `mark` is written on every namespace's loopback link; `congestion` becomes
+    /// the hosts' TCP congestion control.
+    ///
+    /// Costs about 2 ms a namespace, most of it the kernel's.
+    ///
+    /// # Errors
+    /// What the kernel refused. Nothing is left behind then: unnamed namespaces go with their descriptors.
+    pub fn build(topology: Arc<Topology>, mark: &str, congestion: Option<&str>) -> io::Result<Self> {
+        let nursery = netns::nursery()?;
+        let make = |id: NodeId, forward: bool| -> io::Result<Node> {
+            let mut node = Node::new(id.name(&topology), netns::create(Some(nursery.as_fd()), forward)?)?;
+            // Without lo up there is no local table, and next hops on a link are refused.
+            node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
+            Ok(node)
+        };
+        let ports = || (0..topology.rack_count()).map(layout::rack_index).collect::<Vec<_>>();
+        let mut eps = Core { node: make(NodeId::Eps, true)?, ports: ports() };
+        let mut ocs = Vec::with_capacity(topology.planes.len());
+        for p in &topology.planes {
+            ocs.push(Core { node: make(NodeId::Ocs(p.id), false)?, ports: ports() });
+        }
+        let (mut tors, mut hosts) = (Vec::new(), Vec::new());
+        for rack in &topology.racks {
+            let mut tor = Tor {
+                node: make(NodeId::Tor(rack.id), true)?,
+                eps: layout::FIRST,
+                ocs: (0..ocs.len()).map(layout::ocs_index).collect(),
+                hosts: (0..rack.hosts as usize).map(layout::host_index).collect(),
+            };
+            let mut own = Vec::with_capacity(rack.hosts as usize);
+            for h in topology.hosts_of(rack.id) {
+                own.push(HostNode { node: make(NodeId::Host(h.id), false)?, eth: layout::FIRST });
+            }
+            tor.node.send(wire_tor(&topology, rack.id, &tor, &own, &eps, &ocs))?;
+            for (h, n) in topology.hosts_of(rack.id).iter().zip(&mut own) {
+                n.node.send(wire_host(&topology, h.id, congestion))?;
+            }
+            tors.push(tor);
+            hosts.extend(own);
+        }
+        eps.node.send(wire_eps(&topology))?;
+        for o in &mut ocs {
+            o.node.send(o.ports.iter().map(|&p| (msg::up(p), 0)).collect())?;
+        }
+        Ok(Self { topology, eps, ocs, tors, hosts })
+    }
+
+    /// Enters nodes that somebody else made (Mininet): `open` gives the namespace of a node by its name. Links are found
+    /// by their names.
+    ///
+    /// # Errors
+    /// A node or link that is not there.
+    pub fn attach(topology: Arc<Topology>, mut open: impl FnMut(&str) -> io::Result<OwnedFd>) -> io::Result<Self> {
+        let mut node = |id: NodeId| -> io::Result<Node> {
+            let name = id.name(&topology);
+            let ns = open(&name).map_err(|e| io::Error::new(e.kind(), format!("node {name}: {e}")))?;
+            Node::new(name, ns)
+        };
+        let mut core = |id: NodeId| -> io::Result<Core> {
+            let mut node = node(id)?;
+            let ports = find_links(&mut node, "tor", topology.rack_count())?;
+            Ok(Core { node, ports })
+        };
+        let eps = core(NodeId::Eps)?;
+        let ocs = topology.planes.iter().map(|p| core(NodeId::Ocs(p.id))).collect::<io::Result<_>>()?;
+        let (mut tors, mut hosts) = (vec![], vec![]);
+        for rack in &topology.racks {
+            let mut n = node(NodeId::Tor(rack.id))?;
+            let eps = find_links(&mut n, "eps", 1)?[0];
+            let ocs = find_links(&mut n, "ocs", topology.planes.len())?;
+            let own = find_links(&mut n, "host", rack.hosts as usize)?;
+            tors.push(Tor { node: n, eps, ocs, hosts: own });
+            for h in topology.hosts_of(rack.id) {
+                let mut n = node(NodeId::Host(h.id))?;
+                let eth = find_links(&mut n, "eth", 1)?[0];
+                hosts.push(HostNode { node: n, eth });
+            }
+        }
+        Ok(Self { topology, eps, ocs, tors, hosts })
+    }
+
+    /// The namespace of a node by its name.
+    pub fn namespace(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        self.nodes().find(|n| n.name == name).map(|n| n.ns.as_fd())
+    }
+
+    /// Every node.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        let core = std::iter::once(&self.eps).chain(&self.ocs).map(|c| &c.node);
+        core.chain(self.tors.iter().map(|t| &t.node)).chain(self.hosts.iter().map(|h| &h.node))
+    }
+}
+
+/// The indexes of the links `prefix0` to `prefix(n-1)` of a node.
+fn find_links(node: &mut Node, prefix: &str, n: usize) -> io::Result<Vec<u32>> {
+    let mut found = vec![0; n];
+    node.netlink.dump(msg::link_dump(), |m| {
+        if let Message::NewLink(l) = m {
+            let names = l.attributes.iter().filter_map(|a| if let LinkAttribute::IfName(n) = a { Some(n) } else { None });
+            for k in names.filter_map(|name| name.strip_prefix(prefix)?.parse::<usize>().ok()).filter(|&k| k < n) {
+                found[k] = l.header.index;
+            }
+        }
+    })?;
+    match found.iter().position(|&i| i == 0) {
+        Some(k) => Err(io::Error::new(io::ErrorKind::NotFound, format!("node {} has no link {prefix}{k}", node.name))),
+        None => Ok(found),
+    }
+}
+
+fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &Core, ocs: &[Core]) -> Vec<Request> {
+    let r = rack.index();
+    let far = format!("tor{r}");
+    let there = |ns, index, mac| End { name: far.as_str(), ns: Some(ns), index, mac };
+    let mut v = vec![(
+        msg::veth(
+            &End { name: "eps0", ns: None, index: tor.eps, mac: layout::mac(Port::TorEps, r) },
+            &there(eps.node.ns.as_fd(), eps.ports[r], layout::mac(Port::Eps, r)),
+        ),
+        NEW,
+    )];
+    for (p, o) in ocs.iter().enumerate() {
+        let name = format!("ocs{p}");
+        let end = End { name: &name, ns: None, index: tor.ocs[p], mac: layout::mac(Port::TorOcs(p), r) };
+        v.push((msg::veth(&end, &there(o.node.ns.as_fd(), o.ports[r], layout::mac(Port::Ocs(p), r))), NEW));
+    }
+    for (k, h) in hosts.iter().enumerate() {
+        let name = format!("host{k}");
+        let a = End { name: &name, ns: None, index: tor.hosts[k], mac: layout::mac(Port::TorHost, r * 256 + k) };
+        let b = End { name: "eth0", ns: Some(h.node.ns.as_fd()), index: h.eth, mac: layout::mac(Port::Host, r * 256 + k) };
+        v.push((msg::veth(&a, &b), NEW));
+    }
+    for (k, h) in topology.hosts_of(rack).iter().enumerate() {
+        let ip = host_ip(topology, h.id);
+        v.push((Route::new((ip, 32), None, tor.hosts[k]).add(), NEW));
+        v.push((msg::neighbour(tor.hosts[k], ip, layout::mac(Port::Host, r * 256 + k)), NEW));
+    }
+    v.push((msg::neighbour(tor.eps, layout::EPS_GATEWAY, layout::mac(Port::Eps, r)), NEW));
+    v.push((Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::EPS_GATEWAY), tor.eps).add(), NEW));
+    for (p, &link) in tor.ocs.iter().enumerate() {
+        let others = (0..topology.rack_count()).filter(|&j| j != r);
+        v.extend(others.map(|j| (msg::neighbour(link, layout::ocs_neighbour(j), layout::mac(Port::TorOcs(p), j)), NEW)));
+    }
+    v
+}
+
+fn wire_host(topology: &Topology, host: HostId, congestion: Option<&str>) -> Vec<Request> {
+    let h = &topology.hosts[host.index()];
+    let number = h.rack.index() * 256 + h.index as usize;
+    let up = layout::FIRST;
+    let mut default = Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::TOR_GATEWAY), up);
+    default.congestion = congestion;
+    vec![
+        (msg::up(up), 0),
+        (msg::address(up, host_ip(topology, host), 32), NEW),
+        (msg::neighbour(up, layout::TOR_GATEWAY, layout::mac(Port::TorHost, number)), NEW),
+        (default.add(), NEW),
+    ]
+}
+
+fn wire_eps(topology: &Topology) -> Vec<Request> {
+    let mut v = vec![];
+    for r in 0..topology.rack_count() {
+        let link = layout::rack_index(r);
+        v.push((msg::up(link), 0));
+        v.push((msg::neighbour(link, layout::eps_neighbour(r), layout::mac(Port::TorEps, r)), NEW));
+        v.push((Route::new((rack_net(RackId::from(r)), 16), Some(layout::eps_neighbour(r)), link).add(), NEW));
+    }
+    v
+}

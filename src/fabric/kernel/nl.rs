@@ -1,0 +1,178 @@
+//! A synchronous rtnetlink socket: many messages in one datagram, every one acknowledged.
+//!
+//! Synchronous on purpose: a round trip is 0.8 us here and 2.3 us through an async runtime, and set-up sends thousands.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST};
+use netlink_packet_core::{NetlinkHeader, NetlinkMessage, NetlinkPayload, ParseableParametrized};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use super::netns;
+
+/// A message and how it is meant.
+pub type Request = (RouteNetlinkMessage, u16);
+
+/// Make; refuse if it exists.
+pub const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
+/// Make, or put in the place of what exists.
+pub const REPLACE: u16 = NLM_F_CREATE | NLM_F_REPLACE;
+/// Put in the place of a `tc` filter with the same handle (what `tc filter replace` sends).
+pub const REPLACE_FILTER: u16 = NLM_F_CREATE;
+/// Change what exists.
+pub const CHANGE: u16 = 0;
+
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+/// Messages that go into one datagram: acknowledgements must fit into the receive buffer.
+const CHUNK: usize = 256;
+
+/// A socket in one namespace.
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Netlink {
+    /// Opens a socket in a namespace.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered or no socket be had.
+    pub fn open(ns: BorrowedFd) -> io::Result<Self> {
+        netns::within(ns, Self::here)
+    }
+
+    /// Opens a socket in the calling thread's namespace.
+    ///
+    /// # Errors
+    /// When no socket can be had.
+    pub fn here() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.set_ext_ack(true)?;
+        socket.set_cap_ack(true)?;
+        let _ = socket.set_rx_buf_sz(4 << 20);
+        Ok(Self { socket, sequence: 1, buffer: vec![0; 128 << 10] })
+    }
+
+    /// Sends all messages and waits for all answers. Later messages are carried out even if earlier ones fail.
+    ///
+    /// # Errors
+    /// The first refusal: its number and the kernel's words.
+    pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
+        let mut first_error = None;
+        let mut done = 0;
+        let mut it = messages.into_iter().peekable();
+        while it.peek().is_some() {
+            let chunk: Vec<Request> = it.by_ref().take(CHUNK).collect();
+            let n = chunk.len();
+            let start = self.sequence;
+            let mut out = Vec::with_capacity(n * 128);
+            for (message, flags) in chunk {
+                self.encode(message, flags | NLM_F_ACK, &mut out);
+            }
+            self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
+            self.acknowledgements(n, |sequence, why| {
+                if first_error.is_none() {
+                    first_error = Some(io::Error::new(why.kind(), format!("message {}: {why}", done + (sequence - start) as usize)));
+                }
+            })?;
+            done += n;
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn encode(&mut self, message: RouteNetlinkMessage, flags: u16, out: &mut Vec<u8>) {
+        let mut header = NetlinkHeader::default();
+        header.flags = flags | NLM_F_REQUEST;
+        header.sequence_number = self.sequence;
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut packet = NetlinkMessage::new(header, NetlinkPayload::InnerMessage(message));
+        packet.finalize();
+        let at = out.len();
+        let length = packet.buffer_len();
+        out.resize(at + length.next_multiple_of(4), 0);
+        packet.serialize(&mut out[at..at + length]);
+    }
+
+    fn acknowledgements(&mut self, mut wanted: usize, mut refused: impl FnMut(u32, io::Error)) -> io::Result<()> {
+        while wanted > 0 {
+            let got = self.socket.recv(&mut &mut self.buffer[..], 0)?;
+            for m in messages(&self.buffer[..got]) {
+                if m.kind == ERROR {
+                    wanted -= 1;
+                    if let Some(why) = m.error() {
+                        refused(m.sequence, why);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for a dump and passes every answer.
+    ///
+    /// # Errors
+    /// What the kernel refused, or an answer that cannot be read.
+    pub fn dump(&mut self, message: RouteNetlinkMessage, mut each: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
+        let mut out = vec![];
+        self.encode(message, NLM_F_DUMP, &mut out);
+        self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
+        loop {
+            let got = self.socket.recv(&mut &mut self.buffer[..], 0)?;
+            for m in messages(&self.buffer[..got]) {
+                match m.kind {
+                    DONE => return Ok(()),
+                    ERROR => return m.error().map_or(Ok(()), Err),
+                    kind => each(RouteNetlinkMessage::parse_with_param(m.body, kind).map_err(io::Error::other)?),
+                }
+            }
+        }
+    }
+}
+
+/// One netlink message in a receive buffer.
+struct Raw<'a> {
+    kind: u16,
+    flags: u16,
+    sequence: u32,
+    body: &'a [u8],
+}
+
+impl Raw<'_> {
+    /// The refusal in an acknowledgement, with the kernel's extended words if it sent them.
+    fn error(&self) -> Option<io::Error> {
+        let code = i32::from_ne_bytes(self.body.get(..4)?.try_into().ok()?);
+        if code == 0 {
+            return None;
+        }
+        let plain = io::Error::from_raw_os_error(-code);
+        const TLVS: u16 = 0x200;
+        // With capped acknowledgements the attributes follow the 4 + 16 bytes of code and echoed header.
+        let words = (self.flags & TLVS != 0).then(|| self.body.get(24..)).flatten();
+        Some(match words {
+            Some(w) => {
+                let text = String::from_utf8_lossy(w);
+                io::Error::new(plain.kind(), format!("{plain} [{}]", text.trim_matches(|c: char| c.is_control())))
+            }
+            None => plain,
+        })
+    }
+}
+
+fn messages(buffer: &[u8]) -> impl Iterator<Item = Raw<'_>> {
+    let mut rest = buffer;
+    std::iter::from_fn(move || {
+        let header = rest.get(..16)?;
+        let word = |i: usize| u32::from_ne_bytes(header[i..i + 4].try_into().expect("four bytes"));
+        let half = |i: usize| u16::from_ne_bytes(header[i..i + 2].try_into().expect("two bytes"));
+        let length = word(0) as usize;
+        let body = rest.get(16..length)?;
+        let m = Raw { kind: half(4), flags: half(6), sequence: word(8), body };
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some(m)
+    })
+}

@@ -1,0 +1,198 @@
+//! Circuit probes: frames sent into a newly connected input prove that light comes out at the right output.
+//!
+//! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
+//! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
+//! within [`PATIENCE`], is a fault. The train's grain bounds what can be said of the dark time: some 20 us on an idle machine.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use pnet::util::MacAddr;
+
+use super::bpf::programs::PROBE_ETHERTYPE;
+use super::network::Network;
+use super::{Clock, netns, sys};
+use crate::fabric::ProbeReport;
+use crate::ids::{PlaneId, RackId};
+use crate::units::{Span, Time};
+
+/// A probe that did not come out so long after its circuit should have light is lost. Long against what a busy machine delays
+/// a frame, short against an interval.
+pub const PATIENCE: Span = Span::millis(15);
+/// The train begins so long before the circuit should have light.
+const EARLY: Span = Span::micros(40);
+const MAGIC: [u8; 8] = *b"heliost\x01";
+const LENGTH: usize = 46;
+
+/// A probe to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeRequest {
+    /// The plane.
+    pub plane: PlaneId,
+    /// Where to send.
+    pub input: RackId,
+    /// Where it should come out.
+    pub output: RackId,
+    /// When the mirrors began to move.
+    pub dark_from: Time,
+    /// When the circuit should have light.
+    pub at: Time,
+}
+
+struct Port {
+    sender: Box<dyn DataLinkSender>,
+    receiver: Box<dyn DataLinkReceiver>,
+}
+
+/// Asks the probing thread; dropping it ends the thread.
+#[derive(Clone)]
+pub struct Prober {
+    requests: mpsc::Sender<ProbeRequest>,
+}
+
+impl Prober {
+    /// Opens a channel on every ToR's OCS ports and starts the thread. `report` is called on it for every probe.
+    ///
+    /// # Errors
+    /// When a channel cannot be opened.
+    pub fn start(net: &Network, clock: Clock, report: impl Fn(ProbeReport) + Send + 'static) -> io::Result<Self> {
+        let mut ports = BTreeMap::new();
+        for (r, tor) in net.tors.iter().enumerate() {
+            let links = &tor.ocs;
+            let opened = netns::within(tor.node.ns.as_fd(), || {
+                links.iter().enumerate().map(|(p, &l)| open(&format!("ocs{p}"), l)).collect::<io::Result<Vec<_>>>()
+            })?;
+            ports.extend(opened.into_iter().enumerate().map(|(p, port)| ((PlaneId::from(p), RackId::from(r)), port)));
+        }
+        let (tx, rx) = mpsc::channel();
+        std::thread::Builder::new().name("prober".into()).spawn(move || {
+            // Frames that leave late make circuits look late: ask to be served first.
+            sys::realtime(5);
+            Loop { ports, clock, waiting: vec![], report: Box::new(report) }.run(&rx);
+        })?;
+        Ok(Self { requests: tx })
+    }
+
+    /// Has a circuit probed.
+    pub fn request(&self, r: ProbeRequest) {
+        let _ = self.requests.send(r);
+    }
+}
+
+fn open(name: &str, index: u32) -> io::Result<Port> {
+    // Only `index` and `mac` are looked at; the address is where frames of a Layer 3 channel go.
+    let interface =
+        NetworkInterface { name: name.into(), description: String::new(), index, mac: Some(MacAddr::broadcast()), ips: vec![], flags: 0 };
+    let config = datalink::Config {
+        channel_type: ChannelType::Layer3(PROBE_ETHERTYPE),
+        read_timeout: Some(Duration::ZERO),
+        promiscuous: false,
+        ..datalink::Config::default()
+    };
+    match datalink::channel(&interface, config)? {
+        Channel::Ethernet(sender, receiver) => Ok(Port { sender, receiver }),
+        _ => Err(io::Error::other("no channel for probes")),
+    }
+}
+
+struct Loop {
+    ports: BTreeMap<(PlaneId, RackId), Port>,
+    clock: Clock,
+    waiting: Vec<ProbeRequest>,
+    report: Box<dyn Fn(ProbeReport) + Send>,
+}
+
+impl Loop {
+    fn run(&mut self, requests: &mpsc::Receiver<ProbeRequest>) {
+        loop {
+            let next = self.waiting.iter().map(|w| w.at.saturating_sub(EARLY)).min();
+            let pause = next.map_or(Duration::from_secs(3600), |t| t.since(self.clock.now()).std());
+            match requests.recv_timeout(pause) {
+                Ok(r) => self.waiting.push(r),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+            self.waiting.extend(requests.try_iter());
+            self.round();
+        }
+    }
+
+    /// Sends and receives until every circuit that is due is proved or given up.
+    fn round(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let due: Vec<ProbeRequest> = self.waiting.iter().filter(|w| w.at.saturating_sub(EARLY) <= now).copied().collect();
+            if due.is_empty() {
+                return;
+            }
+            for r in &due {
+                self.send(r);
+            }
+            for r in &due {
+                if let Some(seen) = self.receive(r) {
+                    self.settle(r, Some((r.output, seen)));
+                } else if now > r.at + PATIENCE {
+                    let elsewhere = self.seek(r);
+                    self.settle(r, elsewhere);
+                } else if now > r.at + Span::millis(1) {
+                    // Not at once: leave the processor to whoever carries frames.
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, r: &ProbeRequest, arrived: Option<(RackId, Time)>) {
+        self.waiting.retain(|w| w != r);
+        let dark = arrived.map(|(_, t)| t.since(r.dark_from));
+        (self.report)(ProbeReport { plane: r.plane, input: r.input, output: r.output, arrived, dark });
+    }
+
+    fn send(&mut self, r: &ProbeRequest) {
+        if let Some(port) = self.ports.get_mut(&(r.plane, r.input)) {
+            let _ = port.sender.send_to(&frame(r), None);
+        }
+    }
+
+    fn receive(&mut self, r: &ProbeRequest) -> Option<Time> {
+        let (clock, want) = (self.clock, frame(r));
+        let port = self.ports.get_mut(&(r.plane, r.output))?;
+        // Frames of older trains may still lie here.
+        while let Ok(got) = port.receiver.next() {
+            if got.get(..LENGTH) == Some(&want[..]) {
+                return Some(clock.now());
+            }
+        }
+        None
+    }
+
+    /// Looks for a probe at all other outputs of its plane.
+    fn seek(&mut self, r: &ProbeRequest) -> Option<(RackId, Time)> {
+        let (clock, want) = (self.clock, frame(r));
+        for (&(plane, rack), port) in &mut self.ports {
+            while plane == r.plane {
+                match port.receiver.next() {
+                    Ok(got) if got.get(..LENGTH) == Some(&want[..]) => return Some((rack, clock.now())),
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The payload of a probe: who sent it, for which circuit.
+fn frame(r: &ProbeRequest) -> [u8; LENGTH] {
+    let mut f = [0; LENGTH];
+    f[..8].copy_from_slice(&MAGIC);
+    f[8..12].copy_from_slice(&r.plane.0.to_be_bytes());
+    f[12..16].copy_from_slice(&r.input.0.to_be_bytes());
+    f[16..20].copy_from_slice(&r.output.0.to_be_bytes());
+    f[20..28].copy_from_slice(&r.at.0.to_be_bytes());
+    f
+}

@@ -1,0 +1,169 @@
+//! The system calls that no library wraps as needed: namespaces, bind mounts, scheduling, the monotonic clock.
+//!
+//! Every `unsafe` here passes integers, or pointers to values that outlive the call.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
+
+/// Turns a system call's -1 into the error that it left.
+pub fn check(r: i32) -> io::Result<i32> {
+    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(r) }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock of BPF programs too.
+pub fn monotonic() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid timespec for the length of the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// Sleeps until CLOCK_MONOTONIC reads `at`; returns at once if it does.
+pub fn sleep_until(at: u64) {
+    let t = libc::timespec { tv_sec: (at / 1_000_000_000) as i64, tv_nsec: (at % 1_000_000_000) as i64 };
+    // SAFETY: `t` is valid; no remainder is asked for. EINTR is harmless: callers look at the clock again.
+    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &t, std::ptr::null_mut()) };
+}
+
+/// Makes the calling thread a member of a namespace of the given kind (`libc::CLONE_NEW*`, or 0 for any).
+pub fn setns(ns: BorrowedFd, kind: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the length of the call.
+    check(unsafe { libc::setns(ns.as_raw_fd(), kind) }).map(drop)
+}
+
+/// Gives the calling thread new namespaces.
+pub fn unshare(flags: i32) -> io::Result<()> {
+    // SAFETY: integers only.
+    check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Bind-mounts `from` on `to`.
+pub fn bind_mount(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (c_path(from)?, c_path(to)?);
+    // SAFETY: both strings outlive the call; no data is passed.
+    check(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), c"none".as_ptr(), libc::MS_BIND, std::ptr::null()) }).map(drop)
+}
+
+/// Unmounts lazily.
+pub fn unmount(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: the string outlives the call.
+    check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
+/// Opens a process's namespace file (`net`, `user`, `mnt`).
+pub fn open_ns(path: &Path) -> io::Result<OwnedFd> {
+    Ok(std::fs::File::open(path)?.into())
+}
+
+/// The number of the calling thread.
+pub fn thread_id() -> i32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// Asks for SCHED_FIFO at a priority; says whether it was granted.
+pub fn realtime(priority: i32) -> bool {
+    let p = libc::sched_param { sched_priority: priority };
+    // SAFETY: `p` is valid for the length of the call; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &p) == 0 }
+}
+
+/// Raises the limit of open files to what is allowed; returns it.
+pub fn raise_open_files() -> u64 {
+    let mut l = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `l` is valid for both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut l) == 0 {
+            l.rlim_cur = l.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &l);
+        }
+    }
+    l.rlim_cur
+}
+
+/// Takes an exclusive lock on an open file without waiting.
+pub fn try_lock(file: &std::fs::File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the length of the call.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
+}
+
+/// Whether the process's effective user is root (in its user namespace).
+pub fn is_root() -> bool {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Real user and group id.
+pub fn uid_gid() -> (u32, u32) {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { (libc::getuid(), libc::getgid()) }
+}
+
+/// Whether a process exists.
+pub fn alive(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid as i32, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
+}
+
+/// `bpf(2)`: `attr` is the command's attribute block, of the size that the kernel knows or zero beyond.
+pub fn bpf(command: u32, attr: &mut [u64; 16]) -> io::Result<i32> {
+    // SAFETY: the block is valid and writable for its whole size; pointers in it are the callers' duty (see `bpf/mod.rs`).
+    let r = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), std::mem::size_of_val(attr)) };
+    check(r as i32)
+}
+
+/// Takes ownership of a descriptor that a system call has just returned.
+pub fn own(fd: i32) -> OwnedFd {
+    // SAFETY: called only with fresh descriptors that nothing else owns.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// A shared, writable mapping of a descriptor from offset zero.
+#[derive(Debug)]
+pub struct Mapping {
+    base: *mut u64,
+    cells: usize,
+    length: usize,
+}
+
+// SAFETY: the mapping is only ever touched through atomics, and unmapped by the last owner.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` (rounded up to pages) of `fd`.
+    pub fn new(fd: BorrowedFd, bytes: usize) -> io::Result<Self> {
+        let length = bytes.div_ceil(4096) * 4096;
+        // SAFETY: a fresh mapping at an address that the kernel chooses.
+        let p =
+            unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+        if p == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { base: p.cast(), cells: bytes / 8, length })
+    }
+
+    /// The 64-bit cell number `i`.
+    pub fn cell(&self, i: usize) -> &std::sync::atomic::AtomicU64 {
+        assert!(i < self.cells, "cell {i} of {}", self.cells);
+        // SAFETY: within the mapping (asserted), aligned (page + 8 i), alive as long as `self`; the kernel writes it with
+        // 64-bit atomics only.
+        unsafe { std::sync::atomic::AtomicU64::from_ptr(self.base.add(i)) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `new` made, and nobody holds a reference into it.
+        unsafe { libc::munmap(self.base.cast(), self.length) };
+    }
+}

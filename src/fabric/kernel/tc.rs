@@ -1,0 +1,250 @@
+//! Traffic control messages: HTB classes, FIFO leaves, u32 and mirred filters, BPF classifiers, statistics.
+//!
+//! netlink-packet-route types u32, mirred, cls_bpf and statistics; HTB's structures are written here by hand
+//! (`struct tc_htb_glob`, `struct tc_htb_opt` of linux/pkt_sched.h).
+
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_core::DefaultNla;
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::tc::*;
+
+use crate::units::BitRate;
+
+/// The root of a link's egress.
+pub const ROOT: u32 = 0xffff_ffff;
+/// The ingress hook of `clsact`.
+pub const INGRESS: u32 = 0xffff_fff2;
+
+/// A class or queue handle.
+pub const fn handle(major: u16, minor: u16) -> u32 {
+    (major as u32) << 16 | minor as u32
+}
+
+fn base(link: u32, parent: u32, handle: u32, kind: &str) -> TcMessage {
+    let mut m = TcMessage::with_index(link as i32);
+    m.header.parent = parent.into();
+    m.header.handle = handle.into();
+    m.attributes.push(TcAttribute::Kind(kind.into()));
+    m
+}
+
+fn raw(kind: u16, value: Vec<u8>) -> TcOption {
+    TcOption::Other(DefaultNla::new(kind, value))
+}
+
+/// Hooks for filters on a link's way in and out.
+pub fn clsact(link: u32) -> Message {
+    Message::NewQueueDiscipline(base(link, 0xffff_fff1, 0xffff_0000, "clsact"))
+}
+
+/// Takes a link's hooks away, and every filter on them.
+pub fn remove_clsact(link: u32) -> Message {
+    Message::DelQueueDiscipline(base(link, 0xffff_fff1, 0xffff_0000, "clsact"))
+}
+
+/// An HTB as a link's root, handle 1:, with the class for packets that no filter names.
+pub fn htb(link: u32, default_class: u16) -> Message {
+    let mut m = base(link, ROOT, handle(1, 0), "htb");
+    let version_3 = [3u32, 10, u32::from(default_class), 0, 0];
+    let glob = version_3.iter().flat_map(|v| v.to_ne_bytes()).collect();
+    const DIRECT_QLEN: u16 = 5;
+    m.attributes.push(TcAttribute::Options(vec![raw(2, glob), raw(DIRECT_QLEN, 1000u32.to_ne_bytes().to_vec())]));
+    Message::NewQueueDiscipline(m)
+}
+
+/// Takes a link's HTB away.
+pub fn remove_htb(link: u32) -> Message {
+    Message::DelQueueDiscipline(base(link, ROOT, handle(1, 0), "htb"))
+}
+
+/// An HTB class.
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    /// Its handle's minor number.
+    pub minor: u16,
+    /// The parent's minor number; 0 is the root.
+    pub parent: u16,
+    /// What it is promised.
+    pub rate: BitRate,
+    /// What it may borrow up to.
+    pub ceil: BitRate,
+    /// Bytes that it may send at once.
+    pub burst: u32,
+    /// Smaller is served first.
+    pub priority: u32,
+}
+
+impl Class {
+    /// Adds the class to a link's HTB.
+    pub fn add(&self, link: u32) -> Message {
+        let (rate, ceil) = (self.rate.bytes_per_second().max(1), self.ceil.bytes_per_second().max(1));
+        let mut m = base(link, handle(1, self.parent), handle(1, self.minor), "htb");
+        let mut parms = rate_spec(rate);
+        parms.extend(rate_spec(ceil));
+        const QUANTUM: u32 = 60_000;
+        for v in [ticks(self.burst, rate), ticks(self.burst, ceil), QUANTUM, 0, self.priority] {
+            parms.extend(v.to_ne_bytes());
+        }
+        let mut options = vec![raw(1, parms)];
+        // Above 2^32 bytes/s the 32-bit fields are full and 64-bit attributes follow.
+        if rate > u64::from(u32::MAX) {
+            options.push(raw(6, rate.to_ne_bytes().to_vec()));
+        }
+        if ceil > u64::from(u32::MAX) {
+            options.push(raw(7, ceil.to_ne_bytes().to_vec()));
+        }
+        m.attributes.push(TcAttribute::Options(options));
+        Message::NewTrafficClass(m)
+    }
+}
+
+/// `struct tc_ratespec`. The link layer must be Ethernet (1), else the kernel demands a rate table.
+fn rate_spec(rate: u64) -> Vec<u8> {
+    let mut v = vec![0u8, 1, 0, 0, 0, 0, 0, 0];
+    v.extend((rate.min(u64::from(u32::MAX)) as u32).to_ne_bytes());
+    v
+}
+
+/// The time of `bytes` at `rate` (bytes/s) in the kernel's ticks of 64 ns.
+fn ticks(bytes: u32, rate: u64) -> u32 {
+    (u128::from(bytes) * 1_000_000_000 / u128::from(rate) / 64).min(u128::from(u32::MAX)) as u32
+}
+
+/// A byte-limited FIFO under class 1:`minor`.
+pub fn bfifo(link: u32, minor: u16, limit: u32) -> Message {
+    let mut m = base(link, handle(1, minor), handle(minor, 0), "bfifo");
+    // struct tc_fifo_qopt is the attribute itself, not a nest.
+    m.attributes.push(TcAttribute::Other(DefaultNla::new(2, limit.to_ne_bytes().to_vec())));
+    Message::NewQueueDiscipline(m)
+}
+
+const ETH_P_ALL: u16 = 0x0003;
+const ETH_P_IP: u16 = 0x0800;
+
+fn filter(link: u32, parent: u32, (priority, protocol): (u16, u16), id: u32, kind: &str) -> TcMessage {
+    let mut m = base(link, parent, id, kind);
+    m.header.info = u32::from(priority) << 16 | u32::from(protocol.to_be());
+    m
+}
+
+/// A direct-action BPF program on a link's way in.
+pub fn bpf_ingress(link: u32, program: BorrowedFd, name: &str) -> Message {
+    let mut m = filter(link, INGRESS, (1, ETH_P_ALL), 1, "bpf");
+    m.attributes.push(TcAttribute::Options(vec![
+        TcOption::Bpf(TcFilterBpfOption::ProgFd(program.as_raw_fd() as u32)),
+        TcOption::Bpf(TcFilterBpfOption::ProgName(name.into())),
+        TcOption::Bpf(TcFilterBpfOption::Flags(TcBpfFlags::DirectAction)),
+    ]));
+    Message::NewTrafficFilter(m)
+}
+
+/// What a u32 filter compares: a 32-bit word of the IP header (network byte order) under a mask.
+#[derive(Clone, Copy)]
+pub struct Match {
+    /// Offset in the IP header, a multiple of four.
+    pub offset: i32,
+    /// Value.
+    pub value: u32,
+    /// Mask.
+    pub mask: u32,
+}
+
+impl Match {
+    /// Everything.
+    pub const ANY: Self = Self { offset: 0, value: 0, mask: 0 };
+    /// IP packets shorter than 128 bytes: acknowledgements.
+    pub const SMALL: Self = Self { offset: 0, value: 0, mask: 0x0000_ff80 };
+
+    /// Packets to a prefix.
+    pub fn to(net: Ipv4Addr, length: u8) -> Self {
+        let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+        Self { offset: 16, value: u32::from(net) & mask, mask }
+    }
+}
+
+fn u32_base(link: u32, parent: u32, priority: u16, m: Match) -> (TcMessage, TcU32Selector) {
+    let protocol = if m.mask == 0 { ETH_P_ALL } else { ETH_P_IP };
+    // One node a priority, handle 800::800, so that a replacement hits the same node.
+    let message = filter(link, parent, (priority, protocol), 0x8000_0800, "u32");
+    let mut key = TcU32Key::default();
+    (key.val, key.mask, key.off) = (m.value.to_be(), m.mask.to_be(), m.offset);
+    let mut selector = TcU32Selector::default();
+    selector.flags = TcU32SelectorFlags::Terminal;
+    selector.nkeys = 1;
+    selector.keys = vec![key];
+    (message, selector)
+}
+
+/// A u32 filter that puts packets into class 1:`minor` (at ingress: lets them pass).
+pub fn classify(link: u32, parent: u32, priority: u16, m: Match, minor: u16) -> Message {
+    let (mut message, selector) = u32_base(link, parent, priority, m);
+    message.attributes.push(TcAttribute::Options(vec![
+        TcOption::U32(TcFilterU32Option::ClassId(TcHandle::from(handle(1, minor)))),
+        TcOption::U32(TcFilterU32Option::Selector(selector)),
+    ]));
+    Message::NewTrafficFilter(message)
+}
+
+/// A u32 filter on a link's way in that sends packets out of the link `out`, with the shared action number `index`
+/// (0: a fresh one).
+pub fn redirect(link: u32, priority: u16, m: Match, out: u32, index: u32) -> Message {
+    let (mut message, selector) = u32_base(link, INGRESS, priority, m);
+    let mut mirror = TcMirror::default();
+    mirror.generic.index = index;
+    mirror.generic.action = TcActionType::Stolen;
+    mirror.eaction = TcMirrorActionType::EgressRedir;
+    mirror.ifindex = out;
+    let mut action = TcAction::default();
+    action.attributes = vec![
+        TcActionAttribute::Kind(TcActionMirror::KIND.to_string()),
+        TcActionAttribute::Options(vec![TcActionOption::Mirror(TcActionMirrorOption::Parms(mirror))]),
+    ];
+    message.attributes.push(TcAttribute::Options(vec![
+        TcOption::U32(TcFilterU32Option::Selector(selector)),
+        TcOption::U32(TcFilterU32Option::Action(vec![action])),
+    ]));
+    Message::NewTrafficFilter(message)
+}
+
+/// All classes of a link.
+pub fn class_dump(link: u32) -> Message {
+    Message::GetTrafficClass(TcMessage::with_index(link as i32))
+}
+
+/// The filters of a link's way in, with their actions' statistics.
+pub fn ingress_filter_dump(link: u32) -> Message {
+    let mut m = TcMessage::with_index(link as i32);
+    m.header.parent = INGRESS.into();
+    Message::GetTrafficFilter(m)
+}
+
+/// Counters of a class or queue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Its handle.
+    pub handle: u32,
+    /// Bytes that left it.
+    pub bytes: u64,
+    /// Packets that left it.
+    pub packets: u32,
+    /// Bytes that wait in it.
+    pub backlog: u32,
+    /// Packets that it dropped.
+    pub drops: u32,
+}
+
+/// Reads a class's (or queue's) statistics.
+pub fn counters(m: &TcMessage) -> Counters {
+    let mut c = Counters { handle: m.header.handle.into(), ..Counters::default() };
+    let stats = m.attributes.iter().filter_map(|a| if let TcAttribute::Stats2(s) = a { Some(s) } else { None });
+    for s in stats.flatten() {
+        match s {
+            TcStats2::Basic(b) => (c.bytes, c.packets) = (b.bytes, b.packets),
+            TcStats2::Queue(q) => (c.backlog, c.drops) = (q.backlog, q.drops),
+            _ => {}
+        }
+    }
+    c
+}

@@ -1,0 +1,307 @@
+//! The bytes that run over an emulated network: real TCP between the hosts' namespaces, one connection a flow.
+//!
+//! Sockets are opened on a thread that walks through the namespaces; afterwards they are ordinary sockets of one small async
+//! runtime. Receivers discard in the kernel (MSG_TRUNC), which halves the cost of a byte. A flow is finished when its
+//! receiver has counted its last byte.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::oneshot;
+
+use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
+use crate::control::policy::ELEPHANT_DSCP;
+use crate::fabric::kernel::{Clock, netns, sys};
+use crate::ids::{CoflowId, RackId};
+use crate::topology::Topology;
+use crate::topology::addresses::host_ip;
+use crate::units::{Bytes, Time};
+
+/// The port that every host's receiver listens on.
+pub const PORT: u16 = 5300;
+/// What a sender writes at once.
+const CHUNK: usize = 256 << 10;
+static ZEROS: [u8; CHUNK] = [0; CHUNK];
+
+/// What the traffic has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrafficEvent {
+    /// A coflow's last byte was received.
+    Finished {
+        /// Which.
+        coflow: CoflowId,
+        /// When, by the receiver's clock.
+        at: Time,
+    },
+    /// A flow broke; its coflow cannot finish.
+    Failed {
+        /// Which.
+        coflow: CoflowId,
+        /// What was said.
+        why: String,
+    },
+}
+
+/// A coflow on its way.
+struct Active {
+    flows: Vec<(RackId, RackId, AtomicU64)>,
+    left: AtomicU64,
+}
+
+struct Shared {
+    topology: Arc<Topology>,
+    clock: Clock,
+    active: Mutex<BTreeMap<CoflowId, Arc<Active>>>,
+    events: Mutex<Box<dyn FnMut(TrafficEvent) + Send>>,
+}
+
+impl Shared {
+    fn say(&self, e: TrafficEvent) {
+        (self.events.lock().expect("no panic while reporting"))(e);
+    }
+
+    /// Books bytes of a flow; closes the coflow with its last flow.
+    fn done(&self, coflow: CoflowId) {
+        let now = self.clock.now();
+        let mut active = self.active.lock().expect("no panic in the table");
+        if active.get(&coflow).is_some_and(|a| a.left.fetch_sub(1, Relaxed) == 1) {
+            active.remove(&coflow);
+            drop(active);
+            self.say(TrafficEvent::Finished { coflow, at: now });
+        }
+    }
+
+    fn failed(&self, coflow: CoflowId, why: String) {
+        let known = self.active.lock().expect("no panic in the table").remove(&coflow).is_some();
+        if known {
+            self.say(TrafficEvent::Failed { coflow, why });
+        }
+    }
+}
+
+/// A socket that somebody wants in a host's namespace.
+struct OpenRequest {
+    host: usize,
+    elephant: bool,
+    reply: oneshot::Sender<io::Result<std::net::TcpStream>>,
+}
+
+/// The traffic of an emulated network. Dropping it breaks all connections.
+pub struct Traffic {
+    shared: Arc<Shared>,
+    runtime: Option<tokio::runtime::Runtime>,
+    opener: mpsc::Sender<OpenRequest>,
+}
+
+impl Traffic {
+    /// Starts a receiver on every host. `hosts` are the hosts' namespaces by id, `congestion` the TCP congestion control of all
+    /// senders, `events` is called (on a thread of the traffic's) with what happens.
+    ///
+    /// # Errors
+    /// When a socket cannot be opened in a namespace, or the congestion control is not there.
+    pub fn start(
+        topology: Arc<Topology>,
+        hosts: Arc<Vec<OwnedFd>>,
+        clock: Clock,
+        congestion: &str,
+        events: impl FnMut(TrafficEvent) + Send + 'static,
+    ) -> io::Result<Self> {
+        sys::raise_open_files();
+        let shared = Arc::new(Shared { topology, clock, active: Mutex::new(BTreeMap::new()), events: Mutex::new(Box::new(events)) });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("traffic").enable_all().build()?;
+        for (k, ns) in hosts.iter().enumerate() {
+            let socket = netns::within(ns.as_fd(), listener)
+                .map_err(|e| io::Error::new(e.kind(), format!("listen on {}: {e}", shared.topology.host_name(k.into()))))?;
+            let _inside = runtime.enter();
+            let listener = TcpListener::from_std(socket)?;
+            runtime.spawn(accept(listener, shared.clone()));
+        }
+        let opener = start_opener(hosts, congestion)?;
+        Ok(Self { shared, runtime: Some(runtime), opener })
+    }
+
+    /// Starts all flows of a coflow now. `elephant` says which rack pairs' packets are marked.
+    pub fn launch(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
+        let topology = &self.shared.topology;
+        let rack = |f: &FlowSpec| (topology.rack_of(f.from), topology.rack_of(f.to));
+        let flows: Vec<FlowSpec> = coflow.flows.iter().filter(|f| f.from != f.to && f.bytes.0 > 0).copied().collect();
+        if flows.is_empty() {
+            return self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
+        }
+        let active = Active {
+            flows: flows.iter().map(|f| (rack(f).0, rack(f).1, AtomicU64::new(0))).collect(),
+            left: AtomicU64::new(flows.len() as u64),
+        };
+        self.shared.active.lock().expect("no panic in the table").insert(coflow.id, Arc::new(active));
+        let runtime = self.runtime.as_ref().expect("running");
+        for (k, f) in flows.into_iter().enumerate() {
+            let (shared, opener) = (self.shared.clone(), self.opener.clone());
+            let (id, elephant, to) = (coflow.id, elephant(rack(&f).0, rack(&f).1), host_ip(topology, f.to));
+            runtime.spawn(async move {
+                if let Err(e) = send(&opener, (id, k), f, elephant, to).await {
+                    let t = &shared.topology;
+                    shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
+                }
+            });
+        }
+    }
+
+    /// Bytes received of every coflow on its way, by rack pair.
+    pub fn progress(&self) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let active = self.shared.active.lock().expect("no panic in the table").clone();
+        let sum = |a: &Active| {
+            let mut by_pair = BTreeMap::new();
+            for (from, to, n) in &a.flows {
+                *by_pair.entry((*from, *to)).or_insert(0) += n.load(Relaxed);
+            }
+            by_pair.into_iter().map(|((from, to), b)| RackBytes { from, to, bytes: Bytes(b) }).collect()
+        };
+        active.into_iter().map(|(id, a)| (id, sum(&a))).collect()
+    }
+
+    /// Breaks off a coflow: what is on its way is not waited for.
+    pub fn cancel(&self, coflow: CoflowId) {
+        self.shared.active.lock().expect("no panic in the table").remove(&coflow);
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        if let Some(r) = self.runtime.take() {
+            r.shutdown_background();
+        }
+    }
+}
+
+fn listener() -> io::Result<std::net::TcpListener> {
+    let s = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM.nonblocking(), None)?;
+    s.set_reuse_address(true)?;
+    s.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT).into())?;
+    s.listen(4096)?;
+    Ok(s.into())
+}
+
+/// The thread that opens sockets: it walks from namespace to namespace, 0.4 us a step.
+fn start_opener(hosts: Arc<Vec<OwnedFd>>, congestion: &str) -> io::Result<mpsc::Sender<OpenRequest>> {
+    let (tx, rx) = mpsc::channel::<OpenRequest>();
+    let congestion = congestion.to_owned();
+    let first = hosts.first().ok_or_else(|| io::Error::other("a network without hosts"))?;
+    netns::within(first.as_fd(), || socket(false, &congestion).map(drop))
+        .map_err(|e| io::Error::new(e.kind(), format!("TCP congestion control {congestion}: {e}")))?;
+    std::thread::Builder::new().name("opener".into()).spawn(move || {
+        for r in rx {
+            let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET).and_then(|()| socket(r.elephant, &congestion));
+            let _ = r.reply.send(opened);
+        }
+    })?;
+    Ok(tx)
+}
+
+fn socket(elephant: bool, congestion: &str) -> io::Result<std::net::TcpStream> {
+    let s = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM.nonblocking(), None)?;
+    // Before connect(): a connection that was born with another algorithm keeps some of its state.
+    s.set_tcp_congestion(congestion.as_bytes())?;
+    if elephant {
+        s.set_tos_v4(u32::from(ELEPHANT_DSCP) << 2)?;
+    }
+    Ok(s.into())
+}
+
+async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, usize), flow: FlowSpec, elephant: bool, to: Ipv4Addr) -> io::Result<()> {
+    let gone = || io::Error::other("the traffic has stopped");
+    let (reply, opened) = oneshot::channel();
+    opener.send(OpenRequest { host: flow.from.index(), elephant, reply }).map_err(|_| gone())?;
+    let socket = opened.await.map_err(|_| gone())??;
+    let mut stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
+    stream.write_all(&header(id.0, id.1, flow.bytes)).await?;
+    let mut left = flow.bytes.0;
+    while left > 0 {
+        let n = left.min(CHUNK as u64) as usize;
+        left -= stream.write(&ZEROS[..n]).await? as u64;
+    }
+    stream.shutdown().await?;
+    // The receiver closes when it has all: until then the connection must live.
+    let mut end = [0; 1];
+    match stream.read(&mut end).await? {
+        0 => Ok(()),
+        _ => Err(io::Error::other("the receiver speaks")),
+    }
+}
+
+/// What a sender says first: coflow, flow, bytes.
+const HEADER: usize = 16;
+
+fn header(coflow: CoflowId, flow: usize, bytes: Bytes) -> [u8; HEADER] {
+    let mut h = [0; HEADER];
+    h[..4].copy_from_slice(&coflow.0.to_be_bytes());
+    h[4..8].copy_from_slice(&(flow as u32).to_be_bytes());
+    h[8..].copy_from_slice(&bytes.0.to_be_bytes());
+    h
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let shared = shared.clone();
+                tokio::spawn(async move {
+                    if let Err((coflow, e)) = receive(stream, &shared).await {
+                        match coflow {
+                            Some(c) => shared.failed(c, format!("receiver: {e}")),
+                            // Somebody else's connection to our port.
+                            None => tracing::debug!("a connection that is not ours: {e}"),
+                        }
+                    }
+                });
+            }
+            // Out of descriptors, most likely: connections that end will free some.
+            Err(e) => {
+                tracing::warn!("accept: {e}");
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<CoflowId>, io::Error)> {
+    let mut h = [0; HEADER];
+    stream.read_exact(&mut h).await.map_err(|e| (None, e))?;
+    let word = |i: usize| u32::from_be_bytes(h[i..i + 4].try_into().expect("four bytes"));
+    let (coflow, flow) = (CoflowId(word(0)), word(4) as usize);
+    let asked = u64::from_be_bytes(h[8..].try_into().expect("eight bytes"));
+    let known = shared.active.lock().expect("no panic in the table").get(&coflow).cloned();
+    let Some(active) = known.filter(|a| flow < a.flows.len()) else { return Ok(()) };
+    drain(&stream, asked, &active.flows[flow].2).await.map_err(|e| (Some(coflow), e))?;
+    shared.done(coflow);
+    Ok(())
+}
+
+/// Counts `asked` bytes without copying them.
+async fn drain(stream: &TcpStream, asked: u64, count: &AtomicU64) -> io::Result<()> {
+    // Never written to: MSG_TRUNC discards in the kernel. Only its length counts.
+    let mut nowhere: Vec<u8> = Vec::with_capacity(4 << 20);
+    let mut got = 0;
+    while got < asked {
+        stream.readable().await?;
+        let most = (asked - got).min(nowhere.capacity() as u64) as usize;
+        let read = stream.try_io(Interest::READABLE, || {
+            socket2::SockRef::from(stream).recv_with_flags(&mut nowhere.spare_capacity_mut()[..most], libc::MSG_TRUNC)
+        });
+        match read {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                got += n as u64;
+                count.store(got, Relaxed);
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(())
+}
