@@ -87,6 +87,18 @@ impl DemandMatrix {
         m
     }
 
+    /// This matrix with every cell, the diagonal left out, passed through `f(from, to, bytes)`. O(R^2).
+    #[must_use]
+    pub fn map_pairs(&self, mut f: impl FnMut(RackId, RackId, u64) -> u64) -> Self {
+        let mut m = self.clone();
+        for (i, row) in m.cells.chunks_exact_mut(self.racks.max(1)).enumerate() {
+            for (j, c) in row.iter_mut().enumerate().filter(|c| c.0 != i) {
+                *c = f(RackId(i as u32), RackId(j as u32), *c);
+            }
+        }
+        m
+    }
+
     /// Cell by cell `self - other`, nothing below zero: what cumulative counters gained.
     #[must_use]
     pub fn since(&self, other: &Self) -> Self {

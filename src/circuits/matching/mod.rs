@@ -1,38 +1,77 @@
-//! Matchings of a demand matrix: one algorithm a file, each a pure function, and the [`Scheduler`]s that wrap them.
+//! Matchings of a demand matrix: one algorithm a file, each a pure function, and the [`Scheduler`](super::Scheduler)s that
+//! wrap them.
+//!
+//! | function | circuits | finds |
+//! |---|---|---|
+//! | [`bipartite()`] | one way | the maximum weight, exactly |
+//! | [`edmonds()`] | in pairs | the maximum weight, exactly |
+//! | [`greedy()`], [`greedy_pairs()`] | one way, in pairs | at least half of it |
+//! | [`round_robin()`], [`tournament()`] | one way, in pairs | a rotation, blind to demand |
+//! | [`hold()`] | either | most bytes carried in the interval, dark time counted |
+//!
+//! With several planes the periodic schedulers go plane after plane: what a plane can carry within the interval is taken
+//! from the demand before the next one is asked. Pairs with a port that is not usable are left out.
 
-use super::{Ask, Decision, Matching, Scheduler};
+use super::{Ask, Decision, Matching, Usable};
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+use crate::topology::StopMode;
 
-/// Maximum weight matching of a general graph.
-pub struct Edmonds;
-/// Maximum weight bipartite matching.
-pub struct Bipartite;
-/// Heaviest first.
-pub struct Greedy;
-/// Rotation.
-pub struct RoundRobin;
-/// Hysteresis.
-pub struct Hold;
-/// Set by hand.
-pub struct Manual;
-/// None.
-pub struct EpsOnly;
+mod assignment;
+mod bipartite;
+mod blossom;
+mod edmonds;
+mod eps_only;
+mod greedy;
+mod hold;
+mod manual;
+mod num;
+mod round_robin;
+#[cfg(test)]
+mod tests;
 
-macro_rules! stub {
-    ($t:ident, $n:literal) => {
-        impl Scheduler for $t {
-            fn name(&self) -> &'static str {
-                $n
-            }
-            fn decide(&mut self, ask: &Ask) -> Decision {
-                Decision::hold(ask.planes.iter().map(|_| Matching::empty(ask.demand.racks())))
-            }
+pub use bipartite::{Bipartite, bipartite};
+pub use edmonds::{Edmonds, edmonds};
+pub use eps_only::EpsOnly;
+pub use greedy::{Greedy, greedy, greedy_pairs};
+pub use hold::{Hold, hold};
+pub use manual::Manual;
+pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
+
+/// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes
+/// leave), in order; with `pairs`, on every plane only of racks whose ports may be used both ways. O(R^2) a plane besides `one`.
+fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
+    let mut left = ask.demand.clone();
+    let mut all = Vec::with_capacity(ask.planes.len());
+    for (p, plane) in ask.planes.iter().enumerate() {
+        let pairs = pairs || plane.duplex;
+        let m = one(p, &left.map_pairs(|i, j, d| if usable_pair(&ask.usable[p], pairs, i, j) { d } else { 0 }));
+        let stays = plane.rate.bytes_in(ask.interval).0;
+        let moves = plane.rate.bytes_in(ask.interval.saturating_sub(plane.delta)).0;
+        let unchanged = ask.current.get(p) == Some(&m);
+        for (i, j) in m.pairs() {
+            let kept = ask.current.get(p).is_some_and(|c| c.output(i) == Some(j));
+            let kept = unchanged || (kept && plane.stop == StopMode::NotAllStop);
+            left.set(i, j, left.get(i, j).saturating_sub(if kept { stays } else { moves }));
         }
-    };
+        all.push(m);
+    }
+    Decision::hold(all)
 }
-stub!(Edmonds, "edmonds");
-stub!(Bipartite, "bipartite");
-stub!(Greedy, "greedy");
-stub!(RoundRobin, "round-robin");
-stub!(Hold, "hold");
-stub!(Manual, "manual");
-stub!(EpsOnly, "eps-only");
+
+/// Whether the ports of a circuit (of both directions, where they come in pairs) may be used.
+fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
+    let (i, j) = (i.index(), j.index());
+    usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
+}
+
+/// No circuit on any plane.
+fn none(ask: &Ask) -> Decision {
+    Decision::hold(ask.planes.iter().map(|_| Matching::empty(ask.demand.racks())))
+}
+
+/// The duplex matching in which every rack is joined with its mate, both ways.
+fn mirrored(mate: Vec<Option<RackId>>) -> Matching {
+    debug_assert!(mate.iter().enumerate().all(|(i, m)| m.is_none_or(|j| mate[j.index()] == Some(RackId::from(i)))));
+    Matching { out: mate }
+}

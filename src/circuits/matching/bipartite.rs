@@ -1,0 +1,67 @@
+//! Maximum weight bipartite matching: the best set of one-way circuits.
+
+use super::assignment::{self, Assignment};
+use super::num::{self, Num, Scale};
+use super::{edmonds, plane_by_plane};
+use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+
+/// The matching of inputs to outputs whose cells of `demand` have the largest sum.
+///
+/// A partial matching: no rack is joined with itself and no pair without demand is joined. Exact for every `u64`.
+///
+/// # Arguments
+/// - `demand`: bytes by (input, output), `R x R`.
+/// - `keep`: what is up now. Among matchings of equal weight the one that keeps most of these circuits is taken, so that
+///   circuits do not blink for nothing. Further ties are broken the same way in every run.
+///
+/// # Complexity
+/// O(R^3) time at worst, O(R^2) space.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::matching::bipartite, demand::DemandMatrix};
+/// let d = DemandMatrix::from_rows(&[&[0, 5, 4], &[5, 0, 1], &[3, 0, 0]]);
+/// assert_eq!(bipartite(&d, None).weight(&d), 10);
+/// ```
+///
+/// # Source
+/// Jonker and Volgenant, Computing 38 (1987). Helios (Farrington et al., SIGCOMM 2010) schedules its circuits by it.
+pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+    let largest = demand.cells().iter().copied().max().unwrap_or(0);
+    if largest == 0 {
+        return Matching::empty(demand.racks());
+    }
+    let scale = Scale::new(demand.racks(), largest.into(), keep.is_some_and(|k| !k.is_empty()));
+    if scale.narrow() {
+        matching(demand, &solve::<i64>(demand, keep, &scale))
+    } else {
+        matching(demand, &solve::<i128>(demand, keep, &scale))
+    }
+}
+
+/// Cells without demand, the diagonal too, count zero: an assignment through them stands for "not joined".
+fn solve<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Assignment<N> {
+    assignment::solve(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+}
+
+fn matching<N>(demand: &DemandMatrix, a: &Assignment<N>) -> Matching {
+    let out = a.column.iter().enumerate().map(|(i, &j)| (demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j)));
+    Matching { out: out.collect() }
+}
+
+/// A maximum weight bipartite matching every interval, as in Helios; on duplex planes [`super::edmonds()`].
+pub struct Bipartite;
+
+impl Scheduler for Bipartite {
+    fn name(&self) -> &'static str {
+        "bipartite"
+    }
+    fn decide(&mut self, ask: &Ask) -> Decision {
+        plane_by_plane(ask, false, |p, demand| {
+            let (duplex, keep) = (ask.planes[p].duplex, ask.current.get(p));
+            if duplex { edmonds(demand, keep) } else { bipartite(demand, keep) }
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! How blossoms are made, fall apart and turn: the structure that a search changes, without its duals.
+
+use super::super::num::Num;
+use super::{Blossom, Edge, Label, Machine, NO_EDGE, NONE};
+
+impl<N: Num> Machine<'_, N> {
+    /// Tight edge (u, v) closes an odd cycle through the tree: it becomes one outer blossom.
+    pub(super) fn merge(&mut self, u: u32, v: u32) {
+        let meet = self.common_ancestor(self.top(u), self.top(v));
+        let (mut children, mut links) = (Vec::new(), vec![(u, v)]);
+        let mut b = self.top(u);
+        while b != meet {
+            children.push(b);
+            links.push(self.at(b).via);
+            b = self.top(self.at(b).via.0);
+        }
+        children.push(meet);
+        children.reverse();
+        links.reverse();
+        let mut b = self.top(v);
+        while b != meet {
+            children.push(b);
+            let (outside, inside) = self.at(b).via;
+            links.push((inside, outside));
+            b = self.top(outside);
+        }
+        let new = self.new_cycle(children, links);
+        self.become_outer_cycle(new);
+    }
+
+    fn common_ancestor(&self, a: u32, b: u32) -> u32 {
+        let up = |b: u32| {
+            let out = self.at(b).via.0;
+            (out != NONE).then(|| self.top(out))
+        };
+        let mut seen = vec![false; self.blossoms.len()];
+        let mut walk = [Some(a), Some(b)];
+        loop {
+            for w in &mut walk {
+                if let Some(b) = *w {
+                    if std::mem::replace(&mut seen[b as usize], true) {
+                        return b;
+                    }
+                    *w = up(b);
+                }
+            }
+        }
+    }
+
+    /// Takes `children` into one blossom at the top level.
+    fn new_cycle(&mut self, children: Vec<u32>, links: Vec<Edge>) -> u32 {
+        let id = self.unused.pop().unwrap_or(self.blossoms.len() as u32);
+        let first = self.at(children[0]);
+        let made = Blossom { base: first.base, label: Label::Outer, via: first.via, children, links, ..Blossom::vertex(NONE) };
+        if id as usize == self.blossoms.len() {
+            self.blossoms.push(made);
+        } else {
+            self.blossoms[id as usize] = made;
+        }
+        for k in 0..self.at(id).children.len() {
+            let c = self.at(id).children[k];
+            self.at_mut(c).parent = id;
+        }
+        self.cycles.retain(|&c| self.blossoms[c as usize].parent == NONE);
+        self.cycles.push(id);
+        id
+    }
+
+    /// Brings the new cycle's edges together: those of its outer cycles from their lists, all others vertex by vertex. What
+    /// was inner has become outer and is looked at anew.
+    fn become_outer_cycle(&mut self, b: u32) {
+        let (mut singles, mut cycles) = (Vec::new(), Vec::new());
+        for c in self.at(b).children.clone() {
+            let leaves = self.leaves(c);
+            if self.at(c).label == Label::Inner {
+                self.queue.extend(leaves.iter().rev());
+            }
+            if self.is_cycle(c) && self.at(c).label == Label::Outer {
+                cycles.push(c)
+            } else {
+                singles.extend(&leaves)
+            }
+            for v in leaves {
+                self.top[v as usize] = b;
+            }
+        }
+        let nearest = self.nearest_of(b, &singles, &cycles);
+        let outer = (0..self.n as u32).filter(|&x| nearest[x as usize] != NONE && self.label(x) == Label::Outer);
+        let rivals = outer.map(|x| (self.slack(nearest[x as usize], x), (nearest[x as usize], x)));
+        if let Some(rival) = rivals.min() {
+            self.at_mut(b).rival = rival;
+        }
+        self.at_mut(b).nearest = nearest;
+        for c in cycles {
+            self.at_mut(c).nearest = Vec::new();
+        }
+    }
+
+    /// Dissolves a top-level cycle into its children, unlabelled.
+    pub(super) fn dissolve(&mut self, b: u32) -> (Vec<u32>, Vec<Edge>) {
+        let x = self.at_mut(b);
+        let (children, links) = (std::mem::take(&mut x.children), std::mem::take(&mut x.links));
+        self.cycles.retain(|&c| c != b);
+        self.unused.push(b);
+        for &c in &children {
+            let x = self.at_mut(c);
+            (x.parent, x.label, x.via) = (NONE, Label::Free, NO_EDGE);
+            if self.is_cycle(c) {
+                self.cycles.push(c);
+            }
+            for v in self.leaves(c) {
+                self.top[v as usize] = c;
+            }
+        }
+        (children, links)
+    }
+
+    /// An inner cycle without dual falls apart: the even way from where the tree entered it to its base stays in the tree.
+    pub(super) fn expand_inner(&mut self, b: u32) {
+        let via = self.at(b).via;
+        let (children, links) = self.dissolve(b);
+        let len = children.len();
+        let entry = children.iter().position(|&c| c == self.top(via.1)).expect("the tree entered through a child");
+        let forward = entry % 2 == 1;
+        let (mut k, mut via) = (entry, via);
+        loop {
+            self.make_inner(children[k], via);
+            if k == 0 {
+                break;
+            }
+            let inner_to_outer = link(&links, k, forward);
+            k = step(k, len, forward);
+            self.make_outer(children[k], inner_to_outer);
+            via = link(&links, k, forward);
+            k = step(k, len, forward);
+        }
+    }
+
+    /// Turns the tree path around from outer vertex `u` to the root: `u` gets `mate` (or is left exposed).
+    pub(super) fn flip(&mut self, u: u32, mate: u32) {
+        let (mut s, mut partner) = (u, mate);
+        loop {
+            let b = self.top(s);
+            self.rebase(b, s);
+            self.mate[s as usize] = partner;
+            let outside = self.at(b).via.0;
+            if outside == NONE {
+                return;
+            }
+            let inner = self.top(outside);
+            let (next, inside) = self.at(inner).via;
+            self.rebase(inner, inside);
+            self.mate[inside as usize] = next;
+            (s, partner) = (next, inside);
+        }
+    }
+
+    /// Re-matches the inside of a blossom so that `v` becomes its base.
+    pub(super) fn rebase(&mut self, b: u32, v: u32) {
+        if !self.is_cycle(b) {
+            return;
+        }
+        let mut child = v;
+        while self.at(child).parent != b {
+            child = self.at(child).parent;
+        }
+        self.rebase(child, v);
+        let (children, links) = (self.at(b).children.clone(), self.at(b).links.clone());
+        let len = children.len();
+        let from = children.iter().position(|&c| c == child).expect("a child");
+        let forward = from % 2 == 1;
+        let mut k = from;
+        while k != 0 {
+            k = step(k, len, forward);
+            let (p, q) = link(&links, k, forward);
+            self.rebase(children[k], p);
+            k = step(k, len, forward);
+            self.rebase(children[k], q);
+            self.mate[p as usize] = q;
+            self.mate[q as usize] = p;
+        }
+        let x = self.at_mut(b);
+        x.children.rotate_left(from);
+        x.links.rotate_left(from);
+        x.base = v;
+    }
+}
+
+/// The edge from child `k` of a cycle to the next one in the given direction, oriented that way.
+fn link(links: &[Edge], k: usize, forward: bool) -> Edge {
+    if forward {
+        links[k]
+    } else {
+        let (p, q) = links[(k + links.len() - 1) % links.len()];
+        (q, p)
+    }
+}
+
+fn step(k: usize, len: usize, forward: bool) -> usize {
+    if forward { (k + 1) % len } else { (k + len - 1) % len }
+}

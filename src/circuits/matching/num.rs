@@ -1,0 +1,101 @@
+//! The integers in which the exact solvers compute: `i64` where the weights leave room, `i128` where they do not.
+
+use std::fmt::Debug;
+use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
+
+use crate::circuits::Matching;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+
+/// A signed integer wide enough for weights, their duals and their sums of four.
+pub(crate) trait Num:
+    Copy + Ord + Debug + Send + Add<Output = Self> + Sub<Output = Self> + Neg<Output = Self> + AddAssign + SubAssign
+{
+    const ZERO: Self;
+    const MAX: Self;
+    /// A weight, already known to fit.
+    fn of(weight: u128) -> Self;
+    /// Half of an even number.
+    fn half(self) -> Self;
+    #[cfg(test)]
+    fn wide(self) -> i128;
+}
+
+macro_rules! num {
+    ($t:ty) => {
+        impl Num for $t {
+            const ZERO: Self = 0;
+            const MAX: Self = Self::MAX;
+            #[inline]
+            fn of(weight: u128) -> Self {
+                weight as Self
+            }
+            #[inline]
+            fn half(self) -> Self {
+                self >> 1
+            }
+            #[cfg(test)]
+            fn wide(self) -> i128 {
+                self.into()
+            }
+        }
+    };
+}
+num!(i64);
+num!(i128);
+
+/// Duals stay below four times the largest weight, and the general solver doubles its weights: below this limit `i64` holds
+/// everything.
+const I64_LIMIT: u128 = 1 << 58;
+
+/// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of a circuit that is up
+/// decides between matchings of equal weight and, being less than one unit in sum, never between unequal ones.
+pub(crate) struct Scale {
+    factor: u128,
+    narrow: bool,
+}
+
+impl Scale {
+    /// For `racks` racks and weights up to `largest`; `keeping` says whether there are circuits to keep.
+    pub(crate) fn new(racks: usize, largest: u128, keeping: bool) -> Self {
+        let factor = if keeping { racks as u128 + 1 } else { 1 };
+        Self { factor, narrow: (largest + 1) * factor < I64_LIMIT }
+    }
+
+    /// Whether `i64` holds every number that a solver makes of these weights.
+    pub(crate) fn narrow(&self) -> bool {
+        self.narrow
+    }
+
+    /// The weight of a pair of which `kept` directions are up.
+    pub(crate) fn weigh<N: Num>(&self, weight: u128, kept: u8) -> N {
+        let bonus = if self.factor > 1 && weight > 0 { u128::from(kept) } else { 0 };
+        N::of(weight * self.factor + bonus)
+    }
+}
+
+/// `R x R` weights of one-way circuits.
+pub(crate) fn one_way<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
+    let r = demand.racks();
+    let mut w: Vec<N> = demand.cells().iter().map(|&c| scale.weigh(u128::from(c), 0)).collect();
+    for (i, j) in keep.into_iter().flat_map(Matching::pairs) {
+        w[i.index() * r + j.index()] = scale.weigh(u128::from(demand.get(i, j)), 1);
+    }
+    w
+}
+
+/// `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
+pub(crate) fn both_ways<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
+    let r = demand.racks();
+    let mut w = vec![N::ZERO; r * r];
+    let up = |i: RackId, j: RackId| u8::from(keep.is_some_and(|k| k.output(i) == Some(j)));
+    for i in (0..r).map(RackId::from) {
+        for j in (0..i.index()).map(RackId::from) {
+            let sum = u128::from(demand.get(i, j)) + u128::from(demand.get(j, i));
+            let x = scale.weigh(sum, up(i, j) + up(j, i));
+            w[i.index() * r + j.index()] = x;
+            w[j.index() * r + i.index()] = x;
+        }
+    }
+    w
+}

@@ -1,0 +1,269 @@
+//! The exact matchings against brute force, slow twins and their own duals.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::circuits::{Scheduler, Slot};
+use crate::ids::PlaneId;
+use crate::topology::Plane;
+use crate::units::{BitRate, Span, Time};
+
+fn demand(racks: usize, mut f: impl FnMut(usize, usize) -> u64) -> DemandMatrix {
+    DemandMatrix::zero(racks).map_pairs(|i, j, _| f(i.index(), j.index()))
+}
+
+/// By trying all partial matchings, input after input.
+fn brute_bipartite(d: &DemandMatrix, i: usize, taken: u32) -> u128 {
+    if i == d.racks() {
+        return 0;
+    }
+    let free = (0..d.racks()).filter(|&j| taken & (1 << j) == 0 && j != i);
+    let joined = free.map(|j| u128::from(d.row(RackId::from(i))[j]) + brute_bipartite(d, i + 1, taken | 1 << j)).max();
+    joined.unwrap_or(0).max(brute_bipartite(d, i + 1, taken))
+}
+
+/// By trying all sets of pairs, rack after rack.
+fn brute_general(d: &DemandMatrix, i: usize, taken: u32) -> u128 {
+    if i >= d.racks() {
+        return 0;
+    }
+    let alone = brute_general(d, i + 1, taken);
+    if taken & (1 << i) != 0 {
+        return alone;
+    }
+    let pair = |j: usize| u128::from(d.get(RackId::from(i), RackId::from(j))) + u128::from(d.get(RackId::from(j), RackId::from(i)));
+    let mates = (i + 1..d.racks()).filter(|&j| taken & (1 << j) == 0);
+    mates.map(|j| pair(j) + brute_general(d, i + 1, taken | 1 << j)).max().unwrap_or(0).max(alone)
+}
+
+/// No port twice, no rack with itself, no pair without demand.
+fn lawful(m: &Matching, d: &DemandMatrix) {
+    assert_eq!(&Matching::from_pairs(d.racks(), m.pairs().map(|(i, j)| (i.index(), j.index()))), m);
+    assert!(m.pairs().all(|(i, j)| d.get(i, j) > 0), "{m:?} joins a pair without demand");
+}
+
+fn lawful_pairs(m: &Matching, d: &DemandMatrix) {
+    lawful(m, &d.map_pairs(|i, j, x| x | d.get(j, i)));
+    assert!(m.pairs().all(|(i, j)| m.output(j) == Some(i)), "{m:?} is not in pairs");
+}
+
+fn check_bipartite(d: &DemandMatrix) {
+    let m = bipartite(d, None);
+    lawful(&m, d);
+    assert_eq!(m.weight(d), brute_bipartite(d, 0, 0), "{d:?}");
+}
+
+fn check_general(d: &DemandMatrix) {
+    let m = edmonds(d, None);
+    lawful_pairs(&m, d);
+    assert_eq!(m.weight(d), brute_general(d, 0, 0), "{d:?}");
+}
+
+/// All `racks x racks` matrices over `0..base`; `step` takes every step-th of them.
+fn all_matrices(racks: usize, base: u64, step: usize) -> impl Iterator<Item = DemandMatrix> {
+    let cells = (racks * racks - racks) as u32;
+    (0..base.pow(cells)).step_by(step).map(move |mut code| {
+        demand(racks, |_, _| {
+            let x = code % base;
+            code /= base;
+            x
+        })
+    })
+}
+
+#[test]
+fn bipartite_equals_brute_force_on_all_small_matrices() {
+    (0..3).flat_map(|r| all_matrices(r, 4, 1)).chain(all_matrices(3, 4, 1)).for_each(|d| check_bipartite(&d));
+    // All over {0,1,2} would be 531 441; every 7th of them and every 211th over {0,1,2,3}: steps prime to the bases.
+    all_matrices(4, 3, 7).chain(all_matrices(4, 4, 211)).for_each(|d| check_bipartite(&d));
+}
+
+/// All symmetric weights of a graph of `n` vertices over `0..base`.
+fn all_graphs(n: usize, base: u64, step: usize) -> impl Iterator<Item = DemandMatrix> {
+    (0..base.pow((n * (n - 1) / 2) as u32)).step_by(step).map(move |mut code| {
+        demand(n, |i, j| {
+            let x = if i < j { code % base } else { 0 };
+            code /= if i < j { base } else { 1 };
+            x
+        })
+    })
+}
+
+#[test]
+fn edmonds_equals_brute_force_on_all_small_graphs() {
+    (2..5).flat_map(|n| all_graphs(n, 4, 1)).for_each(|d| check_general(&d));
+    all_graphs(5, 3, 1).chain(all_graphs(5, 4, 31)).for_each(|d| check_general(&d));
+    all_graphs(6, 2, 1).chain(all_graphs(6, 3, 397)).for_each(|d| check_general(&d));
+}
+
+#[test]
+#[ignore = "minutes in a debug build: every 4 x 4 matrix and every graph of 5 racks over {0,1,2,3}"]
+fn exhaustive() {
+    all_matrices(4, 4, 1).for_each(|d| check_bipartite(&d));
+    all_graphs(5, 4, 1).for_each(|d| check_general(&d));
+    all_graphs(6, 3, 1).for_each(|d| check_general(&d));
+}
+
+#[test]
+fn extremes() {
+    for r in [0, 1, 2, 7] {
+        assert!(bipartite(&DemandMatrix::zero(r), None).is_empty());
+        assert!(edmonds(&DemandMatrix::zero(r), None).is_empty());
+        assert!(greedy(&DemandMatrix::zero(r)).is_empty());
+    }
+    for big in [u64::MAX, u64::MAX - 1, 1 << 63] {
+        for r in 2..7 {
+            let d = demand(r, |i, j| big - (i * r + j) as u64);
+            check_bipartite(&d);
+            check_general(&d);
+            let keep = Matching::from_pairs(r, [(0, 1)]);
+            assert_eq!(bipartite(&d, Some(&keep)).weight(&d), brute_bipartite(&d, 0, 0));
+            assert_eq!(edmonds(&d, Some(&keep)).weight(&d), brute_general(&d, 0, 0));
+        }
+    }
+    let all_equal = demand(9, |_, _| 5);
+    assert_eq!((bipartite(&all_equal, None).len(), edmonds(&all_equal, None).len()), (9, 8));
+    let incast = demand(8, |i, j| if j == 3 { 10 + i as u64 } else { 0 });
+    assert_eq!(bipartite(&incast, None), Matching::from_pairs(8, [(7, 3)]));
+    assert_eq!(edmonds(&incast, None), Matching::from_pairs(8, [(7, 3), (3, 7)]));
+    let idle = demand(8, |i, j| if i < 4 && j >= 6 { 1 } else { 0 });
+    check_bipartite(&idle);
+    check_general(&idle);
+}
+
+#[test]
+fn equal_weight_keeps_the_circuits_that_are_up() {
+    let d = demand(8, |_, _| 7);
+    for shift in 1..8 {
+        let up = round_robin(8, shift);
+        assert_eq!(bipartite(&d, Some(&up)), up);
+        let up = tournament(8, shift);
+        assert_eq!(edmonds(&d, Some(&up)), up);
+    }
+    let better = DemandMatrix::from_rows(&[&[0, 10, 11], &[0, 0, 0], &[0, 0, 0]]);
+    assert_eq!(bipartite(&better, Some(&Matching::from_pairs(3, [(0, 1)]))), Matching::from_pairs(3, [(0, 2)]));
+}
+
+/// A matrix in which a slow general search needs many and nested blossoms: few distinct weights, odd cycles.
+fn any_demand(max_racks: usize) -> impl Strategy<Value = DemandMatrix> {
+    (1..=max_racks, prop_oneof![Just(2u64), Just(4), Just(12), Just(1 << 40), Just(u64::MAX)], 0u32..4).prop_flat_map(|(r, top, thin)| {
+        let cell = if thin == 0 { (0..top).boxed() } else { prop_oneof![thin => Just(0), 1 => 0..top].boxed() };
+        prop::collection::vec(cell, r * r).prop_map(move |v| demand(r, |i, j| v[i * r + j]))
+    })
+}
+
+/// The general solver from the trivial start: no matching, every dual at the largest weight.
+fn from_nothing(d: &DemandMatrix) -> u128 {
+    let r = d.racks();
+    let scale = num::Scale::new(r, u128::MAX >> 12, false);
+    let w = num::both_ways::<i128>(d, None, &scale);
+    let y = vec![w.iter().copied().max().unwrap_or(0); r];
+    let mut m = blossom::Machine::new(r, &w, y, vec![blossom::NONE; r]);
+    m.run();
+    m.certify();
+    (0..r).filter(|&i| (m.mate[i] as usize) < i).map(|i| w[i * r + m.mate[i] as usize] as u128).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn bipartite_is_certified_by_its_duals(d in any_demand(14)) {
+        let r = d.racks();
+        let scale = num::Scale::new(r, u128::MAX >> 12, false);
+        let p = num::one_way::<i128>(&d, None, &scale);
+        let a = assignment::solve(r, &p);
+        for i in 0..r {
+            for j in 0..r {
+                prop_assert!(a.u[i] + a.v[j] >= p[i * r + j]);
+            }
+            prop_assert_eq!(a.u[i] + a.v[a.column[i] as usize], p[i * r + a.column[i] as usize]);
+        }
+        let bound: i128 = a.u.iter().chain(&a.v).sum();
+        let m = bipartite(&d, None);
+        lawful(&m, &d);
+        prop_assert_eq!(m.weight(&d) as i128, bound);
+        prop_assert!(2 * greedy(&d).weight(&d) >= m.weight(&d));
+        lawful(&greedy(&d), &d);
+    }
+
+    #[test]
+    fn edmonds_is_certified_by_its_duals_and_equals_the_slow_start(d in any_demand(24)) {
+        let r = d.racks();
+        let scale = num::Scale::new(r, u128::MAX >> 12, false);
+        let w = num::both_ways::<i128>(&d, None, &scale);
+        let mut quick = edmonds::relaxed(r, &w);
+        quick.run();
+        quick.certify();
+        let m = edmonds(&d, None);
+        lawful_pairs(&m, &d);
+        prop_assert_eq!(m.weight(&d), from_nothing(&d));
+        prop_assert!(2 * greedy_pairs(&d).weight(&d) >= m.weight(&d));
+        lawful_pairs(&greedy_pairs(&d), &d);
+    }
+
+    #[test]
+    fn what_is_kept_never_costs_weight(d in any_demand(10), shift in 0u64..20) {
+        let up = round_robin(d.racks(), shift);
+        prop_assert_eq!(bipartite(&d, Some(&up)).weight(&d), bipartite(&d, None).weight(&d));
+        prop_assert_eq!(edmonds(&d, Some(&up)).weight(&d), edmonds(&d, None).weight(&d));
+        let best = bipartite(&d, None);
+        prop_assert_eq!(bipartite(&d, Some(&best)), best);
+        let best = edmonds(&d, None);
+        prop_assert_eq!(edmonds(&d, Some(&best)), best);
+    }
+
+    #[test]
+    fn schedulers_use_only_usable_ports(d in any_demand(9), mask: u64, duplex: bool, cycle: u64) {
+        let r = d.racks();
+        let planes: Vec<Plane> = (0..2).map(|p| plane(p, duplex)).collect();
+        let bit = |k: usize| mask & (1 << (k % 64)) == 0;
+        let usable: Vec<Usable> = (0..2)
+            .map(|p| Usable { input: (0..r).map(|i| bit(p * 20 + i)).collect(), output: (0..r).map(|i| bit(p * 20 + 10 + i)).collect() })
+            .collect();
+        let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle };
+        let all: [Box<dyn Scheduler>; 7] = [
+            Box::new(Bipartite), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
+            Box::new(EpsOnly),
+        ];
+        for mut s in all {
+            for (p, m) in matchings(s.decide(&ask)).iter().enumerate() {
+                let again = Matching::from_pairs(r, m.pairs().map(|(i, j)| (i.index(), j.index())));
+                prop_assert_eq!(&again, m, "{}", s.name());
+                for (i, j) in m.pairs() {
+                    prop_assert!(usable_pair(&usable[p], duplex, i, j), "{} uses {i} -> {j}", s.name());
+                    prop_assert!(!duplex || m.output(j) == Some(i), "{} leaves {j} -> {i} out", s.name());
+                }
+            }
+        }
+    }
+}
+
+fn plane(p: usize, duplex: bool) -> Plane {
+    Plane { id: PlaneId::from(p), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex }
+}
+
+fn matchings(d: Decision) -> Vec<Matching> {
+    let Decision::Sequence(planes) = d else { panic!("a periodic scheduler holds one matching") };
+    planes
+        .into_iter()
+        .map(|mut slots| match slots.pop() {
+            Some(Slot { matching, hold: None }) if slots.is_empty() => matching,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn a_second_plane_takes_what_the_first_leaves() {
+    let r = 3;
+    // 90 ms at 1 Gb/s carry 11.25 MB.
+    let d = DemandMatrix::from_rows(&[&[0, 20_000_000, 12_000_000], &[0; 3], &[0; 3]]);
+    let planes = [plane(0, false), plane(1, false)];
+    let usable = [Usable::all(r), Usable::all(r)];
+    let current = [Matching::empty(r), Matching::empty(r)];
+    let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle: 0 };
+    let m = matchings(Bipartite.decide(&ask));
+    assert_eq!(m, [Matching::from_pairs(r, [(0, 1)]), Matching::from_pairs(r, [(0, 2)])]);
+}
