@@ -1,0 +1,361 @@
+//! The coflow-benchmark's trace format, read and written.
+//!
+//! ```text
+//! <ports> <coflows>
+//! <id> <arrival ms> <mappers> <port>... <reducers> <port>:<megabytes>...
+//! ```
+//!
+//! MB = 10^6 bytes. A reducer's megabytes come in equal parts from its coflow's mappers. Source: the README of
+//! <https://github.com/coflow/coflow-benchmark>.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Workload, WorkloadError};
+use crate::coflows::{CoflowSpec, FlowSpec};
+use crate::ids::{CoflowId, HostId, RackId};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+/// A megabyte of this format.
+pub const MB: u64 = 1_000_000;
+/// The most bytes of one reducer: one petabyte.
+const MAX_BYTES: u64 = 1_000_000_000_000_000;
+/// The latest arrival, in milliseconds (about thirty years).
+const MAX_ARRIVAL_MS: u64 = 1_000_000_000_000;
+
+/// A trace as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Trace {
+    /// Number of ports, P; ports are numbered from zero.
+    pub ports: u64,
+    /// In the order of the file.
+    pub coflows: Vec<TraceCoflow>,
+}
+
+/// One line of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceCoflow {
+    /// As in the file.
+    pub id: u64,
+    /// Milliseconds from the beginning.
+    pub arrival_ms: u64,
+    /// The sending ports.
+    pub mappers: Vec<u64>,
+    /// The receiving ports, and the bytes that each receives from all mappers together.
+    pub reducers: Vec<(u64, Bytes)>,
+}
+
+/// How a reducer's bytes become flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Sizes {
+    /// Each mapper sends `min(ceil(bytes / mappers), what remains)`: the flows sum up to the reducer's bytes.
+    #[default]
+    Exact,
+    /// Whole megabytes a flow, rounded up, one at least, as other simulators count.
+    CeilMb,
+}
+
+/// What happens to flows whose two ports fall on one host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Local {
+    /// They stay in the coflow and take no time.
+    #[default]
+    Free,
+    /// They are left out.
+    Drop,
+}
+
+/// How the ports of a trace become hosts: port p is host (p / R) mod H of rack p mod R, where H is that rack's number of hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Mapping {
+    /// How flows get their sizes.
+    pub sizes: Sizes,
+    /// What happens to flows within a host.
+    pub local: Local,
+    /// Only the first coflows of the file.
+    pub first: Option<usize>,
+}
+
+/// Whether a text begins with two integers on its first line, as every trace does.
+pub fn looks_like(text: &str) -> bool {
+    let mut words = text.lines().next().unwrap_or("").split_ascii_whitespace();
+    let mut integer = || words.next().is_some_and(|w| w.bytes().all(|b| b.is_ascii_digit()));
+    integer() && integer()
+}
+
+/// Reads a trace. O(length of the text).
+///
+/// # Errors
+/// The first fault, with line and column, and what is allowed there. `file` is only what errors call the text.
+pub fn parse(text: &str, file: &str) -> Result<Trace, WorkloadError> {
+    let mut lines = text.lines().enumerate();
+    let mut head = Words::new(file, 1, lines.next().map_or("", |l| l.1));
+    let ports = head.integer("the number of ports", 1, u64::from(u32::MAX))?;
+    let announced = head.integer("the number of coflows", 0, u64::from(u32::MAX))?;
+    head.end()?;
+    let mut trace = Trace { ports, coflows: Vec::new() };
+    let mut last = 1;
+    for (k, line) in lines.filter(|l| !l.1.trim().is_empty()) {
+        last = k + 1;
+        let mut words = Words::new(file, k + 1, line);
+        if trace.coflows.len() as u64 == announced {
+            return Err(words.fault(1, format!("the first line announces {announced} coflows, and here is one more")));
+        }
+        trace.coflows.push(coflow(&mut words, ports)?);
+    }
+    if (trace.coflows.len() as u64) < announced {
+        let why = format!("the first line announces {announced} coflows, but the file has {}", trace.coflows.len());
+        return Err(Words::new(file, last, "").fault(1, why));
+    }
+    Ok(trace)
+}
+
+fn coflow(words: &mut Words, ports: u64) -> Result<TraceCoflow, WorkloadError> {
+    let id = words.integer("a coflow's number", 0, u64::MAX)?;
+    let arrival_ms = words.integer("the arrival in milliseconds", 0, MAX_ARRIVAL_MS)?;
+    let mut mappers = Vec::new();
+    for _ in 0..words.integer("the number of mappers", 1, u64::from(u32::MAX))? {
+        mappers.push(words.integer("a mapper's port", 0, ports - 1)?);
+    }
+    let mut reducers = Vec::new();
+    for _ in 0..words.integer("the number of reducers", 1, u64::from(u32::MAX))? {
+        reducers.push(words.reducer(ports)?);
+    }
+    words.end()?;
+    Ok(TraceCoflow { id, arrival_ms, mappers, reducers })
+}
+
+/// The words of one line with their columns.
+struct Words<'a> {
+    file: &'a str,
+    line: usize,
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    fn new(file: &'a str, line: usize, text: &'a str) -> Self {
+        Self { file, line, text, at: 0 }
+    }
+
+    fn fault(&self, column: usize, why: String) -> WorkloadError {
+        WorkloadError { file: self.file.into(), line: self.line, column, path: None, why }
+    }
+
+    /// The column of a byte position, in characters from one.
+    fn column(&self, byte: usize) -> usize {
+        self.text[..byte].chars().count() + 1
+    }
+
+    /// The next word and its column; an empty word at the end of the line.
+    fn next(&mut self) -> (usize, &'a str) {
+        let rest = &self.text[self.at..];
+        let start = self.at + rest.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(rest.len());
+        let rest = &self.text[start..];
+        let end = start + rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
+        self.at = end;
+        (self.column(start), &self.text[start..end])
+    }
+
+    fn wrong(&self, column: usize, word: &str, what: &str) -> WorkloadError {
+        let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", word.chars().take(30).collect::<String>()) };
+        self.fault(column, format!("{what} must stand here, but {found}"))
+    }
+
+    fn integer(&mut self, what: &str, min: u64, max: u64) -> Result<u64, WorkloadError> {
+        let (column, word) = self.next();
+        self.integer_in(column, word, &format!("{what} ({min} to {max})"), min, max)
+    }
+
+    fn integer_in(&self, column: usize, word: &str, what: &str, min: u64, max: u64) -> Result<u64, WorkloadError> {
+        let digits = word.bytes().all(|b| b.is_ascii_digit());
+        let value = word.parse().ok().filter(|v| digits && (min..=max).contains(v));
+        value.ok_or_else(|| self.wrong(column, word, what))
+    }
+
+    fn reducer(&mut self, ports: u64) -> Result<(u64, Bytes), WorkloadError> {
+        let (column, word) = self.next();
+        let what = "a reducer as port:megabytes, such as 17:2.5,";
+        let (port, size) = word.split_once(':').ok_or_else(|| self.wrong(column, word, what))?;
+        let port = self.integer_in(column, port, &format!("a reducer's port (0 to {})", ports - 1), 0, ports - 1)?;
+        let bytes = megabytes(size).ok_or_else(|| {
+            let at = column + word.chars().count() - size.chars().count();
+            self.wrong(at, size, "megabytes (at most six decimals, at most 1e9)")
+        })?;
+        Ok((port, bytes))
+    }
+
+    fn end(&mut self) -> Result<(), WorkloadError> {
+        let (column, word) = self.next();
+        if word.is_empty() { Ok(()) } else { Err(self.wrong(column, word, "the end of the line")) }
+    }
+}
+
+/// Decimal megabytes as bytes.
+fn megabytes(text: &str) -> Option<Bytes> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 6 {
+        return None;
+    }
+    let micro: u64 = format!("{part:0<6}").parse().ok()?;
+    let bytes = whole.parse::<u64>().ok()?.checked_mul(MB)?.checked_add(micro)?;
+    (bytes <= MAX_BYTES).then_some(Bytes(bytes))
+}
+
+impl Trace {
+    /// The trace as text; [`parse`] reads the same trace back.
+    pub fn write(&self) -> String {
+        let mut s = format!("{} {}\n", self.ports, self.coflows.len());
+        for c in &self.coflows {
+            let _ = write!(s, "{} {} {}", c.id, c.arrival_ms, c.mappers.len());
+            for m in &c.mappers {
+                let _ = write!(s, " {m}");
+            }
+            let _ = write!(s, " {}", c.reducers.len());
+            for (port, b) in &c.reducers {
+                let part = format!("{:06}", b.0 % MB);
+                let part = part.trim_end_matches('0');
+                let _ = write!(s, " {port}:{}.{}", b.0 / MB, if part.is_empty() { "0" } else { part });
+            }
+            s.push('\n');
+        }
+        s
+    }
+
+    /// The trace over the hosts of a topology. Flows of one coflow between the same two hosts become one flow.
+    /// O(F log F) in the number of flows.
+    ///
+    /// # Errors
+    /// When a rack that is needed has no host.
+    pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, WorkloadError> {
+        let racks = topology.rack_count() as u64;
+        let host = |port: u64| -> Option<HostId> {
+            let hosts = topology.hosts_of(RackId((port.checked_rem(racks)?) as u32));
+            let k = (port / racks).checked_rem(hosts.len() as u64)?;
+            Some(hosts[k as usize].id)
+        };
+        let mut coflows = Vec::new();
+        for c in self.coflows.iter().take(mapping.first.unwrap_or(usize::MAX)) {
+            let flows = c.flows(mapping, &host).ok_or_else(|| {
+                let why = format!("coflow {} has a port in a rack without hosts", c.id);
+                WorkloadError { file: name.into(), line: 1, column: 1, path: None, why }
+            })?;
+            let arrival = Time::ZERO + Span::millis(c.arrival_ms.min(MAX_ARRIVAL_MS));
+            coflows.push(CoflowSpec { id: CoflowId(0), name: c.id.to_string(), arrival, flows });
+        }
+        Ok(Workload::new(name, coflows))
+    }
+}
+
+impl TraceCoflow {
+    /// The flows by host pair, in the order of the pairs; `None` if a port has no host.
+    fn flows(&self, mapping: &Mapping, host: &impl Fn(u64) -> Option<HostId>) -> Option<Vec<FlowSpec>> {
+        let mut pairs: BTreeMap<(HostId, HostId), u64> = BTreeMap::new();
+        let mappers = self.mappers.iter().map(|&m| host(m)).collect::<Option<Vec<_>>>()?;
+        let n = mappers.len() as u64;
+        for &(port, bytes) in &self.reducers {
+            let to = host(port)?;
+            let (each, mut left) = match mapping.sizes {
+                Sizes::Exact => (bytes.0.div_ceil(n), bytes.0),
+                Sizes::CeilMb => (bytes.0.div_ceil(MB).div_ceil(n).max(1) * MB, u64::MAX),
+            };
+            for &from in &mappers {
+                let part = each.min(left);
+                left -= part;
+                if part > 0 && (from != to || mapping.local == Local::Free) {
+                    let sum = pairs.entry((from, to)).or_default();
+                    *sum = sum.saturating_add(part);
+                }
+            }
+        }
+        Some(pairs.into_iter().map(|((from, to), b)| FlowSpec { from, to, bytes: Bytes(b) }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+    use proptest::prelude::*;
+
+    fn topology(racks: usize, hosts: usize) -> Topology {
+        Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(100), vec![])
+    }
+
+    #[test]
+    fn reads_the_format_and_splits_exactly() {
+        let t = parse("6 1\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n", "f").unwrap();
+        assert_eq!(t.coflows[0].reducers, [(3, Bytes(MB)), (4, Bytes(MB / 2))]);
+        let w = t.to_workload("w", &topology(6, 1), &Mapping::default()).unwrap();
+        let sizes: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
+        assert_eq!(sizes, [(0, 3, 333_334), (0, 4, 166_667), (1, 3, 333_334), (1, 4, 166_667), (2, 3, 333_332), (2, 4, 166_666)]);
+        assert_eq!((w.coflows[0].arrival, w.coflows[0].name.as_str()), (Time(1_500_000_000), "7"));
+        let ceil = Mapping { sizes: Sizes::CeilMb, ..Mapping::default() };
+        let w = t.to_workload("w", &topology(6, 1), &ceil).unwrap();
+        assert_eq!(w.coflows[0].flows.iter().map(|f| f.bytes.0).collect::<Vec<_>>(), [MB; 6]);
+    }
+
+    #[test]
+    fn ports_fold_onto_racks_and_hosts() {
+        // Two racks of two hosts: ports 0 and 4 are h0-0, 1 is h1-0, 2 is h0-1, 3 is h1-1.
+        let t = parse("5 1\n1 0 3 0 4 2 2 0:3.0 3:3.0\n", "f").unwrap();
+        let w = t.to_workload("w", &topology(2, 2), &Mapping::default()).unwrap();
+        let flows: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0 / MB)).collect();
+        assert_eq!(flows, [(0, 0, 2), (0, 3, 2), (1, 0, 1), (1, 3, 1)]);
+        let drop = Mapping { local: Local::Drop, ..Mapping::default() };
+        assert_eq!(t.to_workload("w", &topology(2, 2), &drop).unwrap().coflows[0].flows.len(), 3);
+        assert!(t.to_workload("w", &topology(2, 0), &drop).is_err());
+        assert!(t.to_workload("w", &topology(0, 0), &drop).is_err());
+    }
+
+    #[test]
+    fn faults_are_placed() {
+        for (text, at, says) in [
+            ("", (1, 1), "number of ports"),
+            ("3 x", (1, 3), "number of coflows"),
+            ("3 1", (1, 1), "announces 1"),
+            ("3 0\n1 0 1 0 1 1:1\n", (2, 1), "one more"),
+            ("3 1\n1 0 1 3 1 1:1\n", (2, 7), "0 to 2"),
+            ("3 1\n1 0 1 0 1 1\n", (2, 11), "port:megabytes"),
+            ("3 1\n1 0 1 0 1 1:1.1234567\n", (2, 13), "six decimals"),
+            ("3 1\n1 0 1 0 1 1:9999999999\n", (2, 13), "1e9"),
+            ("3 1\n1 0 1 0 1 1:1 9\n", (2, 15), "end of the line"),
+            ("3 1\n1 0 2 0 1 1:1\n", (2, 11), "number of reducers"),
+            ("3 1\n1 0 4000000000 0\n", (2, 17), "line ends"),
+            ("3 1\n1 -5 1 0 1 1:1\n", (2, 3), "arrival"),
+        ] {
+            let e = parse(text, "f").unwrap_err();
+            assert_eq!((e.line, e.column), at, "{text:?}: {e}");
+            assert!(e.to_string().contains(says), "{text:?}: {e}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(s in "([0-9]{1,3}[ :.\n]){0,40}\\PC{0,20}") {
+            let _ = parse(&s, "f").map(|t| t.to_workload("w", &topology(2, 1), &Mapping::default()));
+        }
+
+        #[test]
+        fn a_trace_survives_the_round_trip_and_keeps_its_bytes(
+            ports in 1u64..40,
+            lines in prop::collection::vec((0u64..9999, prop::collection::vec(0u64..40, 1..9), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9)), 0..8),
+            racks in 1usize..6, hosts in 1usize..4,
+        ) {
+            let coflows = lines.into_iter().enumerate().map(|(k, (arrival_ms, m, r))| TraceCoflow {
+                id: k as u64,
+                arrival_ms,
+                mappers: m.into_iter().map(|p| p % ports).collect(),
+                reducers: r.into_iter().map(|(p, b)| (p % ports, Bytes(b))).collect(),
+            }).collect();
+            let trace = Trace { ports, coflows };
+            prop_assert_eq!(parse(&trace.write(), "f"), Ok(trace.clone()));
+            let w = trace.to_workload("w", &topology(racks, hosts), &Mapping::default()).unwrap();
+            let bytes: u64 = trace.coflows.iter().flat_map(|c| &c.reducers).map(|r| r.1.0).sum();
+            prop_assert_eq!(w.bytes(), Bytes(bytes));
+            prop_assert!(w.coflows.is_sorted_by_key(|c| (c.arrival, c.id)));
+        }
+    }
+}

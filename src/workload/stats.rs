@@ -1,0 +1,93 @@
+//! What a workload looks like: counts and percentiles.
+
+use serde::Serialize;
+
+use super::Workload;
+use crate::topology::Topology;
+use crate::units::{Bytes, Span};
+
+/// The figures of one workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stats {
+    /// Number of coflows.
+    pub coflows: usize,
+    /// Number of flows.
+    pub flows: usize,
+    /// Payload bytes, all.
+    pub bytes: Bytes,
+    /// Payload bytes between racks.
+    pub bytes_between_racks: Bytes,
+    /// From the first arrival to the last.
+    pub arrivals: Span,
+    /// Bytes a coflow.
+    pub coflow_bytes: Percentiles,
+    /// Flows a coflow.
+    pub coflow_width: Percentiles,
+    /// Bytes a flow.
+    pub flow_bytes: Percentiles,
+    /// Bytes of one coflow from a rack to a rack: what the elephant threshold is compared with.
+    pub pair_bytes: Percentiles,
+}
+
+/// Nearest-rank percentiles of a set of numbers; all zero for an empty set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Percentiles {
+    /// The smallest.
+    pub min: u64,
+    /// The median.
+    pub p50: u64,
+    /// Nine of ten are not larger.
+    pub p90: u64,
+    /// 99 of 100 are not larger.
+    pub p99: u64,
+    /// The largest.
+    pub max: u64,
+}
+
+/// The smallest value of a sorted list that `percent` per cent of it do not exceed (nearest rank); `None` if it is empty.
+pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+    let rank = (sorted.len() * percent).div_ceil(100).clamp(1, sorted.len().max(1));
+    sorted.get(rank - 1).copied()
+}
+
+impl Percentiles {
+    /// Of numbers in any order. O(n log n).
+    pub fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
+        let mut v: Vec<u64> = numbers.into_iter().collect();
+        v.sort_unstable();
+        let p = |percent| nearest_rank(&v, percent).unwrap_or(0);
+        Self { min: p(0), p50: p(50), p90: p(90), p99: p(99), max: p(100) }
+    }
+}
+
+/// The figures of `workload` on `topology`. O(F log F + C R^2).
+pub fn stats(workload: &Workload, topology: &Topology) -> Stats {
+    let c = &workload.coflows;
+    let pairs: Vec<u64> = c.iter().flat_map(|c| c.matrix(topology).entries().map(|e| e.2).collect::<Vec<_>>()).collect();
+    let ends = (c.first(), c.last());
+    Stats {
+        coflows: c.len(),
+        flows: c.iter().map(|c| c.flows.len()).sum(),
+        bytes: workload.bytes(),
+        bytes_between_racks: pairs.iter().map(|&b| Bytes(b)).sum(),
+        arrivals: if let (Some(a), Some(b)) = ends { b.arrival.since(a.arrival) } else { Span::ZERO },
+        coflow_bytes: Percentiles::of(c.iter().map(|c| c.bytes().0)),
+        coflow_width: Percentiles::of(c.iter().map(|c| c.flows.len() as u64)),
+        flow_bytes: Percentiles::of(c.iter().flat_map(|c| c.flows.iter().map(|f| f.bytes.0))),
+        pair_bytes: Percentiles::of(pairs),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let p = Percentiles::of((1..=10).rev());
+        assert_eq!(p, Percentiles { min: 1, p50: 5, p90: 9, p99: 10, max: 10 });
+        assert_eq!(Percentiles::of([]), Percentiles::default());
+        assert_eq!(nearest_rank(&[7], 95), Some(7));
+        assert_eq!(nearest_rank(&(1..=20).collect::<Vec<_>>(), 95), Some(19));
+    }
+}

@@ -1,0 +1,345 @@
+//! Our own workload files.
+//!
+//! ```yaml
+//! name: example
+//! coflows:
+//!   - name: sort
+//!     arrival: 0ms
+//!     shuffle: {from: [r0, r1], to: [r4], bytes: 100MB}   # one, or a list
+//!   - arrival: 250ms
+//!     flows:
+//!       - {from: h0-0, to: h3-1, bytes: 25MB}
+//! ```
+//!
+//! A place is a rack (`r0`: all its hosts) or a host (`h3-1`). A shuffle spreads its bytes evenly over all pairs of a
+//! sending and another, receiving host; what does not divide goes to the first pairs, one byte each.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+
+use super::locate::{Step, locate, show};
+use super::{Workload, WorkloadError};
+use crate::coflows::{CoflowSpec, FlowSpec};
+use crate::ids::{CoflowId, HostId};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+/// The most flows of one workload file.
+const MAX_FLOWS: usize = 5_000_000;
+
+/// A workload file as it is written.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadFile {
+    /// What people call it.
+    name: String,
+    /// What it is for.
+    #[serde(default)]
+    #[expect(dead_code, reason = "for the reader of the file")]
+    description: String,
+    /// In any order.
+    coflows: Vec<CoflowEntry>,
+}
+
+/// A coflow: its flows and its shuffles together.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CoflowEntry {
+    /// What people call it; its place in the file if it has no name.
+    name: Option<String>,
+    /// When its flows start, from the beginning of the run.
+    #[serde(default)]
+    arrival: Span,
+    /// Single flows.
+    #[serde(default)]
+    flows: Vec<FlowEntry>,
+    /// A shuffle, or a list of shuffles.
+    #[serde(default, deserialize_with = "one_or_many")]
+    #[schemars(with = "OneOrMany")]
+    shuffle: Vec<ShuffleEntry>,
+}
+
+/// Bytes from a host to a host.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FlowEntry {
+    /// Sender, such as `h0-0`.
+    from: String,
+    /// Receiver, such as `h3-1`.
+    to: String,
+    /// Payload.
+    bytes: Bytes,
+}
+
+/// Bytes from all hosts of some places to all hosts of others.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ShuffleEntry {
+    /// Senders: racks such as `r0`, hosts such as `h3-1`.
+    from: Vec<String>,
+    /// Receivers.
+    to: Vec<String>,
+    /// Payload of all its flows together.
+    bytes: Bytes,
+}
+
+/// Only for the schema: what `one_or_many` takes.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum OneOrMany {
+    One(ShuffleEntry),
+    Many(Vec<ShuffleEntry>),
+}
+
+fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<ShuffleEntry>, D::Error> {
+    struct V;
+    impl<'de> Visitor<'de> for V {
+        type Value = Vec<ShuffleEntry>;
+        fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+            f.write_str("a shuffle {from, to, bytes} or a list of them")
+        }
+        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            ShuffleEntry::deserialize(de::value::MapAccessDeserializer::new(map)).map(|s| vec![s])
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(s) = seq.next_element()? {
+                all.push(s);
+            }
+            Ok(all)
+        }
+    }
+    d.deserialize_any(V)
+}
+
+/// A fault that shows only against the topology: where, and why.
+type Fault = (Vec<Step>, String);
+
+/// Reads a workload file over the hosts of `topology`. O(flows).
+///
+/// # Errors
+/// The first fault with line, column and key. `file` is only what errors call the text.
+pub fn parse(text: &str, file: &str, topology: &Topology) -> Result<Workload, WorkloadError> {
+    let raw: WorkloadFile = raw(text, file)?;
+    resolve(raw, topology).map_err(|(path, why)| {
+        let (line, column) = locate(text, &path);
+        WorkloadError { file: file.into(), line, column, path: Some(show(&path)), why }
+    })
+}
+
+/// The one place where the YAML library is called for workloads.
+fn raw(text: &str, file: &str) -> Result<WorkloadFile, WorkloadError> {
+    serde_path_to_error::deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|e| {
+        let path = Some(e.path().to_string()).filter(|p| p != ".");
+        let at = e.inner().location();
+        let (line, column) = at.map_or((1, 1), |l| (l.line(), l.column()));
+        // The library repeats the place and the path in its own words; they stand in fields of ours.
+        let text = e.inner().to_string();
+        let text = text.split(" at line ").next().unwrap_or(&text);
+        let prefix = |p: &str| path.as_ref().is_some_and(|path| path.starts_with(p));
+        let why = text.split_once(": ").filter(|(p, _)| prefix(p)).map_or(text, |(_, rest)| rest).to_string();
+        WorkloadError { file: file.into(), line, column, path, why }
+    })
+}
+
+fn resolve(raw: WorkloadFile, topology: &Topology) -> Result<Workload, Fault> {
+    let mut coflows = Vec::with_capacity(raw.coflows.len());
+    let mut flows = 0;
+    for (k, c) in raw.coflows.into_iter().enumerate() {
+        let at = [Step::Key("coflows"), Step::Item(k)];
+        let spec = coflow(c, k, topology, &at, MAX_FLOWS - flows)?;
+        flows += spec.flows.len();
+        coflows.push(spec);
+    }
+    Ok(Workload::new(raw.name, coflows))
+}
+
+fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usize) -> Result<CoflowSpec, Fault> {
+    let mut pairs: BTreeMap<(HostId, HostId), Bytes> = BTreeMap::new();
+    if c.flows.is_empty() && c.shuffle.is_empty() {
+        return Err((at.to_vec(), "a coflow has `flows`, a `shuffle`, or both".into()));
+    }
+    for (i, f) in c.flows.iter().enumerate() {
+        let step = |key| [at, &[Step::Key("flows"), Step::Item(i), Step::Key(key)]].concat();
+        let host = |name: &str, key| topology.host_by_name(name).ok_or_else(|| (step(key), no_host(name, topology)));
+        let pair = (host(&f.from, "from")?, host(&f.to, "to")?);
+        if f.bytes == Bytes::ZERO {
+            return Err((step("bytes"), "a flow has at least one byte".into()));
+        }
+        let sum = pairs.entry(pair).or_default();
+        *sum = sum.saturating_add(f.bytes);
+    }
+    let many = c.shuffle.len() > 1;
+    for (i, s) in c.shuffle.iter().enumerate() {
+        let mut step = [at, &[Step::Key("shuffle")]].concat();
+        step.extend(many.then_some(Step::Item(i)));
+        shuffle(s, topology, &step, room, &mut pairs)?;
+    }
+    let flows: Vec<_> = pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
+    if flows.len() > room {
+        return Err((at.to_vec(), format!("a workload has at most {MAX_FLOWS} flows")));
+    }
+    let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
+    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, flows })
+}
+
+fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut BTreeMap<(HostId, HostId), Bytes>) -> Result<(), Fault> {
+    let hosts = |places: &[String], key| {
+        let mut all = std::collections::BTreeSet::new();
+        for (i, p) in places.iter().enumerate() {
+            let fault = || ([at, &[Step::Key(key), Step::Item(i)]].concat(), no_place(p, t));
+            all.extend(place(p, t).ok_or_else(fault)?);
+        }
+        Ok(all)
+    };
+    let (from, to) = (hosts(&s.from, "from")?, hosts(&s.to, "to")?);
+    if from.len().saturating_mul(to.len()) > room {
+        return Err((at.to_vec(), format!("a workload has at most {MAX_FLOWS} flows")));
+    }
+    let all = || from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b))).filter(|p| p.0 != p.1);
+    let n = all().count() as u64;
+    if n == 0 {
+        return Err((at.to_vec(), "a shuffle needs a sending and another, receiving host".into()));
+    }
+    for (k, pair) in (0u64..).zip(all()) {
+        let part = Bytes(s.bytes.0 / n + u64::from(k < s.bytes.0 % n));
+        if part > Bytes::ZERO {
+            let sum = pairs.entry(pair).or_default();
+            *sum = sum.saturating_add(part);
+        }
+    }
+    Ok(())
+}
+
+fn place(name: &str, t: &Topology) -> Option<Vec<HostId>> {
+    if let Some(host) = t.host_by_name(name) {
+        return Some(vec![host]);
+    }
+    let digits = name.strip_prefix('r').filter(|d| d.bytes().all(|b| b.is_ascii_digit()))?;
+    let rack = t.racks.get(digits.parse::<usize>().ok()?)?;
+    Some(t.hosts_of(rack.id).iter().map(|h| h.id).collect())
+}
+
+fn no_host(name: &str, t: &Topology) -> String {
+    let last = t.hosts.last().map_or(String::new(), |h| t.host_name(h.id));
+    format!("`{name}` is not a host of topology {}: hosts are h0-0 to {last}", t.name)
+}
+
+fn no_place(name: &str, t: &Topology) -> String {
+    let last = t.racks.len().saturating_sub(1);
+    format!("`{name}` is neither a rack of topology {} (r0 to r{last}) nor one of its hosts (such as h0-0)", t.name)
+}
+
+/// The workload as a file that [`parse`] reads back over the same topology: one flow a line.
+pub fn write(workload: &Workload, topology: &Topology) -> String {
+    let quote = |s: &str| serde_json::to_string(s).expect("a string is JSON, and JSON is YAML");
+    let mut out = format!("name: {}\ncoflows:{}\n", quote(&workload.name), if workload.coflows.is_empty() { " []" } else { "" });
+    for c in &workload.coflows {
+        let _ = writeln!(out, "  - name: {}\n    arrival: {}", quote(&c.name), exact(&Span(c.arrival.0), c.arrival.0));
+        let _ = writeln!(out, "    flows:");
+        for f in &c.flows {
+            let (from, to) = (topology.host_name(f.from), topology.host_name(f.to));
+            let _ = writeln!(out, "      - {{from: {from}, to: {to}, bytes: {}}}", exact(&f.bytes, f.bytes.0));
+        }
+    }
+    out
+}
+
+/// With a unit if nothing is lost by it, else as a bare number.
+fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw: u64) -> String {
+    let text = quantity.to_string();
+    if text.parse::<T>().is_ok_and(|back| back == *quantity) { text } else { raw.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+    use proptest::prelude::*;
+
+    fn topology() -> Topology {
+        Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![])
+    }
+
+    #[test]
+    fn flows_and_shuffles_are_read_and_sum_up() {
+        let text = "name: x\ncoflows:\n  - arrival: 5ms\n    shuffle: {from: [r0, h1-1], to: [r2], bytes: 20}\n  - name: first\n    flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n    shuffle:\n      - {from: [r0], to: [r0], bytes: 3}\n      - {from: [h0-0], to: [h3-1], bytes: 1}\n";
+        let w = parse(text, "f", &topology()).unwrap();
+        assert_eq!(w.coflows[0].name, "first");
+        let first: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
+        assert_eq!(first, [(0, 1, 2), (0, 7, 25_000_001), (1, 0, 1)]);
+        let second: Vec<_> = w.coflows[1].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
+        assert_eq!(second, [(0, 4, 4), (0, 5, 4), (1, 4, 3), (1, 5, 3), (3, 4, 3), (3, 5, 3)]);
+        assert_eq!((w.coflows[1].arrival, w.coflows[1].name.as_str()), (Time(5_000_000), "coflow-0"));
+    }
+
+    #[test]
+    fn faults_name_file_line_column_and_key() {
+        let head = "name: x\ncoflows:\n";
+        for (rest, start) in [
+            ("  - flows: [{from: h0-0, to: h9-1, bytes: 1}]\n", "f:3:30: coflows[0].flows[0].to: `h9-1` is not a host"),
+            ("  - flows: [{from: h0-0, to: h1-1, bytes: 0}]\n", "f:3:43: coflows[0].flows[0].bytes: "),
+            ("  - flows: [{from: h0-0, to: h1-1, bytes: 1XB}]\n", "f:3:43: coflows[0].flows[0].bytes: `1XB` is not"),
+            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown field `flow`, expected one of"),
+            ("  - shuffle: {from: [r0], to: [r4], bytes: 1}\n", "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither"),
+            ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle needs"),
+            ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),
+            ("  - name: n\n", "f:3:5: coflows[0]: a coflow has"),
+        ] {
+            let e = parse(&format!("{head}{rest}"), "f", &topology()).unwrap_err().to_string();
+            assert!(e.starts_with(start), "{e}\nnot {start}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_is_refused() {
+        let mut bomb = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
+        for k in 1..30u8 {
+            let (new, old) = ((b'a' + k % 26) as char, (b'a' + (k - 1) % 26) as char);
+            bomb.push_str(&format!("{new}{k}: &{new} [*{old},*{old},*{old},*{old},*{old},*{old},*{old},*{old},*{old}]\n"));
+        }
+        assert!(parse(&bomb, "f", &topology()).is_err());
+        assert!(parse(&format!("name: {}", "[".repeat(100_000)), "f", &topology()).is_err());
+        let big = Topology::uniform("t", 250, 40, BitRate::mbit(1), BitRate::mbit(1), vec![]);
+        let racks = (0..250).map(|k| format!("r{k}")).collect::<Vec<_>>().join(",");
+        let e = parse(&format!("name: x\ncoflows:\n- shuffle: {{from: [{racks}], to: [{racks}], bytes: 1GB}}\n"), "f", &big);
+        assert!(e.unwrap_err().why.contains("at most"));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(s in "(name|coflows|flows|shuffle|from|to|h0-0|r1|9MB|[-:{}\\[\\], \n&*a])(\\PC{0,3}| |\n  ){0,12}") {
+            let _ = parse(&s, "f", &topology());
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(
+            name in "[ -~äß\u{1f600}\n\t]{0,12}",
+            raw in prop::collection::vec((0u64..1 << 50, prop::collection::btree_map((0u32..8, 0u32..8), 1u64..1 << 45, 1..6)), 0..5),
+        ) {
+            let coflows = raw.into_iter().map(|(at, flows)| CoflowSpec {
+                id: CoflowId(0),
+                name: name.clone(),
+                arrival: Time(at),
+                flows: flows.into_iter().map(|((a, b), n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect(),
+            }).collect();
+            let w = Workload::new(name, coflows);
+            prop_assert_eq!(parse(&write(&w, &topology()), "f", &topology()), Ok(w));
+        }
+
+        #[test]
+        fn a_shuffle_sums_exactly(bytes in 1u64..1 << 50, from in prop::collection::btree_set(0u32..4, 1..4), to in 0u32..4) {
+            let from: Vec<_> = from.iter().map(|r| format!("r{r}")).collect();
+            let text = format!("name: x\ncoflows: [{{shuffle: {{from: [{}], to: [r{to}], bytes: {bytes}}}}}]", from.join(","));
+            let w = parse(&text, "f", &topology()).unwrap();
+            prop_assert_eq!(w.bytes(), Bytes(bytes));
+            let sizes = w.coflows[0].flows.iter().map(|f| f.bytes.0);
+            prop_assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
+        }
+    }
+}
