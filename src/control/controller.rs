@@ -211,10 +211,9 @@ impl Controller {
         if per_pair {
             self.demand = self.demand.map(|b| if b < threshold { 0 } else { b });
         }
-        let asked = deadline + self.policy.lead;
-        let soonest = now + self.notice;
-        let late = soonest > asked;
-        let at = asked.max(soonest);
+        let asked = deadline + self.policy.lead + self.notice;
+        let late = now > deadline + self.policy.lead;
+        let at = asked.max(now + self.notice);
         self.stats.cycles += 1;
         self.stats.late_cycles += u64::from(late);
         // What stands is the truth; what was wanted and refused is decided anew.

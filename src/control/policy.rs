@@ -14,8 +14,8 @@ pub struct Policy {
     pub name: String,
     /// Reconfiguration interval: one decision each.
     pub interval: Span,
-    /// From the beginning of a cycle to the instant at which its decision takes effect. The time to poll, decide and write
-    /// is taken out of it, so that compute time is charged to the interval; it must also cover the drain of a ToR's queue.
+    /// What a cycle may take to poll, decide and write. Its decision takes effect so long after the cycle's beginning (plus the
+    /// notice that the fabric needs to drain queues), however fast it was: compute time is charged to the interval.
     pub lead: Span,
     /// What may use circuits.
     pub elephants: Elephants,

@@ -78,9 +78,20 @@ impl Mechanism {
         }
     }
 
+    /// Whether this process may use it.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn probe(self) -> io::Result<()> {
+        match self {
+            Self::Timed => timed::probe(),
+            Self::Netlink => Err(io::Error::other("not yet")),
+        }
+    }
+
     /// The best that this process may use.
     pub fn best() -> Self {
-        if timed::probe().is_ok() { Self::Timed } else { Self::Netlink }
+        if Self::Timed.probe().is_ok() { Self::Timed } else { Self::Netlink }
     }
 }
 

@@ -114,7 +114,7 @@ fn ticks(bytes: u32, rate: u64) -> u32 {
 
 /// A byte-limited FIFO under class 1:`minor`.
 pub fn bfifo(link: u32, minor: u16, limit: u32) -> Message {
-    let mut m = base(link, handle(1, minor), handle(minor, 0), "bfifo");
+    let mut m = base(link, handle(1, minor), handle(0x1000 + minor, 0), "bfifo");
     // struct tc_fifo_qopt is the attribute itself, not a nest.
     m.attributes.push(TcAttribute::Other(DefaultNla::new(2, limit.to_ne_bytes().to_vec())));
     Message::NewQueueDiscipline(m)

@@ -1,0 +1,39 @@
+//! Circuits and the EPS carry what their rate allows, and never more.
+
+use heliostat::coflows::bounds::payload_rate;
+use heliostat::control::policy::Admit;
+use heliostat::fabric::Fabric;
+use heliostat::units::{BitRate, Span};
+
+use crate::support::{Bench, each_mechanism, rate, topology};
+
+/// One and four flows over a circuit and over the EPS.
+#[test]
+fn links_carry_their_rate() {
+    each_mechanism("links_carry_their_rate", |mechanism| {
+        for mbit in [100, 1000, 2500] {
+            let link = BitRate::mbit(mbit);
+            let nominal = payload_rate(link).0 as f64;
+            for (over_circuit, flows) in [(true, 1), (true, 4), (false, 1), (false, 4)] {
+                let mut b = Bench::new(topology(3, link, link, Span::millis(1)), mechanism, Admit::Marked);
+                b.connect(&[(0, 1)]);
+                let bytes = mbit * 125_000;
+                let each = bytes / flows;
+                let took = b.send(&[vec![(0, 1, each, over_circuit); flows as usize]])[0];
+                let got = rate(each * flows, took);
+                let way = if over_circuit { "circuit" } else { "EPS" };
+                println!(
+                    "{} {mbit} Mb/s {way} {flows} flows: {:.1} Mb/s, {:.2} % of nominal",
+                    mechanism.name(),
+                    got / 1e6,
+                    got / nominal * 100.0
+                );
+                let seen = b.fabric.observe(b.clock.now()).expect("observed");
+                let crossed = seen.over_ocs.total();
+                assert!(if over_circuit { crossed >= bytes } else { crossed == 0 }, "{way}: {crossed} bytes crossed the OCS");
+                assert!(got <= nominal * 1.01, "faster than the link: {got}");
+                assert!(got >= nominal * 0.90, "{way} at {mbit} Mb/s with {flows} flows: {got}");
+            }
+        }
+    });
+}

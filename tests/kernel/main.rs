@@ -1,0 +1,6 @@
+//! The emulated fabric, proved with packets: private network namespaces and real TCP.
+//!
+//! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for one that it does not.
+
+mod goodput;
+mod support;
