@@ -26,3 +26,5 @@ pub mod fabric;
 pub mod control;
 
 pub mod runtime;
+
+pub mod config;

@@ -1,0 +1,157 @@
+//! What is wrong with a file, where, and what is allowed.
+
+use std::fmt;
+
+/// One step of a path through a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Into a mapping, by key.
+    Key(String),
+    /// Into a sequence, by position from zero.
+    Index(usize),
+}
+
+impl From<&str> for Step {
+    fn from(s: &str) -> Self {
+        Self::Key(s.into())
+    }
+}
+impl From<usize> for Step {
+    fn from(i: usize) -> Self {
+        Self::Index(i)
+    }
+}
+
+/// A path as people read it: `ocs[0].rate`; empty for the document itself.
+pub fn show_path(path: &[Step]) -> String {
+    let mut s = String::new();
+    for step in path {
+        match step {
+            Step::Key(k) if s.is_empty() => s.push_str(k),
+            Step::Key(k) => {
+                s.push('.');
+                s.push_str(k);
+            }
+            Step::Index(i) => s.push_str(&format!("[{i}]")),
+        }
+    }
+    s
+}
+
+/// A path as a JSON pointer (RFC 6901): `/ocs/0/rate`; empty for the document itself.
+pub fn pointer(path: &[Step]) -> String {
+    let part = |step: &Step| match step {
+        Step::Key(k) => format!("/{}", k.replace('~', "~0").replace('/', "~1")),
+        Step::Index(i) => format!("/{i}"),
+    };
+    path.iter().map(part).collect()
+}
+
+/// A value that is well formed and makes no sense. Knows its path, not its place in a text, so that the same check
+/// serves YAML files and JSON requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// Where in the document.
+    pub path: Vec<Step>,
+    /// What is wrong.
+    pub message: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl Flaw {
+    /// The flaw's place as a JSON pointer.
+    pub fn pointer(&self) -> String {
+        pointer(&self.path)
+    }
+}
+
+/// Collects flaws while a raw shape is checked.
+#[derive(Default)]
+pub(super) struct Flaws(pub Vec<Flaw>);
+
+impl Flaws {
+    /// Notes a flaw.
+    pub fn add(&mut self, path: Vec<Step>, message: impl Into<String>, allowed: impl Into<String>) {
+        self.0.push(Flaw { path, message: message.into(), allowed: allowed.into() });
+    }
+
+    /// Notes a flaw unless `ok`.
+    pub fn unless(&mut self, ok: bool, path: Vec<Step>, message: impl Into<String>, allowed: impl Into<String>) {
+        if !ok {
+            self.add(path, message, allowed);
+        }
+    }
+
+    /// The value, if nothing was noted.
+    pub fn done<T>(self, value: impl FnOnce() -> T) -> Result<T, Vec<Flaw>> {
+        if self.0.is_empty() { Ok(value()) } else { Err(self.0) }
+    }
+}
+
+/// One thing that is wrong in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Line, from 1; 0 when the problem is not at one place.
+    pub line: usize,
+    /// Column in characters, from 1; 0 when the problem is not at one place.
+    pub column: usize,
+    /// The path of the key.
+    pub path: Vec<Step>,
+    /// What is wrong.
+    pub message: String,
+    /// What is allowed; empty if the message says it.
+    pub allowed: String,
+    /// The line itself, for showing.
+    pub source: String,
+}
+
+/// A file that cannot be used, and everything known to be wrong with it (never empty).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The file's name as given.
+    pub file: String,
+    /// What is wrong, in the order of the text.
+    pub problems: Vec<Problem>,
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (k, p) in self.problems.iter().enumerate() {
+            if k > 0 {
+                writeln!(f)?;
+            }
+            p.show(&self.file, f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Problem {
+    /// `file:line:col: path: message`, then the line with a caret, then what is allowed.
+    fn show(&self, file: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        if !file.is_empty() {
+            f.write_str(": ")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", show_path(&self.path))?;
+        }
+        f.write_str(&self.message)?;
+        if self.line > 0 && self.source.chars().count() <= 200 {
+            let margin = self.line.to_string().len();
+            // Tabs stay tabs, so that the caret stands under its column.
+            let pad: String = self.source.chars().take(self.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            write!(f, "\n {} | {}\n {:margin$} | {pad}^", self.line, self.source, "")?;
+        }
+        if !self.allowed.is_empty() {
+            write!(f, "\n   allowed: {}", self.allowed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! Whether a policy can work on a network.
+
+use super::error::{ConfigError, Flaw, Problem, Step};
+use crate::control::policy::{Policy, SchedulerKind};
+use crate::topology::Topology;
+
+/// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
+///
+/// # Errors
+/// When the lead and a plane's reconfiguration delay fill the whole interval. The problem has no place in a file, since
+/// it lies between two.
+pub fn fit(topology: &Topology, policy: &Policy) -> Result<(), ConfigError> {
+    let flaws = flaws(topology, policy);
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let problem = |f: Flaw| Problem { line: 0, column: 0, path: f.path, message: f.message, allowed: f.allowed, source: String::new() };
+    let file = format!("policy {} on topology {}", policy.name, topology.name);
+    Err(ConfigError { file, problems: flaws.into_iter().map(problem).collect() })
+}
+
+/// What [`fit`] finds, as flaws of the policy.
+pub(crate) fn flaws(topology: &Topology, policy: &Policy) -> Vec<Flaw> {
+    // Nobody changes circuits by the clock under these two.
+    if matches!(policy.scheduler, SchedulerKind::EpsOnly | SchedulerKind::Manual) {
+        return vec![];
+    }
+    let slow = topology.planes.iter().filter(|p| p.delta + policy.lead >= policy.interval);
+    let flaw = |p: &crate::topology::Plane| Flaw {
+        path: vec![Step::Key("interval".into())],
+        message: format!(
+            "an interval of {} leaves no time with light on plane {}: lead {} and delta {}",
+            policy.interval, p.id, policy.lead, p.delta
+        ),
+        allowed: format!("more than {}", p.delta + policy.lead),
+    };
+    slow.map(flaw).collect()
+}
+
+/// What is allowed and probably not meant, one sentence each.
+pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
+    let mut out = Vec::new();
+    let wants = !matches!(policy.scheduler, SchedulerKind::EpsOnly);
+    if wants && topology.planes.is_empty() {
+        out.push(format!("policy {} schedules circuits, and topology {} has no OCS plane", policy.name, topology.name));
+    }
+    for p in &topology.planes {
+        if policy.scheduler == SchedulerKind::Edmonds && !p.duplex {
+            out.push(format!("plane {} is simplex: edmonds joins racks in pairs there all the same, bipartite would not have to", p.id));
+        }
+        if matches!(policy.scheduler, SchedulerKind::Bipartite | SchedulerKind::Hold) && p.duplex {
+            out.push(format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", p.id));
+        }
+        if policy.interval < (p.delta + policy.lead) * 2 {
+            out.push(format!("plane {} is dark for most of an interval of {}: delta is {}", p.id, policy.interval, p.delta));
+        }
+    }
+    out
+}

@@ -1,0 +1,54 @@
+//! From YAML to checked types, once: text -> raw shapes -> [`Topology`] and [`Policy`].
+//!
+//! `yaml` is the only file that calls the YAML library. Every error carries the file, line and column, the path of the
+//! key, and what is allowed there; errors of meaning (a duplicate id, an impossible value) are all reported at once.
+
+use crate::control::policy::Policy;
+use crate::topology::Topology;
+
+pub mod error;
+mod fit;
+pub mod policy;
+pub mod topology;
+pub mod yaml;
+
+pub use error::{ConfigError, Flaw, Problem, Step};
+pub use fit::{advice, fit};
+
+/// Reads a topology file's text; `file` is the name that errors show.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn read_topology(text: &str, file: &str) -> Result<Topology, ConfigError> {
+    yaml::read_checked(text, file, topology::RawTopology::check)
+}
+
+/// Reads a policy file's text; `file` is the name that errors show.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn read_policy(text: &str, file: &str) -> Result<Policy, ConfigError> {
+    yaml::read_checked(text, file, policy::RawPolicy::check)
+}
+
+/// The JSON Schema of topology files, for editors.
+pub fn schema_topology() -> serde_json::Value {
+    schemars::schema_for!(topology::RawTopology).to_value()
+}
+
+/// The JSON Schema of policy files, for editors.
+pub fn schema_policy() -> serde_json::Value {
+    schemars::schema_for!(policy::RawPolicy).to_value()
+}
+
+/// A name that can stand in a namespace's name: `^[a-z][a-z0-9-]{0,11}$`.
+fn is_name(s: &str) -> bool {
+    let b = s.as_bytes();
+    (1..=12).contains(&b.len()) && b[0].is_ascii_lowercase() && b.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
+}
+
+/// What [`is_name`] wants, in words.
+const NAME_RULE: &str = "1 to 12 of a-z, 0-9 and -, beginning with a letter";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Shipped files, one error each, and arbitrary text.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::topology::StopMode;
+use crate::units::{BitRate, Span};
+
+const GOOD: &str = "name: net\nracks: 4\nhosts_per_rack: 2\nslots_per_host: 2\nnic: 1Gb/s\neps:\n  uplink: 100Mb/s\nocs:\n  - {rate: 1Gb/s, delta: 10ms, stop: all-stop, duplex: true}\n";
+const POLICY: &str = "name: p\ninterval: 100ms\nlead: 5ms\nelephants: {admit: all, threshold: 1MB}\ndemand: backlog\nscheduler: edmonds\n";
+
+fn shipped(dir: &str) -> Vec<(String, String)> {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
+    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|p| (p.display().to_string(), std::fs::read_to_string(&p).unwrap())).collect()
+}
+
+#[test]
+fn all_shipped_files_are_valid_and_fit_together() {
+    let topologies: Vec<_> = shipped("topologies").iter().map(|(f, t)| read_topology(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
+    let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
+    assert_eq!(
+        topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
+        ["geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
+    );
+    assert_eq!(policies.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["c-through", "eps-only", "helios", "manual", "round-robin"]);
+    for t in &topologies {
+        for p in &policies {
+            assert_eq!(fit(t, p), Ok(()));
+        }
+    }
+    let t = &topologies[4];
+    assert_eq!((t.rack_count(), t.hosts.len(), t.hosts[0].slots), (8, 16, 2));
+    assert_eq!((t.hosts[0].nic, t.racks[7].uplink, t.eps.oversubscription_percent), (BitRate::mbit(1000), BitRate::mbit(100), 2000));
+    assert_eq!((t.planes[0].rate, t.planes[0].delta, t.planes[0].stop), (BitRate::mbit(1000), Span::millis(10), StopMode::NotAllStop));
+}
+
+#[test]
+fn racks_may_differ_and_stand_in_any_order() {
+    let text = "name: net\nracks:\n- {id: 1, hosts: 3, uplink: 50Mb/s}\n- {id: 0, nic: 2Gb/s, slots: 7}\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {oversubscription: '5:1'}\n";
+    let t = read_topology(text, "t").unwrap();
+    assert_eq!((t.racks[0].hosts, t.racks[1].hosts), (2, 3));
+    assert_eq!((t.racks[0].uplink, t.racks[1].uplink), (BitRate::mbit(800), BitRate::mbit(50)));
+    assert_eq!((t.hosts[0].slots, t.hosts[2].slots, t.hosts[0].nic), (7, 1, BitRate::mbit(2000)));
+    assert_eq!(t.eps.oversubscription_percent, 500);
+    assert!(t.planes.is_empty());
+}
+
+/// Replaces one piece of a good file and gives the error's first lines.
+fn broken(good: &str, from: &str, to: &str) -> String {
+    assert!(good.contains(from), "{from}");
+    let text = good.replacen(from, to, 1);
+    let e = if good == GOOD { read_topology(&text, "f.yaml").unwrap_err() } else { read_policy(&text, "f.yaml").unwrap_err() };
+    assert_eq!(e.problems.len(), 1, "one clear error: {e}");
+    e.to_string().lines().next().unwrap().to_string() + " # " + &e.problems[0].allowed
+}
+
+#[test]
+fn every_mistake_has_one_error_with_its_place() {
+    let golden: Vec<String> = [
+        ("racks: 4", "racks: 0"),
+        ("racks: 4", "racks: 100001"),
+        ("racks: 4", "racks: four"),
+        ("racks: 4", "racks: [{id: 0}, {id: 0}]"),
+        ("racks: 4", "racks: [{id: 0}, {id: 2}]"),
+        ("racks: 4", "racks: [{id: 0, host: 2}]"),
+        ("racks: 4", "racks: []"),
+        ("racks: 4\n", ""),
+        ("hosts_per_rack: 2\n", ""),
+        ("hosts_per_rack: 2", "hosts_per_rack: 0"),
+        ("hosts_per_rack: 2", "hosts_per_rack: -1"),
+        ("slots_per_host: 2", "slots: 2"),
+        ("name: net", "name: Net_1"),
+        ("name: net", "name: net\nname: net"),
+        ("nic: 1Gb/s", "nic: 1Gb"),
+        ("nic: 1Gb/s", "nic: 0b/s"),
+        ("nic: 1Gb/s", "nic: 1.5"),
+        ("uplink: 100Mb/s", "uplink: 100Mb/s\n  oversubscription: 5"),
+        ("uplink: 100Mb/s", "oversubscription: 0"),
+        ("eps:\n  uplink: 100Mb/s", "eps: {}"),
+        ("rate: 1Gb/s", "rate: 200Tb/s"),
+        ("delta: 10ms", "delta: 1h"),
+        ("stop: all-stop", "stop: some"),
+        ("duplex: true", "duplex: maybe"),
+        ("duplex: true", "duplex: true, x: 1"),
+        ("ocs:\n", "ocs: [\n"),
+        ("name: net", "name: *net"),
+    ]
+    .iter()
+    .map(|(a, b)| broken(GOOD, a, b))
+    .chain(
+        [
+            ("interval: 100ms", "interval: 0s"),
+            ("interval: 100ms", "interval: 5ms"),
+            ("interval: 100ms\n", ""),
+            ("admit: all", "admit: some"),
+            ("threshold: 1MB", "threshold: 1Mb"),
+            ("scheduler: edmonds", "scheduler: blossom"),
+            ("scheduler: edmonds", "scheduler: edmonds\nscale: 0"),
+            ("scheduler: edmonds", "scheduler: edmonds\ncongestion: 'a b'"),
+        ]
+        .iter()
+        .map(|(a, b)| broken(POLICY, a, b)),
+    )
+    .collect();
+    insta::assert_snapshot!(golden.join("\n"));
+}
+
+#[test]
+fn an_error_shows_the_line_and_all_flaws_are_reported() {
+    let text = GOOD.replace("nic: 1Gb/s", "nic: 0b/s").replace("delta: 10ms", "delta: 2h");
+    insta::assert_snapshot!(read_topology(&text, "net.yaml").unwrap_err());
+}
+
+#[test]
+fn fit_wants_light_within_the_interval() {
+    let t = read_topology(GOOD, "t").unwrap();
+    let p = |interval: &str, s: &str| read_policy(&POLICY.replace("100ms", interval).replace("edmonds", s), "p").unwrap();
+    assert_eq!(fit(&t, &p("16ms", "edmonds")), Ok(()));
+    let e = fit(&t, &p("15ms", "edmonds")).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "policy p on topology net: interval: an interval of 15ms leaves no time with light on plane p0: lead 5ms and delta 10ms\n   allowed: more than 15ms"
+    );
+    assert_eq!(fit(&t, &p("15ms", "manual")), Ok(()));
+    assert!(advice(&t, &p("100ms", "bipartite"))[0].contains("duplex"));
+    assert_eq!(advice(&t, &p("100ms", "edmonds")), Vec::<String>::new());
+}
+
+#[test]
+fn a_policy_survives_the_round_trip_through_its_shape() {
+    let mut p = read_policy(POLICY, "p").unwrap();
+    p.lead = Span(1_234_567);
+    let json = serde_json::to_string(&policy::RawPolicy::from(&p)).unwrap();
+    assert!(json.contains(r#""interval":"100ms","lead":1234567"#), "{json}");
+    assert_eq!(read_policy(&json, "j").unwrap(), p);
+}
+
+#[test]
+fn schemas_describe_every_key() {
+    let (t, p) = (schema_topology(), schema_policy());
+    for key in ["name", "racks", "hosts_per_rack", "slots_per_host", "nic", "eps", "ocs"] {
+        assert!(t["properties"][key]["description"].is_string() || t["properties"][key]["$ref"].is_string(), "{key}");
+    }
+    assert_eq!(p["additionalProperties"], false);
+    assert_eq!(p["required"], serde_json::json!(["name", "interval", "demand", "scheduler"]));
+}
+
+#[test]
+fn hostile_text_is_refused_quickly() {
+    let start = std::time::Instant::now();
+    let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
+    for w in ["ab", "bc", "cd", "de", "ef", "fg", "gh", "hi", "ij"] {
+        let (a, b) = w.split_at(1);
+        bomb += &format!("{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n");
+    }
+    let half = yaml::MAX_BYTES / 2;
+    let texts = [
+        bomb.clone(),
+        format!("{bomb}racks: *j\nname: *j"),
+        "racks: &a [*a, *a, *a]".into(),
+        "&a [*a]".into(),
+        "[".repeat(yaml::MAX_BYTES),
+        "{a: ".repeat(half / 2),
+        "- ".repeat(half),
+        "? ".repeat(half),
+        "a: &a ".repeat(half / 3),
+        "racks: ".to_string() + &"- ".repeat(half),
+        "name: ".to_string() + &"x".repeat(half),
+        "\"".to_string() + &"\\".repeat(half),
+        "x".repeat(yaml::MAX_BYTES + 1),
+        "'".into(),
+        "\u{feff}".into(),
+        "--- a\n--- b\n".into(),
+        "%YAML 9.9\n---\n".into(),
+    ];
+    for t in &texts {
+        assert!(read_topology(t, "t").is_err());
+        assert!(read_policy(t, "t").is_err());
+        let _ = yaml::keys(t, "t");
+    }
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+}
+
+/// A good file with a few pieces cut out, doubled or replaced.
+fn mutated(good: &'static str) -> impl Strategy<Value = String> {
+    let piece =
+        prop_oneof![".{0,6}", "[\\[\\]{}:,&*!|>'\"%@` \n-]{0,6}", Just("0".into()), Just("-1".into()), Just("99999999999999999999".into())];
+    prop::collection::vec((0..good.len(), 0usize..12, piece), 1..5).prop_map(move |edits| {
+        let mut bytes = good.as_bytes().to_vec();
+        for (at, len, new) in edits {
+            let at = at.min(bytes.len());
+            let end = (at + len).min(bytes.len());
+            bytes.splice(at..end, new.bytes());
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_never_panics(s in "(?s).{0,200}") {
+        let _ = read_topology(&s, "t").map_err(|e| e.to_string());
+        let _ = read_policy(&s, "t").map_err(|e| e.to_string());
+        let _ = yaml::keys(&s, "t");
+    }
+
+    #[test]
+    fn mutated_topologies_never_panic(s in mutated(GOOD)) {
+        if let Err(e) = read_topology(&s, "t") {
+            prop_assert!(!e.problems.is_empty());
+            prop_assert!(!e.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn mutated_policies_never_panic(s in mutated(POLICY)) {
+        let _ = read_policy(&s, "t").map_err(|e| e.to_string());
+    }
+}
