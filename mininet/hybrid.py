@@ -1,0 +1,461 @@
+#!/usr/bin/python3
+"""Build a Heliostat topology file with Mininet's own API.
+
+    sudo python3 mininet/hybrid.py topologies/hybrid-4x2.yaml
+    sudo mn --custom mininet/hybrid.py --topo hybrid,file=topologies/hybrid-4x2.yaml
+
+Every ToR, the EPS, every OCS plane and every host is a Mininet node in a network namespace of its own:
+
+    tor0, tor1, ...   eps0 (uplink), ocs0, ocs1, ... (one a plane), host0, host1, ... (one a host)
+    eps               tor0, tor1, ... (one a ToR)
+    ocs0, ocs1, ...   tor0, tor1, ... (one a ToR)
+    h0-0, h0-1, ...   eth0
+
+The names inside the nodes, the addresses and the MACs are those of the namespaces that Heliostat makes itself, so
+`heliostat run --attach NAME` controls either. Without Heliostat all traffic goes over the EPS and the OCS is dark.
+Rates are not enforced here: Heliostat sets them when it attaches.
+
+This file writes /run/heliostat/attach/NAME.json (the nodes' process ids) and removes it at the end; it touches
+nothing else outside its own namespaces. `docs/mininet.md` describes it for users.
+"""
+
+import argparse
+import atexit
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+
+try:
+    import yaml
+    from mininet.cli import CLI as MininetCLI
+    from mininet.log import error, info, setLogLevel
+    from mininet.net import Mininet
+    from mininet.node import Host, Switch
+    from mininet.topo import Topo
+except ImportError as missing:
+    # Debian installs Mininet for the system's interpreter only; another `python3` may come first in PATH.
+    SYSTEM = "/usr/bin/python3"
+    if __name__ == "__main__" and os.path.exists(SYSTEM) and os.path.realpath(sys.executable) != os.path.realpath(SYSTEM):
+        os.execv(SYSTEM, [SYSTEM, *sys.argv])
+    sys.exit("hybrid.py: %s; install both parts with: apt-get install mininet python3-yaml" % missing)
+
+# `mn --custom` copies every name of this file over its own, so none here may be one that `mn` uses (`main`, `cleanup`,
+# `CLI`, `version`, ...).
+
+ATTACH_DIR = "/run/heliostat/attach"
+MAX_RACKS = 250
+MAX_HOSTS_PER_RACK = 250
+MAX_PLANES = 16
+
+EXIT_FAILED, EXIT_INVALID = 1, 3
+
+
+class InvalidTopology(Exception):
+    """The file is not a topology; the message says where and why."""
+
+
+class LabError(Exception):
+    """The network cannot be built; the message says why."""
+
+
+# --- the topology file -------------------------------------------------------------------------------------------
+
+
+class Plan:
+    """The part of a topology file that shapes the network; `heliostat check FILE` checks the rest of it."""
+
+    def __init__(self, path, name, racks, hosts_per_rack, planes):
+        self.path, self.name = path, name
+        self.racks, self.hosts_per_rack, self.planes = racks, hosts_per_rack, planes
+
+    def hosts(self):
+        """All (rack, index) pairs in the order of their ids."""
+        return [(r, k) for r in range(self.racks) for k in range(self.hosts_per_rack)]
+
+
+def read_plan(path):
+    """Read a topology file.
+
+    Raises InvalidTopology, with the file's name in the message."""
+    try:
+        with open(path, encoding="utf-8") as source:
+            raw = yaml.safe_load(source)
+    except OSError as e:
+        raise InvalidTopology("%s: %s" % (path, e.strerror)) from e
+    except UnicodeDecodeError as e:
+        raise InvalidTopology("%s: not UTF-8 text" % path) from e
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        where = ":%d:%d" % (mark.line + 1, mark.column + 1) if mark else ""
+        raise InvalidTopology("%s%s: not YAML: %s" % (path, where, e.problem or e.context)) from e
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        raise InvalidTopology("%s: not YAML: %s" % (path, str(e).splitlines()[0])) from e
+    if not isinstance(raw, dict):
+        raise InvalidTopology("%s: a topology is a mapping with the keys name, racks, hosts_per_rack, ..." % path)
+
+    def bad(key, wanted):
+        if key not in raw:
+            return InvalidTopology("%s: the key `%s` is missing: %s" % (path, key, wanted))
+        return InvalidTopology("%s: %s: %s, not %.60r" % (path, key, wanted, raw[key]))
+
+    def count(key, low, high):
+        value = raw.get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise bad(key, "must be a whole number from %d to %d" % (low, high))
+        return value
+
+    name = raw.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", name):
+        raise bad("name", "must be 1 to 32 of a-z, 0-9 and -, not starting with -")
+    planes = raw.get("ocs") or []
+    if not isinstance(planes, list) or len(planes) > MAX_PLANES:
+        raise bad("ocs", "must be a list of at most %d planes" % MAX_PLANES)
+    racks, hosts = count("racks", 2, MAX_RACKS), count("hosts_per_rack", 1, MAX_HOSTS_PER_RACK)
+    return Plan(os.path.abspath(path), name, racks, hosts, len(planes))
+
+
+# --- addresses, the same as in the namespaces that Heliostat makes -------------------------------------------------
+
+KIND_TOR_EPS, KIND_EPS, KIND_TOR_HOST, KIND_HOST, KIND_TOR_OCS, KIND_OCS = 1, 2, 5, 6, 0x30, 0x40
+
+
+def mac(kind, number):
+    """MAC of a port: its kind, and the number of its rack, or rack * 256 + host for ports to hosts."""
+    return "02:00:00:%02x:%02x:%02x" % (kind, number >> 8, number & 255)
+
+
+def host_number(rack, k):
+    return rack * 256 + k
+
+
+def host_ip(rack, k):
+    return "10.%d.0.%d" % (rack, k + 2)
+
+
+def host_lines(rack, k):
+    """What `ip -batch` shall do in a host."""
+    return [
+        "addr add %s/32 dev eth0" % host_ip(rack, k),
+        "neigh replace 169.254.1.1 lladdr %s dev eth0 nud permanent" % mac(KIND_TOR_HOST, host_number(rack, k)),
+        "route replace default via 169.254.1.1 dev eth0 onlink",
+    ]
+
+
+def tor_lines(plan, rack):
+    """What `ip -batch` shall do in a ToR."""
+    lines = []
+    for k in range(plan.hosts_per_rack):
+        lines.append("route replace %s/32 dev host%d" % (host_ip(rack, k), k))
+        address = mac(KIND_HOST, host_number(rack, k))
+        lines.append("neigh replace %s lladdr %s dev host%d nud permanent" % (host_ip(rack, k), address, k))
+    lines.append("neigh replace 169.254.2.1 lladdr %s dev eps0 nud permanent" % mac(KIND_EPS, rack))
+    lines.append("route replace default via 169.254.2.1 dev eps0 onlink")
+    for p in range(plan.planes):
+        for j in range(plan.racks):
+            if j != rack:
+                address = mac(KIND_TOR_OCS + p, j)
+                lines.append("neigh replace 169.254.3.%d lladdr %s dev ocs%d nud permanent" % (j, address, p))
+    return lines
+
+
+def eps_lines(plan):
+    """What `ip -batch` shall do in the EPS."""
+    lines = []
+    for r in range(plan.racks):
+        lines.append("neigh replace 169.254.4.%d lladdr %s dev tor%d nud permanent" % (r, mac(KIND_TOR_EPS, r), r))
+        lines.append("route replace 10.%d.0.0/16 via 169.254.4.%d dev tor%d onlink" % (r, r, r))
+    return lines
+
+
+# --- Mininet nodes -------------------------------------------------------------------------------------------------
+
+
+class HybridNode:
+    """What all our nodes share; mixed into Mininet's Host and Switch. `lab` is the network's Lab."""
+
+    forwards = False
+
+    def __init__(self, name, lab=None, **params):
+        super().__init__(name, **params)
+        self.lab = lab
+        # Before there are links, so that each inherits it and none ever has an IPv6 address.
+        self.sysctl("ipv6/conf/all/disable_ipv6", 1)
+        self.sysctl("ipv6/conf/default/disable_ipv6", 1)
+        self.sysctl("ipv4/conf/all/rp_filter", 0)
+        self.sysctl("ipv4/conf/default/rp_filter", 0)
+        self.sysctl("ipv4/ip_forward", int(self.forwards))
+        lab.born(self)
+
+    def sysctl(self, key, value):
+        """Set a value of this namespace; a kernel without IPv6 has not got all of them."""
+        self.cmd("test ! -e /proc/sys/net/%s || echo %d > /proc/sys/net/%s" % (key, value, key))
+
+    def ip_batch(self, lines):
+        """Run `ip` commands in this node.
+
+        Raises LabError with what `ip` said."""
+        text = "".join(line + "\n" for line in ["link set lo up", *lines])
+        batch = self.popen(["ip", "-batch", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said, _ = batch.communicate(text.encode())
+        if batch.returncode != 0:
+            raise LabError("%s: ip: %s" % (self.name, said.decode(errors="replace").strip()))
+
+    def terminate(self):
+        self.lab.withdraw()
+        super().terminate()
+
+
+class HybridHost(HybridNode, Host):
+    """A server: eth0 with a /32 and a default route to its ToR. `rack` and `k` say which."""
+
+    def config(self, **_params):
+        """Set addresses. They follow from `rack` and `k`; Mininet's own (`mn --mac`, `--ipbase`) are ignored."""
+        rack, k = self.params["rack"], self.params["k"]
+        self.ip_batch(host_lines(rack, k))
+        intf = self.intf("eth0")
+        intf.ip, intf.prefixLen = host_ip(rack, k), "32"
+        return {}
+
+
+class HybridSwitch(HybridNode, Switch):
+    """A switch without OpenFlow, in a namespace of its own. Mininet sees a Switch, so `pingall` is among hosts only."""
+
+    def lines(self):
+        """What `ip -batch` shall do here once all links are there."""
+        return []
+
+    def start(self, _controllers):
+        self.ip_batch(self.lines())
+        self.lab.started(self)
+
+    def stop(self, deleteIntfs=True):
+        self.lab.withdraw()
+        super().stop(deleteIntfs)
+
+
+class Tor(HybridSwitch):
+    """Top-of-rack switch: the kernel's IPv4 forwarding, everything to other racks by the EPS."""
+
+    forwards = True
+
+    def lines(self):
+        return tor_lines(self.lab.plan, self.params["rack"])
+
+
+class Eps(HybridSwitch):
+    """The electrical packet switch: one route a rack."""
+
+    forwards = True
+
+    def lines(self):
+        return eps_lines(self.lab.plan)
+
+
+class Ocs(HybridSwitch):
+    """One optical plane: ports, and nothing that joins them until Heliostat does."""
+
+
+class HybridTopo(Topo):
+    """A topology file as a Mininet Topo; `file` is its path."""
+
+    def build(self, file=None, **unknown):
+        if file is None or unknown:
+            raise InvalidTopology("the topology takes one argument: --topo hybrid,file=TOPOLOGY.yaml")
+        self.plan = plan = read_plan(str(file))
+        self.lab = lab = Lab(plan)
+        lab.refuse_if_taken()
+        self.add_switch("eps", Eps)
+        for p in range(plan.planes):
+            self.add_switch("ocs%d" % p, Ocs)
+        for r in range(plan.racks):
+            tor = self.add_switch("tor%d" % r, Tor, rack=r)
+            self.join(tor, "eps0", mac(KIND_TOR_EPS, r), "eps", tor, mac(KIND_EPS, r))
+            for p in range(plan.planes):
+                self.join(tor, "ocs%d" % p, mac(KIND_TOR_OCS + p, r), "ocs%d" % p, tor, mac(KIND_OCS + p, r))
+        for r, k in plan.hosts():
+            host = self.addHost("h%d-%d" % (r, k), cls=HybridHost, lab=lab, rack=r, k=k)
+            n = host_number(r, k)
+            self.join(host, "eth0", mac(KIND_HOST, n), "tor%d" % r, "host%d" % k, mac(KIND_TOR_HOST, n))
+
+    def add_switch(self, name, cls, **params):
+        dpid = "%x" % (len(self.g) + 1)
+        self.lab.switches.append(name)
+        return self.addSwitch(name, cls=cls, lab=self.lab, inNamespace=True, dpid=dpid, **params)
+
+    def join(self, a, a_name, a_mac, b, b_name, b_mac):
+        self.addLink(a, b, intfName1=a_name, addr1=a_mac, intfName2=b_name, addr2=b_mac)
+
+
+# --- what Heliostat finds -------------------------------------------------------------------------------------------
+
+
+class Lab:
+    """One network: its plan, its nodes' process ids, and the attach file, there while all of it is up."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.switches = []
+        self.waiting_for = None
+        self.pids = {}
+        self.written = None
+
+    @property
+    def file(self):
+        return os.path.join(ATTACH_DIR, self.plan.name + ".json")
+
+    def born(self, node):
+        self.pids[node.name] = node.pid
+
+    def started(self, node):
+        """A switch is ready; after the last one the network is."""
+        if self.waiting_for is None:
+            self.waiting_for = set(self.switches)
+        self.waiting_for.discard(node.name)
+        if not self.waiting_for and self.written is None:
+            self.announce()
+
+    def refuse_if_taken(self):
+        """Raises LabError while another network of this name is up; removes the file of one that is gone."""
+        try:
+            with open(self.file, encoding="utf-8") as source:
+                nodes = json.load(source)["nodes"]
+            alive = [n for n, pid in nodes.items() if is_mininet_node(n, pid)]
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            alive = []
+        if alive:
+            raise LabError("a Mininet network named %s is up already (%s)" % (self.plan.name, self.file))
+        os.unlink(self.file)
+
+    def announce(self):
+        """Write the attach file: at once or not at all, and never over another network's."""
+        text = json.dumps({"topology": self.plan.path, "name": self.plan.name, "mark": "mininet", "nodes": self.pids}, indent=1)
+        os.makedirs(ATTACH_DIR, mode=0o755, exist_ok=True)
+        scratch = "%s.%d" % (self.file, os.getpid())
+        with open(scratch, "w", encoding="utf-8") as out:
+            out.write(text + "\n")
+        try:
+            self.refuse_if_taken()
+            os.link(scratch, self.file)
+        except FileExistsError as e:
+            raise LabError("a Mininet network named %s has just come up (%s)" % (self.plan.name, self.file)) from e
+        finally:
+            os.unlink(scratch)
+        self.written = text + "\n"
+        atexit.register(self.withdraw)
+        info("*** %s is up. From another terminal: heliostat run --attach %s\n" % (self.plan.name, self.plan.name))
+
+    def withdraw(self):
+        """Remove the attach file if it is the one that we wrote."""
+        if self.written is None:
+            return
+        ours, self.written = self.written, None
+        try:
+            with open(self.file, encoding="utf-8") as source:
+                if source.read() == ours:
+                    os.unlink(self.file)
+        except OSError:
+            pass
+
+
+def is_mininet_node(name, pid):
+    """Whether this process is Mininet's shell of the node of this name."""
+    try:
+        with open("/proc/%d/cmdline" % int(pid), "rb") as source:
+            return ("mininet:%s" % name).encode() in source.read().split(b"\0")
+    except (OSError, ValueError):
+        return False
+
+
+topos = {"hybrid": HybridTopo}
+
+
+# --- run by itself --------------------------------------------------------------------------------------------------
+
+
+def run_test(net, test):
+    """Run one of Mininet's tests; True if it went well."""
+    if test == "pingall":
+        return net.pingAll() == 0
+    first, last = net.hosts[0], net.hosts[-1]
+    rates = net.iperf((first, last), seconds=3)
+    return bool(rates) and all(r and not r.startswith("0.00") for r in rates)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description="Build a Heliostat topology with Mininet, and open Mininet's CLI.")
+    parser.add_argument("topology", help="a topology file, such as topologies/hybrid-4x2.yaml")
+    parser.add_argument("--test", action="append", default=[], choices=["pingall", "iperf"], help="run this test; may be repeated")
+    cli = parser.add_mutually_exclusive_group()
+    cli.add_argument("--cli", action="store_true", default=None, help="open Mininet's CLI (the default without --test)")
+    cli.add_argument("--no-cli", dest="cli", action="store_false", help="no CLI: without --test stay up until SIGINT or SIGTERM")
+    parser.add_argument("--quiet", action="store_true", help="print results and errors only")
+    return parser.parse_args()
+
+
+def stop_on(number, _frame):
+    """Signal handler: leave by an exception that Mininet's CLI does not swallow."""
+    sys.exit(128 + number)
+
+
+def take_down(net, lab):
+    """Remove everything, whatever state it is in. The veth pairs go with their namespaces."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    lab.withdraw()
+    net.links.clear()
+    for node in [*net.switches, *net.hosts]:
+        node.intfs.clear()
+    net.stop()
+
+
+def run_lab(options):
+    """Build, test, open the CLI, take down; the exit code."""
+    if os.geteuid() != 0:
+        raise LabError("Mininet needs root: sudo python3 mininet/hybrid.py %s" % options.topology)
+    # Mininet would raise limits of the whole machine by sysctl; our own process is enough.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    Mininet.inited = True
+    topo = HybridTopo(file=options.topology)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop_on)
+    net = Mininet(topo=topo, controller=None, build=False)
+    try:
+        net.build()
+        net.start()
+        passed = [run_test(net, test) for test in options.test]
+        if options.cli or (options.cli is None and not options.test):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            MininetCLI(net)
+        elif not options.test:
+            print("ready: %s" % topo.lab.file, flush=True)
+            while True:
+                signal.pause()
+        return 0 if all(passed) else EXIT_FAILED
+    finally:
+        take_down(net, topo.lab)
+
+
+def hybrid_main():
+    options = parse_arguments()
+    setLogLevel("output" if options.quiet else "info")
+    try:
+        return run_lab(options)
+    except InvalidTopology as e:
+        error("hybrid.py: %s\n" % e)
+        return EXIT_INVALID
+    except LabError as e:
+        error("hybrid.py: %s\n" % e)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(hybrid_main())
