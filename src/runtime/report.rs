@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::coflows::CoflowRecord;
-use crate::control::record::Stats;
+use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
+use crate::control::record::{Snapshot, Stats};
+use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that a run measured; what `--json` writes.
@@ -58,4 +59,70 @@ pub struct Summary {
     pub ended: Time,
     /// The control loop's counters.
     pub stats: Stats,
+}
+
+impl CoflowRecord {
+    /// The account of a coflow that finished at `finished` (or not), `ocs_share` of whose bytes between racks went over circuits.
+    pub fn new(spec: &CoflowSpec, topology: &Topology, finished: Option<Time>, ocs_share: f64) -> Self {
+        Self {
+            id: spec.id,
+            name: spec.name.clone(),
+            flows: spec.flows.len(),
+            bytes: spec.bytes(),
+            bytes_between_racks: Bytes(spec.matrix(topology).total()),
+            ocs_share,
+            arrival: spec.arrival,
+            finished,
+            cct: finished.map(|t| t.since(spec.arrival)),
+            bound: bounds::hybrid(spec, topology),
+        }
+    }
+}
+
+impl Summary {
+    /// The sums over `coflows`; what the fabric counted is in `end`, the snapshot at the run's end. O(n log n).
+    pub fn new(coflows: &[CoflowRecord], end: &Snapshot, bytes_received: Bytes) -> Self {
+        let ccts: Vec<Span> = coflows.iter().filter_map(|c| c.cct).collect();
+        let first = coflows.iter().map(|c| c.arrival).min().unwrap_or(Time::ZERO);
+        let last = coflows.iter().filter_map(|c| c.finished).max().unwrap_or(first);
+        let total: u128 = ccts.iter().map(|c| u128::from(c.0)).sum();
+        let (sent, over_ocs) = (end.sent.total(), end.over_ocs.total());
+        Self {
+            finished: ccts.len(),
+            unfinished: coflows.len() - ccts.len(),
+            makespan: last.since(first),
+            average_cct: Span((total / ccts.len().max(1) as u128) as u64),
+            p95_cct: percentile(&ccts, 95),
+            ocs_share: if sent == 0 { 0.0 } else { over_ocs as f64 / sent as f64 },
+            bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
+            bytes_received,
+            bytes_on_wire: Bytes(sent),
+            lost_dark: end.ports.iter().map(|p| p.counters.lost_dark).sum(),
+            misdelivered: end.ports.iter().map(|p| p.counters.misdelivered).sum(),
+            ended: end.now,
+            stats: end.stats.clone(),
+        }
+    }
+}
+
+/// The `percent`th percentile by nearest rank; zero of nothing.
+pub fn percentile(values: &[Span], percent: usize) -> Span {
+    let mut v = values.to_vec();
+    v.sort_unstable();
+    let rank = (v.len() * percent).div_ceil(100).max(1);
+    v.get(rank - 1).copied().unwrap_or(Span::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_by_nearest_rank() {
+        let v: Vec<Span> = (1..=20).rev().map(Span).collect();
+        assert_eq!(percentile(&v, 95), Span(19));
+        assert_eq!(percentile(&v, 100), Span(20));
+        assert_eq!(percentile(&v[..1], 50), Span(20));
+        assert_eq!(percentile(&[], 50), Span::ZERO);
+    }
 }

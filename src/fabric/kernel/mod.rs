@@ -15,6 +15,7 @@ pub mod msg;
 pub mod netns;
 pub mod network;
 pub mod nl;
+pub mod ownership;
 pub mod prober;
 pub mod queues;
 pub mod sys;

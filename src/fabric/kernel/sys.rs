@@ -101,6 +101,13 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Whether this process is in the machine's first user namespace (and its root is the machine's).
+pub fn in_first_user_namespace() -> bool {
+    // The first one maps every id to itself, in one line.
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().collect::<Vec<_>>() == ["0", "0", "4294967295"]
+}
+
 /// Real user and group id.
 pub fn uid_gid() -> (u32, u32) {
     // SAFETY: takes nothing, cannot fail.

@@ -1,0 +1,257 @@
+//! What is ours: a lock for every running fabric, a note of its nodes, and a mark on every object.
+//!
+//! The mark is the alias of each namespace's loopback link (`heliostat:NAME`), so that it goes with the object and never
+//! points at somebody else's. Only what carries a mark whose fabric is not running is ever removed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::link::LinkAttribute;
+use serde::{Deserialize, Serialize};
+
+use super::network::Network;
+use super::nl::Netlink;
+use super::{msg, netns, sys};
+
+const PREFIX: &str = "heliostat:";
+
+/// The mark of a fabric's objects.
+pub fn mark(fabric: &str) -> String {
+    format!("{PREFIX}{fabric}")
+}
+
+/// Where fabrics keep their notes: `/run/heliostat` for root, else below the user's own runtime directory.
+pub fn base() -> PathBuf {
+    if sys::is_root() {
+        return "/run/heliostat".into();
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(d) if Path::new(&d).is_dir() => Path::new(&d).join("heliostat"),
+        _ => PathBuf::from(format!("/tmp/heliostat-{}", sys::uid_gid().0)),
+    }
+}
+
+/// What a running fabric writes down about itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Note {
+    /// The daemon's process.
+    pub pid: u32,
+    /// The fabric's name.
+    pub fabric: String,
+    /// `timed` or `netlink`.
+    pub mechanism: String,
+    /// Where its API listens.
+    pub api: Option<String>,
+    /// The descriptor in the daemon of every node's namespace.
+    pub nodes: BTreeMap<String, i32>,
+}
+
+/// A fabric's name, held until it is dropped; then nothing of it is left.
+#[derive(Debug)]
+pub struct Owned {
+    name: String,
+    directory: PathBuf,
+    published: Vec<String>,
+    /// Its lock says that the fabric is running.
+    _lock: File,
+}
+
+/// Why a name cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnError {
+    /// Another process holds it.
+    #[error("the fabric `{name}` is running already (process {pid}); stop it, or choose another name with --name")]
+    Running {
+        /// The name.
+        name: String,
+        /// Who holds it, as far as is known.
+        pid: String,
+    },
+    /// A namespace of this name is there and does not carry our mark.
+    #[error("the namespace `{0}` is there and is not ours; remove it yourself, or choose another name with --name")]
+    Taken(String),
+    /// The system said no.
+    #[error("{0}: {1}")]
+    Io(String, io::Error),
+}
+
+fn io_error(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> OwnError {
+    let what = what.to_string();
+    move |e| OwnError::Io(what, e)
+}
+
+impl Owned {
+    /// Takes a name. What a fabric of this name left behind when it was killed is removed first.
+    ///
+    /// # Errors
+    /// When it is running, or the notes cannot be kept.
+    pub fn take(base: &Path, name: &str) -> Result<Self, OwnError> {
+        let directory = base.join(name);
+        fs::create_dir_all(&directory).map_err(io_error(directory.display()))?;
+        let lock = lock(&directory).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => {
+                OwnError::Running { name: name.into(), pid: read_note(&directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
+            }
+            _ => OwnError::Io(directory.join("lock").display().to_string(), e),
+        })?;
+        remove_marked(name);
+        Ok(Self { name: name.into(), directory, published: vec![], _lock: lock })
+    }
+
+    /// Gives every node of a network a name that `ip netns` shows: `NAME-h3-1`.
+    ///
+    /// # Errors
+    /// When a name is taken by somebody else.
+    pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
+        for node in net.nodes() {
+            let name = format!("{}-{}", self.name, node.name);
+            match netns::publish(node.ns.as_fd(), &name) {
+                Ok(()) => self.published.push(name),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(OwnError::Taken(name)),
+                Err(e) => return Err(OwnError::Io(format!("name the namespace {name}"), e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the API's unix socket goes.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join("api.sock")
+    }
+
+    /// Writes the note, in one step.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, net: &Network, mechanism: &str, api: Option<String>) -> io::Result<()> {
+        let note = Note {
+            pid: std::process::id(),
+            fabric: self.name.clone(),
+            mechanism: mechanism.into(),
+            api,
+            nodes: net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect(),
+        };
+        self.put(&note)
+    }
+
+    /// Changes the note.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn amend(&self, change: impl FnOnce(&mut Note)) -> io::Result<()> {
+        let mut note = read_note(&self.directory).ok_or_else(|| io::Error::other("the fabric has no note"))?;
+        change(&mut note);
+        self.put(&note)
+    }
+
+    fn put(&self, note: &Note) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(note).map_err(io::Error::other)?;
+        let fresh = self.directory.join("state.json.new");
+        File::create(&fresh)?.write_all(&text)?;
+        fs::rename(fresh, self.directory.join("state.json"))
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        for name in &self.published {
+            if let Err(e) = netns::unpublish(name) {
+                tracing::debug!("namespace {name}: {e}");
+            }
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn lock(directory: &Path) -> io::Result<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(directory.join("lock"))?;
+    sys::try_lock(&file)?;
+    Ok(file)
+}
+
+fn read_note(directory: &Path) -> Option<Note> {
+    serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
+}
+
+/// The notes of all running fabrics, by name.
+pub fn running(base: &Path) -> Vec<Note> {
+    let mut notes: Vec<Note> =
+        directories(base).filter(|d| lock(d).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)).filter_map(|d| read_note(&d)).collect();
+    notes.sort_by(|a, b| a.fabric.cmp(&b.fabric));
+    notes
+}
+
+fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
+    let not_a_fabric = |p: &PathBuf| p.is_dir() && p.file_name().is_some_and(|n| n != "attach");
+    fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(not_a_fabric)
+}
+
+/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, and stale notes. Returns
+/// what was removed.
+pub fn clean(base: &Path) -> Vec<String> {
+    let alive: Vec<String> = running(base).into_iter().map(|n| n.fabric).collect();
+    let mut gone = vec![];
+    for (name, fabric) in marked() {
+        if !alive.contains(&fabric) && netns::unpublish(&name).is_ok() {
+            gone.push(format!("namespace {name}"));
+        }
+    }
+    for d in directories(base) {
+        if let Ok(held) = lock(&d) {
+            if fs::remove_dir_all(&d).is_ok() {
+                gone.push(d.display().to_string());
+            }
+            drop(held);
+        }
+    }
+    gone
+}
+
+/// Named namespaces that carry a mark, and their fabric.
+fn marked() -> Vec<(String, String)> {
+    let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
+    let mut found: Vec<_> = names
+        .filter_map(|e| {
+            let name = e.file_name().into_string().ok()?;
+            let fabric = fabric_of(&e.path())?;
+            Some((name, fabric))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// The fabric whose mark a namespace carries, if any.
+fn fabric_of(path: &Path) -> Option<String> {
+    let ns = sys::open_ns(path).ok()?;
+    let mut netlink = Netlink::open(ns.as_fd()).ok()?;
+    let mut fabric = None;
+    netlink
+        .dump(msg::link_dump(), |m| {
+            if let Message::NewLink(l) = m
+                && l.header.index == 1
+            {
+                let alias = l.attributes.iter().find_map(|a| if let LinkAttribute::IfAlias(t) = a { Some(t) } else { None });
+                fabric = alias.and_then(|t| t.strip_prefix(PREFIX)).map(str::to_owned);
+            }
+        })
+        .ok()?;
+    fabric
+}
+
+fn remove_marked(fabric: &str) {
+    for (name, of) in marked() {
+        if of == fabric {
+            let _ = netns::unpublish(&name);
+        }
+    }
+}

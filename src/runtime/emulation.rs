@@ -1,0 +1,210 @@
+//! A whole emulation on this machine: namespaces, fabric, control loop and traffic, started and taken down together.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use super::live::Live;
+use super::report::{RunResult, Summary};
+use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
+use crate::control::policy::Policy;
+use crate::control::record::Snapshot;
+use crate::control::{Event, ProgressBy};
+use crate::fabric::kernel::network::{Network, too_large};
+use crate::fabric::kernel::ownership::{OwnError, Owned, mark};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};
+use crate::fabric::traffic::{Traffic, TrafficEvent};
+use crate::ids::CoflowId;
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::Workload;
+
+/// How an emulation is started.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The fabric's name; namespaces are called `NAME-h3-1`.
+    pub name: String,
+    /// Which mechanism; `None` for the best that the kernel allows.
+    pub mechanism: Option<Mechanism>,
+    /// Where running fabrics keep their notes.
+    pub base: PathBuf,
+    /// Nodes that somebody else made, by name: their processes.
+    pub attach: Option<BTreeMap<String, u32>>,
+}
+
+/// Why an emulation cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The network is larger than the address plan.
+    #[error("this network cannot be emulated: {0}")]
+    TooLarge(String),
+    /// The name cannot be had.
+    #[error(transparent)]
+    Own(#[from] OwnError),
+    /// The kernel refused.
+    #[error("{0}: {1}")]
+    Kernel(&'static str, io::Error),
+}
+
+fn kernel(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |e| StartError::Kernel(what, e)
+}
+
+/// A running emulation. Dropping it takes everything down: connections, control loop, namespaces, names.
+pub struct Emulation {
+    /// The control loop.
+    pub live: Live,
+    /// The traffic.
+    pub traffic: Arc<Traffic>,
+    /// The clock that all times are counted by.
+    pub clock: Clock,
+    /// The mechanism in use.
+    pub mechanism: Mechanism,
+    finished: mpsc::Receiver<TrafficEvent>,
+    policy: Policy,
+    /// Last: the names go when nothing uses them any more.
+    pub owned: Owned,
+}
+
+impl Emulation {
+    /// Builds the network and starts the control loop.
+    ///
+    /// # Errors
+    /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
+    pub fn start(topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+        too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
+        sys::raise_open_files();
+        let mut owned = Owned::take(&options.base, &options.name)?;
+        let clock = Clock::start();
+        let net = match &options.attach {
+            None => {
+                Network::build(topology.clone(), &mark(&options.name), Some(&policy.congestion)).map_err(kernel("build the network"))?
+            }
+            Some(nodes) => Network::attach(topology.clone(), |name| open_node(nodes, name)).map_err(kernel("attach to the network"))?,
+        };
+        if options.attach.is_none() && sys::is_root() && sys::in_first_user_namespace() {
+            owned.publish(&net)?;
+        }
+        let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
+        let fabric = KernelFabric::install(net, mechanism, policy.elephants.admit, clock).map_err(kernel("set the fabric up"))?;
+        owned.write(fabric.network(), mechanism.name(), None).map_err(kernel("write the fabric's note"))?;
+        let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
+        let (tell, finished) = mpsc::channel();
+        let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
+        let slot = handle_slot.clone();
+        let traffic = Traffic::start(topology, hosts, clock, &policy.congestion, move |e| {
+            if let (TrafficEvent::Finished { coflow, at }, Some(h)) = (&e, &*slot.lock().expect("never poisoned")) {
+                h.notify(Event::CoflowFinished { id: *coflow, at: *at });
+            }
+            let _ = tell.send(e);
+        })
+        .map_err(kernel("start the traffic"))?;
+        let traffic = Arc::new(traffic);
+        let moving = traffic.clone();
+        let feed = Box::new(move || {
+            let progress = moving.progress().into_iter();
+            progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+        });
+        let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
+        *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
+        Ok(Self { live, traffic, clock, mechanism, finished, policy, owned })
+    }
+
+    /// Writes down where the API listens, so that other commands find it.
+    ///
+    /// # Errors
+    /// When the note cannot be written.
+    pub fn announce(&self, api: &str) -> io::Result<()> {
+        self.owned.amend(|note| note.api = Some(api.to_owned()))
+    }
+
+    /// Starts one coflow now, under the id in `spec`.
+    pub fn launch(&self, spec: &CoflowSpec) {
+        let topology = &self.live.handle.topology;
+        let matrix = spec.matrix(topology);
+        let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
+        let bound = bounds::hybrid(spec, topology);
+        self.live.handle.notify(Event::CoflowArrived { id: spec.id, name: spec.name.clone(), pairs, bound, progress: ProgressBy::Sender });
+        let threshold = self.policy.elephants.threshold.0;
+        self.traffic.launch(spec, |i, j| matrix.get(i, j) >= threshold);
+    }
+
+    /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
+    /// ends the run early, with what has finished by then.
+    pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
+        let start = self.clock.now();
+        let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
+        let mut failed = 0;
+        let mut next = 0;
+        let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
+        specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
+        while finished.len() + failed < specs.len() && !stop.load(Relaxed) {
+            while next < specs.len() && specs[next].arrival <= self.clock.now() {
+                self.launch(&specs[next]);
+                next += 1;
+            }
+            let due = specs.get(next).map_or(Time::MAX, |c| c.arrival);
+            let pause = due.since(self.clock.now()).min(Span::millis(200));
+            match self.finished.recv_timeout(pause.std()) {
+                Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
+                Ok(TrafficEvent::Failed { coflow, why }) => {
+                    tracing::error!("coflow {}: {why}", coflow.0);
+                    failed += 1;
+                }
+                Err(_) => watch(&self.live.handle.snapshot()),
+            }
+        }
+        let end = self.settled();
+        watch(&end);
+        self.result(workload, &specs, &finished, &end)
+    }
+
+    /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
+    fn settled(&self) -> Arc<Snapshot> {
+        let cycle = self.live.handle.snapshot().stats.cycles;
+        let deadline = self.clock.now() + self.policy.interval * 3 + Span::secs(1);
+        loop {
+            let s = self.live.handle.snapshot();
+            if s.stats.cycles >= cycle + 2 || self.clock.now() > deadline {
+                return s;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn result(&self, workload: &Workload, specs: &[CoflowSpec], finished: &BTreeMap<CoflowId, Time>, end: &Snapshot) -> RunResult {
+        let topology = &self.live.handle.topology;
+        let views: BTreeMap<CoflowId, _> = end.coflows.iter().map(|v| (v.id, v)).collect();
+        let mut received = Bytes::ZERO;
+        let records: Vec<CoflowRecord> = specs
+            .iter()
+            .map(|spec| {
+                let view = views.get(&spec.id);
+                let share = view.map_or(0.0, |v| v.over_ocs.0 as f64 / v.bytes.0.max(1) as f64);
+                let done = finished.get(&spec.id).copied();
+                received = received.saturating_add(if done.is_some() { spec.bytes() } else { view.map_or(Bytes::ZERO, |v| v.received) });
+                CoflowRecord::new(spec, topology, done, share)
+            })
+            .collect();
+        RunResult {
+            version: env!("CARGO_PKG_VERSION").into(),
+            mechanism: self.mechanism.name().into(),
+            topology: topology.name.clone(),
+            policy: end.policy.name.clone(),
+            workload: workload.name.clone(),
+            congestion: self.policy.congestion.clone(),
+            forced: false,
+            summary: Summary::new(&records, end, received),
+            coflows: records,
+        }
+    }
+}
+
+fn open_node(nodes: &BTreeMap<String, u32>, name: &str) -> io::Result<OwnedFd> {
+    let pid = nodes.get(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not among the nodes to attach to"))?;
+    sys::open_ns(&PathBuf::from(format!("/proc/{pid}/ns/net")))
+}
