@@ -1,8 +1,26 @@
 //! Traffic demand between racks: the [`DemandMatrix`] and the estimators that fill it.
+//!
+//! | estimator | reads | after |
+//! |---|---|---|
+//! | [`counters`] | the ToRs' byte counters, aged | the simplest |
+//! | backlog | bytes that wait at the senders | c-Through (SIGCOMM 2010) |
+//! | [`hedera`] | which pairs are busy; what they would send were only the hosts' links the limit | Hedera (NSDI 2010), Helios |
+//! | [`declared`] | what the posted coflows still have to send | Varys (SIGCOMM 2014) |
+//! | combined | the larger of declared and backlog, cell by cell | |
+//!
+//! [`EstimatorState`] is the one front before them; [`elephants`] filters what they find.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
+
+pub mod counters;
+pub mod declared;
+pub mod elephants;
+mod estimator;
+pub mod hedera;
+
+pub use estimator::{Estimator, EstimatorState, Inputs};
 
 /// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always zero: a rack's own
 /// traffic never reaches a ToR's uplinks.
@@ -105,57 +123,5 @@ impl DemandMatrix {
         assert_eq!(self.racks, other.racks, "matrices of one network");
         let cells = self.cells.iter().zip(&other.cells).map(|(a, b)| a.saturating_sub(*b)).collect();
         Self { racks: self.racks, cells }
-    }
-}
-
-/// What an estimator sees each interval.
-pub struct Inputs<'a> {
-    /// Cumulative bytes sent by rack pair.
-    pub sent: &'a DemandMatrix,
-    /// Bytes waiting at the senders now.
-    pub backlog: &'a DemandMatrix,
-    /// Bytes that the posted coflows still have to send.
-    pub declared: &'a DemandMatrix,
-    /// Length of the interval.
-    pub interval: crate::units::Span,
-    /// The network.
-    pub topology: &'a crate::topology::Topology,
-}
-
-/// Where demand comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Estimator {
-    /// Bytes that the ToRs counted in the last interval.
-    Counters,
-    /// Bytes that wait at the senders, as in c-Through.
-    Backlog,
-    /// Hedera's natural demand from the ToRs' counters, as in Helios.
-    Hedera,
-    /// What the coflows that were posted still have to send.
-    Declared,
-}
-
-/// An estimator with its memory.
-pub struct EstimatorState {
-    kind: Estimator,
-    last: DemandMatrix,
-}
-
-impl EstimatorState {
-    /// A fresh one.
-    pub fn new(kind: Estimator, racks: usize) -> Self {
-        Self { kind, last: DemandMatrix::zero(racks) }
-    }
-
-    /// The demand of the next interval.
-    pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        let gained = inputs.sent.since(&self.last);
-        self.last = inputs.sent.clone();
-        match self.kind {
-            Estimator::Counters | Estimator::Hedera => gained,
-            Estimator::Backlog => inputs.backlog.clone(),
-            Estimator::Declared => inputs.declared.clone(),
-        }
     }
 }

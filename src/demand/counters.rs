@@ -1,0 +1,76 @@
+//! Demand from cumulative byte counters, with ageing.
+
+use super::DemandMatrix;
+
+/// Turns cumulative counters into bytes an interval: a state machine fed once an interval.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    last: DemandMatrix,
+    aged: DemandMatrix,
+    /// How much of the old estimate stays, in percent.
+    keep: u8,
+}
+
+impl Counters {
+    /// For `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
+    /// the rest is what was counted since: 0 forgets at once, 75 is an exponentially weighted mean of weight 1/4.
+    pub fn new(racks: usize, keep: u8) -> Self {
+        Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
+    }
+
+    /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built anew)
+    /// counts from zero. O(R^2).
+    ///
+    /// # Panics
+    /// If `sent` is of another network: it has another number of racks.
+    pub fn update(&mut self, sent: &DemandMatrix) -> DemandMatrix {
+        assert_eq!(sent.racks(), self.last.racks(), "counters of one network");
+        let (last, aged, keep) = (&self.last, &self.aged, u128::from(self.keep));
+        self.aged = sent.map_pairs(|i, j, now| {
+            let before = last.get(i, j);
+            let gained = if now >= before { now - before } else { now };
+            ((u128::from(gained) * (100 - keep) + u128::from(aged.get(i, j)) * keep) / 100) as u64
+        });
+        self.last = sent.clone();
+        self.aged.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(bytes: u64) -> DemandMatrix {
+        DemandMatrix::from_rows(&[&[0, bytes], &[0, 0]])
+    }
+
+    #[test]
+    fn without_ageing_it_is_the_difference() {
+        let mut c = Counters::new(2, 0);
+        assert_eq!(c.update(&of(100)), of(100));
+        assert_eq!(c.update(&of(150)), of(50));
+        assert_eq!(c.update(&of(150)), of(0));
+        assert_eq!(c.update(&of(20)), of(20), "built anew");
+    }
+
+    #[test]
+    fn with_ageing_it_fades() {
+        let mut c = Counters::new(2, 75);
+        let seen: Vec<_> = [400, 400, 400, 800].into_iter().map(|s| c.update(&of(s))).collect();
+        assert_eq!(seen, [of(100), of(75), of(56), of(142)]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_estimate_lies_between_what_was_counted(steps in prop::collection::vec(0u64..1 << 60, 1..10), keep: u8) {
+            let mut c = Counters::new(2, keep);
+            let mut sum = 0;
+            for s in &steps {
+                sum += s % (1 << 56);
+                let found = c.update(&of(sum)).total();
+                prop_assert!(found <= steps.iter().map(|s| s % (1 << 56)).max().unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The one front before all estimators: chosen by name in a policy, fed once an interval.
+
+use serde::{Deserialize, Serialize};
+
+use super::counters::Counters;
+use super::{DemandMatrix, declared, hedera};
+use crate::topology::Topology;
+use crate::units::Span;
+
+/// What an estimator sees each interval. All matrices are `R x R`.
+pub struct Inputs<'a> {
+    /// Cumulative bytes sent by rack pair.
+    pub sent: &'a DemandMatrix,
+    /// Bytes waiting at the senders now.
+    pub backlog: &'a DemandMatrix,
+    /// Bytes that the posted coflows still have to send.
+    pub declared: &'a DemandMatrix,
+    /// Length of the interval.
+    pub interval: Span,
+    /// The network.
+    pub topology: &'a Topology,
+}
+
+/// Where demand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// Bytes that the ToRs counted in the last interval.
+    Counters,
+    /// Bytes that wait at the senders, as in c-Through.
+    Backlog,
+    /// Hedera's natural demand from the ToRs' counters, as in Helios.
+    Hedera,
+    /// What the coflows that were posted still have to send.
+    Declared,
+    /// The larger of declared and backlog, rack pair by rack pair: nothing is counted twice.
+    Combined,
+}
+
+/// An estimator with its memory: a state machine that is fed one [`Inputs`] an interval.
+#[derive(Clone, Debug)]
+pub struct EstimatorState {
+    kind: Estimator,
+    counters: Counters,
+}
+
+impl EstimatorState {
+    /// A fresh one for `racks` racks.
+    pub fn new(kind: Estimator, racks: usize) -> Self {
+        Self { kind, counters: Counters::new(racks, 0) }
+    }
+
+    /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
+    pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
+        let gained = self.counters.update(inputs.sent);
+        match self.kind {
+            Estimator::Counters => gained,
+            Estimator::Backlog => inputs.backlog.clone(),
+            Estimator::Hedera => hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval),
+            Estimator::Declared => inputs.declared.clone(),
+            Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    #[test]
+    fn each_kind_reads_its_own_input() {
+        let topology = Topology::uniform("t", 2, 1, BitRate::mbit(80), BitRate::mbit(8), vec![]);
+        let of = |b| DemandMatrix::from_rows(&[&[0, b], &[0, 0]]);
+        let (sent, backlog, declared) = (of(200_000), of(30), of(20));
+        let inputs = Inputs { sent: &sent, backlog: &backlog, declared: &declared, interval: Span::millis(100), topology: &topology };
+        let found = |kind| {
+            let mut e = EstimatorState::new(kind, 2);
+            let first = e.update(&inputs);
+            (first, e.update(&inputs))
+        };
+        assert_eq!(found(Estimator::Counters), (of(200_000), of(0)));
+        assert_eq!(found(Estimator::Backlog), (of(30), of(30)));
+        // One elephant: the whole host link, 80 Mb/s for 100 ms.
+        assert_eq!(found(Estimator::Hedera), (of(1_000_000), of(30)));
+        assert_eq!(found(Estimator::Declared), (of(20), of(20)));
+        assert_eq!(found(Estimator::Combined), (of(30), of(30)));
+    }
+}
