@@ -160,7 +160,7 @@ impl Emulation {
         }
         let end = self.settled();
         watch(&end);
-        self.result(workload, &specs, &finished, &end)
+        self.result(workload, start, &finished, &end)
     }
 
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
@@ -176,16 +176,18 @@ impl Emulation {
         }
     }
 
-    fn result(&self, workload: &Workload, specs: &[CoflowSpec], finished: &BTreeMap<CoflowId, Time>, end: &Snapshot) -> RunResult {
+    fn result(&self, workload: &Workload, start: Time, finished: &BTreeMap<CoflowId, Time>, end: &Snapshot) -> RunResult {
         let topology = &self.live.handle.topology;
         let views: BTreeMap<CoflowId, _> = end.coflows.iter().map(|v| (v.id, v)).collect();
         let mut received = Bytes::ZERO;
-        let records: Vec<CoflowRecord> = specs
+        let records: Vec<CoflowRecord> = workload
+            .coflows
             .iter()
             .map(|spec| {
                 let view = views.get(&spec.id);
                 let share = view.map_or(0.0, |v| v.over_ocs.0 as f64 / v.bytes.0.max(1) as f64);
-                let done = finished.get(&spec.id).copied();
+                // Times are counted from the run's start, as a simulation counts them.
+                let done = finished.get(&spec.id).map(|t| Time(t.since(start).0));
                 received = received.saturating_add(if done.is_some() { spec.bytes() } else { view.map_or(Bytes::ZERO, |v| v.received) });
                 CoflowRecord::new(spec, topology, done, share)
             })

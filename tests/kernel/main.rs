@@ -2,5 +2,6 @@
 //!
 //! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for one that it does not.
 
+mod emulation;
 mod goodput;
 mod support;

@@ -1,7 +1,7 @@
 //! A small network, its fabric and its traffic, for one test.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use heliostat::circuits::timetable::Reservation;
@@ -19,13 +19,18 @@ use heliostat::units::{BitRate, Bytes, Span, Time};
 /// Throughput tests must not share the two cores with each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// Holds the machine for one test at a time.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// A built network with traffic.
 pub struct Bench {
     pub fabric: KernelFabric,
     pub traffic: Traffic,
     pub clock: Clock,
     events: mpsc::Receiver<TrafficEvent>,
-    _alone: std::sync::MutexGuard<'static, ()>,
+    _alone: MutexGuard<'static, ()>,
 }
 
 /// `racks` racks of one host; circuits of `ocs`, an EPS of `eps`, NICs faster than both.
@@ -51,7 +56,7 @@ pub fn each_mechanism(name: &str, test: impl Fn(Mechanism)) {
 
 impl Bench {
     pub fn new(topology: Topology, mechanism: Mechanism, admit: Admit) -> Self {
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let alone = alone();
         let topology = Arc::new(topology);
         let clock = Clock::start();
         let net = Network::build(topology.clone(), "heliostat:test", Some("cubic")).expect("network");

@@ -1,0 +1,84 @@
+//! The whole machine: control loop, circuits, probes and traffic together.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::control::policy::{Policy, SchedulerKind};
+use heliostat::fabric::kernel::Mechanism;
+use heliostat::ids::{CoflowId, HostId};
+use heliostat::runtime::emulation::{Emulation, Options};
+use heliostat::runtime::report::RunResult;
+use heliostat::units::{BitRate, Bytes, Span, Time};
+use heliostat::workload::Workload;
+
+use crate::support::{alone, each_mechanism, topology};
+
+/// A shuffle from two racks to the two others, and mice.
+fn workload() -> Workload {
+    let flow = |from: u32, to: u32, kb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(kb * 1000) };
+    let coflow = |id: u32, at: u64, flows: Vec<FlowSpec>| CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival: Time(at * 1_000_000),
+        flows,
+    };
+    Workload {
+        name: "test".into(),
+        coflows: vec![
+            coflow(0, 0, vec![flow(0, 2, 20_000), flow(1, 3, 20_000), flow(0, 3, 5_000)]),
+            coflow(1, 100, vec![flow(2, 0, 20_000), flow(3, 1, 20_000)]),
+            coflow(2, 200, vec![flow(1, 0, 50)]),
+        ],
+    }
+}
+
+pub fn run(policy: &Policy, mechanism: Mechanism, name: &str) -> RunResult {
+    let topology = Arc::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)));
+    let base = std::env::temp_dir().join(format!("heliostat-test-{}", std::process::id()));
+    let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
+    let e = Emulation::start(topology, policy.clone(), &options).expect("started");
+    let result = e.run(&workload(), &AtomicBool::new(false), |_| {});
+    drop(e);
+    let left = std::fs::read_dir("/run/netns")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|f| f.file_name().to_string_lossy().starts_with(name))
+        .count();
+    assert_eq!(left, 0, "namespaces left behind");
+    assert!(!base.join(name).exists(), "notes left behind");
+    result
+}
+
+#[test]
+fn circuits_carry_coflows_and_lose_nothing() {
+    each_mechanism("circuits_carry_coflows_and_lose_nothing", |mechanism| {
+        let _alone = alone();
+        for scheduler in
+            [SchedulerKind::Edmonds, SchedulerKind::Bipartite, SchedulerKind::Greedy, SchedulerKind::Hold, SchedulerKind::RoundRobin]
+        {
+            let policy = Policy { scheduler, name: format!("{scheduler:?}"), ..Policy::default() };
+            let r = run(&policy, mechanism, "hst-circuits");
+            println!(
+                "{} {}: makespan {} OCS share {:.2} {:?}",
+                mechanism.name(),
+                policy.name,
+                r.summary.makespan,
+                r.summary.ocs_share,
+                r.summary.stats
+            );
+            assert_eq!((r.summary.finished, r.summary.unfinished), (3, 0));
+            assert_eq!(r.summary.bytes_received, r.summary.bytes_asked);
+            assert!(r.summary.bytes_on_wire >= r.summary.bytes_asked);
+            assert_eq!((r.summary.lost_dark, r.summary.misdelivered), (0, 0));
+            assert!(
+                r.summary.stats.probes_ok > 0 && r.summary.stats.probes_wrong + r.summary.stats.probes_lost == 0,
+                "{:?}",
+                r.summary.stats
+            );
+            assert!(r.summary.ocs_share > 0.3, "share of the OCS {}", r.summary.ocs_share);
+            assert!(r.coflows.iter().all(|c| c.cct >= Some(c.bound)), "faster than the bound: {:?}", r.coflows);
+        }
+    });
+}
