@@ -32,11 +32,12 @@ impl Live {
     /// When probes cannot be sent or no thread be had.
     pub fn start(fabric: KernelFabric, policy: Policy, clock: Clock, feed: Feed) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
-        let start = clock.now();
+        // The first cycle shall not be late because threads are still being made.
+        let start = clock.now() + Span::millis(20);
         let controller = Controller::new(topology.clone(), policy, start, fabric.notice());
         let (handle, ends) = Handle::new(topology, controller.snapshot(start, fabric.mechanism()));
         let probes = handle.clone();
-        let prober = Prober::start(fabric.network(), clock, move |report| probes.notify(Event::Probed { report }))?;
+        let prober = Prober::start(fabric.network(), clock, fabric.may_probe(), move |report| probes.notify(Event::Probed { report }))?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut driver = Driver { fabric, controller, clock, ends, prober, feed, spent: Spent::default(), shown: start };
         let stopped = stop.clone();

@@ -18,6 +18,8 @@ pub mod nl;
 pub mod ownership;
 pub mod prober;
 pub mod queues;
+pub mod slots;
+pub mod switched;
 pub mod sys;
 pub mod tc;
 pub mod timed;
@@ -86,7 +88,7 @@ impl Mechanism {
     pub fn probe(self) -> io::Result<()> {
         match self {
             Self::Timed => timed::probe(),
-            Self::Netlink => Err(io::Error::other("not yet")),
+            Self::Netlink => switched::probe(),
         }
     }
 
@@ -106,6 +108,7 @@ const MARGIN: Span = Span::millis(1);
 
 enum Circuits {
     Timed(timed::Timed),
+    Switched(switched::Switched),
 }
 
 /// The emulated fabric.
@@ -137,7 +140,7 @@ impl KernelFabric {
         net.eps.node.send(eps)?;
         let circuits = match mechanism {
             Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),
-            Mechanism::Netlink => unimplemented_switched()?,
+            Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, admit, clock)?),
         };
         let sockets = net.hosts.iter().map(|h| diag::SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
         Ok(Self { net, circuits, clock, sockets })
@@ -152,6 +155,7 @@ impl KernelFabric {
     pub fn kind(&self) -> Mechanism {
         match self.circuits {
             Circuits::Timed(_) => Mechanism::Timed,
+            Circuits::Switched(_) => Mechanism::Netlink,
         }
     }
 
@@ -161,6 +165,14 @@ impl KernelFabric {
     /// When descriptors run out.
     pub fn host_namespaces(&self) -> io::Result<Arc<Vec<OwnedFd>>> {
         Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
+    }
+
+    /// When a probe's frames may be sent.
+    pub fn may_probe(&self) -> prober::MaySend {
+        match &self.circuits {
+            Circuits::Timed(_) => Arc::new(|_| true),
+            Circuits::Switched(s) => s.light(self.net.topology.rack_count()),
+        }
     }
 
     fn backlog(&mut self) -> io::Result<DemandMatrix> {
@@ -183,12 +195,9 @@ impl KernelFabric {
                 let (sent, crossed) = t.counters();
                 Ok((sent, crossed, t.ports()))
             }
+            Circuits::Switched(s) => s.counters(&mut self.net),
         }
     }
-}
-
-fn unimplemented_switched() -> io::Result<Circuits> {
-    Err(io::Error::other("not yet"))
 }
 
 impl Fabric for KernelFabric {
@@ -198,6 +207,7 @@ impl Fabric for KernelFabric {
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let timetable = match &self.circuits {
             Circuits::Timed(t) => t.programmed(now),
+            Circuits::Switched(s) => s.programmed(now),
         };
         let programmed = Programmed { timetable, slots_per_port: bpf::programs::SLOTS };
         Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports })
@@ -206,6 +216,7 @@ impl Fabric for KernelFabric {
     fn apply(&mut self, ops: &[Op], _now: Time) -> Vec<OpResult> {
         match &mut self.circuits {
             Circuits::Timed(t) => t.apply_all(ops),
+            Circuits::Switched(s) => s.apply_all(ops),
         }
     }
 

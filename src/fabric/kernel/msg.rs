@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{RouteAttribute, RouteMetric};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rtnetlink::{LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 /// A hardware address.
@@ -155,13 +155,13 @@ impl Route<'_> {
     }
 }
 
-/// A rule: packets that came in by `input` and, if given, carry this TOS byte look into `table` first.
-pub fn rule(input: &str, tos: Option<u8>, table: u32, priority: u32) -> RouteNetlinkMessage {
+/// A rule: packets with this TOS byte (`None`: all) look into `table` first.
+pub fn rule(tos: Option<u8>, table: u32, priority: u32) -> Message {
     let mut m = RuleMessage::default();
     m.header.family = AddressFamily::Inet;
     m.header.table = table as u8;
     m.header.action = RuleAction::ToTable;
     m.header.tos = tos.unwrap_or(0);
-    m.attributes = vec![RuleAttribute::Priority(priority), RuleAttribute::Iifname(input.into())];
+    m.attributes = vec![RuleAttribute::Priority(priority)];
     Message::NewRule(m)
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
@@ -48,6 +48,10 @@ struct Port {
     receiver: Box<dyn DataLinkReceiver>,
 }
 
+/// Whether a frame that is sent into an input now may be lost in the dark without being counted as data: `timed` counts IP packets
+/// only; with `netlink` everything counts, and a train waits until its circuit was switched.
+pub type MaySend = Arc<dyn Fn(&ProbeRequest) -> bool + Send + Sync>;
+
 /// Asks the probing thread; dropping it ends the thread.
 #[derive(Clone)]
 pub struct Prober {
@@ -59,7 +63,7 @@ impl Prober {
     ///
     /// # Errors
     /// When a channel cannot be opened.
-    pub fn start(net: &Network, clock: Clock, report: impl Fn(ProbeReport) + Send + 'static) -> io::Result<Self> {
+    pub fn start(net: &Network, clock: Clock, may_send: MaySend, report: impl Fn(ProbeReport) + Send + 'static) -> io::Result<Self> {
         let mut ports = BTreeMap::new();
         for (r, tor) in net.tors.iter().enumerate() {
             let links = &tor.ocs;
@@ -72,7 +76,7 @@ impl Prober {
         std::thread::Builder::new().name("prober".into()).spawn(move || {
             // Frames that leave late make circuits look late: ask to be served first.
             sys::realtime(5);
-            Loop { ports, clock, waiting: vec![], report: Box::new(report) }.run(&rx);
+            Loop { ports, clock, may_send, waiting: vec![], report: Box::new(report) }.run(&rx);
         })?;
         Ok(Self { requests: tx })
     }
@@ -102,6 +106,7 @@ fn open(name: &str, index: u32) -> io::Result<Port> {
 struct Loop {
     ports: BTreeMap<(PlaneId, RackId), Port>,
     clock: Clock,
+    may_send: MaySend,
     waiting: Vec<ProbeRequest>,
     report: Box<dyn Fn(ProbeReport) + Send>,
 }
@@ -153,7 +158,7 @@ impl Loop {
     }
 
     fn send(&mut self, r: &ProbeRequest) {
-        if let Some(port) = self.ports.get_mut(&(r.plane, r.input)) {
+        if let Some(port) = self.ports.get_mut(&(r.plane, r.input)).filter(|_| (self.may_send)(r)) {
             let _ = port.sender.send_to(&frame(r), None);
         }
     }

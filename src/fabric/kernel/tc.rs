@@ -164,12 +164,12 @@ impl Match {
     }
 }
 
-fn u32_base(link: u32, parent: u32, priority: u16, m: Match) -> (TcMessage, TcU32Selector) {
+fn u32_base(link: u32, parent: u32, priority: u16, m: Match, node: u32) -> (TcMessage, TcU32Selector) {
     let protocol = if m.mask == 0 { ETH_P_ALL } else { ETH_P_IP };
-    // One node a priority, handle 800::800, so that a replacement hits the same node.
-    let message = filter(link, parent, (priority, protocol), 0x8000_0800, "u32");
+    let message = filter(link, parent, (priority, protocol), node, "u32");
     let mut key = TcU32Key::default();
-    (key.val, key.mask, key.off) = (m.value.to_be(), m.mask.to_be(), m.offset);
+    // The library writes both in network byte order.
+    (key.val, key.mask, key.off) = (m.value, m.mask, m.offset);
     let mut selector = TcU32Selector::default();
     selector.flags = TcU32SelectorFlags::Terminal;
     selector.nkeys = 1;
@@ -179,7 +179,7 @@ fn u32_base(link: u32, parent: u32, priority: u16, m: Match) -> (TcMessage, TcU3
 
 /// A u32 filter that puts packets into class 1:`minor` (at ingress: lets them pass).
 pub fn classify(link: u32, parent: u32, priority: u16, m: Match, minor: u16) -> Message {
-    let (mut message, selector) = u32_base(link, parent, priority, m);
+    let (mut message, selector) = u32_base(link, parent, priority, m, 0);
     message.attributes.push(TcAttribute::Options(vec![
         TcOption::U32(TcFilterU32Option::ClassId(TcHandle::from(handle(1, minor)))),
         TcOption::U32(TcFilterU32Option::Selector(selector)),
@@ -187,10 +187,14 @@ pub fn classify(link: u32, parent: u32, priority: u16, m: Match, minor: u16) -> 
     Message::NewTrafficFilter(message)
 }
 
+/// The node of the first u32 filter on a hook: by this handle it can be replaced in place. Later filters' nodes are the
+/// kernel's to number.
+pub const FIRST_NODE: u32 = 0x8000_0800;
+
 /// A u32 filter on a link's way in that sends packets out of the link `out`, with the shared action number `index`
-/// (0: a fresh one).
-pub fn redirect(link: u32, priority: u16, m: Match, out: u32, index: u32) -> Message {
-    let (mut message, selector) = u32_base(link, INGRESS, priority, m);
+/// (0: a fresh one). `node` is [`FIRST_NODE`] or 0.
+pub fn redirect(link: u32, (priority, node): (u16, u32), m: Match, out: u32, index: u32) -> Message {
+    let (mut message, selector) = u32_base(link, INGRESS, priority, m, node);
     let mut mirror = TcMirror::default();
     mirror.generic.index = index;
     mirror.generic.action = TcActionType::Stolen;
@@ -247,4 +251,18 @@ pub fn counters(m: &TcMessage) -> Counters {
         }
     }
     c
+}
+
+/// Packets that the action of a u32 filter has taken.
+pub fn action_packets(m: &TcMessage) -> u64 {
+    let options = m.attributes.iter().filter_map(|a| if let TcAttribute::Options(o) = a { Some(o) } else { None });
+    let actions = options.flatten().filter_map(|o| match o {
+        TcOption::U32(TcFilterU32Option::Action(a)) => Some(a),
+        _ => None,
+    });
+    let stats = actions.flatten().flat_map(|a| &a.attributes).filter_map(|a| match a {
+        TcActionAttribute::Stats(s) => Some(s),
+        _ => None,
+    });
+    stats.flatten().map(|s| if let TcStats2::Basic(b) = s { u64::from(b.packets) } else { 0 }).max().unwrap_or(0)
 }

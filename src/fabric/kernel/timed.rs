@@ -6,15 +6,16 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, SLOTS, TorProgram, UNTIL};
+use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
 use super::network::Network;
 use super::nl::NEW;
+use super::slots::Slots;
 use super::{Clock, queues, tc};
 use crate::circuits::timetable::{Reservation, Timetable};
 use crate::control::policy::{Admit, ELEPHANT_DSCP};
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
-use crate::ids::{PlaneId, RackId};
+use crate::ids::RackId;
 use crate::plan::Op;
 use crate::units::{Span, Time};
 
@@ -22,11 +23,10 @@ use crate::units::{Span, Time};
 pub struct Timed {
     arrays: Arrays,
     clock: Clock,
-    guard: Span,
     /// By plane, then rack: index of the OCS's port.
     out: Vec<Vec<u32>>,
-    /// By port: what its slots hold. The daemon is the only writer, so this is what the programs see.
-    slots: Vec<[Option<Reservation>; SLOTS]>,
+    /// The daemon is the only writer, so this is what the programs see.
+    slots: Slots,
 }
 
 impl Timed {
@@ -62,85 +62,18 @@ impl Timed {
             core.node.send(v)?;
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
-        Ok(Self { arrays, clock, guard, out, slots: vec![[None; SLOTS]; (planes * racks).max(1)] })
-    }
-
-    fn port(&self, plane: PlaneId, input: RackId) -> usize {
-        plane.index() * self.arrays.racks + input.index()
+        Ok(Self { arrays, clock, out, slots: Slots::new(racks, planes, guard) })
     }
 
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Timetable {
-        self.slots.iter().flatten().flatten().filter(|r| r.until > now).copied().collect()
+        self.slots.programmed(now)
     }
 
-    /// Carries out operations in order. Once one was refused, the reservations behind it are held against all that stands:
-    /// a port whose circuit did not end in time must not get another.
+    /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
-        let mut refused = false;
-        let mut one = |op: &Op| {
-            let clash = match op {
-                Op::Reserve(r) if refused => self.clash(r),
-                _ => None,
-            };
-            let outcome = clash.map_or_else(|| self.apply(op), Err);
-            refused |= outcome.is_err();
-            OpResult { op: *op, outcome }
-        };
-        ops.iter().map(&mut one).collect()
-    }
-
-    fn clash(&self, r: &Reservation) -> Option<String> {
-        let standing = self.slots.iter().flatten().flatten().filter(|o| o.plane == r.plane && o.until > r.setup_at && o.up_from < r.until);
-        let mut hit = standing.filter(|o| (o.input == r.input || o.output == r.output) && o.up_from != r.up_from);
-        hit.next().map(|o| format!("{} -> {} still holds a port until {}", o.input, o.output, o.until))
-    }
-
-    fn apply(&mut self, op: &Op) -> Result<Time, String> {
-        let now = self.clock.now();
-        match *op {
-            Op::Reserve(r) => self.reserve(r, now)?,
-            Op::End { plane, input, up_from, until } => {
-                let (port, k) = self.find(plane, input, up_from)?;
-                // Never a cut into packets under way: a queue gets its time to drain, or the circuit stays.
-                if until < now + self.guard {
-                    return Err(format!("too late: a circuit ends {} after the order or later", self.guard));
-                }
-                self.cell(port, k, UNTIL).store(self.clock.to_kernel(until), Release);
-                let slot = self.slots[port][k].as_mut().expect("found");
-                slot.until = until;
-            }
-            Op::Cancel { plane, input, up_from } => {
-                let (port, k) = self.find(plane, input, up_from)?;
-                self.cell(port, k, UNTIL).store(0, Release);
-                self.slots[port][k] = None;
-            }
-        }
-        Ok(self.clock.now())
-    }
-
-    fn find(&self, plane: PlaneId, input: RackId, up_from: Time) -> Result<(usize, usize), String> {
-        let port = self.port(plane, input);
-        let found = self.slots[port].iter().position(|s| s.is_some_and(|r| r.up_from == up_from));
-        found.map(|k| (port, k)).ok_or_else(|| format!("no circuit of {input} on {plane} begins at {up_from}"))
-    }
-
-    fn reserve(&mut self, r: Reservation, now: Time) -> Result<(), String> {
-        let port = self.port(r.plane, r.input);
-        let again = self.slots[port].iter().position(|s| s.is_some_and(|o| o.up_from == r.up_from));
-        let free = || self.slots[port].iter().position(|s| s.is_none_or(|o| o.until <= now));
-        let k = again.or_else(free).ok_or_else(|| format!("all {SLOTS} slots of {} on {} hold circuits", r.input, r.plane))?;
-        let out = u64::from(self.out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
-        self.cell(port, k, UNTIL).store(0, Release);
-        self.cell(port, k, OUT).store(out, Release);
-        self.cell(port, k, FROM).store(self.clock.to_kernel(r.up_from), Release);
-        self.cell(port, k, UNTIL).store(self.clock.to_kernel(r.until), Release);
-        self.slots[port][k] = Some(r);
-        Ok(())
-    }
-
-    fn cell(&self, port: usize, slot: usize, which: usize) -> &std::sync::atomic::AtomicU64 {
-        self.arrays.ports.cell(port, slot * SLOT_CELLS + which)
+        let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
+        self.slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held))
     }
 
     /// Bytes sent, and of those, bytes that crossed: `R x R` each.
@@ -176,6 +109,21 @@ impl Timed {
         let sum = |a: &super::bpf::SharedArray| (0..self.arrays.racks.pow(2)).map(|k| a.cell(k, 0).load(Relaxed)).sum::<u64>();
         sum(&self.arrays.admitted).saturating_sub(sum(&self.arrays.crossed))
     }
+}
+
+/// Puts what a slot holds into the kernel: `until` last, and zero while the rest is written.
+fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usize, held: Option<Reservation>) {
+    let cell = |which: usize| arrays.ports.cell(port, slot * SLOT_CELLS + which);
+    let Some(r) = held else { return cell(UNTIL).store(0, Release) };
+    let way = u64::from(out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
+    let from = clock.to_kernel(r.up_from);
+    // A new end of a circuit that stands is one store: it must not blink.
+    if cell(OUT).load(Relaxed) != way || cell(FROM).load(Relaxed) != from {
+        cell(UNTIL).store(0, Release);
+        cell(OUT).store(way, Release);
+        cell(FROM).store(from, Release);
+    }
+    cell(UNTIL).store(clock.to_kernel(r.until), Release);
 }
 
 /// Whether this process may load programs and make shared arrays.

@@ -1,0 +1,373 @@
+//! The `netlink` mechanism: u32 and mirred filters as crossbar, routes as admission, a thread that wakes for every change.
+//!
+//! For kernels that refuse bpf(), such as a user namespace without root. The thread looks at the clock and at the circuits,
+//! works out what every port should do now, and changes what differs: routes away first, then the crossbar, then routes in.
+//! What it is late by lengthens the old circuit and shortens the new one; both are recorded ([`Switched::lateness`]).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+
+use hdrhistogram::Histogram;
+use netlink_packet_route::RouteNetlinkMessage as Message;
+
+use super::msg::{self, End, Route};
+use super::network::{Network, Node};
+use super::nl::{NEW, Netlink, REPLACE_FILTER, Request};
+use super::slots::Slots;
+use super::tc::{self, Match};
+use super::{Clock, layout, queues, sys};
+use crate::control::policy::{Admit, ELEPHANT_DSCP};
+use crate::demand::DemandMatrix;
+use crate::fabric::{OpResult, PortCounters};
+use crate::ids::{PlaneId, RackId};
+use crate::plan::Op;
+use crate::topology::Topology;
+use crate::topology::addresses::rack_net;
+use crate::units::{Span, Time};
+
+/// The routing table of circuits, and the place of its rule.
+const TABLE: u32 = 100;
+const RULE_PRIORITY: u32 = 1000;
+/// Indexes of the sink's two ends: packets that go nowhere are sent there, and counted.
+const SINK: (u32, u32) = (5000, 5001);
+/// Priorities of the filters on an OCS port: the circuit, and a filter that is never reached and keeps the dark action alive.
+const LIGHT: (u16, u32) = (1, tc::FIRST_NODE);
+const KEEP: (u16, u32) = (9, 0);
+
+/// What a circuit's input does at an instant: its output's rack, and whether its ToR admits.
+type Wish = (Option<RackId>, bool);
+
+struct Shared {
+    /// By plane * R + input: 1 + the output that the crossbar joins it to, 0 in the dark.
+    lit: Vec<AtomicU32>,
+    slots: Mutex<Slots>,
+    lateness: Mutex<Histogram<u64>>,
+}
+
+/// The flip thread, and sockets to read counters with.
+pub struct Switched {
+    shared: Arc<Shared>,
+    clock: Clock,
+    wake: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The thread's own view: what it set last, and sockets of its own.
+struct Flipper {
+    shared: Arc<Shared>,
+    clock: Clock,
+    guard: Span,
+    racks: usize,
+    /// By plane.
+    ocs: Vec<(Netlink, Vec<u32>)>,
+    /// By rack.
+    tors: Vec<(Netlink, Vec<u32>)>,
+    /// By plane, then rack.
+    set: Vec<Vec<Wish>>,
+}
+
+impl Switched {
+    /// Sets queues, filters and rules up and starts the thread.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn install(net: &mut Network, admit: Admit, clock: Clock) -> io::Result<Self> {
+        let topology = net.topology.clone();
+        let racks = topology.rack_count();
+        let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
+        for (r, tor) in net.tors.iter_mut().enumerate() {
+            add_sink(&mut tor.node)?;
+            let mut v = queues::eps_port_counted(tor.eps, topology.racks[r].uplink, r, racks);
+            for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
+                v.extend(queues::ocs_port(link, p.rate, r, racks, true));
+                v.extend(only_own(link, RackId::from(r)));
+            }
+            v.push((msg::rule(tos, TABLE, RULE_PRIORITY), NEW));
+            tor.node.send(v)?;
+        }
+        let mut flipper = Flipper {
+            shared: Arc::new(Shared {
+                lit: (0..racks * topology.planes.len()).map(|_| AtomicU32::new(0)).collect(),
+                slots: Mutex::new(Slots::new(racks, topology.planes.len(), super::guard(&topology))),
+                lateness: Mutex::new(Histogram::new(3).map_err(io::Error::other)?),
+            }),
+            clock,
+            guard: super::guard(&topology),
+            racks,
+            ocs: vec![],
+            tors: vec![],
+            set: vec![vec![(None, false); racks]; topology.planes.len()],
+        };
+        for core in &mut net.ocs {
+            add_sink(&mut core.node)?;
+            let mut v = vec![];
+            for (r, &port) in core.ports.iter().enumerate() {
+                v.push((tc::clsact(port), NEW));
+                v.push((tc::redirect(port, LIGHT, Match::ANY, SINK.0, dark_action(r)), NEW));
+                v.push((tc::redirect(port, KEEP, Match::ANY, SINK.0, dark_action(r)), NEW));
+            }
+            core.node.send(v)?;
+            flipper.ocs.push((Netlink::open(core.node.ns.as_fd())?, core.ports.clone()));
+        }
+        for tor in &net.tors {
+            flipper.tors.push((Netlink::open(tor.node.ns.as_fd())?, tor.ocs.clone()));
+        }
+        let shared = flipper.shared.clone();
+        let (wake, woken) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("flip".into()).spawn(move || {
+            sys::realtime(20);
+            flipper.run(&woken);
+        })?;
+        Ok(Self { shared, clock, wake: Some(wake), thread: Some(thread) })
+    }
+
+    /// Carries out operations in order.
+    pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
+        let results = self.shared.slots.lock().expect("no panic in the slots").apply_all(ops, || self.clock.now(), |_, _, _| {});
+        if let Some(w) = &self.wake {
+            let _ = w.send(());
+        }
+        results
+    }
+
+    /// What the slots hold, without what has ended.
+    pub fn programmed(&self, now: Time) -> crate::circuits::timetable::Timetable {
+        self.shared.slots.lock().expect("no panic in the slots").programmed(now)
+    }
+
+    /// Says whether the crossbar joins a probe's ports now.
+    pub fn light(&self, racks: usize) -> super::prober::MaySend {
+        let shared = self.shared.clone();
+        Arc::new(move |r| shared.lit[r.plane.index() * racks + r.input.index()].load(Acquire) == 1 + r.output.0)
+    }
+
+    /// How late changes were made: median, 99th percentile and maximum.
+    pub fn lateness(&self) -> [Span; 3] {
+        let h = self.shared.lateness.lock().expect("no panic in the histogram");
+        [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span)
+    }
+
+    /// Reads the classes' and filters' counters: bytes sent, bytes crossed, and every port's counters.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn counters(&mut self, net: &mut Network) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
+        let racks = net.topology.rack_count();
+        let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
+        let mut ports = vec![vec![PortCounters::default(); racks]; net.ocs.len()];
+        for (r, tor) in net.tors.iter_mut().enumerate() {
+            let from = RackId::from(r);
+            class_bytes(&mut tor.node.netlink, tor.eps, racks, |to, c| sent.add(from, to, c.bytes))?;
+            for (p, &link) in tor.ocs.iter().enumerate() {
+                class_bytes(&mut tor.node.netlink, link, racks, |to, c| {
+                    sent.add(from, to, c.bytes);
+                    crossed.add(from, to, c.bytes);
+                    ports[p][r].crossed_bytes += c.bytes;
+                    ports[p][r].crossed_packets += u64::from(c.packets);
+                })?;
+                let strays = filter_packets(&mut tor.node.netlink, link, STRAYS)?;
+                ports[p][r].misdelivered = strays;
+            }
+        }
+        for (p, core) in net.ocs.iter_mut().enumerate() {
+            for (r, &port) in core.ports.iter().enumerate() {
+                let lost = filter_packets(&mut core.node.netlink, port, KEEP)?;
+                ports[p][r].lost_dark = lost;
+                ports[p][r].crossed_packets = ports[p][r].crossed_packets.saturating_sub(lost);
+            }
+        }
+        Ok((sent, crossed, ports))
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(t) = self.thread.take() {
+            let _ = t.join();
+        }
+    }
+}
+
+/// The shared action of an OCS port in the dark; numbers are the namespace's own.
+fn dark_action(rack: usize) -> u32 {
+    1 + rack as u32
+}
+
+/// A pair of links whose far end nobody listens on.
+fn add_sink(node: &mut Node) -> io::Result<()> {
+    let end = |name, index, last| End { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
+    node.send(vec![(msg::veth(&end("sink0", SINK.0, 0), &end("sink1", SINK.1, 1)), NEW), (msg::up(SINK.1), 0)])
+}
+
+/// Priority of the filter for what is not for this rack.
+const STRAYS: (u16, u32) = (2, 0);
+
+/// On a ToR's OCS port: packets for the own rack pass, other IP packets go to the sink. They must not reach the routes, which
+/// would carry them to their rack after all, over the EPS, and hide the fault.
+fn only_own(link: u32, rack: RackId) -> [Request; 3] {
+    let ip = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 };
+    [
+        (tc::clsact(link), NEW),
+        (tc::classify(link, tc::INGRESS, 1, Match::to(rack_net(rack), 16), 1), NEW),
+        (tc::redirect(link, STRAYS, ip, SINK.0, 1), NEW),
+    ]
+}
+
+fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: impl FnMut(RackId, tc::Counters)) -> io::Result<()> {
+    nl.dump(tc::class_dump(link), |m| {
+        if let Message::NewTrafficClass(t) = &m {
+            let c = tc::counters(t);
+            let minor = (c.handle & 0xffff) as usize;
+            if let Some(to) = minor.checked_sub(usize::from(queues::rack_class(0))).filter(|&j| j < racks) {
+                each(RackId::from(to), c);
+            }
+        }
+    })
+}
+
+fn filter_packets(nl: &mut Netlink, link: u32, (priority, _): (u16, u32)) -> io::Result<u64> {
+    let mut packets = 0;
+    nl.dump(tc::ingress_filter_dump(link), |m| {
+        if let Message::NewTrafficFilter(t) = &m
+            && (t.header.info >> 16) as u16 == priority
+        {
+            packets = packets.max(tc::action_packets(t));
+        }
+    })?;
+    Ok(packets)
+}
+
+impl Flipper {
+    fn run(&mut self, woken: &mpsc::Receiver<()>) {
+        loop {
+            let next = self.turn();
+            let ahead = next.saturating_sub(Span::micros(200));
+            let pause = ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
+            match woken.recv_timeout(pause) {
+                Ok(()) => while woken.try_recv().is_ok() {},
+                Err(mpsc::RecvTimeoutError::Timeout) => self.clock.sleep_until(next),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Brings the kernel to what should be now; returns when something changes next.
+    fn turn(&mut self) -> Time {
+        let now = self.clock.now();
+        let (wanted, last, next) = self.wishes(now);
+        if wanted == self.set {
+            return next;
+        }
+        if let Err(e) = self.change(&wanted) {
+            tracing::error!("flip circuits: {e}");
+        }
+        let late = self.clock.now().since(last);
+        if let Ok(mut h) = self.shared.lateness.lock() {
+            h.saturating_record(late.0);
+        }
+        self.set = wanted;
+        next
+    }
+
+    /// What every port should do at `now`, the last instant that changed that, and the next.
+    fn wishes(&self, now: Time) -> (Vec<Vec<Wish>>, Time, Time) {
+        let slots = self.shared.slots.lock().expect("no panic in the slots");
+        let mut wanted = vec![vec![(None, false); self.racks]; self.ocs.len()];
+        let (mut last, mut next) = (Time::ZERO, Time::MAX);
+        for r in slots.all() {
+            let closes = if r.until == Time::MAX { Time::MAX } else { r.until.saturating_sub(self.guard) };
+            if r.is_up(now) {
+                wanted[r.plane.index()][r.input.index()] = (Some(r.output), now < closes);
+            }
+            for edge in [r.up_from, closes, r.until] {
+                if edge <= now {
+                    last = last.max(edge);
+                } else {
+                    next = next.min(edge);
+                }
+            }
+        }
+        (wanted, last, next)
+    }
+
+    fn change(&mut self, wanted: &[Vec<Wish>]) -> io::Result<()> {
+        let admitted = |w: &Wish| w.0.filter(|_| w.1);
+        let changes: Vec<(usize, usize)> = (0..self.ocs.len())
+            .flat_map(|p| (0..self.racks).map(move |r| (p, r)))
+            .filter(|&(p, r)| wanted[p][r] != self.set[p][r])
+            .collect();
+        for &(p, r) in &changes {
+            if let Some(to) = admitted(&self.set[p][r]).filter(|_| admitted(&wanted[p][r]) != admitted(&self.set[p][r])) {
+                let away = self.route(p, r, to).delete();
+                self.tors[r].0.send(vec![(away, 0)])?;
+            }
+        }
+        self.flip(wanted, &changes)?;
+        for &(p, r) in &changes {
+            if let Some(to) = admitted(&wanted[p][r]).filter(|_| admitted(&wanted[p][r]) != admitted(&self.set[p][r])) {
+                let open = self.route(p, r, to).add();
+                self.tors[r].0.send(vec![(open, super::nl::REPLACE)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All crossbar changes of a plane in one datagram, darkness first: no output is ever lit from two inputs.
+    fn flip(&mut self, wanted: &[Vec<Wish>], changes: &[(usize, usize)]) -> io::Result<()> {
+        let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
+        for p in planes {
+            let (nl, ports) = &mut self.ocs[p];
+            let turned = changes.iter().filter(|c| c.0 == p && wanted[p][c.1].0 != self.set[p][c.1].0);
+            let (lit, dark): (Vec<usize>, Vec<usize>) = turned.map(|c| c.1).partition(|&r| wanted[p][r].0.is_some());
+            let mut v: Vec<Request> = vec![];
+            for r in dark {
+                v.push((tc::redirect(ports[r], LIGHT, Match::ANY, SINK.0, dark_action(r)), REPLACE_FILTER));
+            }
+            for r in lit {
+                let to = wanted[p][r].0.expect("lit");
+                v.push((tc::redirect(ports[r], LIGHT, Match::ANY, ports[to.index()], 0), REPLACE_FILTER));
+            }
+            if !v.is_empty() {
+                nl.send(v)?;
+            }
+            for (r, wish) in wanted[p].iter().enumerate() {
+                self.shared.lit[p * self.racks + r].store(wish.0.map_or(0, |o| 1 + o.0), Release);
+            }
+        }
+        Ok(())
+    }
+
+    fn route(&self, plane: usize, rack: usize, to: RackId) -> Route<'static> {
+        Route {
+            to: (rack_net(to), 16),
+            via: Some(layout::ocs_neighbour(to.index())),
+            link: self.tors[rack].1[plane],
+            table: Some(TABLE),
+            congestion: None,
+        }
+    }
+}
+
+/// Whether this process may make the links, queues, filters and rules that the mechanism needs.
+///
+/// # Errors
+/// What the kernel said.
+pub fn probe() -> io::Result<()> {
+    let plane = crate::topology::Plane {
+        id: PlaneId(0),
+        rate: crate::units::BitRate::mbit(10),
+        delta: Span::ZERO,
+        stop: crate::topology::StopMode::NotAllStop,
+        duplex: false,
+    };
+    let rate = crate::units::BitRate::mbit(10);
+    let tiny = Arc::new(Topology::uniform("probe", 2, 1, rate, rate, vec![plane]));
+    let mut net = Network::build(tiny, "heliostat:probe", None)?;
+    Switched::install(&mut net, Admit::Marked, Clock::start()).map(drop)
+}
