@@ -7,11 +7,11 @@
 use super::num::Num;
 
 /// No row or column.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// An optimal assignment and the prices that prove it.
 pub(crate) struct Assignment<N> {
-    /// By row: its column.
+    /// By row: its column; [`NONE`] where [`super::sparse`] leaves a row alone.
     pub(crate) column: Vec<u32>,
     /// By row: the dual u. With v: `u[i] + v[j] >= p[i][j]` for all cells, equal on assigned ones.
     pub(crate) u: Vec<N>,

@@ -1,11 +1,15 @@
 //! Maximum weight bipartite matching: the best set of one-way circuits.
 
-use super::assignment::{self, Assignment};
+use super::assignment::{self, Assignment, NONE};
 use super::num::{self, Num, Scale};
+use super::sparse::{self, Rows};
 use super::{edmonds, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+
+/// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
+const SPARSE: usize = 4;
 
 /// The matching of inputs to outputs whose cells of `demand` have the largest sum.
 ///
@@ -43,12 +47,18 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 
 /// Cells without demand, the diagonal too, count zero: an assignment through them stands for "not joined".
 fn solve<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Assignment<N> {
-    assignment::solve(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+    assign(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+}
+
+/// By the solver that suits the number of cells with weight.
+pub(super) fn assign<N: Num>(n: usize, w: &[N]) -> Assignment<N> {
+    let filled = w.iter().filter(|&&x| x > N::ZERO).count();
+    if filled <= n * n / SPARSE { sparse::solve(&Rows::of(n, w)) } else { assignment::solve(n, w) }
 }
 
 fn matching<N>(demand: &DemandMatrix, a: &Assignment<N>) -> Matching {
-    let out = a.column.iter().enumerate().map(|(i, &j)| (demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j)));
-    Matching { out: out.collect() }
+    let joined = |(i, &j): (usize, &u32)| (j != NONE && demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j));
+    Matching { out: a.column.iter().enumerate().map(joined).collect() }
 }
 
 /// A maximum weight bipartite matching every interval, as in Helios; on duplex planes [`super::edmonds()`].

@@ -27,6 +27,7 @@ mod hold;
 mod manual;
 mod num;
 mod round_robin;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
