@@ -31,7 +31,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
-pub use bipartite::{Bipartite, bipartite};
+pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
 pub use edmonds::{Edmonds, edmonds};
 pub use eps_only::EpsOnly;
 pub use greedy::{Greedy, greedy, greedy_pairs};

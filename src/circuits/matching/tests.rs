@@ -244,6 +244,17 @@ proptest! {
     }
 
     #[test]
+    fn a_warm_start_finds_the_same_weight(list in prop::collection::vec(any_demand(7), 1..6), racks in 1usize..8) {
+        let mut prices = Prices::default();
+        for d in list {
+            let d = demand(racks, |i, j| if i.max(j) < d.racks() { d.row(RackId::from(i))[j] } else { 1 });
+            let m = bipartite_from(&mut prices, &d, None);
+            lawful(&m, &d);
+            prop_assert_eq!(m.weight(&d), bipartite(&d, None).weight(&d));
+        }
+    }
+
+    #[test]
     fn schedulers_use_only_usable_ports(d in any_demand(9), mask: u64, duplex: bool, cycle: u64) {
         let r = d.racks();
         let planes: Vec<Plane> = (0..2).map(|p| plane(p, duplex)).collect();
@@ -254,7 +265,7 @@ proptest! {
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
         let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle };
         let all: [Box<dyn Scheduler>; 7] = [
-            Box::new(Bipartite), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
+            Box::new(Bipartite::default()), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
             Box::new(EpsOnly),
         ];
         for mut s in all {
@@ -294,6 +305,6 @@ fn a_second_plane_takes_what_the_first_leaves() {
     let usable = [Usable::all(r), Usable::all(r)];
     let current = [Matching::empty(r), Matching::empty(r)];
     let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle: 0 };
-    let m = matchings(Bipartite.decide(&ask));
+    let m = matchings(Bipartite::default().decide(&ask));
     assert_eq!(m, [Matching::from_pairs(r, [(0, 1)]), Matching::from_pairs(r, [(0, 2)])]);
 }
