@@ -80,7 +80,7 @@ impl SchedulerKind {
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
             Self::Edmonds => Box::new(matching::Edmonds),
-            Self::Bipartite => Box::new(matching::Bipartite),
+            Self::Bipartite => Box::new(matching::Bipartite::default()),
             Self::Greedy => Box::new(matching::Greedy),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),

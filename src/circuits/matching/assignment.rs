@@ -7,11 +7,11 @@
 use super::num::Num;
 
 /// No row or column.
-const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// An optimal assignment and the prices that prove it.
 pub(crate) struct Assignment<N> {
-    /// By row: its column.
+    /// By row: its column; [`NONE`] where [`super::sparse`] leaves a row alone.
     pub(crate) column: Vec<u32>,
     /// By row: the dual u. With v: `u[i] + v[j] >= p[i][j]` for all cells, equal on assigned ones.
     pub(crate) u: Vec<N>,
@@ -31,10 +31,17 @@ struct Jv<'a, N> {
 ///
 /// `p` holds `n * n` profits, row-major. Complexity O(n^3) at worst, near O(n^2) on most matrices. Deterministic.
 pub(crate) fn solve<N: Num>(n: usize, p: &[N]) -> Assignment<N> {
+    solve_from(n, p, None)
+}
+
+/// [`solve`], from the prices (duals v) of a similar matrix: any prices give the optimum, good ones give it sooner.
+pub(crate) fn solve_from<N: Num>(n: usize, p: &[N], prices: Option<Vec<N>>) -> Assignment<N> {
     debug_assert_eq!(p.len(), n * n);
-    let mut s = Jv { n, p, v: vec![N::ZERO; n], column: vec![NONE; n], row: vec![NONE; n] };
+    let warm = prices.filter(|v| v.len() == n);
+    let cold = warm.is_none();
+    let mut s = Jv { n, p, v: warm.unwrap_or_else(|| vec![N::ZERO; n]), column: vec![NONE; n], row: vec![NONE; n] };
     if n > 0 {
-        let mut free = s.reduce_columns();
+        let mut free = if cold { s.reduce_columns() } else { (0..n as u32).collect() };
         for _ in 0..2 {
             free = s.reduce_rows(&free);
         }
@@ -158,31 +165,27 @@ impl<N: Num> Jv<'_, N> {
         for (d, (&p, &v)) in s.dist.iter_mut().zip(self.profits(f).iter().zip(&self.v)) {
             *d = v - p;
         }
+        let mut next = nearest_open(&s.open, &mut s.dist, &self.row, |_, d| d);
         let (end, far) = loop {
-            // The nearest open column; among equals a free one, then the smallest number.
-            let (mut at, mut near, mut nearest) = (usize::MAX, N::MAX, NONE);
-            for (k, &j) in s.open.iter().enumerate() {
-                let d = s.dist[j as usize];
-                let better = d < near || (d == near && rank(self.row[j as usize], j) < rank(self.row[nearest as usize], nearest));
-                if better {
-                    (at, near, nearest) = (k, d, j);
-                }
-            }
+            let (near, at, nearest) = next;
             let i = self.row[nearest as usize];
             if i == NONE {
                 break (nearest, near);
             }
             s.open.swap_remove(at);
             s.shut.push(nearest);
+            // Offer row i to the open columns, and find the nearest of them in the same pass.
             let base = near - self.v[nearest as usize] + self.p[i as usize * n + nearest as usize];
-            let p = self.profits(i as usize);
-            for &j in &s.open {
-                let d = base + self.v[j as usize] - p[j as usize];
-                if d < s.dist[j as usize] {
-                    s.dist[j as usize] = d;
-                    s.from[j as usize] = i;
+            let p = &self.p[i as usize * n..(i as usize + 1) * n];
+            let from = &mut s.from;
+            let v = &self.v;
+            next = nearest_open(&s.open, &mut s.dist, &self.row, |j, old| {
+                let d = base + v[j] - p[j];
+                if d < old {
+                    from[j] = i;
                 }
-            }
+                d.min(old)
+            });
         };
         for &j in &s.shut {
             self.v[j as usize] += far - s.dist[j as usize];
@@ -199,7 +202,16 @@ impl<N: Num> Jv<'_, N> {
     }
 }
 
-/// Free columns first, then by number.
-fn rank(row: u32, column: u32) -> (bool, u32) {
-    (row != NONE, column)
+/// Passes the distances of the open columns through `f` and gives the least: (distance, place in `open`, column). Among
+/// equals a free column is taken, then the one that stands first.
+fn nearest_open<N: Num>(open: &[u32], dist: &mut [N], row: &[u32], mut f: impl FnMut(usize, N) -> N) -> (N, usize, u32) {
+    let (mut near, mut at) = (N::MAX, 0);
+    for (k, &j) in open.iter().enumerate() {
+        let d = f(j as usize, dist[j as usize]);
+        dist[j as usize] = d;
+        if d <= near && (d < near || (row[j as usize] == NONE && row[open[at] as usize] != NONE)) {
+            (near, at) = (d, k);
+        }
+    }
+    (near, at, open[at])
 }

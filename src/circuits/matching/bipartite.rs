@@ -1,11 +1,15 @@
 //! Maximum weight bipartite matching: the best set of one-way circuits.
 
-use super::assignment::{self, Assignment};
+use super::assignment::{self, Assignment, NONE};
 use super::num::{self, Num, Scale};
+use super::sparse::{self, Rows};
 use super::{edmonds, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+
+/// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
+const SPARSE: usize = 4;
 
 /// The matching of inputs to outputs whose cells of `demand` have the largest sum.
 ///
@@ -43,25 +47,62 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 
 /// Cells without demand, the diagonal too, count zero: an assignment through them stands for "not joined".
 fn solve<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Assignment<N> {
-    assignment::solve(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+    assign(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+}
+
+/// The prices of the last interval: a warm start for the next. Begin with the default.
+#[derive(Clone, Debug, Default)]
+pub struct Prices(Option<Vec<i64>>);
+
+/// [`bipartite()`] from the prices of a similar matrix, which are replaced by this one's. The weight is the same as without;
+/// the time is less when demand drifts, by a hundred times on the matrices that are hardest.
+///
+/// Only the dense solver keeps prices; matrices with few cells are solved afresh, and so are weights beyond 64 bits.
+pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+    let racks = demand.racks();
+    let largest = demand.cells().iter().copied().max().unwrap_or(0);
+    let scale = Scale::new(racks, largest.into(), true);
+    let filled = demand.cells().iter().filter(|&&b| b > 0).count();
+    if filled <= racks * racks / SPARSE || !scale.narrow() {
+        *prices = Prices::default();
+        return bipartite(demand, keep);
+    }
+    let mut a = assignment::solve_from(racks, &num::one_way::<i64>(demand, keep, &scale), prices.0.take());
+    // Prices count only against each other: kept near zero they never run away.
+    let least = a.v.iter().copied().min().unwrap_or(0);
+    a.v.iter_mut().for_each(|v| *v -= least);
+    let m = matching(demand, &a);
+    prices.0 = Some(a.v).filter(|v| v.iter().all(|&x| u128::from(x.unsigned_abs()) < num::I64_LIMIT));
+    m
+}
+
+/// By the solver that suits the number of cells with weight.
+pub(super) fn assign<N: Num>(n: usize, w: &[N]) -> Assignment<N> {
+    let filled = w.iter().filter(|&&x| x > N::ZERO).count();
+    if filled <= n * n / SPARSE { sparse::solve(&Rows::of(n, w)) } else { assignment::solve(n, w) }
 }
 
 fn matching<N>(demand: &DemandMatrix, a: &Assignment<N>) -> Matching {
-    let out = a.column.iter().enumerate().map(|(i, &j)| (demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j)));
-    Matching { out: out.collect() }
+    let joined = |(i, &j): (usize, &u32)| (j != NONE && demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j));
+    Matching { out: a.column.iter().enumerate().map(joined).collect() }
 }
 
-/// A maximum weight bipartite matching every interval, as in Helios; on duplex planes [`super::edmonds()`].
-pub struct Bipartite;
+/// A maximum weight bipartite matching every interval, as in Helios, started warm; on duplex planes [`super::edmonds()`].
+#[derive(Clone, Debug, Default)]
+pub struct Bipartite {
+    /// By plane.
+    prices: Vec<Prices>,
+}
 
 impl Scheduler for Bipartite {
     fn name(&self) -> &'static str {
         "bipartite"
     }
     fn decide(&mut self, ask: &Ask) -> Decision {
+        self.prices.resize(ask.planes.len(), Prices::default());
         plane_by_plane(ask, false, |p, demand| {
             let (duplex, keep) = (ask.planes[p].duplex, ask.current.get(p));
-            if duplex { edmonds(demand, keep) } else { bipartite(demand, keep) }
+            if duplex { edmonds(demand, keep) } else { bipartite_from(&mut self.prices[p], demand, keep) }
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Maximum weight matching of a general graph: the best set of circuits that come in pairs.
 
-use super::assignment;
+use super::assignment::Assignment;
+use super::bipartite::assign;
 use super::blossom::{Machine, NONE};
 use super::num::{self, Num, Scale};
 use super::{mirrored, plane_by_plane};
@@ -56,29 +57,38 @@ fn mates<N: Num>(n: usize, w: &[N]) -> Vec<u32> {
 
 /// A machine that begins from the fractional optimum: its duals, and the matching of all but its odd cycles' exposed racks.
 pub(super) fn relaxed<N: Num>(n: usize, w: &[N]) -> Machine<'_, N> {
-    let a = assignment::solve(n, w);
+    begin(n, w, &assign(n, w))
+}
+
+/// From any optimal assignment of the symmetric weights. It is made of cycles and of paths; the racks at a path's two ends have
+/// dual zero, since by symmetry a rack that is alone as a row may as well be alone as a column.
+pub(super) fn begin<'a, N: Num>(n: usize, w: &'a [N], a: &Assignment<N>) -> Machine<'a, N> {
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();
     let mut mate = vec![NONE; n];
     let mut seen = vec![false; n];
-    let mut cycle = Vec::new();
-    for start in 0..n {
-        cycle.clear();
+    let mut entered = vec![false; n];
+    a.column.iter().filter(|&&j| j != NONE).for_each(|&j| entered[j as usize] = true);
+    let mut chain = Vec::new();
+    for start in (0..n).filter(|&i| !entered[i]).chain(0..n) {
+        chain.clear();
         let mut i = start;
-        while !std::mem::replace(&mut seen[i], true) {
-            cycle.push(i);
+        while i != NONE as usize && !std::mem::replace(&mut seen[i], true) {
+            chain.push(i);
             i = a.column[i] as usize;
         }
-        // Begin after a rack with dual zero, if there is one: it may stay exposed, and edges without weight end there.
-        let rest = cycle.iter().position(|&i| y[i] == N::ZERO).unwrap_or(0);
-        cycle.rotate_left(rest);
-        match_cycle(&cycle, |i, j| w[i * n + j] > N::ZERO, &mut mate);
+        // Begin with a rack of dual zero, if there is one: it may stay exposed. (A path does already.)
+        if entered[start] {
+            let rest = chain.iter().position(|&i| y[i] == N::ZERO).unwrap_or(0);
+            chain.rotate_left(rest);
+        }
+        match_chain(&chain, |i, j| w[i * n + j] > N::ZERO, &mut mate);
     }
     Machine::new(n, w, y, mate)
 }
 
-/// Matches a cycle's consecutive racks where they have an edge; an odd cycle's first rack stays exposed.
-fn match_cycle(cycle: &[usize], edge: impl Fn(usize, usize) -> bool, mate: &mut [u32]) {
-    for pair in cycle[cycle.len() % 2..].chunks_exact(2) {
+/// Matches a chain's consecutive racks where they have an edge; the first of an odd number stays exposed.
+fn match_chain(chain: &[usize], edge: impl Fn(usize, usize) -> bool, mate: &mut [u32]) {
+    for pair in chain[chain.len() % 2..].chunks_exact(2) {
         if edge(pair[0], pair[1]) {
             mate[pair[0]] = pair[1] as u32;
             mate[pair[1]] = pair[0] as u32;

@@ -27,10 +27,11 @@ mod hold;
 mod manual;
 mod num;
 mod round_robin;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
-pub use bipartite::{Bipartite, bipartite};
+pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
 pub use edmonds::{Edmonds, edmonds};
 pub use eps_only::EpsOnly;
 pub use greedy::{Greedy, greedy, greedy_pairs};

@@ -44,9 +44,9 @@ macro_rules! num {
 num!(i64);
 num!(i128);
 
-/// Duals stay below four times the largest weight, and the general solver doubles its weights: below this limit `i64` holds
-/// everything.
-const I64_LIMIT: u128 = 1 << 58;
+/// Duals stay below four times the largest weight (and the prices of a warm start), and the general solver doubles its weights:
+/// below this limit `i64` holds everything.
+pub(crate) const I64_LIMIT: u128 = 1 << 58;
 
 /// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of a circuit that is up
 /// decides between matchings of equal weight and, being less than one unit in sum, never between unequal ones.

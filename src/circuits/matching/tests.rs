@@ -50,7 +50,10 @@ fn lawful_pairs(m: &Matching, d: &DemandMatrix) {
 fn check_bipartite(d: &DemandMatrix) {
     let m = bipartite(d, None);
     lawful(&m, d);
-    assert_eq!(m.weight(d), brute_bipartite(d, 0, 0), "{d:?}");
+    let best = brute_bipartite(d, 0, 0);
+    assert_eq!(m.weight(d), best, "{d:?}");
+    let p = num::one_way::<i128>(d, None, &num::Scale::new(d.racks(), u128::MAX >> 12, false));
+    certify_sparse(d.racks(), &p, best as i128);
 }
 
 fn check_general(d: &DemandMatrix) {
@@ -144,6 +147,27 @@ fn equal_weight_keeps_the_circuits_that_are_up() {
     assert_eq!(bipartite(&better, Some(&Matching::from_pairs(3, [(0, 1)]))), Matching::from_pairs(3, [(0, 2)]));
 }
 
+/// The sparse solver's own optimality conditions, and the dense solver's value.
+fn certify_sparse(r: usize, p: &[i128], value: i128) {
+    let a = sparse::solve(&sparse::Rows::of(r, p));
+    let mut taken = vec![false; r];
+    for i in 0..r {
+        assert!(a.u[i] >= 0 && a.v[i] >= 0);
+        for j in 0..r {
+            assert!(p[i * r + j] == 0 || a.u[i] + a.v[j] >= p[i * r + j]);
+        }
+        if a.column[i] == assignment::NONE {
+            assert_eq!(a.u[i], 0);
+        } else {
+            let j = a.column[i] as usize;
+            assert!(!std::mem::replace(&mut taken[j], true));
+            assert_eq!(a.u[i] + a.v[j], p[i * r + j]);
+        }
+    }
+    assert!((0..r).all(|j| taken[j] || a.v[j] == 0));
+    assert_eq!(a.u.iter().chain(&a.v).sum::<i128>(), value);
+}
+
 /// A matrix in which a slow general search needs many and nested blossoms: few distinct weights, odd cycles.
 fn any_demand(max_racks: usize) -> impl Strategy<Value = DemandMatrix> {
     (1..=max_racks, prop_oneof![Just(2u64), Just(4), Just(12), Just(1 << 40), Just(u64::MAX)], 0u32..4).prop_flat_map(|(r, top, thin)| {
@@ -183,6 +207,7 @@ proptest! {
         let m = bipartite(&d, None);
         lawful(&m, &d);
         prop_assert_eq!(m.weight(&d) as i128, bound);
+        certify_sparse(r, &p, bound);
         prop_assert!(2 * greedy(&d).weight(&d) >= m.weight(&d));
         lawful(&greedy(&d), &d);
     }
@@ -195,6 +220,11 @@ proptest! {
         let mut quick = edmonds::relaxed(r, &w);
         quick.run();
         quick.certify();
+        for a in [assignment::solve(r, &w), sparse::solve(&sparse::Rows::of(r, &w))] {
+            let mut other = edmonds::begin(r, &w, &a);
+            other.run();
+            other.certify();
+        }
         let m = edmonds(&d, None);
         lawful_pairs(&m, &d);
         prop_assert_eq!(m.weight(&d), from_nothing(&d));
@@ -214,6 +244,17 @@ proptest! {
     }
 
     #[test]
+    fn a_warm_start_finds_the_same_weight(list in prop::collection::vec(any_demand(7), 1..6), racks in 1usize..8) {
+        let mut prices = Prices::default();
+        for d in list {
+            let d = demand(racks, |i, j| if i.max(j) < d.racks() { d.row(RackId::from(i))[j] } else { 1 });
+            let m = bipartite_from(&mut prices, &d, None);
+            lawful(&m, &d);
+            prop_assert_eq!(m.weight(&d), bipartite(&d, None).weight(&d));
+        }
+    }
+
+    #[test]
     fn schedulers_use_only_usable_ports(d in any_demand(9), mask: u64, duplex: bool, cycle: u64) {
         let r = d.racks();
         let planes: Vec<Plane> = (0..2).map(|p| plane(p, duplex)).collect();
@@ -224,7 +265,7 @@ proptest! {
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
         let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle };
         let all: [Box<dyn Scheduler>; 7] = [
-            Box::new(Bipartite), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
+            Box::new(Bipartite::default()), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
             Box::new(EpsOnly),
         ];
         for mut s in all {
@@ -264,6 +305,6 @@ fn a_second_plane_takes_what_the_first_leaves() {
     let usable = [Usable::all(r), Usable::all(r)];
     let current = [Matching::empty(r), Matching::empty(r)];
     let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle: 0 };
-    let m = matchings(Bipartite.decide(&ask));
+    let m = matchings(Bipartite::default().decide(&ask));
     assert_eq!(m, [Matching::from_pairs(r, [(0, 1)]), Matching::from_pairs(r, [(0, 2)])]);
 }
