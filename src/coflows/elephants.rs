@@ -1,23 +1,23 @@
 //! Which flows are elephants.
 
-use std::collections::BTreeMap;
-
 use super::CoflowSpec;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::Bytes;
 
-/// For each flow of a coflow, in order: whether it is marked as an elephant, that is, whether all bytes that the coflow sends from
-/// the flow's rack to the receiver's rack reach `threshold`. Flows within a rack are never marked. O(F log F).
+/// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other,
+/// read from its `R x R` matrix, reach `threshold`. Flows within a rack never are.
 ///
 /// The rule is that of JobPacker and Co-scheduler: below T_e an aggregate is not worth a circuit, above it all its flows are.
+pub fn is_elephant(matrix: &DemandMatrix, from: RackId, to: RackId, threshold: Bytes) -> bool {
+    from != to && matrix.get(from, to) >= threshold.0
+}
+
+/// [`is_elephant`] for each flow of a coflow, in their order. O(F + R^2).
 pub fn marks(coflow: &CoflowSpec, topology: &Topology, threshold: Bytes) -> Vec<bool> {
-    let pair = |f: &super::FlowSpec| (topology.rack_of(f.from), topology.rack_of(f.to));
-    let mut sums = BTreeMap::new();
-    for f in &coflow.flows {
-        let sum: &mut Bytes = sums.entry(pair(f)).or_default();
-        *sum = sum.saturating_add(f.bytes);
-    }
-    coflow.flows.iter().map(|f| pair(f).0 != pair(f).1 && sums[&pair(f)] >= threshold).collect()
+    let matrix = coflow.matrix(topology);
+    coflow.flows.iter().map(|f| is_elephant(&matrix, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
 }
 
 #[cfg(test)]

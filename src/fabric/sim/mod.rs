@@ -132,6 +132,11 @@ impl SimFabric {
         finish.into_iter().chain(self.crossbars.next_edge()).min()
     }
 
+    /// Whether any flow will finish if nothing changes.
+    pub fn is_moving(&self) -> bool {
+        !self.finishes.is_empty()
+    }
+
     /// Whether a circuit has light now: what a probe frame would find.
     pub fn is_up(&self, plane: PlaneId, input: RackId, output: RackId) -> bool {
         self.crossbars.is_up(plane, input, output)
