@@ -221,9 +221,10 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coflows::FlowSpec;
     use crate::control::policy::SchedulerKind;
     use crate::control::record::What;
-    use crate::ids::PlaneId;
+    use crate::ids::{HostId, PlaneId};
     use crate::topology::{Plane, StopMode};
     use crate::units::BitRate;
     use crate::workload::synth::{Synth, synth};
@@ -282,8 +283,8 @@ mod tests {
     fn an_empty_workload_and_a_local_coflow_take_no_time() {
         let t = network(2, 2, 100);
         assert_eq!(run(&t, &Policy::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
-        let w = crate::workload::yaml::parse("name: x\ncoflows: [{arrival: 3ms, flows: [{from: h0-0, to: h0-0, bytes: 1GB}]}]", "f", &t)
-            .unwrap();
+        let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
+        let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), flows }]);
         let r = run(&t, &Policy::default(), &w, None).0;
         assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
     }
