@@ -8,6 +8,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 pub mod bounds;
+pub mod elephants;
 
 /// One flow of a coflow: bytes from a host to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,11 +5,13 @@
 
 use crate::control::policy::Policy;
 use crate::topology::Topology;
+use crate::workload::{Workload, coflow_benchmark};
 
 pub mod error;
 mod fit;
 pub mod policy;
 pub mod topology;
+pub mod workload;
 pub mod yaml;
 
 pub use error::{ConfigError, Flaw, Problem, Step};
@@ -29,6 +31,29 @@ pub fn read_topology(text: &str, file: &str) -> Result<Topology, ConfigError> {
 /// What is wrong with the text, where, and what is allowed.
 pub fn read_policy(text: &str, file: &str) -> Result<Policy, ConfigError> {
     yaml::read_checked(text, file, policy::RawPolicy::check)
+}
+
+/// Reads a workload of either format: a text that begins with two integers is a trace of the coflow-benchmark, whose ports become
+/// hosts by `mapping`; any other is YAML. `file` is the name that errors show, and the name of a trace.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &coflow_benchmark::Mapping) -> Result<Workload, ConfigError> {
+    if !coflow_benchmark::looks_like(text) {
+        return yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology));
+    }
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let trace = coflow_benchmark::parse(text).and_then(|t| t.to_workload(name, topology, mapping));
+    trace.map_err(|e| {
+        let source = yaml::source_line(text, e.line);
+        let problem = Problem { line: e.line, column: e.column, path: vec![], message: e.why, allowed: String::new(), source };
+        ConfigError { file: file.into(), problems: vec![problem] }
+    })
+}
+
+/// The JSON Schema of workload files, for editors.
+pub fn schema_workload() -> serde_json::Value {
+    schemars::schema_for!(workload::RawWorkload).to_value()
 }
 
 /// The JSON Schema of topology files, for editors.

@@ -102,7 +102,7 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-fn source_line(text: &str, line: usize) -> String {
+pub(super) fn source_line(text: &str, line: usize) -> String {
     line.checked_sub(1).and_then(|n| text.lines().nth(n)).unwrap_or("").trim_end().into()
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::live::Live;
 use super::report::{RunResult, Summary};
+use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
@@ -129,8 +130,8 @@ impl Emulation {
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let bound = bounds::hybrid(spec, topology);
         self.live.handle.notify(Event::CoflowArrived { id: spec.id, name: spec.name.clone(), pairs, bound, progress: ProgressBy::Sender });
-        let threshold = self.policy.elephants.threshold.0;
-        self.traffic.launch(spec, |i, j| matrix.get(i, j) >= threshold);
+        let threshold = self.policy.elephants.threshold;
+        self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
     /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`

@@ -4,3 +4,4 @@ pub mod emulation;
 pub mod handle;
 pub mod live;
 pub mod report;
+pub mod simulate;

@@ -6,6 +6,7 @@ use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Stats};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
+use crate::workload::stats::nearest_rank;
 
 /// Everything that a run measured; what `--json` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,8 +110,7 @@ impl Summary {
 pub fn percentile(values: &[Span], percent: usize) -> Span {
     let mut v = values.to_vec();
     v.sort_unstable();
-    let rank = (v.len() * percent).div_ceil(100).max(1);
-    v.get(rank - 1).copied().unwrap_or(Span::ZERO)
+    nearest_rank(&v, percent).unwrap_or(Span::ZERO)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Workload, WorkloadError};
+use super::{TraceError, Workload};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::topology::Topology;
@@ -87,10 +87,10 @@ pub fn looks_like(text: &str) -> bool {
 /// Reads a trace. O(length of the text).
 ///
 /// # Errors
-/// The first fault, with line and column, and what is allowed there. `file` is only what errors call the text.
-pub fn parse(text: &str, file: &str) -> Result<Trace, WorkloadError> {
+/// The first fault, with line and column, and what is allowed there.
+pub fn parse(text: &str) -> Result<Trace, TraceError> {
     let mut lines = text.lines().enumerate();
-    let mut head = Words::new(file, 1, lines.next().map_or("", |l| l.1));
+    let mut head = Words::new(1, lines.next().map_or("", |l| l.1));
     let ports = head.integer("the number of ports", 1, u64::from(u32::MAX))?;
     let announced = head.integer("the number of coflows", 0, u64::from(u32::MAX))?;
     head.end()?;
@@ -98,7 +98,7 @@ pub fn parse(text: &str, file: &str) -> Result<Trace, WorkloadError> {
     let mut last = 1;
     for (k, line) in lines.filter(|l| !l.1.trim().is_empty()) {
         last = k + 1;
-        let mut words = Words::new(file, k + 1, line);
+        let mut words = Words::new(k + 1, line);
         if trace.coflows.len() as u64 == announced {
             return Err(words.fault(1, format!("the first line announces {announced} coflows, and here is one more")));
         }
@@ -106,12 +106,12 @@ pub fn parse(text: &str, file: &str) -> Result<Trace, WorkloadError> {
     }
     if (trace.coflows.len() as u64) < announced {
         let why = format!("the first line announces {announced} coflows, but the file has {}", trace.coflows.len());
-        return Err(Words::new(file, last, "").fault(1, why));
+        return Err(Words::new(last, "").fault(1, why));
     }
     Ok(trace)
 }
 
-fn coflow(words: &mut Words, ports: u64) -> Result<TraceCoflow, WorkloadError> {
+fn coflow(words: &mut Words, ports: u64) -> Result<TraceCoflow, TraceError> {
     let id = words.integer("a coflow's number", 0, u64::MAX)?;
     let arrival_ms = words.integer("the arrival in milliseconds", 0, MAX_ARRIVAL_MS)?;
     let mut mappers = Vec::new();
@@ -128,19 +128,18 @@ fn coflow(words: &mut Words, ports: u64) -> Result<TraceCoflow, WorkloadError> {
 
 /// The words of one line with their columns.
 struct Words<'a> {
-    file: &'a str,
     line: usize,
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Words<'a> {
-    fn new(file: &'a str, line: usize, text: &'a str) -> Self {
-        Self { file, line, text, at: 0 }
+    fn new(line: usize, text: &'a str) -> Self {
+        Self { line, text, at: 0 }
     }
 
-    fn fault(&self, column: usize, why: String) -> WorkloadError {
-        WorkloadError { file: self.file.into(), line: self.line, column, path: None, why }
+    fn fault(&self, column: usize, why: String) -> TraceError {
+        TraceError { line: self.line, column, why }
     }
 
     /// The column of a byte position, in characters from one.
@@ -158,23 +157,23 @@ impl<'a> Words<'a> {
         (self.column(start), &self.text[start..end])
     }
 
-    fn wrong(&self, column: usize, word: &str, what: &str) -> WorkloadError {
+    fn wrong(&self, column: usize, word: &str, what: &str) -> TraceError {
         let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", word.chars().take(30).collect::<String>()) };
         self.fault(column, format!("{what} must stand here, but {found}"))
     }
 
-    fn integer(&mut self, what: &str, min: u64, max: u64) -> Result<u64, WorkloadError> {
+    fn integer(&mut self, what: &str, min: u64, max: u64) -> Result<u64, TraceError> {
         let (column, word) = self.next();
         self.integer_in(column, word, &format!("{what} ({min} to {max})"), min, max)
     }
 
-    fn integer_in(&self, column: usize, word: &str, what: &str, min: u64, max: u64) -> Result<u64, WorkloadError> {
+    fn integer_in(&self, column: usize, word: &str, what: &str, min: u64, max: u64) -> Result<u64, TraceError> {
         let digits = word.bytes().all(|b| b.is_ascii_digit());
         let value = word.parse().ok().filter(|v| digits && (min..=max).contains(v));
         value.ok_or_else(|| self.wrong(column, word, what))
     }
 
-    fn reducer(&mut self, ports: u64) -> Result<(u64, Bytes), WorkloadError> {
+    fn reducer(&mut self, ports: u64) -> Result<(u64, Bytes), TraceError> {
         let (column, word) = self.next();
         let what = "a reducer as port:megabytes, such as 17:2.5,";
         let (port, size) = word.split_once(':').ok_or_else(|| self.wrong(column, word, what))?;
@@ -186,7 +185,7 @@ impl<'a> Words<'a> {
         Ok((port, bytes))
     }
 
-    fn end(&mut self) -> Result<(), WorkloadError> {
+    fn end(&mut self) -> Result<(), TraceError> {
         let (column, word) = self.next();
         if word.is_empty() { Ok(()) } else { Err(self.wrong(column, word, "the end of the line")) }
     }
@@ -229,7 +228,7 @@ impl Trace {
     ///
     /// # Errors
     /// When a rack that is needed has no host.
-    pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, WorkloadError> {
+    pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
         let racks = topology.rack_count() as u64;
         let host = |port: u64| -> Option<HostId> {
             let hosts = topology.hosts_of(RackId((port.checked_rem(racks)?) as u32));
@@ -240,7 +239,7 @@ impl Trace {
         for c in self.coflows.iter().take(mapping.first.unwrap_or(usize::MAX)) {
             let flows = c.flows(mapping, &host).ok_or_else(|| {
                 let why = format!("coflow {} has a port in a rack without hosts", c.id);
-                WorkloadError { file: name.into(), line: 1, column: 1, path: None, why }
+                TraceError { line: 0, column: 0, why }
             })?;
             let arrival = Time::ZERO + Span::millis(c.arrival_ms.min(MAX_ARRIVAL_MS));
             coflows.push(CoflowSpec { id: CoflowId(0), name: c.id.to_string(), arrival, flows });
@@ -286,7 +285,7 @@ mod tests {
 
     #[test]
     fn reads_the_format_and_splits_exactly() {
-        let t = parse("6 1\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n", "f").unwrap();
+        let t = parse("6 1\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n").unwrap();
         assert_eq!(t.coflows[0].reducers, [(3, Bytes(MB)), (4, Bytes(MB / 2))]);
         let w = t.to_workload("w", &topology(6, 1), &Mapping::default()).unwrap();
         let sizes: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
@@ -300,7 +299,7 @@ mod tests {
     #[test]
     fn ports_fold_onto_racks_and_hosts() {
         // Two racks of two hosts: ports 0 and 4 are h0-0, 1 is h1-0, 2 is h0-1, 3 is h1-1.
-        let t = parse("5 1\n1 0 3 0 4 2 2 0:3.0 3:3.0\n", "f").unwrap();
+        let t = parse("5 1\n1 0 3 0 4 2 2 0:3.0 3:3.0\n").unwrap();
         let w = t.to_workload("w", &topology(2, 2), &Mapping::default()).unwrap();
         let flows: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0 / MB)).collect();
         assert_eq!(flows, [(0, 0, 2), (0, 3, 2), (1, 0, 1), (1, 3, 1)]);
@@ -326,7 +325,7 @@ mod tests {
             ("3 1\n1 0 4000000000 0\n", (2, 17), "line ends"),
             ("3 1\n1 -5 1 0 1 1:1\n", (2, 3), "arrival"),
         ] {
-            let e = parse(text, "f").unwrap_err();
+            let e = parse(text).unwrap_err();
             assert_eq!((e.line, e.column), at, "{text:?}: {e}");
             assert!(e.to_string().contains(says), "{text:?}: {e}");
         }
@@ -335,7 +334,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics(s in "([0-9]{1,3}[ :.\n]){0,40}\\PC{0,20}") {
-            let _ = parse(&s, "f").map(|t| t.to_workload("w", &topology(2, 1), &Mapping::default()));
+            let _ = parse(&s).map(|t| t.to_workload("w", &topology(2, 1), &Mapping::default()));
         }
 
         #[test]
@@ -351,7 +350,7 @@ mod tests {
                 reducers: r.into_iter().map(|(p, b)| (p % ports, Bytes(b))).collect(),
             }).collect();
             let trace = Trace { ports, coflows };
-            prop_assert_eq!(parse(&trace.write(), "f"), Ok(trace.clone()));
+            prop_assert_eq!(parse(&trace.write()), Ok(trace.clone()));
             let w = trace.to_workload("w", &topology(racks, hosts), &Mapping::default()).unwrap();
             let bytes: u64 = trace.coflows.iter().flat_map(|c| &c.reducers).map(|r| r.1.0).sum();
             prop_assert_eq!(w.bytes(), Bytes(bytes));

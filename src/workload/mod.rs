@@ -1,21 +1,18 @@
 //! What is run: coflows today, jobs with tasks and data blocks beside them.
 //!
-//! A workload comes from our own YAML ([`yaml`]), from a trace of the coflow-benchmark ([`coflow_benchmark`]) or from a
-//! seed ([`synth`]). [`read`] tells the first two apart by their first line. Whatever the source, the result is a
-//! [`Workload`] over the hosts of one [`Topology`], and [`Adjust`] shrinks it for an emulation.
+//! A workload comes from our own YAML (read by [`crate::config`]), from a trace of the coflow-benchmark ([`coflow_benchmark`])
+//! or from a seed ([`synth`]). Whatever the source, the result is a [`Workload`] over the hosts of one
+//! [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::CoflowSpec;
 use crate::ids::CoflowId;
-use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 
 pub mod coflow_benchmark;
-mod locate;
 pub mod stats;
 pub mod synth;
-pub mod yaml;
 
 /// A list of coflows, by arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,18 +23,14 @@ pub struct Workload {
     pub coflows: Vec<CoflowSpec>,
 }
 
-/// Why a text is not a workload.
+/// Why a text is not a trace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {}{}{why}", .path.as_deref().unwrap_or(""), if .path.is_some() { ": " } else { "" })]
-pub struct WorkloadError {
-    /// The file as the user named it.
-    pub file: String,
-    /// From one.
+#[error("{line}:{column}: {why}")]
+pub struct TraceError {
+    /// From one; zero when the fault is not at one place.
     pub line: usize,
-    /// From one, in characters.
+    /// From one, in characters; zero when the fault is not at one place.
     pub column: usize,
-    /// Which key, such as `coflows[3].flows[0].to`; only in YAML.
-    pub path: Option<String>,
     /// What is wrong, and what is allowed.
     pub why: String,
 }
@@ -88,45 +81,26 @@ impl Workload {
     }
 }
 
-/// Reads a workload of either format: a text that begins with two integers is a coflow-benchmark trace, any other is YAML.
-///
-/// `file` is what errors call the text; `mapping` says how a trace's ports become hosts.
-///
-/// # Errors
-/// The first fault with its line and column.
-pub fn read(text: &str, file: &str, topology: &Topology, mapping: &coflow_benchmark::Mapping) -> Result<Workload, WorkloadError> {
-    if coflow_benchmark::looks_like(text) {
-        let name = file.rsplit('/').next().unwrap_or(file);
-        coflow_benchmark::parse(text, file)?.to_workload(name, topology, mapping)
-    } else {
-        yaml::parse(text, file, topology)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::BitRate;
-    use proptest::prelude::*;
+    use crate::coflows::FlowSpec;
+    use crate::ids::HostId;
 
     #[test]
-    fn the_format_is_recognised_and_the_workload_adjusted() {
-        let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
-        let m = coflow_benchmark::Mapping::default();
-        let w = read("3 2\n1 0 1 0 1 1:2.0\n2 1000 1 1 1 2:4.0\n", "dir/x.txt", &t, &m).unwrap();
-        assert_eq!((w.name.as_str(), w.coflows.len(), w.bytes()), ("x.txt", 2, Bytes(6_000_000)));
-        let small = w.clone().adjusted(&Adjust { first: Some(2), scale: 7, time_scale: 10 });
-        assert_eq!(small.coflows[1].arrival, Time(100_000_000));
-        assert_eq!(small.coflows[0].flows[0].bytes, Bytes(285_715));
+    fn workloads_are_sorted_numbered_and_adjusted() {
+        let coflow = |name: &str, at, bytes| CoflowSpec {
+            id: CoflowId(9),
+            name: name.into(),
+            arrival: Time(at),
+            flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
+        };
+        let w = Workload::new("w", vec![coflow("late", 1000, 2_000_000), coflow("a", 0, 4), coflow("b", 0, 5)]);
+        let order: Vec<_> = w.coflows.iter().map(|c| (c.id.0, c.name.as_str())).collect();
+        assert_eq!((order, w.bytes()), (vec![(0, "a"), (1, "b"), (2, "late")], Bytes(2_000_009)));
+        let small = w.clone().adjusted(&Adjust { first: None, scale: 7, time_scale: 10 });
+        let sizes: Vec<_> = small.coflows.iter().map(|c| (c.arrival.0, c.flows[0].bytes.0)).collect();
+        assert_eq!(sizes, [(0, 1), (0, 1), (100, 285_715)]);
         assert_eq!(w.adjusted(&Adjust { first: Some(1), ..Adjust::default() }).coflows.len(), 1);
-        assert_eq!(read("name: n\ncoflows: []\n", "n.yaml", &t, &m).unwrap(), Workload::new("n", vec![]));
-    }
-
-    proptest! {
-        #[test]
-        fn reading_never_panics(s in "\\PC{0,80}") {
-            let t = Topology::uniform("t", 2, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
-            let _ = read(&s, "f", &t, &coflow_benchmark::Mapping::default());
-        }
     }
 }

@@ -21,12 +21,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
-use super::locate::{Step, locate, show};
-use super::{Workload, WorkloadError};
+use super::error::{Flaw, Step};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
+use crate::workload::Workload;
 
 /// The most flows of one workload file.
 const MAX_FLOWS: usize = 5_000_000;
@@ -34,7 +34,7 @@ const MAX_FLOWS: usize = 5_000_000;
 /// A workload file as it is written.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct WorkloadFile {
+pub struct RawWorkload {
     /// What people call it.
     name: String,
     /// What it is for.
@@ -117,94 +117,81 @@ fn one_or_many<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<ShuffleEntry>, D::
     d.deserialize_any(V)
 }
 
-/// A fault that shows only against the topology: where, and why.
-type Fault = (Vec<Step>, String);
-
-/// Reads a workload file over the hosts of `topology`. O(flows).
-///
-/// # Errors
-/// The first fault with line, column and key. `file` is only what errors call the text.
-pub fn parse(text: &str, file: &str, topology: &Topology) -> Result<Workload, WorkloadError> {
-    let raw: WorkloadFile = raw(text, file)?;
-    resolve(raw, topology).map_err(|(path, why)| {
-        let (line, column) = locate(text, &path);
-        WorkloadError { file: file.into(), line, column, path: Some(show(&path)), why }
-    })
-}
-
-/// The one place where the YAML library is called for workloads.
-fn raw(text: &str, file: &str) -> Result<WorkloadFile, WorkloadError> {
-    serde_path_to_error::deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|e| {
-        let path = Some(e.path().to_string()).filter(|p| p != ".");
-        let at = e.inner().location();
-        let (line, column) = at.map_or((1, 1), |l| (l.line(), l.column()));
-        // The library repeats the place and the path in its own words; they stand in fields of ours.
-        let text = e.inner().to_string();
-        let text = text.split(" at line ").next().unwrap_or(&text);
-        let prefix = |p: &str| path.as_ref().is_some_and(|path| path.starts_with(p));
-        let why = text.split_once(": ").filter(|(p, _)| prefix(p)).map_or(text, |(_, rest)| rest).to_string();
-        WorkloadError { file: file.into(), line, column, path, why }
-    })
-}
-
-fn resolve(raw: WorkloadFile, topology: &Topology) -> Result<Workload, Fault> {
-    let mut coflows = Vec::with_capacity(raw.coflows.len());
-    let mut flows = 0;
-    for (k, c) in raw.coflows.into_iter().enumerate() {
-        let at = [Step::Key("coflows"), Step::Item(k)];
-        let spec = coflow(c, k, topology, &at, MAX_FLOWS - flows)?;
-        flows += spec.flows.len();
-        coflows.push(spec);
+impl RawWorkload {
+    /// The workload over the hosts of `topology`. O(F log F) in the number of flows.
+    ///
+    /// # Errors
+    /// The first thing of each coflow that makes no sense on this topology.
+    pub fn check(self, topology: &Topology) -> Result<Workload, Vec<Flaw>> {
+        let mut coflows = Vec::with_capacity(self.coflows.len());
+        let (mut flows, mut flaws) = (0, Vec::new());
+        for (k, c) in self.coflows.into_iter().enumerate() {
+            match coflow(c, k, topology, &["coflows".into(), k.into()], MAX_FLOWS - flows) {
+                Ok(spec) => {
+                    flows += spec.flows.len();
+                    coflows.push(spec);
+                }
+                Err(flaw) => flaws.push(flaw),
+            }
+        }
+        if flaws.is_empty() { Ok(Workload::new(self.name, coflows)) } else { Err(flaws) }
     }
-    Ok(Workload::new(raw.name, coflows))
 }
 
-fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usize) -> Result<CoflowSpec, Fault> {
+fn flaw(path: Vec<Step>, message: impl Into<String>, allowed: impl Into<String>) -> Flaw {
+    Flaw { path, message: message.into(), allowed: allowed.into() }
+}
+
+fn too_many(at: &[Step]) -> Flaw {
+    flaw(at.to_vec(), "too many flows", format!("at most {MAX_FLOWS} in a workload"))
+}
+
+fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usize) -> Result<CoflowSpec, Flaw> {
     let mut pairs: BTreeMap<(HostId, HostId), Bytes> = BTreeMap::new();
     if c.flows.is_empty() && c.shuffle.is_empty() {
-        return Err((at.to_vec(), "a coflow has `flows`, a `shuffle`, or both".into()));
+        return Err(flaw(at.to_vec(), "a coflow without flows", "`flows`, `shuffle`, or both"));
     }
     for (i, f) in c.flows.iter().enumerate() {
-        let step = |key| [at, &[Step::Key("flows"), Step::Item(i), Step::Key(key)]].concat();
-        let host = |name: &str, key| topology.host_by_name(name).ok_or_else(|| (step(key), no_host(name, topology)));
+        let step = |key: &str| [at, &["flows".into(), i.into(), key.into()]].concat();
+        let host = |name: &str, key: &str| topology.host_by_name(name).ok_or_else(|| no_host(name, topology, step(key)));
         let pair = (host(&f.from, "from")?, host(&f.to, "to")?);
         if f.bytes == Bytes::ZERO {
-            return Err((step("bytes"), "a flow has at least one byte".into()));
+            return Err(flaw(step("bytes"), "a flow of no bytes", "at least 1"));
         }
         let sum = pairs.entry(pair).or_default();
         *sum = sum.saturating_add(f.bytes);
     }
     let many = c.shuffle.len() > 1;
     for (i, s) in c.shuffle.iter().enumerate() {
-        let mut step = [at, &[Step::Key("shuffle")]].concat();
-        step.extend(many.then_some(Step::Item(i)));
+        let mut step = [at, &["shuffle".into()]].concat();
+        step.extend(many.then_some(Step::Index(i)));
         shuffle(s, topology, &step, room, &mut pairs)?;
     }
     let flows: Vec<_> = pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
     if flows.len() > room {
-        return Err((at.to_vec(), format!("a workload has at most {MAX_FLOWS} flows")));
+        return Err(too_many(at));
     }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
     Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, flows })
 }
 
-fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut BTreeMap<(HostId, HostId), Bytes>) -> Result<(), Fault> {
-    let hosts = |places: &[String], key| {
+fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut BTreeMap<(HostId, HostId), Bytes>) -> Result<(), Flaw> {
+    let hosts = |places: &[String], key: &str| {
         let mut all = std::collections::BTreeSet::new();
         for (i, p) in places.iter().enumerate() {
-            let fault = || ([at, &[Step::Key(key), Step::Item(i)]].concat(), no_place(p, t));
-            all.extend(place(p, t).ok_or_else(fault)?);
+            let no_such = || no_place(p, t, [at, &[key.into(), i.into()]].concat());
+            all.extend(place(p, t).ok_or_else(no_such)?);
         }
         Ok(all)
     };
     let (from, to) = (hosts(&s.from, "from")?, hosts(&s.to, "to")?);
     if from.len().saturating_mul(to.len()) > room {
-        return Err((at.to_vec(), format!("a workload has at most {MAX_FLOWS} flows")));
+        return Err(too_many(at));
     }
     let all = || from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b))).filter(|p| p.0 != p.1);
     let n = all().count() as u64;
     if n == 0 {
-        return Err((at.to_vec(), "a shuffle needs a sending and another, receiving host".into()));
+        return Err(flaw(at.to_vec(), "a shuffle within one host, or of none", "a sending and another, receiving host"));
     }
     for (k, pair) in (0u64..).zip(all()) {
         let part = Bytes(s.bytes.0 / n + u64::from(k < s.bytes.0 % n));
@@ -225,17 +212,18 @@ fn place(name: &str, t: &Topology) -> Option<Vec<HostId>> {
     Some(t.hosts_of(rack.id).iter().map(|h| h.id).collect())
 }
 
-fn no_host(name: &str, t: &Topology) -> String {
+fn no_host(name: &str, t: &Topology, at: Vec<Step>) -> Flaw {
     let last = t.hosts.last().map_or(String::new(), |h| t.host_name(h.id));
-    format!("`{name}` is not a host of topology {}: hosts are h0-0 to {last}", t.name)
+    flaw(at, format!("`{name}` is not a host of topology {}", t.name), format!("h0-0 to {last}"))
 }
 
-fn no_place(name: &str, t: &Topology) -> String {
+fn no_place(name: &str, t: &Topology, at: Vec<Step>) -> Flaw {
     let last = t.racks.len().saturating_sub(1);
-    format!("`{name}` is neither a rack of topology {} (r0 to r{last}) nor one of its hosts (such as h0-0)", t.name)
+    let message = format!("`{name}` is neither a rack nor a host of topology {}", t.name);
+    flaw(at, message, format!("racks r0 to r{last}, or hosts such as h0-0"))
 }
 
-/// The workload as a file that [`parse`] reads back over the same topology: one flow a line.
+/// The workload as a file that [`super::read_workload`] reads back over the same topology: one flow a line.
 pub fn write(workload: &Workload, topology: &Topology) -> String {
     let quote = |s: &str| serde_json::to_string(s).expect("a string is JSON, and JSON is YAML");
     let mut out = format!("name: {}\ncoflows:{}\n", quote(&workload.name), if workload.coflows.is_empty() { " []" } else { "" });
@@ -259,8 +247,13 @@ fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{ConfigError, read_workload};
     use crate::units::BitRate;
     use proptest::prelude::*;
+
+    fn parse(text: &str, file: &str, t: &Topology) -> Result<Workload, ConfigError> {
+        read_workload(text, file, t, &Default::default())
+    }
 
     fn topology() -> Topology {
         Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![])
@@ -285,11 +278,11 @@ mod tests {
             ("  - flows: [{from: h0-0, to: h9-1, bytes: 1}]\n", "f:3:30: coflows[0].flows[0].to: `h9-1` is not a host"),
             ("  - flows: [{from: h0-0, to: h1-1, bytes: 0}]\n", "f:3:43: coflows[0].flows[0].bytes: "),
             ("  - flows: [{from: h0-0, to: h1-1, bytes: 1XB}]\n", "f:3:43: coflows[0].flows[0].bytes: `1XB` is not"),
-            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown field `flow`, expected one of"),
+            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown key `flow`; allowed:"),
             ("  - shuffle: {from: [r0], to: [r4], bytes: 1}\n", "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither"),
-            ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle needs"),
+            ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle within"),
             ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),
-            ("  - name: n\n", "f:3:5: coflows[0]: a coflow has"),
+            ("  - name: n\n", "f:3:5: coflows[0]: a coflow without"),
         ] {
             let e = parse(&format!("{head}{rest}"), "f", &topology()).unwrap_err().to_string();
             assert!(e.starts_with(start), "{e}\nnot {start}");
@@ -308,7 +301,7 @@ mod tests {
         let big = Topology::uniform("t", 250, 40, BitRate::mbit(1), BitRate::mbit(1), vec![]);
         let racks = (0..250).map(|k| format!("r{k}")).collect::<Vec<_>>().join(",");
         let e = parse(&format!("name: x\ncoflows:\n- shuffle: {{from: [{racks}], to: [{racks}], bytes: 1GB}}\n"), "f", &big);
-        assert!(e.unwrap_err().why.contains("at most"));
+        assert!(e.unwrap_err().to_string().contains("at most 5000000"));
     }
 
     proptest! {

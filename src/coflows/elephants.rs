@@ -1,0 +1,39 @@
+//! Which flows are elephants.
+
+use super::CoflowSpec;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+use crate::topology::Topology;
+use crate::units::Bytes;
+
+/// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other,
+/// read from its `R x R` matrix, reach `threshold`. Flows within a rack never are.
+///
+/// The rule is that of JobPacker and Co-scheduler: below T_e an aggregate is not worth a circuit, above it all its flows are.
+pub fn is_elephant(matrix: &DemandMatrix, from: RackId, to: RackId, threshold: Bytes) -> bool {
+    from != to && matrix.get(from, to) >= threshold.0
+}
+
+/// [`is_elephant`] for each flow of a coflow, in their order. O(F + R^2).
+pub fn marks(coflow: &CoflowSpec, topology: &Topology, threshold: Bytes) -> Vec<bool> {
+    let matrix = coflow.matrix(topology);
+    coflow.flows.iter().map(|f| is_elephant(&matrix, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coflows::FlowSpec;
+    use crate::ids::{CoflowId, HostId};
+    use crate::units::{BitRate, Time};
+
+    #[test]
+    fn the_aggregate_decides_not_the_flow() {
+        let t = Topology::uniform("t", 3, 2, BitRate(8), BitRate(8), vec![]);
+        let flow = |a, b, n| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
+        let flows = vec![flow(0, 2, 4), flow(1, 3, 6), flow(0, 4, 9), flow(0, 1, 99)];
+        let c = CoflowSpec { id: CoflowId(0), name: String::new(), arrival: Time(0), flows };
+        assert_eq!(marks(&c, &t, Bytes(10)), [true, true, false, false]);
+        assert_eq!(marks(&c, &t, Bytes(0)), [true, true, true, false]);
+    }
+}

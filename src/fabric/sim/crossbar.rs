@@ -1,0 +1,133 @@
+//! The optical planes of the model: what they are programmed to do, and which circuits have light.
+
+use crate::fabric::OpResult;
+use crate::ids::{PlaneId, RackId};
+use crate::plan::{self, Op, Programmed};
+use crate::topology::Topology;
+use crate::units::Time;
+
+/// Reservations that an input port holds at once, as many as the kernel's ring.
+pub const SLOTS_PER_PORT: usize = 8;
+
+/// All planes.
+#[derive(Debug)]
+pub struct Crossbars {
+    /// What they are programmed to do.
+    pub programmed: Programmed,
+    /// By plane, then input: where its light comes out.
+    up: Vec<Vec<Option<RackId>>>,
+    /// When a circuit next gets or loses its light.
+    next_edge: Option<Time>,
+}
+
+impl Crossbars {
+    /// Dark.
+    pub fn new(topology: &Topology) -> Self {
+        let programmed = Programmed { timetable: Default::default(), slots_per_port: SLOTS_PER_PORT };
+        Self { programmed, up: vec![vec![None; topology.rack_count()]; topology.planes.len()], next_edge: None }
+    }
+
+    /// When a circuit next gets or loses its light.
+    pub fn next_edge(&self) -> Option<Time> {
+        self.next_edge
+    }
+
+    /// The first plane on which `from` has light to `to`.
+    pub fn plane(&self, from: RackId, to: RackId) -> Option<PlaneId> {
+        self.up.iter().position(|p| p[from.index()] == Some(to)).map(PlaneId::from)
+    }
+
+    /// Whether this circuit has light.
+    pub fn is_up(&self, plane: PlaneId, input: RackId, output: RackId) -> bool {
+        self.up[plane.index()][input.index()] == Some(output)
+    }
+
+    /// Brings light and dark up to `now`; returns the rack pairs whose circuits changed, each once, in their order.
+    /// O(planes x R + reservations).
+    pub fn refresh(&mut self, now: Time) -> Vec<(RackId, RackId)> {
+        self.programmed.timetable.forget_before(now);
+        let mut up: Vec<Vec<Option<RackId>>> = self.up.iter().map(|p| vec![None; p.len()]).collect();
+        self.next_edge = None;
+        for r in self.programmed.timetable.iter() {
+            if r.is_up(now) {
+                up[r.plane.index()][r.input.index()] = Some(r.output);
+            }
+            let edge = if r.up_from > now { r.up_from } else { r.until };
+            if edge < Time::MAX {
+                self.next_edge = Some(self.next_edge.map_or(edge, |e| e.min(edge)));
+            }
+        }
+        let mut changed = std::collections::BTreeSet::new();
+        for (old, new) in self.up.iter().zip(&up) {
+            for (i, (a, b)) in old.iter().zip(new).enumerate().filter(|(_, (a, b))| a != b) {
+                changed.extend([a, b].into_iter().flatten().map(|&j| (RackId::from(i), j)));
+            }
+        }
+        self.up = up;
+        changed.into_iter().collect()
+    }
+
+    /// Carries out operations in order, each at once and exactly, or not at all: one that would put two circuits on a port, or
+    /// more reservations on it than fit, is refused. O(operations x reservations) only if the plan as a whole is not sound.
+    pub fn apply(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
+        let sound = |p: &Programmed| {
+            let clash = p.timetable.check(&topology.planes, topology.rack_count()).map_err(|c| c.to_string());
+            clash.and_then(|()| self.fits(p))
+        };
+        let all = plan::after(&self.programmed, ops);
+        let outcomes: Vec<Result<Time, String>> = if sound(&all).is_ok() {
+            self.programmed = all;
+            vec![Ok(now); ops.len()]
+        } else {
+            let mut state = self.programmed.clone();
+            let outcomes = ops.iter().map(|op| {
+                let then = plan::after(&state, std::slice::from_ref(op));
+                sound(&then)?;
+                state = then;
+                Ok(now)
+            });
+            let outcomes = outcomes.collect();
+            self.programmed = state;
+            outcomes
+        };
+        ops.iter().zip(outcomes).map(|(&op, outcome)| OpResult { op, outcome }).collect()
+    }
+
+    fn fits(&self, p: &Programmed) -> Result<(), String> {
+        let list: Vec<_> = p.timetable.iter().map(|r| (r.plane, r.input)).collect();
+        match list.windows(SLOTS_PER_PORT + 1).find(|w| w[0] == w[SLOTS_PER_PORT]) {
+            Some(w) => Err(format!("the port of {} on plane {} holds {SLOTS_PER_PORT} reservations already", w[0].1, w[0].0.0)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::circuits::timetable::Reservation;
+    use crate::topology::{Plane, StopMode};
+    use crate::units::{BitRate, Span};
+
+    fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
+        Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+    }
+
+    #[test]
+    fn light_follows_the_timetable_and_unsound_operations_are_refused_one_by_one() {
+        let plane = Plane { id: PlaneId(0), rate: BitRate(8), delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+        let t = Topology::uniform("t", 3, 1, BitRate(8), BitRate(8), vec![plane]);
+        let mut x = Crossbars::new(&t);
+        let ops = [res(0, 1, 0, 10, 50), res(2, 1, 40, 50, 90), res(1, 0, 0, 10, u64::MAX)].map(Op::Reserve);
+        let ok: Vec<_> = x.apply(&ops, &t, Time(0)).iter().map(|r| r.outcome.is_ok()).collect();
+        assert_eq!(ok, [true, false, true]);
+        assert_eq!((x.refresh(Time(0)), x.next_edge()), (vec![], Some(Time(10))));
+        assert_eq!((x.refresh(Time(10)), x.next_edge()), (vec![(RackId(0), RackId(1)), (RackId(1), RackId(0))], Some(Time(50))));
+        assert!(x.is_up(PlaneId(0), RackId(0), RackId(1)));
+        assert_eq!((x.refresh(Time(50)), x.next_edge()), (vec![(RackId(0), RackId(1))], None));
+        let many: Vec<_> = (0..8).map(|k| Op::Reserve(res(2, 1, 100 + 20 * k, 110 + 20 * k, 115 + 20 * k))).collect();
+        assert!(x.apply(&many, &t, Time(50)).iter().all(|r| r.outcome.is_ok()));
+        let more = x.apply(&[Op::Reserve(res(2, 1, 300, 310, 320))], &t, Time(50));
+        assert!(more[0].outcome.as_ref().unwrap_err().contains("8 reservations already"));
+    }
+}

@@ -1,0 +1,172 @@
+//! What was carried, by rack pair, by port and by coflow, in exact units.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bundle::{Bundle, Route, bytes};
+use crate::coflows::RackBytes;
+use crate::demand::DemandMatrix;
+use crate::fabric::PortCounters;
+use crate::ids::{CoflowId, RackId};
+use crate::topology::Topology;
+use crate::units::Bytes;
+
+/// Payload of a full TCP segment: crossed packets are estimated with it.
+const SEGMENT: u64 = 1448;
+
+/// A cumulative matrix: exact units, and whole bytes that are brought up to date only where something was added.
+#[derive(Debug)]
+struct Carried {
+    units: Vec<u128>,
+    touched: BTreeSet<usize>,
+    bytes: DemandMatrix,
+}
+
+impl Carried {
+    fn new(racks: usize) -> Self {
+        Self { units: vec![0; racks * racks], touched: BTreeSet::new(), bytes: DemandMatrix::zero(racks) }
+    }
+
+    fn add(&mut self, cell: usize, units: u128, beyond: u128) {
+        if units != beyond {
+            self.units[cell] = self.units[cell] + units - beyond;
+            self.touched.insert(cell);
+        }
+    }
+
+    fn read(&mut self, racks: usize) -> DemandMatrix {
+        for cell in std::mem::take(&mut self.touched) {
+            self.bytes.set(RackId::from(cell / racks), RackId::from(cell % racks), bytes(self.units[cell]).0);
+        }
+        self.bytes.clone()
+    }
+}
+
+/// What a coflow's finished flows have carried, in units.
+#[derive(Debug, Default)]
+struct Account {
+    open: usize,
+    by_racks: BTreeMap<(RackId, RackId), u128>,
+    /// Rack pairs of which a flow has finished since the last report.
+    fresh: BTreeSet<(RackId, RackId)>,
+    within: u128,
+    over_ocs: u128,
+}
+
+/// What a coflow has received so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Payload, all.
+    pub bytes: Bytes,
+    /// Of that, between racks.
+    pub between_racks: Bytes,
+    /// Of that, over circuits.
+    pub over_ocs: Bytes,
+}
+
+/// All books.
+#[derive(Debug)]
+pub struct Ledger {
+    racks: usize,
+    sent: Carried,
+    over_ocs: Carried,
+    /// By plane, then input.
+    crossed: Vec<Vec<u128>>,
+    coflows: BTreeMap<CoflowId, Account>,
+}
+
+impl Ledger {
+    /// Empty.
+    pub fn new(topology: &Topology) -> Self {
+        let racks = topology.rack_count();
+        Self {
+            racks,
+            sent: Carried::new(racks),
+            over_ocs: Carried::new(racks),
+            crossed: vec![vec![0; racks]; topology.planes.len()],
+            coflows: BTreeMap::new(),
+        }
+    }
+
+    /// A bundle carried `units`, of which `beyond` were not wanted.
+    pub fn carried(&mut self, b: &Bundle, units: u128, beyond: u128) {
+        let cell = b.racks.0.index() * self.racks + b.racks.1.index();
+        if b.route != Route::Local {
+            self.sent.add(cell, units, beyond);
+        }
+        if let Route::Ocs(plane) = b.route {
+            self.over_ocs.add(cell, units, beyond);
+            let port = &mut self.crossed[plane.index()][b.racks.0.index()];
+            *port = *port + units - beyond;
+        }
+    }
+
+    /// A coflow has one more flow on its way.
+    pub fn open(&mut self, coflow: CoflowId) {
+        self.coflows.entry(coflow).or_default().open += 1;
+    }
+
+    /// A flow of a coflow is done.
+    pub fn close(&mut self, coflow: CoflowId, racks: (RackId, RackId), size: u128, over_ocs: u128) {
+        let a = self.coflows.entry(coflow).or_default();
+        a.open -= 1;
+        a.over_ocs += over_ocs;
+        if racks.0 == racks.1 {
+            a.within += size;
+        } else {
+            *a.by_racks.entry(racks).or_default() += size;
+            a.fresh.insert(racks);
+        }
+    }
+
+    /// Bytes sent by rack pair, and of those over circuits.
+    pub fn matrices(&mut self) -> (DemandMatrix, DemandMatrix) {
+        (self.sent.read(self.racks), self.over_ocs.read(self.racks))
+    }
+
+    /// By plane, then rack.
+    pub fn ports(&self) -> Vec<Vec<PortCounters>> {
+        let port = |&units: &u128| {
+            let crossed_bytes = bytes(units).0;
+            PortCounters { crossed_packets: crossed_bytes.div_ceil(SEGMENT), crossed_bytes, ..PortCounters::default() }
+        };
+        self.crossed.iter().map(|p| p.iter().map(port).collect()).collect()
+    }
+
+    /// What every coflow that is not done has received by rack pair, cumulative; pairs without news are left out.
+    pub fn progress<'b>(&mut self, active: impl Iterator<Item = &'b Bundle>) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let mut partial: BTreeMap<CoflowId, BTreeMap<(RackId, RackId), u128>> = BTreeMap::new();
+        for b in active.filter(|b| b.route != Route::Local) {
+            for f in &b.flows {
+                *partial.entry(f.coflow).or_default().entry(b.racks).or_default() += b.sent(f);
+            }
+        }
+        let mut all = Vec::new();
+        for (&id, a) in self.coflows.iter_mut().filter(|(_, a)| a.open > 0) {
+            let mut pairs = partial.remove(&id).unwrap_or_default();
+            for racks in std::mem::take(&mut a.fresh) {
+                pairs.entry(racks).or_default();
+            }
+            let whole = |p: &(RackId, RackId)| a.by_racks.get(p).copied().unwrap_or(0);
+            let list = pairs.into_iter().map(|(p, part)| RackBytes { from: p.0, to: p.1, bytes: bytes(part + whole(&p)) });
+            all.push((id, list.collect()));
+        }
+        all
+    }
+
+    /// What every coflow has received.
+    pub fn delivered<'b>(&self, active: impl Iterator<Item = &'b Bundle>) -> BTreeMap<CoflowId, Delivered> {
+        let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
+        for (&id, a) in &self.coflows {
+            units.insert(id, (a.within, a.by_racks.values().sum(), a.over_ocs));
+        }
+        for b in active {
+            for f in &b.flows {
+                let (within, between, over) = units.entry(f.coflow).or_default();
+                *(if b.route == Route::Local { within } else { between }) += b.sent(f);
+                *over += b.over_ocs(f);
+            }
+        }
+        let whole = |(w, b, o): (u128, u128, u128)| Delivered { bytes: bytes(w + b), between_racks: bytes(b), over_ocs: bytes(o) };
+        units.into_iter().map(|(id, u)| (id, whole(u))).collect()
+    }
+}
