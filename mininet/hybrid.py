@@ -32,7 +32,7 @@ import time
 
 try:
     import yaml
-    from mininet.cli import CLI as MininetCLI
+    import mininet.cli
     from mininet.link import Link
     from mininet.log import error, info, output, setLogLevel
     from mininet.net import Mininet
@@ -46,7 +46,7 @@ except ImportError as missing:
     sys.exit("hybrid.py: %s; install both parts with: apt-get install mininet python3-yaml" % missing)
 
 # `mn --custom` copies every name of this file over its own, so none here may be one that `mn` uses (`main`, `cleanup`,
-# `CLI`, `version`, ...).
+# `version`, ...) unless it is meant to.
 
 ATTACH_DIR = "/run/heliostat/attach"
 MAX_RACKS = 250
@@ -70,22 +70,21 @@ class LabError(Exception):
 class Plan:
     """The part of a topology file that shapes the network; `heliostat check FILE` checks the rest of it."""
 
-    def __init__(self, path, name, racks, hosts_per_rack, planes):
-        self.path, self.name = path, name
-        self.racks, self.hosts_per_rack, self.planes = racks, hosts_per_rack, planes
+    def __init__(self, path, name, hosts_of, planes):
+        self.path, self.name, self.planes = path, name, planes
+        self.hosts_of = hosts_of  # number of hosts, by rack
+        self.racks = len(hosts_of)
 
     def hosts(self):
         """All (rack, index) pairs in the order of their ids."""
-        return [(r, k) for r in range(self.racks) for k in range(self.hosts_per_rack)]
+        return [(r, k) for r, n in enumerate(self.hosts_of) for k in range(n)]
 
 
-def read_plan(path):
-    """Read a topology file.
-
-    Raises InvalidTopology, with the file's name in the message."""
+def load_yaml(path):
+    """The file's content as Python values; raises InvalidTopology with file, line and column."""
     try:
         with open(path, encoding="utf-8") as source:
-            raw = yaml.safe_load(source)
+            return yaml.safe_load(source)
     except OSError as e:
         raise InvalidTopology("%s: %s" % (path, e.strerror)) from e
     except UnicodeDecodeError as e:
@@ -96,38 +95,71 @@ def read_plan(path):
         raise InvalidTopology("%s%s: not YAML: %s" % (path, where, e.problem or e.context)) from e
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise InvalidTopology("%s: not YAML: %s" % (path, str(e).splitlines()[0])) from e
+
+
+def pick(path, where, mapping, key, wanted, accept):
+    """The value of a key if `accept` likes it; raises InvalidTopology that says what is wanted."""
+    value = mapping.get(key)
+    if key not in mapping:
+        raise InvalidTopology("%s: %s: missing key `%s`: must be %s" % (path, where, key, wanted))
+    if not accept(value):
+        raise InvalidTopology("%s: %s.%s: must be %s, not %.60r" % (path, where, key, wanted, value))
+    return value
+
+
+def is_count(value, most):
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def read_plan(path):
+    """Read a topology file.
+
+    Raises InvalidTopology, with the file's name in the message."""
+    raw = load_yaml(path)
     if not isinstance(raw, dict):
         raise InvalidTopology("%s: a topology is a mapping with the keys name, racks, hosts_per_rack, ..." % path)
-
-    def bad(key, wanted):
-        if key not in raw:
-            return InvalidTopology("%s: the key `%s` is missing: %s" % (path, key, wanted))
-        return InvalidTopology("%s: %s: %s, not %.60r" % (path, key, wanted, raw[key]))
-
-    def count(key, low, high):
-        value = raw.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise bad(key, "must be a whole number from %d to %d" % (low, high))
-        return value
-
-    name = raw.get("name")
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", name):
-        raise bad("name", "must be 1 to 32 of a-z, 0-9 and -, not starting with -")
+    name_rule = "1 to 12 of a-z, 0-9 and -, beginning with a letter"
+    name = pick(path, "topology", raw, "name", name_rule, lambda v: isinstance(v, str) and re.fullmatch("[a-z][a-z0-9-]{0,11}", v))
     planes = raw.get("ocs") or []
     if not isinstance(planes, list) or len(planes) > MAX_PLANES:
-        raise bad("ocs", "must be a list of at most %d planes" % MAX_PLANES)
-    racks, hosts = count("racks", 2, MAX_RACKS), count("hosts_per_rack", 1, MAX_HOSTS_PER_RACK)
-    return Plan(os.path.abspath(path), name, racks, hosts, len(planes))
+        raise InvalidTopology("%s: topology.ocs: must be a list of at most %d planes" % (path, MAX_PLANES))
+    return Plan(os.path.abspath(path), name, read_racks(path, raw), len(planes))
+
+
+def read_racks(path, raw):
+    """The number of hosts of each rack: `racks` is a number, or a list of racks in which `hosts` and `id` are optional."""
+    host_rule, hosts_ok = "a whole number from 1 to %d" % MAX_HOSTS_PER_RACK, lambda v: is_count(v, MAX_HOSTS_PER_RACK)
+    rack_rule = "a whole number from 1 to %d, or a list of as many racks" % MAX_RACKS
+    racks = pick(path, "topology", raw, "racks", rack_rule, lambda v: is_count(len(v) if isinstance(v, list) else v, MAX_RACKS))
+    if not isinstance(racks, list):
+        return [pick(path, "topology", raw, "hosts_per_rack", host_rule, hosts_ok)] * racks
+    hosts_of = {}
+    for position, rack in enumerate(racks):
+        where = "racks[%d]" % position
+        if not isinstance(rack, dict):
+            raise InvalidTopology("%s: %s: a rack is a mapping" % (path, where))
+        source = (where, rack) if "hosts" in rack else ("topology", raw)
+        key = "hosts" if "hosts" in rack else "hosts_per_rack"
+        number = rack.get("id", position)
+        if number not in range(len(racks)) or number in hosts_of:
+            raise InvalidTopology("%s: %s.id: must be 0 to %d, each once, not %.60r" % (path, where, len(racks) - 1, number))
+        hosts_of[number] = pick(path, *source, key, host_rule, hosts_ok)
+    return [hosts_of[r] for r in range(len(racks))]
 
 
 # --- addresses, the same as in the namespaces that Heliostat makes -------------------------------------------------
 
-KIND_TOR_EPS, KIND_EPS, KIND_TOR_HOST, KIND_HOST, KIND_TOR_OCS, KIND_OCS = 1, 2, 5, 6, 0x30, 0x40
+KIND_TOR_EPS, KIND_EPS, KIND_TOR_OCS_0, KIND_TOR_HOST, KIND_HOST, KIND_TOR_OCS, KIND_OCS = 1, 2, 3, 5, 6, 0x30, 0x40
 
 
 def mac(kind, number):
     """MAC of a port: its kind, and the number of its rack, or rack * 256 + host for ports to hosts."""
     return "02:00:00:%02x:%02x:%02x" % (kind, number >> 8, number & 255)
+
+
+def tor_ocs_mac(plane, rack):
+    """MAC of a ToR's port on an optical plane."""
+    return mac(KIND_TOR_OCS + plane if plane else KIND_TOR_OCS_0, rack)
 
 
 def host_number(rack, k):
@@ -150,7 +182,7 @@ def host_lines(rack, k):
 def tor_lines(plan, rack):
     """What `ip -batch` shall do in a ToR."""
     lines = []
-    for k in range(plan.hosts_per_rack):
+    for k in range(plan.hosts_of[rack]):
         lines.append("route replace %s/32 dev host%d" % (host_ip(rack, k), k))
         address = mac(KIND_HOST, host_number(rack, k))
         lines.append("neigh replace %s lladdr %s dev host%d nud permanent" % (host_ip(rack, k), address, k))
@@ -159,7 +191,7 @@ def tor_lines(plan, rack):
     for p in range(plan.planes):
         for j in range(plan.racks):
             if j != rack:
-                address = mac(KIND_TOR_OCS + p, j)
+                address = tor_ocs_mac(p, j)
                 lines.append("neigh replace 169.254.3.%d lladdr %s dev ocs%d nud permanent" % (j, address, p))
     return lines
 
@@ -297,7 +329,7 @@ class HybridTopo(Topo):
             tor = self.add_switch("tor%d" % r, Tor, rack=r)
             self.join(tor, "eps0", mac(KIND_TOR_EPS, r), "eps", tor, mac(KIND_EPS, r))
             for p in range(plan.planes):
-                self.join(tor, "ocs%d" % p, mac(KIND_TOR_OCS + p, r), "ocs%d" % p, tor, mac(KIND_OCS + p, r))
+                self.join(tor, "ocs%d" % p, tor_ocs_mac(p, r), "ocs%d" % p, tor, mac(KIND_OCS + p, r))
         for r, k in plan.hosts():
             host = self.addHost("h%d-%d" % (r, k), cls=HybridHost, lab=lab, rack=r, k=k)
             n = host_number(r, k)
@@ -336,6 +368,12 @@ class HybridNet(Mininet):
             result.insert(0, udpBw)
         output("*** Results: %s\n" % result)
         return result
+
+
+class HybridCLI(mininet.cli.CLI):
+    """Mininet's CLI, for node names with a hyphen: `h0-1 ping h3-0`."""
+
+    identchars = mininet.cli.CLI.identchars + "-"
 
 
 def read_all(process, seconds):
@@ -450,9 +488,9 @@ def is_mininet_node(name, pid):
 topos = {"hybrid": HybridTopo}
 
 
-# `mn --custom` takes this as the network's class; see the note at the imports.
+# `mn --custom` takes these as its network and its CLI; see the note at the imports.
 if __name__ != "__main__":
-    Mininet = HybridNet
+    Mininet, CLI = HybridNet, HybridCLI
 
 
 # --- run by itself --------------------------------------------------------------------------------------------------
@@ -512,7 +550,7 @@ def run_lab(options):
         passed = [run_test(net, test) for test in options.test]
         if options.cli or (options.cli is None and not options.test):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            MininetCLI(net)
+            HybridCLI(net)
         elif not options.test:
             print("ready: %s" % topo.lab.file, flush=True)
             while True:
