@@ -28,11 +28,13 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
 try:
     import yaml
-    from mininet.cli import CLI as MininetCLI
-    from mininet.log import error, info, setLogLevel
+    import mininet.cli
+    from mininet.link import Link
+    from mininet.log import error, info, output, setLogLevel
     from mininet.net import Mininet
     from mininet.node import Host, Switch
     from mininet.topo import Topo
@@ -44,7 +46,7 @@ except ImportError as missing:
     sys.exit("hybrid.py: %s; install both parts with: apt-get install mininet python3-yaml" % missing)
 
 # `mn --custom` copies every name of this file over its own, so none here may be one that `mn` uses (`main`, `cleanup`,
-# `CLI`, `version`, ...).
+# `version`, ...) unless it is meant to.
 
 ATTACH_DIR = "/run/heliostat/attach"
 MAX_RACKS = 250
@@ -68,22 +70,21 @@ class LabError(Exception):
 class Plan:
     """The part of a topology file that shapes the network; `heliostat check FILE` checks the rest of it."""
 
-    def __init__(self, path, name, racks, hosts_per_rack, planes):
-        self.path, self.name = path, name
-        self.racks, self.hosts_per_rack, self.planes = racks, hosts_per_rack, planes
+    def __init__(self, path, name, hosts_of, planes):
+        self.path, self.name, self.planes = path, name, planes
+        self.hosts_of = hosts_of  # number of hosts, by rack
+        self.racks = len(hosts_of)
 
     def hosts(self):
         """All (rack, index) pairs in the order of their ids."""
-        return [(r, k) for r in range(self.racks) for k in range(self.hosts_per_rack)]
+        return [(r, k) for r, n in enumerate(self.hosts_of) for k in range(n)]
 
 
-def read_plan(path):
-    """Read a topology file.
-
-    Raises InvalidTopology, with the file's name in the message."""
+def load_yaml(path):
+    """The file's content as Python values; raises InvalidTopology with file, line and column."""
     try:
         with open(path, encoding="utf-8") as source:
-            raw = yaml.safe_load(source)
+            return yaml.safe_load(source)
     except OSError as e:
         raise InvalidTopology("%s: %s" % (path, e.strerror)) from e
     except UnicodeDecodeError as e:
@@ -94,38 +95,71 @@ def read_plan(path):
         raise InvalidTopology("%s%s: not YAML: %s" % (path, where, e.problem or e.context)) from e
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         raise InvalidTopology("%s: not YAML: %s" % (path, str(e).splitlines()[0])) from e
+
+
+def pick(path, where, mapping, key, wanted, accept):
+    """The value of a key if `accept` likes it; raises InvalidTopology that says what is wanted."""
+    value = mapping.get(key)
+    if key not in mapping:
+        raise InvalidTopology("%s: %s: missing key `%s`: must be %s" % (path, where, key, wanted))
+    if not accept(value):
+        raise InvalidTopology("%s: %s.%s: must be %s, not %.60r" % (path, where, key, wanted, value))
+    return value
+
+
+def is_count(value, most):
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def read_plan(path):
+    """Read a topology file.
+
+    Raises InvalidTopology, with the file's name in the message."""
+    raw = load_yaml(path)
     if not isinstance(raw, dict):
         raise InvalidTopology("%s: a topology is a mapping with the keys name, racks, hosts_per_rack, ..." % path)
-
-    def bad(key, wanted):
-        if key not in raw:
-            return InvalidTopology("%s: the key `%s` is missing: %s" % (path, key, wanted))
-        return InvalidTopology("%s: %s: %s, not %.60r" % (path, key, wanted, raw[key]))
-
-    def count(key, low, high):
-        value = raw.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise bad(key, "must be a whole number from %d to %d" % (low, high))
-        return value
-
-    name = raw.get("name")
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", name):
-        raise bad("name", "must be 1 to 32 of a-z, 0-9 and -, not starting with -")
+    name_rule = "1 to 12 of a-z, 0-9 and -, beginning with a letter"
+    name = pick(path, "topology", raw, "name", name_rule, lambda v: isinstance(v, str) and re.fullmatch("[a-z][a-z0-9-]{0,11}", v))
     planes = raw.get("ocs") or []
     if not isinstance(planes, list) or len(planes) > MAX_PLANES:
-        raise bad("ocs", "must be a list of at most %d planes" % MAX_PLANES)
-    racks, hosts = count("racks", 2, MAX_RACKS), count("hosts_per_rack", 1, MAX_HOSTS_PER_RACK)
-    return Plan(os.path.abspath(path), name, racks, hosts, len(planes))
+        raise InvalidTopology("%s: topology.ocs: must be a list of at most %d planes" % (path, MAX_PLANES))
+    return Plan(os.path.abspath(path), name, read_racks(path, raw), len(planes))
+
+
+def read_racks(path, raw):
+    """The number of hosts of each rack: `racks` is a number, or a list of racks in which `hosts` and `id` are optional."""
+    host_rule, hosts_ok = "a whole number from 1 to %d" % MAX_HOSTS_PER_RACK, lambda v: is_count(v, MAX_HOSTS_PER_RACK)
+    rack_rule = "a whole number from 1 to %d, or a list of as many racks" % MAX_RACKS
+    racks = pick(path, "topology", raw, "racks", rack_rule, lambda v: is_count(len(v) if isinstance(v, list) else v, MAX_RACKS))
+    if not isinstance(racks, list):
+        return [pick(path, "topology", raw, "hosts_per_rack", host_rule, hosts_ok)] * racks
+    hosts_of = {}
+    for position, rack in enumerate(racks):
+        where = "racks[%d]" % position
+        if not isinstance(rack, dict):
+            raise InvalidTopology("%s: %s: a rack is a mapping" % (path, where))
+        source = (where, rack) if "hosts" in rack else ("topology", raw)
+        key = "hosts" if "hosts" in rack else "hosts_per_rack"
+        number = rack.get("id", position)
+        if number not in range(len(racks)) or number in hosts_of:
+            raise InvalidTopology("%s: %s.id: must be 0 to %d, each once, not %.60r" % (path, where, len(racks) - 1, number))
+        hosts_of[number] = pick(path, *source, key, host_rule, hosts_ok)
+    return [hosts_of[r] for r in range(len(racks))]
 
 
 # --- addresses, the same as in the namespaces that Heliostat makes -------------------------------------------------
 
-KIND_TOR_EPS, KIND_EPS, KIND_TOR_HOST, KIND_HOST, KIND_TOR_OCS, KIND_OCS = 1, 2, 5, 6, 0x30, 0x40
+KIND_TOR_EPS, KIND_EPS, KIND_TOR_OCS_0, KIND_TOR_HOST, KIND_HOST, KIND_TOR_OCS, KIND_OCS = 1, 2, 3, 5, 6, 0x30, 0x40
 
 
 def mac(kind, number):
     """MAC of a port: its kind, and the number of its rack, or rack * 256 + host for ports to hosts."""
     return "02:00:00:%02x:%02x:%02x" % (kind, number >> 8, number & 255)
+
+
+def tor_ocs_mac(plane, rack):
+    """MAC of a ToR's port on an optical plane."""
+    return mac(KIND_TOR_OCS + plane if plane else KIND_TOR_OCS_0, rack)
 
 
 def host_number(rack, k):
@@ -148,7 +182,7 @@ def host_lines(rack, k):
 def tor_lines(plan, rack):
     """What `ip -batch` shall do in a ToR."""
     lines = []
-    for k in range(plan.hosts_per_rack):
+    for k in range(plan.hosts_of[rack]):
         lines.append("route replace %s/32 dev host%d" % (host_ip(rack, k), k))
         address = mac(KIND_HOST, host_number(rack, k))
         lines.append("neigh replace %s lladdr %s dev host%d nud permanent" % (host_ip(rack, k), address, k))
@@ -157,7 +191,7 @@ def tor_lines(plan, rack):
     for p in range(plan.planes):
         for j in range(plan.racks):
             if j != rack:
-                address = mac(KIND_TOR_OCS + p, j)
+                address = tor_ocs_mac(p, j)
                 lines.append("neigh replace 169.254.3.%d lladdr %s dev ocs%d nud permanent" % (j, address, p))
     return lines
 
@@ -169,6 +203,15 @@ def eps_lines(plan):
         lines.append("neigh replace 169.254.4.%d lladdr %s dev tor%d nud permanent" % (r, mac(KIND_TOR_EPS, r), r))
         lines.append("route replace 10.%d.0.0/16 via 169.254.4.%d dev tor%d onlink" % (r, r, r))
     return lines
+
+
+# Mininet's `iperf` begins with `killall -9 iperf` in the server's shell, and nodes share the machine's process ids: it would
+# end everybody's iperf. In our nodes' shells this function stands in for it: same name and namespace only.
+KILLALL_HERE = (
+    "killall() { local p c; for p in /proc/[0-9]*; do "
+    "if [ $p/ns/net -ef /proc/$$/ns/net ] && { read -r c < $p/comm; } 2> /dev/null && [ \"$c\" = \"$2\" ]; "
+    "then kill $1 ${p#/proc/}; fi; done; }"
+)
 
 
 # --- Mininet nodes -------------------------------------------------------------------------------------------------
@@ -188,6 +231,10 @@ class HybridNode:
         self.sysctl("ipv4/conf/all/rp_filter", 0)
         self.sysctl("ipv4/conf/default/rp_filter", 0)
         self.sysctl("ipv4/ip_forward", int(self.forwards))
+        self.cmd(KILLALL_HERE)
+        said = self.cmd("type -t killall").strip()
+        if said != "function":
+            raise LabError("%s: its shell would not take a function: %s" % (name, said))
         lab.born(self)
 
     def sysctl(self, key, value):
@@ -259,6 +306,13 @@ class Ocs(HybridSwitch):
     """One optical plane: ports, and nothing that joins them until Heliostat does."""
 
 
+class HybridLink(Link):
+    """A veth pair that says which nodes it joins: interface names alone repeat from node to node."""
+
+    def __str__(self):
+        return "<->".join("%s:%s" % (intf.node, intf) for intf in (self.intf1, self.intf2))
+
+
 class HybridTopo(Topo):
     """A topology file as a Mininet Topo; `file` is its path."""
 
@@ -275,7 +329,7 @@ class HybridTopo(Topo):
             tor = self.add_switch("tor%d" % r, Tor, rack=r)
             self.join(tor, "eps0", mac(KIND_TOR_EPS, r), "eps", tor, mac(KIND_EPS, r))
             for p in range(plan.planes):
-                self.join(tor, "ocs%d" % p, mac(KIND_TOR_OCS + p, r), "ocs%d" % p, tor, mac(KIND_OCS + p, r))
+                self.join(tor, "ocs%d" % p, tor_ocs_mac(p, r), "ocs%d" % p, tor, mac(KIND_OCS + p, r))
         for r, k in plan.hosts():
             host = self.addHost("h%d-%d" % (r, k), cls=HybridHost, lab=lab, rack=r, k=k)
             n = host_number(r, k)
@@ -287,7 +341,66 @@ class HybridTopo(Topo):
         return self.addSwitch(name, cls=cls, lab=self.lab, inNamespace=True, dpid=dpid, **params)
 
     def join(self, a, a_name, a_mac, b, b_name, b_mac):
-        self.addLink(a, b, intfName1=a_name, addr1=a_mac, intfName2=b_name, addr2=b_mac)
+        self.addLink(a, b, cls=HybridLink, intfName1=a_name, addr1=a_mac, intfName2=b_name, addr2=b_mac)
+
+
+class HybridNet(Mininet):
+    """Mininet with another `iperf`: its own waits for ever with iperf 2.1, which does not report an empty connection."""
+
+    def iperf(self, hosts=None, l4Type="TCP", udpBw="10M", fmt=None, seconds=5, port=5001):
+        """Run iperf from the first host to the second; returns the [server, client] rates, as Mininet does."""
+        client, server = hosts or (self.hosts[0], self.hosts[-1])
+        output("*** Iperf: testing %s bandwidth between %s and %s\n" % (l4Type, client, server))
+        common = ["iperf", "-p", str(port)] + (["-u"] if l4Type == "UDP" else []) + (["-f", fmt] if fmt else [])
+        # -P 1: the server ends by itself after one connection.
+        serving = server.popen([*common, "-s", "-P", "1"], stderr=subprocess.STDOUT)
+        try:
+            wait_for_port(server, l4Type, port, serving)
+            rate = ["-b", udpBw] if l4Type == "UDP" else []
+            client_said = read_all(client.popen([*common, "-c", server.IP(), "-t", str(seconds), *rate], stderr=subprocess.STDOUT), seconds + 20)
+            server_said = read_all(serving, 20)
+        finally:
+            if serving.poll() is None:
+                serving.kill()
+                serving.wait()
+        result = [self._parseIperf(server_said), self._parseIperf(client_said)]
+        if l4Type == "UDP":
+            result.insert(0, udpBw)
+        output("*** Results: %s\n" % result)
+        return result
+
+
+class HybridCLI(mininet.cli.CLI):
+    """Mininet's CLI, for node names with a hyphen: `h0-1 ping h3-0`."""
+
+    identchars = mininet.cli.CLI.identchars + "-"
+
+
+def read_all(process, seconds):
+    """Output of a process that shall end within `seconds`; a later one is killed, and what it said is enough."""
+    try:
+        said = process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        said = process.communicate()[0]
+    return said.decode(errors="replace")
+
+
+def wait_for_port(node, protocol, port, process):
+    """Wait until `process` listens on a port of `node`.
+
+    Raises LabError if it ends before."""
+    suffix = ":%04X" % port
+    for _ in range(200):
+        with open("/proc/%d/net/%s" % (process.pid, protocol.lower()), encoding="ascii") as table:
+            rows = [line.split() for line in table]
+        if any(row[1].endswith(suffix) for row in rows[1:]):
+            return
+        if process.poll() is not None:
+            break
+        time.sleep(0.02)
+    said = "" if process.poll() is None else read_all(process, 1).strip()
+    raise LabError("%s: iperf does not listen on port %d: %s" % (node.name, port, said or "timed out"))
 
 
 # --- what Heliostat finds -------------------------------------------------------------------------------------------
@@ -375,6 +488,11 @@ def is_mininet_node(name, pid):
 topos = {"hybrid": HybridTopo}
 
 
+# `mn --custom` takes these as its network and its CLI; see the note at the imports.
+if __name__ != "__main__":
+    Mininet, CLI = HybridNet, HybridCLI
+
+
 # --- run by itself --------------------------------------------------------------------------------------------------
 
 
@@ -421,18 +539,18 @@ def run_lab(options):
     # Mininet would raise limits of the whole machine by sysctl; our own process is enough.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    Mininet.inited = True
+    HybridNet.inited = True
     topo = HybridTopo(file=options.topology)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop_on)
-    net = Mininet(topo=topo, controller=None, build=False)
+    net = HybridNet(topo=topo, controller=None, build=False)
     try:
         net.build()
         net.start()
         passed = [run_test(net, test) for test in options.test]
         if options.cli or (options.cli is None and not options.test):
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            MininetCLI(net)
+            HybridCLI(net)
         elif not options.test:
             print("ready: %s" % topo.lab.file, flush=True)
             while True:
