@@ -28,3 +28,5 @@ pub mod control;
 pub mod runtime;
 
 pub mod config;
+
+pub mod api;
