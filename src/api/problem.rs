@@ -14,16 +14,20 @@ use crate::control::Rejected;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// `about:blank`.
-    pub r#type: String,
+    #[schema(value_type = String)]
+    pub r#type: Box<str>,
     /// The status in words.
-    pub title: String,
+    #[schema(value_type = String)]
+    pub title: Box<str>,
     /// The status as a number.
     pub status: u16,
     /// What is wrong with this request, and what is allowed.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// Where in the body, as a JSON pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pointer: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub pointer: Option<Box<str>>,
     /// Each of them, where several values are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ValueProblem>,
@@ -43,7 +47,7 @@ pub type Reply<T> = Result<T, Problem>;
 
 impl Problem {
     /// An error with this status.
-    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, detail: impl Into<Box<str>>) -> Self {
         Self {
             r#type: "about:blank".into(),
             title: status.canonical_reason().unwrap_or("Error").into(),
@@ -55,17 +59,17 @@ impl Problem {
     }
 
     /// 400.
-    pub fn bad(detail: impl Into<String>) -> Self {
+    pub fn bad(detail: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// 404.
-    pub fn not_found(detail: impl Into<String>) -> Self {
+    pub fn not_found(detail: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
     /// 422: a well-formed value that makes no sense, at this pointer.
-    pub fn value(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub fn value(pointer: impl Into<Box<str>>, detail: impl Into<Box<str>>) -> Self {
         let mut p = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
         p.pointer = Some(pointer.into());
         p

@@ -53,8 +53,8 @@ impl Answer {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         let p: super::problem::Problem = serde_json::from_str(&self.text).unwrap();
-        assert_eq!((p.status, p.r#type.as_str()), (status, "about:blank"));
-        (p.pointer.unwrap_or_default(), p.detail)
+        assert_eq!((p.status, &*p.r#type), (status, "about:blank"));
+        (p.pointer.unwrap_or_default().into(), p.detail.into())
     }
 }
 
