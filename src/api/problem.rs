@@ -138,6 +138,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// Reads JSON: 400 for what is not JSON, 422 with a pointer for what is not this type.
 fn parse<T: DeserializeOwned>(raw: &[u8]) -> Reply<T> {
+    // Serde would take a list of the values in the order of the keys.
+    if raw.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::value("", "the body is a JSON object"));
+    }
     let mut de = serde_json::Deserializer::from_slice(raw);
     let mut track = serde_path_to_error::Track::new();
     let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut de, &mut track)).and_then(|v| de.end().map(|()| v));

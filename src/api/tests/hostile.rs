@@ -15,7 +15,9 @@ fn bad_bodies_have_their_status() {
     post(&json, b"").problem(400);
     post(&json, br#"{"pairs": []} x"#).problem(400);
     post(&json, &[0xff, 0xfe]).problem(400);
-    post(&json, "[".repeat(100_000).as_bytes()).problem(400);
+    post(&json, "[".repeat(100_000).as_bytes()).problem(422);
+    post(&json, format!("{{\"pairs\":{}", "[".repeat(100_000)).as_bytes()).problem(422);
+    post(&json, br#"["name", [{"from": 0, "to": 1, "bytes": 1}], false]"#).problem(422);
     let good = br#"{"pairs": [{"from": 0, "to": 1, "bytes": 1}]}"#;
     for kind in ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx", "multipart/form-data; boundary=x"] {
         post(&[("content-type", kind)], good).problem(415);

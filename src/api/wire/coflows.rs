@@ -110,4 +110,3 @@ pub struct CoflowBody {
     #[serde(default)]
     pub send: bool,
 }
-

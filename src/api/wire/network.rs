@@ -238,4 +238,3 @@ impl From<&record::Snapshot> for Demand {
         }
     }
 }
-

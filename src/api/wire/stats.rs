@@ -101,4 +101,3 @@ impl From<&record::Snapshot> for Stats {
         }
     }
 }
-
