@@ -30,3 +30,6 @@ pub mod runtime;
 pub mod config;
 
 pub mod api;
+
+pub mod cli;
+

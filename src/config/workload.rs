@@ -290,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn shipped_workloads_are_valid() {
+        for (racks, name, text) in [
+            (8, "shuffle-8", include_str!("../../workloads/shuffle-8.yaml")),
+            (4, "shuffle-4", include_str!("../../workloads/shuffle-4.yaml")),
+        ] {
+            let t = Topology::uniform("t", racks, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
+            let w = parse(text, name, &t).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(w.name, name);
+            assert!(w.coflows.iter().any(|c| c.bytes() < Bytes(1_000_000)) && w.coflows.iter().any(|c| c.bytes() > Bytes(100_000_000)));
+        }
+    }
+
+    #[test]
     fn a_bomb_is_refused() {
         let mut bomb = String::from("a: &a [x,x,x,x,x,x,x,x,x]\n");
         for k in 1..30u8 {

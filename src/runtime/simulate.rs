@@ -50,7 +50,7 @@ pub fn simulate(
         controller,
         log,
     };
-    let end = run.to_the_end(until.unwrap_or(Time::MAX), policy.interval * PATIENCE)?;
+    let end = run.play(until.unwrap_or(Time::MAX), policy.interval * PATIENCE)?;
     Ok(run.result(policy, workload, end))
 }
 
@@ -73,7 +73,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Returns when the run ended.
-    fn to_the_end(&mut self, until: Time, patience: Span) -> Result<Time, Rejected> {
+    fn play(&mut self, until: Time, patience: Span) -> Result<Time, Rejected> {
         let mut now = Time::ZERO;
         let mut moved = now;
         while self.finished.iter().any(Option::is_none) {

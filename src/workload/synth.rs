@@ -103,7 +103,8 @@ fn exponential(rng: &mut ChaCha8Rng, mean: Span) -> Span {
     const LN2: u128 = 2_977_044_472;
     let x = rng.random_range(1..=1u64 << 32);
     let bits = (32u64 << 32) - log2_fixed(x);
-    let ns = (u128::from(bits) * LN2 >> 32) * u128::from(mean.0) >> 32;
+    let factor = (u128::from(bits) * LN2) >> 32;
+    let ns = (factor * u128::from(mean.0)) >> 32;
     Span(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
@@ -114,7 +115,7 @@ fn log2_fixed(x: u64) -> u64 {
     let mut y = u128::from(x) << (62 - whole);
     let mut log = u64::from(whole);
     for _ in 0..32 {
-        y = y * y >> 62;
+        y = (y * y) >> 62;
         let two = y >> 63 == 1;
         log = log << 1 | u64::from(two);
         y >>= u32::from(two);

@@ -122,9 +122,7 @@ impl MaxMin {
         for &l in &links {
             let flows = self.users_of[l as usize].iter().map(|&u| self.users[u as usize].flows).sum();
             self.left[l as usize] = (self.capacity[l as usize], flows);
-            if flows > 0 {
-                heap.push(Reverse((self.capacity[l as usize] / flows, l)));
-            }
+            heap.extend(self.capacity[l as usize].checked_div(flows).map(|share| Reverse((share, l))));
         }
         let mut changed = Vec::new();
         // Shares only grow while others are filled, so an entry that is still right when it comes out is the smallest.

@@ -1,0 +1,222 @@
+//! `heliostat compare`: two runs of one workload, coflow by coflow.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::tables::{self, Rows, ratio};
+use super::{CliError, Output, read_text};
+use crate::coflows::CoflowRecord;
+use crate::ids::CoflowId;
+use crate::runtime::report::RunResult;
+use crate::units::{Bytes, Span};
+
+/// Prints the differences of two runs of the same coflows, such as a live run and its simulation
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The first result, written by --json
+    a: PathBuf,
+    /// The second result; ratios are the second over the first
+    b: PathBuf,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// Two runs side by side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What the first run was.
+    pub a: Label,
+    /// What the second run was.
+    pub b: Label,
+    /// By coflow.
+    pub coflows: Vec<Line>,
+    /// Mean of the coflows' ratios; absent if no coflow has one.
+    pub mean_ratio: Option<f64>,
+    /// Mean of the coflows' distances from a ratio of one.
+    pub mean_error: Option<f64>,
+}
+
+/// What a run was, and its sums.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Label {
+    /// Topology, policy, mechanism.
+    pub run: String,
+    /// First arrival to last finish.
+    pub makespan: Span,
+    /// Mean completion time.
+    pub average_cct: Span,
+    /// 95th percentile of the completion times.
+    pub p95_cct: Span,
+    /// Share of the bytes between racks that went over circuits.
+    pub ocs_share: f64,
+    /// Coflows that finished.
+    pub finished: usize,
+}
+
+/// One coflow in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// Its number.
+    pub id: CoflowId,
+    /// Its name.
+    pub name: String,
+    /// Its payload.
+    pub bytes: Bytes,
+    /// Completion time in the first run.
+    pub cct_a: Option<Span>,
+    /// Completion time in the second run.
+    pub cct_b: Option<Span>,
+    /// The second over the first; absent unless both finished and the first took time.
+    pub ratio: Option<f64>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that cannot be read, are no results, or are of different coflows.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let c = compare(&a, &b).map_err(|why| CliError::Invalid(format!("{} and {}: {why}", args.a.display(), args.b.display())))?;
+    match args.output {
+        Output::Table => println!("{}\n\n{}", lines(&c).table(), sums(&c).table()),
+        Output::Json => println!("{}", serde_json::to_string_pretty(&c).expect("a comparison is plain data")),
+        Output::Csv => print!("{}", exact(&c).csv()),
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<RunResult, CliError> {
+    let text = read_text(file)?;
+    // The parser's own text ends with line and column.
+    serde_json::from_str(&text).map_err(|e| CliError::Invalid(format!("{}: not the result of a run: {e}", file.display())))
+}
+
+/// Two runs of the same coflows: same numbers, names and bytes.
+///
+/// # Errors
+/// Which coflows are not the same.
+pub fn compare(a: &RunResult, b: &RunResult) -> Result<Comparison, String> {
+    let index = |r: &RunResult| r.coflows.iter().map(|c| ((c.id, c.name.clone(), c.bytes), c.cct)).collect::<BTreeMap<_, _>>();
+    let (in_a, in_b) = (index(a), index(b));
+    let only = |x: &RunResult, y: &BTreeMap<_, _>| {
+        let odd = |c: &&CoflowRecord| !y.contains_key(&(c.id, c.name.clone(), c.bytes));
+        x.coflows.iter().filter(odd).map(|c| format!("{} `{}` of {}", c.id.0, c.name, tables::bytes(c.bytes))).collect::<Vec<_>>()
+    };
+    let mut faults = Vec::new();
+    for (which, list) in [("first", only(a, &in_b)), ("second", only(b, &in_a))] {
+        if !list.is_empty() {
+            let more = if list.len() > 5 { format!(" and {} more", list.len() - 5) } else { String::new() };
+            faults.push(format!("only the {which} has coflow {}{more}", list[..list.len().min(5)].join(", ")));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(format!("these are not runs of the same coflows: {}", faults.join("; ")));
+    }
+    let line = |((id, name, bytes), cct_a): ((CoflowId, String, Bytes), Option<Span>)| {
+        let cct_b = in_b[&(id, name.clone(), bytes)];
+        let ratio = cct_a.zip(cct_b).and_then(|(x, y)| ratio(y, x));
+        Line { id, name, bytes, cct_a, cct_b, ratio }
+    };
+    let coflows: Vec<Line> = in_a.into_iter().map(line).collect();
+    let ratios: Vec<f64> = coflows.iter().filter_map(|l| l.ratio).collect();
+    let mean = |f: fn(f64) -> f64| (!ratios.is_empty()).then(|| ratios.iter().map(|&r| f(r)).sum::<f64>() / ratios.len() as f64);
+    Ok(Comparison { a: label(a), b: label(b), mean_ratio: mean(|r| r), mean_error: mean(|r| (r - 1.0).abs()), coflows })
+}
+
+fn label(r: &RunResult) -> Label {
+    let s = &r.summary;
+    Label {
+        run: format!("{} {} {}", r.topology, r.policy, r.mechanism),
+        makespan: s.makespan,
+        average_cct: s.average_cct,
+        p95_cct: s.p95_cct,
+        ocs_share: s.ocs_share,
+        finished: s.finished,
+    }
+}
+
+fn lines(c: &Comparison) -> Rows {
+    let mut rows = Rows::new(&["coflow", "bytes", "CCT a", "CCT b", "b - a", "b/a"]);
+    let cct = |s: Option<Span>| s.map_or("unfinished".into(), tables::span);
+    for l in &c.coflows {
+        let difference = l.cct_a.zip(l.cct_b).map_or("-".into(), |(a, b)| difference(a, b));
+        let ratio = l.ratio.map_or("-".into(), |r| format!("{r:.3}"));
+        rows.rows.push(vec![l.name.clone(), tables::bytes(l.bytes), cct(l.cct_a), cct(l.cct_b), difference, ratio]);
+    }
+    rows
+}
+
+fn difference(a: Span, b: Span) -> String {
+    if b >= a { format!("+{}", tables::span(b.saturating_sub(a))) } else { format!("-{}", tables::span(a.saturating_sub(b))) }
+}
+
+fn sums(c: &Comparison) -> Rows {
+    let mut rows = Rows::new(&["summary", "a", "b", "b/a"]);
+    let (a, b) = (&c.a, &c.b);
+    let mut row = |name: &str, a: String, b: String, r: Option<f64>| {
+        rows.rows.push(vec![name.into(), a, b, r.map_or(String::new(), |r| format!("{r:.3}"))]);
+    };
+    row("run", a.run.clone(), b.run.clone(), None);
+    row("coflows finished", a.finished.to_string(), b.finished.to_string(), None);
+    for (name, x, y) in
+        [("makespan", a.makespan, b.makespan), ("average CCT", a.average_cct, b.average_cct), ("p95 CCT", a.p95_cct, b.p95_cct)]
+    {
+        row(name, tables::span(x), tables::span(y), ratio(y, x));
+    }
+    row("OCS share", tables::percent(a.ocs_share), tables::percent(b.ocs_share), None);
+    row("mean of b/a over coflows", String::new(), String::new(), c.mean_ratio);
+    row("mean distance of b/a from 1", String::new(), String::new(), c.mean_error);
+    rows
+}
+
+fn exact(c: &Comparison) -> Rows {
+    let mut rows = Rows::new(&["coflow", "bytes", "cct_a_ns", "cct_b_ns", "ratio"]);
+    let cct = |s: Option<Span>| s.map_or(String::new(), |s| s.0.to_string());
+    for l in &c.coflows {
+        let ratio = l.ratio.map_or(String::new(), |r| format!("{r:.6}"));
+        rows.rows.push(vec![l.name.clone(), l.bytes.0.to_string(), cct(l.cct_a), cct(l.cct_b), ratio]);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::policy::Policy;
+    use crate::runtime::simulate::simulate;
+    use crate::topology::Topology;
+    use crate::units::BitRate;
+    use crate::workload::coflow_benchmark::parse;
+    use std::sync::Arc;
+
+    fn result(uplink: u64, trace: &str) -> RunResult {
+        let t = Arc::new(Topology::uniform("t", 3, 1, BitRate::mbit(1000), BitRate::mbit(uplink), vec![]));
+        let w = parse(trace).unwrap().to_workload("w", &t, &Default::default()).unwrap();
+        simulate(&t, &Policy::default(), &w, None, &mut |_| ()).unwrap()
+    }
+
+    #[test]
+    fn ratios_are_the_second_over_the_first() {
+        let trace = "3 2\n1 0 1 0 1 1:2.0\n2 5 1 2 1 2:4.0\n";
+        let c = compare(&result(100, trace), &result(200, trace)).unwrap();
+        assert!((c.coflows[0].ratio.unwrap() - 0.5).abs() < 1e-6);
+        assert_eq!((c.coflows[1].cct_a, c.coflows[1].ratio), (Some(Span::ZERO), None), "within a host");
+        assert!((c.mean_ratio.unwrap() - 0.5).abs() < 1e-6 && (c.mean_error.unwrap() - 0.5).abs() < 1e-6);
+        assert_eq!(lines(&c).rows.len(), 2);
+        assert!(lines(&c).rows[0][4].starts_with('-') && sums(&c).table().contains("makespan") && exact(&c).csv().lines().count() == 3);
+    }
+
+    #[test]
+    fn different_coflows_are_named() {
+        let a = result(100, "3 2\n1 0 1 0 1 1:2.0\n2 0 1 2 1 2:4.0\n");
+        let b = result(100, "3 1\n7 0 1 0 1 1:2.0\n");
+        let e = compare(&a, &b).unwrap_err();
+        assert!(
+            e.contains("only the first has coflow 0 `1` of 2MB, 1 `2` of 4MB") && e.contains("only the second has coflow 0 `7`"),
+            "{e}"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! `heliostat simulate`: a run in virtual time, with the columns of a live run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::workload::Reading;
+use super::{CliError, Output, read_text, tables, write_text};
+use crate::config;
+use crate::runtime::simulate::simulate;
+use crate::units::{Span, Time};
+use crate::workload::Adjust;
+
+/// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The network, such as topologies/hybrid-8x2.yaml
+    topology: PathBuf,
+    /// How circuits are decided, such as policies/c-through.yaml
+    #[arg(long)]
+    policy: PathBuf,
+    /// What is sent: a workload file, or a trace of the coflow-benchmark
+    #[arg(long)]
+    workload: PathBuf,
+    #[command(flatten)]
+    reading: Reading,
+    /// Ends the run at this time even if coflows are unfinished, such as 60s
+    #[arg(long)]
+    until: Option<Span>,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Writes the whole result to this file
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Writes the controller's event log to this file, one JSON object a line
+    #[arg(long)]
+    log: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that cannot be read or make no sense.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let (file, policy_file) = (args.topology.display().to_string(), args.policy.display().to_string());
+    let topology = Arc::new(config::read_topology(&read_text(&args.topology)?, &file)?);
+    let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
+    config::fit(&topology, &policy)?;
+    let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
+    let workload = args.reading.read(&args.workload, &topology)?.adjusted(&adjust);
+    let mut log = String::new();
+    let keep = args.log.is_some();
+    let result = simulate(&topology, &policy, &workload, args.until.map(|s| Time::ZERO + s), &mut |record| {
+        if keep {
+            log.push_str(&serde_json::to_string(&record).expect("a record is plain data"));
+            log.push('\n');
+        }
+    });
+    let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
+    print!("{}", tables::run_result(&result, args.output));
+    if let Some(file) = &args.json {
+        write_text(file, &tables::run_result(&result, Output::Json))?;
+    }
+    args.log.as_ref().map_or(Ok(()), |file| write_text(file, &log))
+}

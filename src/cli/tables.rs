@@ -1,0 +1,178 @@
+//! The tables that several subcommands print: rows of text once, then as a table or as CSV.
+
+use std::fmt::Write as _;
+
+use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, presets};
+
+use super::Output;
+use crate::runtime::report::{RunResult, Summary};
+use crate::units::{Bytes, Span};
+
+/// A table: a header and rows of as many cells. The first column is aligned to the left, the others to the right.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Rows {
+    /// Names of the columns.
+    pub header: Vec<&'static str>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Rows {
+    /// No rows yet.
+    pub fn new(header: &[&'static str]) -> Self {
+        Self { header: header.to_vec(), rows: Vec::new() }
+    }
+
+    /// For people, without a line break at the end.
+    pub fn table(&self) -> String {
+        let mut t = Table::new();
+        t.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─').junction('─')));
+        t.set_header(self.header.iter().map(|h| Cell::new(h).add_attribute(Attribute::Bold)));
+        t.add_rows(self.rows.iter());
+        for column in t.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        t.to_string()
+    }
+
+    /// RFC 4180, with a line break after every row.
+    pub fn csv(&self) -> String {
+        let quote = |cell: &str| {
+            let plain = !cell.contains([',', '"', '\n', '\r']);
+            if plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
+        };
+        let mut out = self.header.join(",") + "\n";
+        for row in &self.rows {
+            let _ = writeln!(out, "{}", row.iter().map(|c| quote(c)).collect::<Vec<_>>().join(","));
+        }
+        out
+    }
+}
+
+/// A run as `run` and `simulate` print it.
+///
+/// Table: the coflows, then the sums. JSON: the whole [`RunResult`]. CSV: the coflows in base units (bytes, nanoseconds), so
+/// that nothing is lost.
+pub fn run_result(result: &RunResult, output: Output) -> String {
+    match output {
+        Output::Table => format!("{}\n\n{}\n", coflows(result).table(), summary(&result.summary).table()),
+        Output::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
+        Output::Csv => coflows_exact(result).csv(),
+    }
+}
+
+/// The coflows of a run, for people.
+pub fn coflows(result: &RunResult) -> Rows {
+    let mut rows = Rows::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound"]);
+    for c in &result.coflows {
+        rows.rows.push(vec![
+            c.name.clone(),
+            c.flows.to_string(),
+            bytes(c.bytes),
+            percent(c.ocs_share),
+            c.cct.map_or("unfinished".into(), span),
+            span(c.bound),
+            c.cct.and_then(|cct| ratio(cct, c.bound)).map_or("-".into(), |r| format!("{r:.2}")),
+        ]);
+    }
+    rows
+}
+
+fn coflows_exact(result: &RunResult) -> Rows {
+    let mut rows = Rows::new(&["coflow", "flows", "bytes", "ocs_share", "arrival_ns", "cct_ns", "bound_ns", "cct_over_bound"]);
+    for c in &result.coflows {
+        let r = c.cct.and_then(|cct| ratio(cct, c.bound));
+        rows.rows.push(vec![
+            c.name.clone(),
+            c.flows.to_string(),
+            c.bytes.0.to_string(),
+            format!("{:.6}", c.ocs_share),
+            c.arrival.0.to_string(),
+            c.cct.map_or(String::new(), |s| s.0.to_string()),
+            c.bound.0.to_string(),
+            r.map_or(String::new(), |r| format!("{r:.6}")),
+        ]);
+    }
+    rows
+}
+
+/// The sums of a run, for people: one a row.
+pub fn summary(s: &Summary) -> Rows {
+    let mut rows = Rows::new(&["summary", ""]);
+    let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
+    let of = if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) };
+    row("coflows finished", format!("{}{of}", s.finished));
+    row("makespan", span(s.makespan));
+    row("average CCT", span(s.average_cct));
+    row("p95 CCT", span(s.p95_cct));
+    row("OCS share", percent(s.ocs_share));
+    row("bytes received / asked", format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked)));
+    row("lost in the dark / misdelivered", format!("{} / {}", s.lost_dark, s.misdelivered));
+    row("circuits set", s.stats.circuits_set.to_string());
+    if s.stats.dark_achieved.count > 0 {
+        let (a, b) = (&s.stats.dark_asked, &s.stats.dark_achieved);
+        row("dark time asked p50 / achieved p50, p99", format!("{} / {}, {}", span(a.p50), span(b.p50), span(b.p99)));
+    }
+    if s.stats.cycle.max > Span::ZERO {
+        row("control cycle p50 / p99", format!("{} / {}", span(s.stats.cycle.p50), span(s.stats.cycle.p99)));
+    }
+    row("control cycles (late, missed)", format!("{} ({}, {})", s.stats.cycles, s.stats.late_cycles, s.stats.missed_cycles));
+    rows
+}
+
+/// `part / whole` in a report; nothing if there is no whole.
+pub fn ratio(part: Span, whole: Span) -> Option<f64> {
+    (whole > Span::ZERO).then(|| part.0 as f64 / whole.0 as f64)
+}
+
+/// A share as a percentage with one decimal.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// Four digits are enough for people.
+pub fn span(s: Span) -> String {
+    let (value, unit) = match s.0 {
+        0..1_000 => return s.to_string(),
+        1_000..1_000_000 => (s.as_micros_f64(), "us"),
+        1_000_000..1_000_000_000 => (s.as_millis_f64(), "ms"),
+        _ => (s.as_secs_f64(), "s"),
+    };
+    four_digits(value, unit)
+}
+
+/// Four digits are enough for people.
+pub fn bytes(b: Bytes) -> String {
+    let scale = [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    let unit = scale.iter().find(|s| b.0 >= s.0);
+    unit.map_or_else(|| b.to_string(), |&(k, unit)| four_digits(b.0 as f64 / k as f64, unit))
+}
+
+fn four_digits(value: f64, unit: &str) -> String {
+    let decimals = if value >= 1000.0 { 0 } else { 3 - (value.max(1.0).log10() as usize).min(3) };
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_short() {
+        let spans = [(0, "0ns"), (999, "999ns"), (1_234_567, "1.235ms"), (10_000_000, "10ms"), (12_345_678_901, "12.35s")];
+        for (ns, text) in spans {
+            assert_eq!(span(Span(ns)), text);
+        }
+        assert_eq!((bytes(Bytes(25_000_000)), bytes(Bytes(123_456)), bytes(Bytes(7))), ("25MB".into(), "123.5kB".into(), "7B".into()));
+        assert_eq!(span(Span::secs(4321)), "4321s");
+        assert_eq!((percent(0.123_45), ratio(Span(3), Span(2)), ratio(Span(3), Span(0))), ("12.3%".into(), Some(1.5), None));
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        let rows = Rows { header: vec!["a", "b"], rows: vec![vec!["x,\"y\"".into(), "1".into()]] };
+        assert_eq!(rows.csv(), "a,b\n\"x,\"\"y\"\"\",1\n");
+    }
+}
