@@ -29,4 +29,7 @@ pub mod runtime;
 
 pub mod config;
 
+pub mod api;
+
 pub mod cli;
+

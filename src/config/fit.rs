@@ -10,7 +10,7 @@ use crate::topology::Topology;
 /// When the lead and a plane's reconfiguration delay fill the whole interval. The problem has no place in a file, since
 /// it lies between two.
 pub fn fit(topology: &Topology, policy: &Policy) -> Result<(), ConfigError> {
-    let flaws = flaws(topology, policy);
+    let flaws = unfit(topology, policy);
     if flaws.is_empty() {
         return Ok(());
     }
@@ -19,8 +19,8 @@ pub fn fit(topology: &Topology, policy: &Policy) -> Result<(), ConfigError> {
     Err(ConfigError { file, problems: flaws.into_iter().map(problem).collect() })
 }
 
-/// What [`fit`] finds, as flaws of the policy.
-pub(crate) fn flaws(topology: &Topology, policy: &Policy) -> Vec<Flaw> {
+/// What [`fit`] finds, as flaws of the policy; none if they fit.
+pub fn unfit(topology: &Topology, policy: &Policy) -> Vec<Flaw> {
     // Nobody changes circuits by the clock under these two.
     if matches!(policy.scheduler, SchedulerKind::EpsOnly | SchedulerKind::Manual) {
         return vec![];

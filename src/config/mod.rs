@@ -15,7 +15,7 @@ pub mod workload;
 pub mod yaml;
 
 pub use error::{ConfigError, Flaw, Problem, Step};
-pub use fit::{advice, fit};
+pub use fit::{advice, fit, unfit};
 
 /// Reads a topology file's text; `file` is the name that errors show.
 ///

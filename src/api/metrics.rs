@@ -1,0 +1,145 @@
+//! `/metrics`: the newest snapshot in the OpenMetrics text format, in base units.
+
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::control::record::{CircuitState, Quantiles, Snapshot};
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+
+/// The snapshot as text.
+pub fn text(snapshot: Arc<Snapshot>) -> String {
+    let mut registry = Registry::with_prefix("heliostat");
+    registry.register_collector(Box::new(Of(snapshot)));
+    let mut out = String::new();
+    // Writing into a string cannot fail.
+    let _ = encode(&mut out, &registry);
+    out
+}
+
+#[derive(Debug)]
+struct Of(Arc<Snapshot>);
+
+type Result = std::result::Result<(), std::fmt::Error>;
+
+impl Collector for Of {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result {
+        let mut w = Writer(encoder);
+        self.control(&mut w)?;
+        self.ports(&mut w)?;
+        self.racks(&mut w)?;
+        self.coflows(&mut w)
+    }
+}
+
+impl Of {
+    fn control(&self, w: &mut Writer) -> Result {
+        let s = &self.0.stats;
+        w.counter("cycles", "Control cycles decided", None, s.cycles)?;
+        w.counter("late_cycles", "Cycles whose decision came too late for its instant", None, s.late_cycles)?;
+        w.counter("missed_cycles", "Deadlines skipped because a cycle outlasted them", None, s.missed_cycles)?;
+        w.counter("circuits_set", "Circuits set up", None, s.circuits_set)?;
+        let probes = [("ok", s.probes_ok), ("wrong", s.probes_wrong), ("lost", s.probes_lost)];
+        let probes = probes.map(|(result, n)| ([("result", result.to_string())], n));
+        w.counters("probes", "Circuit probes by result", None, probes)?;
+        let parts = [("poll", &s.poll), ("decide", &s.decide), ("apply", &s.apply), ("all", &s.cycle)];
+        w.quantiles("cycle_duration", "Time that the parts of a cycle take", "part", &parts)?;
+        let dark = [("asked", &s.dark_asked), ("achieved", &s.dark_achieved)];
+        w.quantiles("dark_time", "Dark time of reconfigurations", "kind", &dark)?;
+        w.gauge("failures", "Things that failed and are being retried", self.0.failures.len() as u64)
+    }
+
+    fn ports(&self, w: &mut Writer) -> Result {
+        let count = |state| self.0.circuits.iter().filter(|c| c.state == state).count() as u64;
+        let states = [("promised", CircuitState::Promised), ("setting-up", CircuitState::SettingUp), ("up", CircuitState::Up)];
+        let states = states.map(|(name, state)| ([("state", name.to_string())], count(state)));
+        w.gauges("circuits", "Circuits by state", states)?;
+        w.gauge("faulty_ports", "Ports that a probe found faulty", self.0.ports.iter().filter(|p| p.faulty.is_some()).count() as u64)?;
+        let ports = || self.0.ports.iter().map(|p| ([("plane", p.plane.0.to_string()), ("rack", p.rack.0.to_string())], p.counters));
+        let bytes = ports().map(|(l, c)| (l, c.crossed_bytes));
+        w.counters("port_crossed", "Bytes that crossed the OCS to the right rack, by input port", Some(Unit::Bytes), bytes)?;
+        let packets = ports().map(|(l, c)| (l, c.crossed_packets));
+        w.counters("port_crossed_packets", "Packets that crossed the OCS to the right rack", None, packets)?;
+        w.counters("port_lost_dark_packets", "Packets that came to a dark port", None, ports().map(|(l, c)| (l, c.lost_dark)))?;
+        let wrong = ports().map(|(l, c)| (l, c.misdelivered));
+        w.counters("port_misdelivered_packets", "Packets that would have come out at a wrong rack", None, wrong)
+    }
+
+    fn racks(&self, w: &mut Writer) -> Result {
+        let rows = |m: &DemandMatrix| {
+            let row = |i| m.row(RackId::from(i)).iter().fold(0u64, |a, &b| a.saturating_add(b));
+            (0..m.racks()).map(|i| ([("rack", i.to_string())], row(i))).collect::<Vec<_>>()
+        };
+        w.counters("rack_sent", "Bytes sent to other racks", Some(Unit::Bytes), rows(&self.0.sent))?;
+        w.counters("rack_over_ocs", "Of the bytes sent, those over circuits", Some(Unit::Bytes), rows(&self.0.over_ocs))?;
+        w.gauges("rack_backlog_bytes", "Bytes that wait at the rack's senders", rows(&self.0.backlog))?;
+        w.gauges("rack_demand_bytes", "Demand that the last decision saw", rows(&self.0.demand))
+    }
+
+    fn coflows(&self, w: &mut Writer) -> Result {
+        let done = self.0.coflows.iter().filter(|c| c.finished.is_some()).count() as u64;
+        w.counter("coflows_finished", "Coflows whose last byte was received", None, done)?;
+        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.len() as u64 - done)
+    }
+}
+
+struct Writer<'a>(DescriptorEncoder<'a>);
+
+impl Writer<'_> {
+    fn counter(&mut self, name: &str, help: &str, unit: Option<&Unit>, value: u64) -> Result {
+        let metric = ConstCounter::new(value);
+        metric.encode(self.0.encode_descriptor(name, help, unit, metric.metric_type())?)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> Result {
+        let metric = ConstGauge::new(clamp(value));
+        metric.encode(self.0.encode_descriptor(name, help, None, metric.metric_type())?)
+    }
+
+    fn counters<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<Unit>,
+        values: impl IntoIterator<Item = ([(&'static str, String); N], u64)>,
+    ) -> Result {
+        let kind = ConstCounter::new(0u64).metric_type();
+        let mut family = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
+        values.into_iter().try_for_each(|(labels, v)| ConstCounter::new(v).encode(family.encode_family(&labels)?))
+    }
+
+    fn gauges<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'static str, String); N], u64)>,
+    ) -> Result {
+        let kind = ConstGauge::new(0i64).metric_type();
+        let mut family = self.0.encode_descriptor(name, help, None, kind)?;
+        values.into_iter().try_for_each(|(labels, v)| ConstGauge::new(clamp(v)).encode(family.encode_family(&labels)?))
+    }
+
+    /// p50, p99 and the largest of each, in seconds.
+    fn quantiles(&mut self, name: &str, help: &str, label: &'static str, all: &[(&str, &Quantiles)]) -> Result {
+        let kind = ConstGauge::new(0f64).metric_type();
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
+        for (part, q) in all {
+            for (quantile, span) in [("0.5", q.p50), ("0.99", q.p99), ("1", q.max)] {
+                let labels = [(label, (*part).to_string()), ("quantile", quantile.to_string())];
+                ConstGauge::new(span.as_secs_f64()).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gauges are signed.
+fn clamp(v: u64) -> i64 {
+    i64::try_from(v).unwrap_or(i64::MAX)
+}

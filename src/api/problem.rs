@@ -1,0 +1,162 @@
+//! Errors as RFC 9457 `application/problem+json`, with a JSON pointer into the request's body where there is one.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::config::{Flaw, Step, error};
+use crate::control::Rejected;
+
+/// An error, as RFC 9457 has it; `type` is always `about:blank`, so `title` is the status in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// `about:blank`.
+    #[schema(value_type = String)]
+    pub r#type: Box<str>,
+    /// The status in words.
+    #[schema(value_type = String)]
+    pub title: Box<str>,
+    /// The status as a number.
+    pub status: u16,
+    /// What is wrong with this request, and what is allowed.
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
+    /// Where in the body, as a JSON pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub pointer: Option<Box<str>>,
+    /// Each of them, where several values are wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<ValueProblem>,
+}
+
+/// One wrong value of a body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ValueProblem {
+    /// Where, as a JSON pointer.
+    pub pointer: String,
+    /// What is wrong, and what is allowed.
+    pub detail: String,
+}
+
+/// What handlers return.
+pub type Reply<T> = Result<T, Problem>;
+
+impl Problem {
+    /// An error with this status.
+    pub fn new(status: StatusCode, detail: impl Into<Box<str>>) -> Self {
+        Self {
+            r#type: "about:blank".into(),
+            title: status.canonical_reason().unwrap_or("Error").into(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            pointer: None,
+            errors: vec![],
+        }
+    }
+
+    /// 400.
+    pub fn bad(detail: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 404.
+    pub fn not_found(detail: impl Into<Box<str>>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 422: a well-formed value that makes no sense, at this pointer.
+    pub fn value(pointer: impl Into<Box<str>>, detail: impl Into<Box<str>>) -> Self {
+        let mut p = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+        p.pointer = Some(pointer.into());
+        p
+    }
+
+    /// 422: the flaws that a check found (at least one).
+    pub fn flaws(flaws: &[Flaw]) -> Self {
+        let detail = |f: &Flaw| format!("{}; allowed: {}", f.message, f.allowed);
+        let first = flaws.first().map(|f| (f.pointer(), detail(f))).unwrap_or_default();
+        let mut p = Self::value(first.0, first.1);
+        p.errors = flaws.iter().map(|f| ValueProblem { pointer: f.pointer(), detail: detail(f) }).collect();
+        p
+    }
+}
+
+impl From<Rejected> for Problem {
+    fn from(r: Rejected) -> Self {
+        let status = match r {
+            Rejected::NotFound(_) => StatusCode::NOT_FOUND,
+            Rejected::Conflict(_) => StatusCode::CONFLICT,
+            Rejected::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        Self::new(status, r.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_string(&self).unwrap_or_default();
+        let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        (status, [kind], body).into_response()
+    }
+}
+
+/// A JSON body, read strictly: its content type must say so (which also keeps other sites' forms out), its size is limited,
+/// and errors point at the value.
+pub struct Body<T> {
+    /// What it says.
+    pub value: T,
+    /// The bytes themselves.
+    pub raw: axum::body::Bytes,
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(req: Request, state: &S) -> Reply<Self> {
+        if !is_json(req.headers()) {
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `Content-Type: application/json`"));
+        }
+        let read = axum::body::Bytes::from_request(req, state);
+        let raw = tokio::time::timeout(super::CLIENT_TIMEOUT, read)
+            .await
+            .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?
+            .map_err(|e| Problem::new(e.status(), e.body_text()))?;
+        Ok(Self { value: parse(&raw)?, raw })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let essence = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Reads JSON: 400 for what is not JSON, 422 with a pointer for what is not this type.
+fn parse<T: DeserializeOwned>(raw: &[u8]) -> Reply<T> {
+    // Serde would take a list of the values in the order of the keys.
+    if raw.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::value("", "the body is a JSON object"));
+    }
+    let mut de = serde_json::Deserializer::from_slice(raw);
+    let mut track = serde_path_to_error::Track::new();
+    let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut de, &mut track)).and_then(|v| de.end().map(|()| v));
+    result.map_err(|e| match e.classify() {
+        serde_json::error::Category::Data => Problem::value(pointer(&track.path()), e.to_string()),
+        _ => Problem::bad(format!("the body is not JSON: {e}")),
+    })
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let step = |s: &Segment| match s {
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Map { key } => Some(Step::Key(key.clone())),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    };
+    error::pointer(&path.iter().filter_map(step).collect::<Vec<_>>())
+}

@@ -1,0 +1,219 @@
+//! Coflows: declared by POST (we choose the id) or PUT (the client does), watched, and taken back.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::api::problem::{Body, Problem, Reply};
+use crate::api::state::{App, Kept, Ledger};
+use crate::api::wire::{self, CoflowState};
+use crate::coflows::{RackBytes, bounds};
+use crate::control::{Event, ProgressBy};
+use crate::demand::DemandMatrix;
+use crate::ids::CoflowId;
+use crate::topology::Topology;
+use crate::units::Span;
+
+/// The longest name.
+const MAX_NAME: usize = 64;
+/// The most bytes of one coflow: an exabyte.
+const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
+/// Ids that clients choose are below this, so that there is always room above them for ours.
+const MAX_CHOSEN: u32 = 1 << 31;
+
+/// Which coflows.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub struct Filter {
+    /// Only those in this state.
+    #[param(inline)]
+    state: Option<CoflowState>,
+}
+
+/// All coflows, by id.
+#[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
+    responses((status = 200, body = wire::Coflows), (status = 400, body = Problem)))]
+pub async fn list(
+    State(app): State<App>,
+    filter: Result<Query<Filter>, axum::extract::rejection::QueryRejection>,
+) -> Reply<Json<wire::Coflows>> {
+    let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
+    let s = app.snapshot();
+    let all = s.coflows.iter().map(wire::Coflow::from);
+    let coflows = all.filter(|c| filter.state.is_none_or(|f| f == c.state)).collect();
+    Ok(Json(wire::Coflows { revision: s.revision, now_ns: s.now.0, coflows }))
+}
+
+/// One coflow with its progress.
+#[utoipa::path(get, path = "/api/v1/coflows/{id}", operation_id = "getCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
+    responses((status = 200, body = wire::Coflow), (status = 404, body = Problem)))]
+pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
+    let id = parse_id(&id)?;
+    view(&app, id).map(Json).ok_or_else(|| no_coflow(id.0))
+}
+
+/// Declares a coflow; its id is the next one free. With an `Idempotency-Key`, asking again makes no second one.
+#[utoipa::path(post, path = "/api/v1/coflows", operation_id = "createCoflow", tag = "coflows", request_body = wire::CoflowBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
+    responses(
+        (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
+        (status = 400, body = Problem), (status = 409, body = Problem, description = "`send` is asked, and nobody here sends"),
+        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+    ))]
+pub async fn post(State(app): State<App>, headers: HeaderMap, body: Body<wire::CoflowBody>) -> Reply<Response> {
+    let key = idempotency_key(&headers)?;
+    let mut ledger = app.ledger.lock().await;
+    if let Some(kept) = key.as_ref().and_then(|k| ledger.kept(k)) {
+        if kept.body != body.raw {
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "this Idempotency-Key came with another body before"));
+        }
+        let mut response = created(&app, kept.id);
+        response.headers_mut().insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
+        return Ok(response);
+    }
+    let pairs = check(&app, &body.value)?;
+    let id = ledger.next_id(&app.snapshot()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
+    declare(&app, id, &body.value, pairs).await?;
+    if let Some(key) = key {
+        ledger.keep(key, Kept { body: body.raw, id });
+    }
+    Ok(created(&app, id))
+}
+
+/// Declares a coflow under an id that the client chooses; the same again changes nothing.
+#[utoipa::path(put, path = "/api/v1/coflows/{id}", operation_id = "putCoflow", tag = "coflows", request_body = wire::CoflowBody,
+    params(("id" = u32, Path, description = "Its number, below 2^31")),
+    responses(
+        (status = 200, body = wire::Coflow, description = "It was there already"),
+        (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
+        (status = 400, body = Problem), (status = 409, body = Problem, description = "The id is in use"),
+        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+    ))]
+pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire::CoflowBody>) -> Reply<Response> {
+    let id = parse_id(&id)?;
+    if id.0 >= MAX_CHOSEN {
+        return Err(Problem::bad(format!("the id must be below {MAX_CHOSEN}")));
+    }
+    let mut ledger: tokio::sync::MutexGuard<'_, Ledger> = app.ledger.lock().await;
+    let pairs = check(&app, &body.value)?;
+    if let Some(there) = view(&app, id) {
+        let mut asked = body.value.pairs.clone();
+        asked.sort_by_key(|p| (p.from, p.to));
+        let same = there.pairs == asked && there.name == name(&body.value, id);
+        let detail = format!("coflow {} is known already, and is another one", id.0);
+        return if same { Ok(Json(there).into_response()) } else { Err(Problem::new(StatusCode::CONFLICT, detail)) };
+    }
+    declare(&app, id, &body.value, pairs).await?;
+    ledger.took(id);
+    Ok(created(&app, id))
+}
+
+/// Takes a coflow back: what it has not sent is not scheduled any more.
+#[utoipa::path(delete, path = "/api/v1/coflows/{id}", operation_id = "cancelCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
+    responses((status = 204, description = "Taken back"), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over")))]
+pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<StatusCode> {
+    let id = parse_id(&id)?;
+    app.tell(Event::CoflowCancelled { id }).await?;
+    if let Some(sender) = &app.sender {
+        sender.cancel(id);
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn parse_id(text: &str) -> Reply<CoflowId> {
+    text.parse().map(CoflowId).map_err(|_| no_coflow(text))
+}
+
+fn no_coflow(id: impl std::fmt::Display) -> Problem {
+    Problem::not_found(format!("coflow {id} does not exist"))
+}
+
+fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
+    let s = app.snapshot();
+    s.coflows.iter().find(|c| c.id == id).map(Into::into)
+}
+
+fn name(body: &wire::CoflowBody, id: CoflowId) -> String {
+    body.name.clone().unwrap_or_else(|| format!("coflow-{}", id.0))
+}
+
+fn created(app: &App, id: CoflowId) -> Response {
+    let location = format!("/api/v1/coflows/{}", id.0);
+    let head = (StatusCode::CREATED, [(header::LOCATION, location)]);
+    // It may have been cancelled between: then there is nothing to show but its place.
+    match view(app, id) {
+        Some(coflow) => (head.0, head.1, Json(coflow)).into_response(),
+        None => head.into_response(),
+    }
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let text = value.to_str().ok().filter(|t| (1..=128).contains(&t.len()));
+    text.map(|t| Some(t.to_string())).ok_or_else(|| Problem::bad("an Idempotency-Key has 1 to 128 visible ASCII characters"))
+}
+
+/// Whether the body makes sense on this network.
+fn check(app: &App, body: &wire::CoflowBody) -> Reply<Vec<RackBytes>> {
+    if body.send && app.sender.is_none() {
+        let mut p = Problem::new(StatusCode::CONFLICT, "nobody sends for the API here: leave `send` out, and send by yourself");
+        p.pointer = Some("/send".into());
+        return Err(p);
+    }
+    let bad_name = |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(char::is_control);
+    if body.name.as_ref().is_some_and(bad_name) {
+        return Err(Problem::value("/name", format!("a name has 1 to {MAX_NAME} characters, none of them a control character")));
+    }
+    if body.pairs.is_empty() {
+        return Err(Problem::value("/pairs", "a coflow has at least one pair of racks"));
+    }
+    let racks = app.handle.topology.rack_count();
+    let (mut seen, mut total) = (BTreeSet::new(), 0u64);
+    for (k, p) in body.pairs.iter().enumerate() {
+        for (rack, key) in [(p.from, "from"), (p.to, "to")] {
+            if rack as usize >= racks {
+                return Err(Problem::value(format!("/pairs/{k}/{key}"), format!("no rack {rack}: they are 0 to {}", racks - 1)));
+            }
+        }
+        if p.from == p.to {
+            return Err(Problem::value(format!("/pairs/{k}/to"), "a rack's own traffic does not leave it"));
+        }
+        if !seen.insert((p.from, p.to)) {
+            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} stands twice", p.from, p.to)));
+        }
+        total = total.saturating_add(p.bytes);
+        if p.bytes == 0 || total > MAX_BYTES {
+            return Err(Problem::value(format!("/pairs/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all pairs together")));
+        }
+    }
+    Ok(body.pairs.iter().map(Into::into).collect())
+}
+
+/// Tells the controller, and whoever sends.
+async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, pairs: Vec<RackBytes>) -> Reply<()> {
+    let sender = app.sender.as_ref().filter(|_| body.send);
+    let progress = if sender.is_some() { ProgressBy::Sender } else { ProgressBy::Counters };
+    let bound = bound(&pairs, &app.handle.topology);
+    let name = name(body, id);
+    app.tell(Event::CoflowArrived { id, name: name.clone(), pairs: pairs.clone(), bound, progress }).await?;
+    if let Some(sender) = sender
+        && let Err(why) = sender.send(id, &name, &pairs)
+    {
+        app.tell(Event::CoflowCancelled { id }).await?;
+        return Err(Problem::new(StatusCode::CONFLICT, why));
+    }
+    Ok(())
+}
+
+fn bound(pairs: &[RackBytes], topology: &Topology) -> Span {
+    let mut m = DemandMatrix::zero(topology.rack_count());
+    for p in pairs {
+        m.add(p.from, p.to, p.bytes.0);
+    }
+    bounds::hybrid_racks(&m, topology)
+}

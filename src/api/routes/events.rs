@@ -1,0 +1,75 @@
+//! The event log as server-sent events that resume.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::stream::{self, Stream};
+use tokio::sync::watch;
+
+use crate::api::problem::{Problem, Reply};
+use crate::api::state::App;
+use crate::api::wire;
+
+/// The event log from now on, or from after `Last-Event-ID`. An event's id is its number, dense from zero. Where events
+/// were forgotten (4096 are kept), an event `gap` without an id says how many.
+#[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
+    params(("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
+    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 400, body = Problem)))]
+pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+    let newest = app.log.newest();
+    let last = match headers.get("last-event-id") {
+        None => *newest.borrow(),
+        Some(v) => {
+            let id = v.to_str().ok().and_then(|t| t.parse::<u64>().ok());
+            let id = id.ok_or_else(|| Problem::bad("Last-Event-ID is the number of an event"))?;
+            // A number from before a restart: what came since is all there is.
+            newest.borrow().filter(|&n| n < id).map_or(Some(id), Some)
+        }
+    };
+    let reader = Reader { stopping: app.stopping.clone(), app, newest, last, ready: VecDeque::new() };
+    let events = stream::unfold(reader, |mut r| async move { r.next().await.map(|e| (Ok(e), r)) });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+/// One client's place in the log.
+struct Reader {
+    app: App,
+    newest: watch::Receiver<Option<u64>>,
+    stopping: watch::Receiver<bool>,
+    last: Option<u64>,
+    ready: VecDeque<Event>,
+}
+
+impl Reader {
+    /// The next event; `None` once the server stops.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if *self.stopping.borrow() {
+                return None;
+            }
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            // Seen before the log is read: what is appended between wakes us at once.
+            self.newest.borrow_and_update();
+            if let Some(record) = self.app.log.next(self.last) {
+                let due = self.last.map_or(record.seq, |l| l + 1);
+                if record.seq > due {
+                    self.ready.push_back(Event::default().event("gap").data(format!("{{\"missed\":{}}}", record.seq - due)));
+                }
+                self.last = Some(record.seq);
+                let record = wire::Record::from(&*record);
+                let data = serde_json::to_string(&record).unwrap_or_default();
+                self.ready.push_back(Event::default().id(record.seq.to_string()).event(record.what.name()).data(data));
+                continue;
+            }
+            tokio::select! {
+                r = self.newest.changed() => r.ok()?,
+                _ = self.stopping.changed() => {}
+            }
+        }
+    }
+}

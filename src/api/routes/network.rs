@@ -1,0 +1,47 @@
+//! What the network is and carries: topology, ports, demand, counters.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use crate::api::problem::{Problem, Reply};
+use crate::api::state::App;
+use crate::api::wire;
+use crate::control::Event;
+
+/// The network; it never changes.
+#[utoipa::path(get, path = "/api/v1/topology", operation_id = "getTopology", tag = "network", responses((status = 200, body = wire::Topology)))]
+pub async fn topology(State(app): State<App>) -> Json<wire::Topology> {
+    Json((&*app.handle.topology).into())
+}
+
+/// The ports of the OCS with their counters and faults.
+#[utoipa::path(get, path = "/api/v1/ports", operation_id = "listPorts", tag = "network", responses((status = 200, body = wire::Ports)))]
+pub async fn ports(State(app): State<App>) -> Json<wire::Ports> {
+    let s = app.snapshot();
+    Json(wire::Ports { revision: s.revision, now_ns: s.now.0, ports: s.ports.iter().map(Into::into).collect() })
+}
+
+/// Says that a faulty port was mended: it is used again.
+#[utoipa::path(
+    delete, path = "/api/v1/ports/{plane}/{rack}/fault", operation_id = "repairPort", tag = "network",
+    params(("plane" = u32, Path, description = "The plane"), ("rack" = u32, Path, description = "Whose port")),
+    responses((status = 204, description = "The port is used again"), (status = 404, body = Problem, description = "No such port, or it has no fault"))
+)]
+pub async fn repair(State(app): State<App>, Path((plane, rack)): Path<(String, String)>) -> Reply<StatusCode> {
+    let (plane, rack) = (app.plane(&plane)?, app.rack(&rack)?);
+    app.tell(Event::PortRepaired { plane, rack }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Demand as the last decision saw it, and the counters of traffic between racks.
+#[utoipa::path(get, path = "/api/v1/demand", operation_id = "getDemand", tag = "network", responses((status = 200, body = wire::Demand)))]
+pub async fn demand(State(app): State<App>) -> Json<wire::Demand> {
+    Json((&*app.snapshot()).into())
+}
+
+/// Counters of the control loop, and what failed and is being retried.
+#[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", responses((status = 200, body = wire::Stats)))]
+pub async fn stats(State(app): State<App>) -> Json<wire::Stats> {
+    Json((&*app.snapshot()).into())
+}

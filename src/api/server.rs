@@ -1,0 +1,247 @@
+//! The server: listeners, connections, and their orderly end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
+use tokio::task::JoinSet;
+
+use super::routes::{self, Guard};
+use super::state::{App, Log, Sender};
+use crate::runtime::handle::Handle;
+
+/// Connections at once; more wait.
+const MAX_CONNECTIONS: usize = 512;
+/// How long open requests may go on once the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Where and for whom the API serves.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The TCP address; port 0 takes a free one. `None`: no TCP.
+    pub listen: Option<SocketAddr>,
+    /// A unix socket, made with mode 0600. `None`: no such socket.
+    pub unix: Option<PathBuf>,
+    /// Requests over TCP must carry it as `Authorization: Bearer`. Needed to listen on an address that is not loopback.
+    pub token: Option<String>,
+    /// Sends coflows that are posted with `send: true`.
+    pub sender: Option<Arc<dyn Sender>>,
+}
+
+/// Why the API cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is open to others.
+    #[error("{0} is not a loopback address: give a token, or listen on 127.0.0.1")]
+    NeedsToken(SocketAddr),
+    /// A token that keeps nobody out.
+    #[error("the token is shorter than 16 characters")]
+    WeakToken,
+    /// The address cannot be had.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(String, io::Error),
+    /// Somebody answers on the socket.
+    #[error("{} is in use by another daemon", .0.display())]
+    SocketTaken(PathBuf),
+    /// No thread, or no runtime on it.
+    #[error("cannot start the server: {0}")]
+    Start(#[from] io::Error),
+}
+
+/// A running server. Dropping it stops it.
+pub struct Server {
+    /// The TCP address that was bound.
+    pub address: Option<SocketAddr>,
+    /// The unix socket that was made.
+    pub socket: Option<PathBuf>,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Stops accepting, lets open requests end for up to 3 s, and returns when all is closed.
+    pub fn shutdown(mut self) {
+        self.halt();
+    }
+
+    fn halt(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let Some(path) = self.socket.take() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// Starts the server; when this returns, it accepts.
+///
+/// # Errors
+/// When an address or the socket cannot be had, or would be open to others without a token.
+pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
+    if options.token.as_ref().is_some_and(|t| t.len() < 16) {
+        return Err(ServeError::WeakToken);
+    }
+    let tcp = match options.listen {
+        Some(a) if !a.ip().is_loopback() && options.token.is_none() => return Err(ServeError::NeedsToken(a)),
+        Some(a) => Some(bind_tcp(a).map_err(|e| ServeError::Listen(a.to_string(), e))?),
+        None => None,
+    };
+    let unix = options.unix.as_deref().map(bind_unix).transpose()?;
+    let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
+    let (stop, stopping) = watch::channel(false);
+    let events = handle.events();
+    let app = App {
+        handle,
+        log: Arc::new(Log::default()),
+        sender: options.sender,
+        ledger: Arc::default(),
+        policy_turn: Arc::default(),
+        stopping,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let guard = Guard::tcp(options.token);
+    let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
+        runtime.block_on(async {
+            // The log outlives nothing: it ends with the runtime.
+            tokio::spawn(fill(app.log.clone(), events));
+            run(app, tcp, unix, guard).await;
+        });
+    })?;
+    Ok(Server { address, socket: options.unix, stop, thread: Some(thread) })
+}
+
+/// Copies the controller's events into the ring.
+async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<crate::control::record::Record>>) {
+    loop {
+        match events.recv().await {
+            Ok(record) => log.push(record),
+            // The stream's readers see the gap in the numbers.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+async fn run(app: App, tcp: Option<TcpListener>, unix: Option<UnixListener>, guard: Guard) {
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut tasks = JoinSet::new();
+    if let Some(listener) = tcp.and_then(|l| tokio::net::TcpListener::from_std(l).ok()) {
+        let (app, slots) = (app.clone(), slots.clone());
+        tasks.spawn(async move {
+            let router = routes::router(app.clone(), guard);
+            let next = || async { listener.accept().await.map(|(s, _)| s) };
+            accept(next, &router, &app, &slots).await;
+        });
+    }
+    if let Some(listener) = unix.and_then(|l| tokio::net::UnixListener::from_std(l).ok()) {
+        tasks.spawn(async move {
+            let router = routes::router(app.clone(), Guard::open());
+            let next = || async { listener.accept().await.map(|(s, _)| s) };
+            accept(next, &router, &app, &slots).await;
+        });
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Accepts until the server stops, then waits for the open connections.
+async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, slots: &Arc<Semaphore>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = io::Result<S>>,
+{
+    let mut stopping = app.stopping.clone();
+    let mut open = JoinSet::new();
+    loop {
+        let Ok(slot) = slots.clone().acquire_owned().await else { break };
+        tokio::select! {
+            () = stop_asked(&mut stopping) => break,
+            stream = next() => match stream {
+                Ok(stream) => {
+                    let (router, stopping) = (router.clone(), app.stopping.clone());
+                    open.spawn(async move {
+                        connection(stream, router, stopping).await;
+                        drop(slot);
+                    });
+                }
+                // Out of file descriptors, most likely: give others the time to close theirs.
+                Err(e) => {
+                    tracing::warn!("cannot accept a connection: {e}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+        while open.try_join_next().is_some() {}
+    }
+    let _ = tokio::time::timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
+}
+
+/// Waits until the server stops.
+async fn stop_asked(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|s| *s).await;
+}
+
+async fn connection<S>(stream: S, router: Router, mut stopping: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = TowerToHyperService::new(router);
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(super::CLIENT_TIMEOUT).max_headers(64);
+    let mut conn = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = conn.as_mut() => return,
+        () = stop_asked(&mut stopping) => conn.as_mut().graceful_shutdown(),
+    }
+    let _ = conn.await;
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Makes the socket under a name of its own, closes it to others, and only then gives it its name. A socket that nobody
+/// answers on is a leftover and is replaced; anything else of that name is not ours and stays.
+fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
+    let fail = |e| ServeError::Listen(path.display().to_string(), e);
+    if let Ok(meta) = std::fs::symlink_metadata(path) {
+        if !meta.file_type().is_socket() {
+            return Err(fail(io::Error::new(io::ErrorKind::AlreadyExists, "a file of that name is not a socket")));
+        }
+        if UnixStream::connect(path).is_ok() {
+            return Err(ServeError::SocketTaken(path.into()));
+        }
+    }
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(format!(".{}", std::process::id()));
+    let fresh = PathBuf::from(fresh);
+    let _ = std::fs::remove_file(&fresh);
+    let listener = UnixListener::bind(&fresh).map_err(fail)?;
+    let placed = std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600))
+        .and_then(|()| listener.set_nonblocking(true))
+        .and_then(|()| std::fs::rename(&fresh, path));
+    placed.map_err(|e| {
+        let _ = std::fs::remove_file(&fresh);
+        fail(e)
+    })?;
+    Ok(listener)
+}

@@ -1,0 +1,181 @@
+//! What all requests share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use tokio::sync::watch;
+
+use super::problem::{Problem, Reply};
+use crate::coflows::RackBytes;
+use crate::control::record::{Record, Snapshot};
+use crate::control::{Event, Rejected};
+use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::runtime::handle::Handle;
+
+/// How many events `/api/v1/events` can go back.
+pub const RING: usize = 4096;
+/// How many `Idempotency-Key`s are remembered.
+const KEYS: usize = 1024;
+
+/// Sends the bytes of coflows that are posted with `send: true`; given by whoever runs traffic on the fabric.
+pub trait Sender: Send + Sync {
+    /// Starts sending; the sender then reports [`Event::CoflowProgress`] and [`Event::CoflowFinished`] itself.
+    ///
+    /// # Errors
+    /// Why it cannot, in words for the client.
+    fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) -> Result<(), String>;
+
+    /// Stops sending a coflow that was cancelled.
+    fn cancel(&self, _id: CoflowId) {}
+}
+
+/// What all requests share; cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// The controller.
+    pub handle: Handle,
+    /// The last events.
+    pub log: Arc<Log>,
+    /// Who sends, if anybody does.
+    pub sender: Option<Arc<dyn Sender>>,
+    /// Held while a coflow is made, so that ids and keys are given once.
+    pub ledger: Arc<tokio::sync::Mutex<Ledger>>,
+    /// Held while the policy is compared and replaced.
+    pub policy_turn: Arc<tokio::sync::Mutex<()>>,
+    /// True once the server stops: open streams end.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl App {
+    /// The newest snapshot.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.handle.snapshot()
+    }
+
+    /// Whether the controller still runs.
+    pub fn alive(&self) -> bool {
+        self.handle.watch().has_changed().is_ok()
+    }
+
+    /// Tells the controller, and waits for its answer, but not for ever.
+    pub async fn tell(&self, event: Event) -> Reply<()> {
+        match tokio::time::timeout(super::CONTROLLER_TIMEOUT, self.handle.tell(event)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Rejected::Conflict(_))) if !self.alive() => Err(stopped()),
+            Ok(Err(rejected)) => Err(rejected.into()),
+            Err(_) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller does not answer")),
+        }
+    }
+
+    /// The plane of a path.
+    pub fn plane(&self, text: &str) -> Reply<PlaneId> {
+        let n = self.handle.topology.planes.len();
+        let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
+        found.map(PlaneId).ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
+    }
+
+    /// The rack of a path.
+    pub fn rack(&self, text: &str) -> Reply<RackId> {
+        let n = self.handle.topology.rack_count();
+        let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
+        found.map(RackId).ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", up_to(n, "rack"))))
+    }
+}
+
+/// The controller is gone.
+pub fn stopped() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller has stopped")
+}
+
+fn up_to(n: usize, what: &str) -> String {
+    if n == 0 { format!("there is no {what}") } else { format!("they are 0 to {}", n - 1) }
+}
+
+/// The last [`RING`] events.
+pub struct Log {
+    ring: Mutex<VecDeque<Arc<Record>>>,
+    newest: watch::Sender<Option<u64>>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { ring: Mutex::new(VecDeque::with_capacity(RING)), newest: watch::channel(None).0 }
+    }
+}
+
+impl Log {
+    /// Appends.
+    pub fn push(&self, record: Arc<Record>) {
+        let seq = record.seq;
+        {
+            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            if ring.len() == RING {
+                ring.pop_front();
+            }
+            ring.push_back(record);
+        }
+        self.newest.send_replace(Some(seq));
+    }
+
+    /// The number of the newest event, to watch.
+    pub fn newest(&self) -> watch::Receiver<Option<u64>> {
+        self.newest.subscribe()
+    }
+
+    /// The first event after number `after` (`None`: the first of all) that is still remembered.
+    pub fn next(&self, after: Option<u64>) -> Option<Arc<Record>> {
+        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let k = ring.partition_point(|r| after.is_some_and(|a| r.seq <= a));
+        ring.get(k).cloned()
+    }
+}
+
+/// Which ids and idempotency keys have been given.
+#[derive(Default)]
+pub struct Ledger {
+    last_id: Option<u32>,
+    keys: BTreeMap<String, Kept>,
+    order: VecDeque<String>,
+}
+
+/// What became of a request with an idempotency key.
+#[derive(Clone)]
+pub struct Kept {
+    /// Its body.
+    pub body: axum::body::Bytes,
+    /// The coflow that it made.
+    pub id: CoflowId,
+}
+
+impl Ledger {
+    /// A coflow id above all that are known and all that were given; `None` when they are used up.
+    pub fn next_id(&mut self, known: &Snapshot) -> Option<CoflowId> {
+        let top = known.coflows.iter().map(|c| c.id.0).max().max(self.last_id);
+        let id = top.map_or(Some(0), |t| t.checked_add(1))?;
+        self.last_id = Some(id);
+        Some(CoflowId(id))
+    }
+
+    /// Notes that a client chose this id.
+    pub fn took(&mut self, id: CoflowId) {
+        self.last_id = self.last_id.max(Some(id.0));
+    }
+
+    /// What became of the request with this key.
+    pub fn kept(&self, key: &str) -> Option<Kept> {
+        self.keys.get(key).cloned()
+    }
+
+    /// Remembers a key; the oldest of too many is forgotten.
+    pub fn keep(&mut self, key: String, kept: Kept) {
+        if self.keys.insert(key.clone(), kept).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > KEYS
+            && let Some(old) = self.order.pop_front()
+        {
+            self.keys.remove(&old);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The API over a real socket, against the real controller over a fabric that does what it is told.
+
+mod events;
+mod hostile;
+mod resources;
+mod serving;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Options, Server, serve};
+use crate::control::policy::{Policy, SchedulerKind};
+use crate::control::{Action, Controller, Event};
+use crate::demand::DemandMatrix;
+use crate::fabric::{Observation, OpResult, PortCounters, ProbeReport};
+use crate::ids::{PlaneId, RackId};
+use crate::plan::{self, Programmed};
+use crate::runtime::handle::{Ends, Handle};
+use crate::topology::{Plane, StopMode, Topology};
+use crate::units::{BitRate, Span, Time};
+
+/// A server, and the controller behind it.
+struct Rig {
+    server: Server,
+    handle: Handle,
+    stop: Arc<AtomicBool>,
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    text: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.iter().find(|h| h.0 == name).map_or("", |h| &h.1)
+    }
+
+    /// Checks that this is a problem with this status, and gives its pointer and detail.
+    fn problem(&self, status: u16) -> (String, String) {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let p: super::problem::Problem = serde_json::from_str(&self.text).unwrap();
+        assert_eq!((p.status, &*p.r#type), (status, "about:blank"));
+        (p.pointer.unwrap_or_default().into(), p.detail.into())
+    }
+}
+
+fn network() -> Topology {
+    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    Topology::uniform("net", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![plane])
+}
+
+fn rig() -> Rig {
+    rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
+}
+
+fn rig_with(options: Options) -> Rig {
+    let topology = Arc::new(network());
+    let policy = Policy { scheduler: SchedulerKind::Manual, ..Policy::default() };
+    let controller = Controller::new(topology.clone(), policy, Time(Span::millis(100).0), Span::ZERO);
+    let (handle, ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    std::thread::spawn(move || drive(controller, &ends, &stopped));
+    let server = serve(handle.clone(), options).unwrap();
+    Rig { server, handle, stop }
+}
+
+/// Drives the controller: every tick that is sent is one cycle, 100 ms later.
+fn drive(mut c: Controller, ends: &Ends, stop: &AtomicBool) {
+    let mut now = Time::ZERO;
+    let mut programmed = Programmed { slots_per_port: 8, ..Programmed::default() };
+    while let Ok(command) = ends.commands.recv() {
+        if stop.load(Relaxed) {
+            return;
+        }
+        if command.event == Event::Tick {
+            now += Span::millis(100);
+        }
+        let answer = c.handle(command.event, now);
+        while let Some(action) = c.poll_action() {
+            match action {
+                Action::Observe => {
+                    let result = Ok(observation(now, &programmed));
+                    c.handle(Event::Observed { result }, now).unwrap();
+                }
+                Action::Apply { ops } => {
+                    programmed = plan::after(&programmed, &ops);
+                    let results = ops.into_iter().map(|op| OpResult { op, outcome: Ok(now) }).collect();
+                    c.handle(Event::Applied { results }, now).unwrap();
+                }
+                Action::Probe { .. } => {}
+                Action::Log { record } => drop(ends.events.send(Arc::new(record))),
+            }
+        }
+        ends.snapshot.send_replace(Arc::new(c.snapshot(now, "test")));
+        if let Some(reply) = command.reply {
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+fn observation(at: Time, programmed: &Programmed) -> Observation {
+    let zero = DemandMatrix::zero(4);
+    let mut sent = zero.clone();
+    sent.set(RackId(0), RackId(1), at.0 / 1000);
+    let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, lost_dark: 1, misdelivered: 0 }; 4]];
+    Observation { at, programmed: programmed.clone(), sent, over_ocs: zero.clone(), backlog: zero, ports }
+}
+
+impl Rig {
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.server.address.unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        exchange(self.connect(), method, path, headers, body)
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], b"")
+    }
+
+    fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.call(method, path, &[("content-type", "application/json")], body.to_string().as_bytes())
+    }
+
+    /// One cycle, done when this returns: answers come in order.
+    fn tick(&self) {
+        let done = self.handle.tell(Event::Tick);
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(done).unwrap();
+    }
+
+    /// A probe comes out at the wrong rack: the port is faulty.
+    fn spoil(&self, input: u32) {
+        let arrived = Some((RackId((input + 2) % 4), Time::ZERO));
+        let report = ProbeReport { plane: PlaneId(0), input: RackId(input), output: RackId((input + 1) % 4), arrived, dark: None };
+        self.handle.notify(Event::Probed { report });
+        // A cycle between: the port is seen to be faulty.
+        self.tick();
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.handle.notify(Event::Tick);
+    }
+}
+
+/// One request, one answer, one connection.
+fn exchange(mut stream: impl Read + Write, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    if !headers.iter().any(|h| h.0 == "host") {
+        head += "host: localhost\r\n";
+    }
+    if method != "GET" {
+        head += &format!("content-length: {}\r\n", body.len());
+    }
+    for (k, v) in headers {
+        head += &format!("{k}: {v}\r\n");
+    }
+    stream.write_all(format!("{head}\r\n").as_bytes()).unwrap();
+    // A server that refuses a large body may close before it has read all of it.
+    let _ = stream.write_all(body);
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    parse(&bytes)
+}
+
+fn parse(bytes: &[u8]) -> Answer {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let (head, text) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let headers = lines.filter_map(|l| l.split_once(": ")).map(|(k, v)| (k.to_ascii_lowercase(), v.to_string())).collect();
+    Answer { status, headers, text: text.to_string() }
+}

@@ -1,0 +1,203 @@
+//! Every resource, its good answers and its errors.
+
+use serde_json::json;
+
+use super::*;
+use crate::api::wire;
+
+#[test]
+fn the_network_shows_as_it_is() {
+    let r = rig();
+    r.tick();
+    let t: wire::Topology = serde_json::from_str(&r.get("/api/v1/topology").text).unwrap();
+    assert_eq!((t.name.as_str(), t.racks.len(), t.hosts.len()), ("net", 4, 8));
+    assert_eq!((t.hosts[3].name.as_str(), t.planes[0].delta_ns, t.racks[0].uplink_bps), ("h1-1", 10_000_000, 100_000_000));
+    let d: wire::Demand = serde_json::from_str(&r.get("/api/v1/demand").text).unwrap();
+    assert_eq!(d.sent_bytes[0], [0, 100_000, 0, 0]);
+    assert_eq!((d.backlog_bytes.len(), d.over_ocs_bytes[3].len()), (4, 4));
+    let s: wire::Stats = serde_json::from_str(&r.get("/api/v1/stats").text).unwrap();
+    assert_eq!((s.cycles, s.mechanism.as_str()), (1, "test"));
+    let p: wire::Ports = serde_json::from_str(&r.get("/api/v1/ports").text).unwrap();
+    assert_eq!((p.ports.len(), p.ports[2].rack, p.ports[2].crossed_bytes), (4, 2, 3000));
+}
+
+#[test]
+fn a_circuit_set_by_hand_gets_light_and_goes() {
+    let r = rig();
+    assert_eq!(r.get("/api/v1/circuits").json()["circuits"], json!([]));
+    assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 3})).status, 204);
+    r.tick();
+    r.tick();
+    let c = r.get("/api/v1/circuits/0/1").json();
+    assert_eq!((&c["output"], &c["state"], &c["manual"], &c["until_ns"]), (&json!(3), &json!("up"), &json!(true), &json!(null)));
+    assert_eq!(r.get("/api/v1/circuits").json()["circuits"].as_array().unwrap().len(), 1);
+    let (_, why) = r.send("PUT", "/api/v1/circuits/0/2", &json!({"output": 3})).problem(409);
+    assert!(why.contains("held by hand"), "{why}");
+    assert_eq!(r.call("DELETE", "/api/v1/circuits/0/1", &[], b"").status, 204);
+    r.call("DELETE", "/api/v1/circuits/0/1", &[], b"").problem(404);
+    r.tick();
+    r.tick();
+    r.get("/api/v1/circuits/0/1").problem(404);
+}
+
+#[test]
+fn impossible_circuits_are_refused() {
+    let r = rig();
+    r.send("PUT", "/api/v1/circuits/1/0", &json!({"output": 3})).problem(404);
+    r.send("PUT", "/api/v1/circuits/0/4", &json!({"output": 3})).problem(404);
+    r.send("PUT", "/api/v1/circuits/0/x", &json!({"output": 3})).problem(404);
+    r.send("PUT", "/api/v1/circuits/0/-1", &json!({"output": 3})).problem(404);
+    let (pointer, why) = r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 9})).problem(422);
+    assert_eq!((pointer.as_str(), why.as_str()), ("/output", "no rack 9: they are 0 to 3"));
+    assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 1})).problem(422).0, "/output");
+    assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": "a"})).problem(422).0, "/output");
+    assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 2, "x": 1})).problem(422).0, "/x");
+    r.get("/api/v1/circuits/7/1").problem(404);
+}
+
+#[test]
+fn a_faulty_port_shows_and_is_mended() {
+    let r = rig();
+    r.spoil(2);
+    let ports = r.get("/api/v1/ports").json();
+    assert!(ports["ports"][2]["faulty"].as_str().unwrap().contains("came out at"), "{ports}");
+    r.send("PUT", "/api/v1/circuits/0/2", &json!({"output": 3})).problem(409);
+    assert_eq!(r.call("DELETE", "/api/v1/ports/0/2/fault", &[], b"").status, 204);
+    r.call("DELETE", "/api/v1/ports/0/2/fault", &[], b"").problem(404);
+    r.call("DELETE", "/api/v1/ports/0/9/fault", &[], b"").problem(404);
+    assert_eq!(r.get("/api/v1/ports").json()["ports"][2]["faulty"], json!(null));
+}
+
+#[test]
+fn a_coflow_is_declared_watched_and_taken_back() {
+    let r = rig();
+    let body = json!({"name": "sort", "pairs": [{"from": 0, "to": 1, "bytes": 150_000}, {"from": 2, "to": 3, "bytes": 7}]});
+    let a = r.send("POST", "/api/v1/coflows", &body);
+    assert_eq!((a.status, a.header("location")), (201, "/api/v1/coflows/0"));
+    let c: wire::Coflow = serde_json::from_str(&a.text).unwrap();
+    assert_eq!((c.id, c.name.as_str(), c.asked_bytes, c.received_bytes, c.state), (0, "sort", 150_007, 0, wire::CoflowState::Active));
+    assert!(c.bound_ns > 1_100_000 && c.bound_ns < 1_200_000, "150 kB over 1.1 Gb/s: {}", c.bound_ns);
+    r.tick();
+    let c: wire::Coflow = serde_json::from_str(&r.get("/api/v1/coflows/0").text).unwrap();
+    assert_eq!(c.received_bytes, 100_000, "progress is read from the counters");
+    let b = r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
+    assert_eq!((b.header("location"), &b.json()["name"]), ("/api/v1/coflows/1", &json!("coflow-1")));
+    r.tick();
+    let ids = |q: &str| {
+        let all: wire::Coflows = serde_json::from_str(&r.get(&format!("/api/v1/coflows{q}")).text).unwrap();
+        all.coflows.iter().map(|c| c.id).collect::<Vec<_>>()
+    };
+    assert_eq!((ids(""), ids("?state=active"), ids("?state=finished")), (vec![0, 1], vec![0], vec![1]));
+    r.get("/api/v1/coflows?state=lost").problem(400);
+    r.get("/api/v1/coflows?stat=active").problem(400);
+    assert_eq!(r.call("DELETE", "/api/v1/coflows/0", &[], b"").status, 204);
+    r.call("DELETE", "/api/v1/coflows/1", &[], b"").problem(409);
+    r.call("DELETE", "/api/v1/coflows/77", &[], b"").problem(404);
+    r.get("/api/v1/coflows/0").problem(404);
+    // The id of a coflow that was taken back is not given again.
+    let c = r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
+    assert_eq!(c.header("location"), "/api/v1/coflows/2");
+}
+
+#[test]
+fn clients_may_choose_ids_and_ask_again() {
+    let r = rig();
+    let body = json!({"name": "a", "pairs": [{"from": 3, "to": 1, "bytes": 5}, {"from": 0, "to": 1, "bytes": 5}]});
+    assert_eq!(r.send("PUT", "/api/v1/coflows/41", &body).status, 201);
+    assert_eq!(r.send("PUT", "/api/v1/coflows/41", &body).status, 200);
+    r.send("PUT", "/api/v1/coflows/41", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 6}]})).problem(409);
+    r.send("PUT", "/api/v1/coflows/4294967295", &body).problem(400);
+    r.send("PUT", "/api/v1/coflows/x", &body).problem(404);
+    let key = [("content-type", "application/json"), ("idempotency-key", "k-1")];
+    let post = |body: &Value| r.call("POST", "/api/v1/coflows", &key, body.to_string().as_bytes());
+    let (first, second) = (post(&body), post(&body));
+    assert_eq!((first.status, first.header("location"), first.header("idempotency-replayed")), (201, "/api/v1/coflows/42", ""));
+    assert_eq!((second.status, second.header("location"), second.header("idempotency-replayed")), (201, "/api/v1/coflows/42", "true"));
+    post(&json!({"pairs": []})).problem(422);
+    let long = "k".repeat(129);
+    for bad in ["", long.as_str()] {
+        let headers = [("content-type", "application/json"), ("idempotency-key", bad)];
+        r.call("POST", "/api/v1/coflows", &headers, body.to_string().as_bytes()).problem(400);
+    }
+    assert_eq!(r.get("/api/v1/coflows").json()["coflows"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn impossible_coflows_are_refused_with_a_pointer() {
+    let r = rig();
+    let post = |body: Value, status| r.send("POST", "/api/v1/coflows", &body).problem(status).0;
+    let pair = |from: u64, to: u64, bytes: u64| json!({"from": from, "to": to, "bytes": bytes});
+    assert_eq!(post(json!({"pairs": []}), 422), "/pairs");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, 1), pair(9, 1, 1)]}), 422), "/pairs/1/from");
+    assert_eq!(post(json!({"pairs": [pair(0, 4, 1)]}), 422), "/pairs/0/to");
+    assert_eq!(post(json!({"pairs": [pair(2, 2, 1)]}), 422), "/pairs/0/to");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, 0)]}), 422), "/pairs/0/bytes");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, u64::MAX)]}), 422), "/pairs/0/bytes");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, 1), pair(0, 1, 1)]}), 422), "/pairs/1");
+    assert_eq!(post(json!({"pairs": [{"from": 0, "to": -1, "bytes": 1}]}), 422), "/pairs/0/to");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, 1)], "name": ""}), 422), "/name");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, 1)], "name": "a\nb"}), 422), "/name");
+    assert_eq!(post(json!({"pairs": [pair(0, 1, 1)], "send": true}), 409), "/send");
+    assert_eq!(post(json!({"name": "a"}), 422), "");
+    assert_eq!(post(json!([]), 422), "");
+    assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
+}
+
+#[test]
+fn a_policy_is_replaced_only_by_who_knows_it() {
+    let r = rig();
+    let old = r.get("/api/v1/policy");
+    let tag = old.header("etag").to_string();
+    assert_eq!((&old.json()["name"], &old.json()["interval"]), (&json!("default"), &json!("100ms")));
+    let mut next = old.json();
+    next["scheduler"] = json!("edmonds");
+    next["name"] = json!("mine");
+    let put = |tag: &str, body: &Value| {
+        let headers = [("content-type", "application/json"), ("if-match", tag)];
+        r.call("PUT", "/api/v1/policy", &headers, body.to_string().as_bytes())
+    };
+    r.send("PUT", "/api/v1/policy", &next).problem(428);
+    put("\"0\"", &next).problem(412);
+    let taken = put(&tag, &next);
+    assert_eq!((taken.status, taken.json()), (200, next.clone()));
+    assert_ne!(taken.header("etag"), tag);
+    assert_eq!(r.get("/api/v1/policy").header("etag"), taken.header("etag"));
+    put(&tag, &next).problem(412);
+    assert_eq!(put("*", &next).status, 200);
+    let bad = |key: &str, value: Value| {
+        let mut body = next.clone();
+        body[key] = value;
+        put("*", &body).problem(422).0
+    };
+    assert_eq!(bad("interval", json!("1ms")), "/lead");
+    assert_eq!(bad("interval", json!("12ms")), "/interval", "no time with light");
+    assert_eq!(bad("interval", json!("soon")), "/interval");
+    assert_eq!(bad("elephants", json!({"admit": "some"})), "/elephants/admit");
+    assert_eq!(bad("color", json!(1)), "/color");
+    put("*", &json!({"name": "x"})).problem(422);
+    assert_eq!(r.get("/api/v1/policy").json(), next, "the old one is kept");
+}
+
+#[test]
+fn a_sender_sends_or_says_why_not() {
+    use crate::coflows::RackBytes;
+    use crate::ids::CoflowId;
+    struct Picky(std::sync::Mutex<Vec<u32>>);
+    impl crate::api::Sender for Picky {
+        fn send(&self, id: CoflowId, name: &str, _: &[RackBytes]) -> Result<(), String> {
+            self.0.lock().unwrap().push(id.0);
+            if name == "no" { Err("no such traffic".into()) } else { Ok(()) }
+        }
+    }
+    let sender = Arc::new(Picky(Default::default()));
+    let listen = Some(([127, 0, 0, 1], 0).into());
+    let r = rig_with(Options { listen, sender: Some(sender.clone()), ..Options::default() });
+    let post =
+        |name: &str| r.send("POST", "/api/v1/coflows", &json!({"name": name, "send": true, "pairs": [{"from": 0, "to": 1, "bytes": 9}]}));
+    assert_eq!(post("yes").status, 201);
+    assert_eq!(post("no").problem(409).1, "no such traffic");
+    assert_eq!(*sender.0.lock().unwrap(), [0, 1]);
+    r.get("/api/v1/coflows/1").problem(404);
+    r.tick();
+    assert_eq!(r.get("/api/v1/coflows/0").json()["received_bytes"], json!(0), "the sender reports, not the counters");
+}

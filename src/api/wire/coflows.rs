@@ -1,0 +1,112 @@
+//! Coflows, declared and watched.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::coflows::RackBytes;
+use crate::control::record;
+use crate::ids::RackId;
+use crate::units::Bytes;
+
+/// A list of coflows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Coflows {
+    /// Of the snapshot that they come from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// By id.
+    pub coflows: Vec<Coflow>,
+}
+
+/// A coflow's progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Coflow {
+    /// Its number.
+    pub id: u32,
+    /// What people call it.
+    pub name: String,
+    /// Whether it is over.
+    pub state: CoflowState,
+    /// When it arrived.
+    pub arrival_ns: u64,
+    /// Bytes asked, by rack pair.
+    pub pairs: Vec<Pair>,
+    /// Their sum.
+    pub asked_bytes: u64,
+    /// Payload received so far.
+    pub received_bytes: u64,
+    /// Of the bytes between racks, those over circuits (an estimate where coflows share a pair of racks).
+    pub over_ocs_bytes: u64,
+    /// When its last byte was received.
+    pub finished_ns: Option<u64>,
+    /// Coflow completion time.
+    pub cct_ns: Option<u64>,
+    /// No schedule on this network is faster.
+    pub bound_ns: u64,
+}
+
+/// Whether a coflow is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CoflowState {
+    /// Some of its bytes have not been received.
+    Active,
+    /// All of them have.
+    Finished,
+}
+
+/// Bytes from a rack to a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Sending rack.
+    pub from: u32,
+    /// Receiving rack.
+    pub to: u32,
+    /// Payload.
+    pub bytes: u64,
+}
+
+impl From<&RackBytes> for Pair {
+    fn from(p: &RackBytes) -> Self {
+        Self { from: p.from.0, to: p.to.0, bytes: p.bytes.0 }
+    }
+}
+impl From<&Pair> for RackBytes {
+    fn from(p: &Pair) -> Self {
+        Self { from: RackId(p.from), to: RackId(p.to), bytes: Bytes(p.bytes) }
+    }
+}
+
+impl From<&record::CoflowView> for Coflow {
+    fn from(c: &record::CoflowView) -> Self {
+        Self {
+            id: c.id.0,
+            name: c.name.clone(),
+            state: if c.finished.is_some() { CoflowState::Finished } else { CoflowState::Active },
+            arrival_ns: c.arrival.0,
+            pairs: c.pairs.iter().map(Pair::from).collect(),
+            asked_bytes: c.bytes.0,
+            received_bytes: c.received.0,
+            over_ocs_bytes: c.over_ocs.0,
+            finished_ns: c.finished.map(|t| t.0),
+            cct_ns: c.cct.map(|s| s.0),
+            bound_ns: c.bound.0,
+        }
+    }
+}
+
+/// A coflow that is declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CoflowBody {
+    /// What people call it; `coflow-<id>` if left out. At most 64 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Bytes by rack pair: each pair once, between two racks, above zero.
+    pub pairs: Vec<Pair>,
+    /// Whether Heliostat sends the bytes itself. If not, its progress is read from the ToRs' counters.
+    #[serde(default)]
+    pub send: bool,
+}

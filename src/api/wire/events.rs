@@ -1,0 +1,87 @@
+//! Lines of the event log.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::control::record;
+use crate::ids::CoflowId;
+use crate::units::{Span, Time};
+
+/// A line of the event log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Record {
+    /// Dense from zero; the id of the server-sent event.
+    pub seq: u64,
+    /// When.
+    pub at_ns: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the fields are those of the API's other types")]
+pub enum What {
+    /// A cycle decided.
+    Cycle { cycle: u64, demand_bytes: u64, ops: usize, late: bool },
+    /// A circuit was written.
+    CircuitSet { plane: u32, input: u32, output: u32, up_from_ns: u64 },
+    /// A circuit's end was set.
+    CircuitEnd { plane: u32, input: u32, until_ns: u64 },
+    /// A coflow arrived.
+    CoflowArrived { id: u32, asked_bytes: u64 },
+    /// A coflow's last byte was received.
+    CoflowFinished { id: u32, cct_ns: u64 },
+    /// A coflow was taken back.
+    CoflowCancelled { id: u32 },
+    /// A port is not used any more.
+    PortFaulty { plane: u32, rack: u32, why: String },
+    /// A faulty port is used again.
+    PortRepaired { plane: u32, rack: u32 },
+    /// Something failed.
+    Failed { what: String, why: String },
+    /// The policy was replaced.
+    PolicyChanged { name: String },
+}
+
+impl What {
+    /// The name of the server-sent event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Cycle { .. } => "cycle",
+            Self::CircuitSet { .. } => "circuit-set",
+            Self::CircuitEnd { .. } => "circuit-end",
+            Self::CoflowArrived { .. } => "coflow-arrived",
+            Self::CoflowFinished { .. } => "coflow-finished",
+            Self::CoflowCancelled { .. } => "coflow-cancelled",
+            Self::PortFaulty { .. } => "port-faulty",
+            Self::PortRepaired { .. } => "port-repaired",
+            Self::Failed { .. } => "failed",
+            Self::PolicyChanged { .. } => "policy-changed",
+        }
+    }
+}
+
+impl From<&record::Record> for Record {
+    fn from(r: &record::Record) -> Self {
+        use record::What as W;
+        let (Time(at_ns), seq) = (r.at, r.seq);
+        let what = match r.what.clone() {
+            W::Cycle { cycle, demand, ops, late } => What::Cycle { cycle, demand_bytes: demand.0, ops, late },
+            W::CircuitSet { plane, input, output, up_from } => {
+                What::CircuitSet { plane: plane.0, input: input.0, output: output.0, up_from_ns: up_from.0 }
+            }
+            W::CircuitEnd { plane, input, until } => What::CircuitEnd { plane: plane.0, input: input.0, until_ns: until.0 },
+            W::CoflowArrived { id, bytes } => What::CoflowArrived { id: id.0, asked_bytes: bytes.0 },
+            W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },
+            W::CoflowCancelled { id: CoflowId(id) } => What::CoflowCancelled { id },
+            W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
+            W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },
+            W::Failed { what, why } => What::Failed { what, why },
+            W::PolicyChanged { name } => What::PolicyChanged { name },
+        };
+        Self { seq, at_ns, what }
+    }
+}

@@ -1,0 +1,12 @@
+//! The API's own types: what travels as JSON. Racks, planes and coflows are integers, times and spans end in `_ns` (from
+//! the run's epoch), amounts of data in `_bytes`, rates in `_bps` (bits per second).
+
+mod coflows;
+mod events;
+mod network;
+mod stats;
+
+pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Pair};
+pub use events::{Record, What};
+pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
+pub use stats::{Failure, Quantiles, Stats};

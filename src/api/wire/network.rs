@@ -1,0 +1,240 @@
+//! The network, its ports, circuits and traffic.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::control::record;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+use crate::topology;
+
+/// The network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Topology {
+    /// Its name.
+    pub name: String,
+    /// By id.
+    pub racks: Vec<Rack>,
+    /// All hosts, rack by rack.
+    pub hosts: Vec<Host>,
+    /// The worst rack's sum of NICs divided by its uplink, in hundredths.
+    pub oversubscription_percent: u64,
+    /// The optical planes, by id.
+    pub planes: Vec<Plane>,
+}
+
+/// A rack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Rack {
+    /// Its number.
+    pub id: u32,
+    /// How many hosts.
+    pub hosts: u32,
+    /// Rate of its port to the EPS.
+    pub uplink_bps: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Host {
+    /// Its number over the whole network.
+    pub id: u32,
+    /// Its name, such as `h3-1`.
+    pub name: String,
+    /// The rack that it stands in.
+    pub rack: u32,
+    /// Tasks that it runs at once.
+    pub slots: u32,
+    /// Rate of its network interface.
+    pub nic_bps: u64,
+}
+
+/// An optical plane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Plane {
+    /// Its number.
+    pub id: u32,
+    /// Rate of a circuit.
+    pub rate_bps: u64,
+    /// Reconfiguration delay.
+    pub delta_ns: u64,
+    /// Whether all its ports go dark when some change.
+    pub all_stop: bool,
+    /// Whether circuits come in pairs.
+    pub duplex: bool,
+}
+
+impl From<&topology::Topology> for Topology {
+    fn from(t: &topology::Topology) -> Self {
+        let host = |h: &topology::Host| Host { id: h.id.0, name: t.host_name(h.id), rack: h.rack.0, slots: h.slots, nic_bps: h.nic.0 };
+        let plane = |p: &topology::Plane| Plane {
+            id: p.id.0,
+            rate_bps: p.rate.0,
+            delta_ns: p.delta.0,
+            all_stop: p.stop == topology::StopMode::AllStop,
+            duplex: p.duplex,
+        };
+        Self {
+            name: t.name.clone(),
+            racks: t.racks.iter().map(|r| Rack { id: r.id.0, hosts: r.hosts, uplink_bps: r.uplink.0 }).collect(),
+            hosts: t.hosts.iter().map(host).collect(),
+            oversubscription_percent: t.eps.oversubscription_percent,
+            planes: t.planes.iter().map(plane).collect(),
+        }
+    }
+}
+
+/// All ports of the OCS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ports {
+    /// Of the snapshot that they come from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// By plane, then rack.
+    pub ports: Vec<Port>,
+}
+
+/// A port of the OCS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Port {
+    /// The plane.
+    pub plane: u32,
+    /// Whose port.
+    pub rack: u32,
+    /// Where its input goes, if it has light.
+    pub sends_to: Option<u32>,
+    /// Where its output comes from, if it has light.
+    pub receives_from: Option<u32>,
+    /// Why it is not used any more, if a probe found it faulty.
+    pub faulty: Option<String>,
+    /// Packets from this input that crossed to the right rack.
+    pub crossed_packets: u64,
+    /// Their bytes.
+    pub crossed_bytes: u64,
+    /// Packets that came to this input while it was dark.
+    pub lost_dark_packets: u64,
+    /// Packets that would have come out at a wrong rack, and were dropped.
+    pub misdelivered_packets: u64,
+}
+
+impl From<&record::PortView> for Port {
+    fn from(p: &record::PortView) -> Self {
+        Self {
+            plane: p.plane.0,
+            rack: p.rack.0,
+            sends_to: p.sends_to.map(|r| r.0),
+            receives_from: p.receives_from.map(|r| r.0),
+            faulty: p.faulty.clone(),
+            crossed_packets: p.counters.crossed_packets,
+            crossed_bytes: p.counters.crossed_bytes,
+            lost_dark_packets: p.counters.lost_dark,
+            misdelivered_packets: p.counters.misdelivered,
+        }
+    }
+}
+
+/// All circuits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Circuits {
+    /// Of the snapshot that they come from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// With light, being set up, or promised.
+    pub circuits: Vec<Circuit>,
+}
+
+/// A circuit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Circuit {
+    /// The plane.
+    pub plane: u32,
+    /// Sending rack.
+    pub input: u32,
+    /// Receiving rack.
+    pub output: u32,
+    /// Whether it carries data now.
+    pub state: CircuitState,
+    /// Set by hand.
+    pub manual: bool,
+    /// The mirrors begin to move.
+    pub setup_at_ns: u64,
+    /// Light.
+    pub up_from_ns: u64,
+    /// Its end; `null` for an open one.
+    pub until_ns: Option<u64>,
+}
+
+/// Whether a circuit carries data now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CircuitState {
+    /// Its set-up has not begun.
+    Promised,
+    /// Dark, mirrors moving.
+    SettingUp,
+    /// Light.
+    Up,
+}
+
+impl From<&record::CircuitView> for Circuit {
+    fn from(c: &record::CircuitView) -> Self {
+        Self {
+            plane: c.plane.0,
+            input: c.input.0,
+            output: c.output.0,
+            state: match c.state {
+                record::CircuitState::Promised => CircuitState::Promised,
+                record::CircuitState::SettingUp => CircuitState::SettingUp,
+                record::CircuitState::Up => CircuitState::Up,
+            },
+            manual: c.manual,
+            setup_at_ns: c.setup_at.0,
+            up_from_ns: c.up_from.0,
+            until_ns: c.until.map(|t| t.0),
+        }
+    }
+}
+
+/// Where a circuit that is set by hand shall go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitBody {
+    /// Receiving rack.
+    pub output: u32,
+}
+
+/// Traffic between racks; each matrix has a row for every sending and a column for every receiving rack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Demand {
+    /// Of the snapshot that it comes from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// What the last decision saw.
+    pub demand_bytes: Vec<Vec<u64>>,
+    /// Sent since the start.
+    pub sent_bytes: Vec<Vec<u64>>,
+    /// Of those, over circuits.
+    pub over_ocs_bytes: Vec<Vec<u64>>,
+    /// Waiting at the senders now.
+    pub backlog_bytes: Vec<Vec<u64>>,
+}
+
+fn rows(m: &DemandMatrix) -> Vec<Vec<u64>> {
+    (0..m.racks()).map(|i| m.row(RackId::from(i)).to_vec()).collect()
+}
+
+impl From<&record::Snapshot> for Demand {
+    fn from(s: &record::Snapshot) -> Self {
+        Self {
+            revision: s.revision,
+            now_ns: s.now.0,
+            demand_bytes: rows(&s.demand),
+            sent_bytes: rows(&s.sent),
+            over_ocs_bytes: rows(&s.over_ocs),
+            backlog_bytes: rows(&s.backlog),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Counters of the control loop.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::control::record;
+
+/// Counters of the control loop, and what failed and is being retried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Stats {
+    /// Of the snapshot that they come from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// `timed`, `netlink` or `sim`.
+    pub mechanism: String,
+    /// Cycles done.
+    pub cycles: u64,
+    /// Cycles whose decision came too late.
+    pub late_cycles: u64,
+    /// Deadlines skipped.
+    pub missed_cycles: u64,
+    /// Circuits set up.
+    pub circuits_set: u64,
+    /// Time to read the fabric.
+    pub poll: Quantiles,
+    /// Time to decide.
+    pub decide: Quantiles,
+    /// Time to carry out.
+    pub apply: Quantiles,
+    /// The three together.
+    pub cycle: Quantiles,
+    /// Dark time asked for.
+    pub dark_asked: Quantiles,
+    /// Dark time that probes saw.
+    pub dark_achieved: Quantiles,
+    /// Probes that came out where they should.
+    pub probes_ok: u64,
+    /// Probes that came out elsewhere.
+    pub probes_wrong: u64,
+    /// Probes that never came out.
+    pub probes_lost: u64,
+    /// What failed and is being retried.
+    pub failures: Vec<Failure>,
+}
+
+/// Distribution of a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Quantiles {
+    /// How many were measured.
+    pub count: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+impl From<&record::Quantiles> for Quantiles {
+    fn from(q: &record::Quantiles) -> Self {
+        Self { count: q.count, p50_ns: q.p50.0, p99_ns: q.p99.0, max_ns: q.max.0 }
+    }
+}
+
+/// Something that failed, kept until it succeeds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    /// What was tried.
+    pub what: String,
+    /// What was said.
+    pub why: String,
+    /// How often so far.
+    pub attempts: u32,
+    /// When it is tried again.
+    pub retry_at_ns: u64,
+}
+
+impl From<&record::Snapshot> for Stats {
+    fn from(s: &record::Snapshot) -> Self {
+        let failure =
+            |f: &record::Failure| Failure { what: f.what.clone(), why: f.why.clone(), attempts: f.attempts, retry_at_ns: f.retry_at.0 };
+        Self {
+            revision: s.revision,
+            now_ns: s.now.0,
+            mechanism: s.mechanism.clone(),
+            cycles: s.stats.cycles,
+            late_cycles: s.stats.late_cycles,
+            missed_cycles: s.stats.missed_cycles,
+            circuits_set: s.stats.circuits_set,
+            poll: (&s.stats.poll).into(),
+            decide: (&s.stats.decide).into(),
+            apply: (&s.stats.apply).into(),
+            cycle: (&s.stats.cycle).into(),
+            dark_asked: (&s.stats.dark_asked).into(),
+            dark_achieved: (&s.stats.dark_achieved).into(),
+            probes_ok: s.stats.probes_ok,
+            probes_wrong: s.stats.probes_wrong,
+            probes_lost: s.stats.probes_lost,
+            failures: s.failures.iter().map(failure).collect(),
+        }
+    }
+}
