@@ -4,9 +4,14 @@ use std::path::Path;
 
 use crate::config::ConfigError;
 
+pub mod attach;
+pub mod clean;
 pub mod compare;
+pub mod exec;
+pub mod run;
 pub mod simulate;
 pub mod tables;
+pub mod user_namespace;
 pub mod workload;
 
 /// Why a command ends without having done what was asked.
