@@ -127,10 +127,13 @@ impl Coflow<'_> {
     }
 }
 
+/// The spans in which a port is taken, by their start: (end, port at the other end).
+type Spans = BTreeMap<Time, (Time, usize)>;
+
 /// The paper's port reservation table.
 struct PortTable {
-    /// By side (inputs, outputs), then port: the spans in which it is taken, by their start: (end, port at the other end).
-    taken: [BTreeMap<usize, BTreeMap<Time, (Time, usize)>>; 2],
+    /// By side (inputs, outputs), then port.
+    taken: [BTreeMap<usize, Spans>; 2],
     /// Ends of spans, with input and output.
     ends: BTreeSet<(Time, usize, usize)>,
     current: Matching,
@@ -275,7 +278,7 @@ mod tests {
             let up = current.pairs().map(|(input, output)| {
                 Reservation { plane: PlaneId(0), input, output, setup_at: Time(0), up_from: Time(60), until: Time::MAX }
             });
-            let laid = lay_out(&up.collect(), &Decision::Reservations(plan.reservations), &[p.clone()], 5, Time(100));
+            let laid = lay_out(&up.collect(), &Decision::Reservations(plan.reservations), std::slice::from_ref(&p), 5, Time(100));
             prop_assert_eq!(laid.check(&[p], 5), Ok(()));
         }
     }
