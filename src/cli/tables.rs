@@ -32,7 +32,7 @@ impl Rows {
         for column in t.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        t.to_string()
+        t.trim_fmt()
     }
 
     /// RFC 4180, with a line break after every row.
