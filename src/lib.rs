@@ -32,4 +32,3 @@ pub mod config;
 pub mod api;
 
 pub mod cli;
-

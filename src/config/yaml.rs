@@ -87,7 +87,12 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
     }
     // Brackets in comments and strings count too: telling them apart would be a second YAML scanner, with its own holes.
     let mut depth = 0usize;
+    let limit = || format!("at most {MAX_DEPTH} levels");
     for (n, line) in text.lines().enumerate() {
+        // A block within a block within a block: `- - - x`, `? ? ? x`.
+        if line.split(' ').take_while(|w| matches!(*w, "" | "-" | "?" | ":")).filter(|w| !w.is_empty()).count() > MAX_DEPTH {
+            return Err(at(n + 1, 1, "lists are nested too deeply".into(), limit()));
+        }
         for (k, c) in line.chars().enumerate() {
             match c {
                 '[' | '{' => depth += 1,
@@ -95,7 +100,7 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
                 _ => {}
             }
             if depth > MAX_DEPTH {
-                return Err(at(n + 1, k + 1, "brackets are nested too deeply".into(), format!("at most {MAX_DEPTH} levels")));
+                return Err(at(n + 1, k + 1, "brackets are nested too deeply".into(), limit()));
             }
         }
     }
