@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::circuits::Scheduler;
-use crate::circuits::matching;
+use crate::circuits::{decompose, matching};
 pub use crate::demand::Estimator;
 use crate::units::{Bytes, Span};
 
@@ -69,6 +69,14 @@ pub enum SchedulerKind {
     RoundRobin,
     /// Bipartite, but a change must pay for its dark time.
     Hold,
+    /// Birkhoff-von Neumann: the whole demand, cut into configurations.
+    Bvn,
+    /// Mordia's traffic matrix scheduling: shares of the interval in proportion to demand.
+    Tms,
+    /// Solstice: few long configurations first.
+    Solstice,
+    /// Eclipse: most bytes within the interval, every dark time counted.
+    Eclipse,
     /// Only circuits set by hand over the API.
     Manual,
     /// No circuits.
@@ -84,6 +92,10 @@ impl SchedulerKind {
             Self::Greedy => Box::new(matching::Greedy),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),
+            Self::Bvn => Box::new(decompose::Bvn),
+            Self::Tms => Box::new(decompose::Tms),
+            Self::Solstice => Box::new(decompose::Solstice),
+            Self::Eclipse => Box::new(decompose::Eclipse),
             Self::Manual => Box::new(matching::Manual),
             Self::EpsOnly => Box::new(matching::EpsOnly),
         }

@@ -6,6 +6,8 @@
 //! | [`bipartite()`] | one way | the maximum weight, exactly |
 //! | [`edmonds()`] | in pairs | the maximum weight, exactly |
 //! | [`greedy()`], [`greedy_pairs()`] | one way, in pairs | at least half of it |
+//! | [`hopcroft_karp()`] | one way | most circuits |
+//! | [`bottleneck()`] | one way | most circuits, the thinnest as thick as can be |
 //! | [`round_robin()`], [`tournament()`] | one way, in pairs | a rotation, blind to demand |
 //! | [`hold()`] | either | most bytes carried in the interval, dark time counted |
 //!
@@ -20,6 +22,7 @@ use crate::topology::StopMode;
 mod assignment;
 mod bipartite;
 mod blossom;
+pub(crate) mod cardinality;
 mod edmonds;
 mod eps_only;
 mod greedy;
@@ -32,6 +35,7 @@ mod sparse;
 mod tests;
 
 pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
+pub use cardinality::{bottleneck, hopcroft_karp};
 pub use edmonds::{Edmonds, edmonds};
 pub use eps_only::EpsOnly;
 pub use greedy::{Greedy, greedy, greedy_pairs};
@@ -61,7 +65,7 @@ fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatr
 }
 
 /// Whether the ports of a circuit (of both directions, where they come in pairs) may be used.
-fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
+pub(crate) fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
     let (i, j) = (i.index(), j.index());
     usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
 }

@@ -18,6 +18,7 @@ pub mod nl;
 pub mod ownership;
 pub mod prober;
 pub mod queues;
+pub mod scale;
 pub mod slots;
 pub mod switched;
 pub mod sys;

@@ -108,6 +108,18 @@ pub fn in_first_user_namespace() -> bool {
     map.split_whitespace().collect::<Vec<_>>() == ["0", "0", "4294967295"]
 }
 
+/// Gives a process without root a user namespace in which it is root, and a network namespace that belongs to it. The process
+/// must have one thread.
+pub fn become_namespace_root() -> io::Result<()> {
+    let (uid, gid) = uid_gid();
+    unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET)?;
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))?;
+    // SAFETY: integers only. So that `exec` of the same user finds this process's namespaces below /proc.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }).map(drop)
+}
+
 /// Real user and group id.
 pub fn uid_gid() -> (u32, u32) {
     // SAFETY: takes nothing, cannot fail.

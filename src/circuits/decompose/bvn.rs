@@ -1,0 +1,61 @@
+//! Birkhoff-von Neumann: the preemptive optimum where reconfiguration costs nothing.
+
+use super::stuffed::Stuffed;
+use super::{busiest, light, sequences};
+use crate::circuits::{Ask, Decision, Scheduler, Slot};
+use crate::demand::DemandMatrix;
+use crate::units::{BitRate, Span};
+
+/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: nobody is faster when delta is 0.
+///
+/// The matrix is stuffed to equal sums and cut, each time along the perfect matching whose smallest cell is largest, so the
+/// thick configurations come first. Circuits that serve no demand any more are left out.
+///
+/// # Arguments
+/// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit.
+/// - `window`: no more configurations once their light fills it; [`Span::MAX`] for the whole demand.
+///
+/// # Complexity
+/// At most R^2 - 2R + 2 configurations of O(R^2.5 log R) each.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::decompose::bvn, demand::DemandMatrix, units::{BitRate, Span}};
+/// let d = DemandMatrix::from_rows(&[&[0, 3, 2], &[1, 0, 0], &[0, 2, 0]]);
+/// let slots = bvn(&d, BitRate(8_000_000_000), Span::MAX); // a byte a nanosecond
+/// assert_eq!(slots.iter().map(|s| s.hold.unwrap().0).sum::<u64>(), 5);
+/// ```
+///
+/// # Source
+/// G. Birkhoff, *Tres observaciones sobre el algebra lineal* (1946); C.-S. Chang et al., *On service guarantees for input
+/// buffered crossbar switches* (IWQoS 1999). The order by bottleneck: Solstice (CoNEXT 2015), section 3.
+pub fn bvn(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
+    let need = light(demand, rate);
+    slice(Stuffed::of(&need, busiest(&need)), window)
+}
+
+/// Cuts along the thickest perfect matchings.
+pub(super) fn slice(mut s: Stuffed, window: Span) -> Vec<Slot> {
+    let (mut slots, mut filled) = (Vec::new(), 0u64);
+    while s.sum > 0 && filled < window.0 {
+        let (columns, time) = s.thickest();
+        let matching = s.take(&columns, time);
+        if !matching.is_empty() {
+            slots.push(Slot { matching, hold: Some(Span(time)) });
+            filled = filled.saturating_add(time);
+        }
+    }
+    slots
+}
+
+/// [`bvn()`] every interval, as far as it goes.
+pub struct Bvn;
+
+impl Scheduler for Bvn {
+    fn name(&self) -> &'static str {
+        "bvn"
+    }
+    fn decide(&mut self, ask: &Ask) -> Decision {
+        sequences(ask, |demand, plane| bvn(demand, plane.rate, ask.interval))
+    }
+}

@@ -1,0 +1,77 @@
+//! Solstice: few long configurations, and the rest over the electrical network.
+
+use super::stuffed::Stuffed;
+use super::{busiest, light, sequences};
+use crate::circuits::{Ask, Decision, Scheduler, Slot};
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+use crate::units::{BitRate, Span};
+
+/// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
+///
+/// The matrix is stuffed to equal sums (QuickStuff), then cut along perfect matchings whose cells are all at least a
+/// threshold, which halves whenever there is none (BigSlice). It ends when every rack's rest, both ways, fits into the
+/// electrical network in the time of the configurations so far, dark time included.
+///
+/// # Arguments
+/// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before each configuration.
+/// - `eps`: a rack's rate on the electrical network; zero if the circuits must serve everything.
+/// - `window`: no more configurations once they fill it, dark time included; [`Span::MAX`] for no limit.
+///
+/// # Complexity
+/// O(R^2.5) a configuration or halving; about R log of them on skewed demand.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::decompose::solstice, demand::DemandMatrix, units::{BitRate, Span}};
+/// let d = DemandMatrix::from_rows(&[&[0, 64, 1], &[64, 0, 0], &[1, 0, 0]]);
+/// // A byte a nanosecond by circuit, a tenth of that electrically: the two mice need no circuit.
+/// let slots = solstice(&d, BitRate(8_000_000_000), Span(10), BitRate(800_000_000), Span::MAX);
+/// assert_eq!(slots.len(), 1);
+/// assert_eq!(slots[0].hold, Some(Span(64)));
+/// ```
+///
+/// # Source
+/// Liu et al., *Scheduling techniques for hybrid circuit/packet networks*, CoNEXT 2015, algorithms 1 and 2.
+pub fn solstice(demand: &DemandMatrix, rate: BitRate, delta: Span, eps: BitRate, window: Span) -> Vec<Slot> {
+    let need = light(demand, rate);
+    let mut s = Stuffed::of(&need, busiest(&need));
+    let mut threshold = 1u64 << s.largest().max(1).ilog2();
+    let (mut slots, mut elapsed) = (Vec::new(), Span::ZERO);
+    while s.sum > 0 && elapsed < window && !fits(s.real(), rate, eps, elapsed) {
+        let Some(columns) = s.perfect(threshold) else {
+            threshold /= 2;
+            continue;
+        };
+        let matching = s.take(&columns, threshold);
+        if !matching.is_empty() {
+            slots.push(Slot { matching, hold: Some(Span(threshold)) });
+            elapsed += delta + Span(threshold);
+        }
+    }
+    slots
+}
+
+/// Whether every rack's rest (light at `rate`) passes the electrical network within `elapsed`.
+fn fits(rest: &DemandMatrix, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
+    let carried = u128::from(eps.0) * u128::from(elapsed.0);
+    let mut columns = vec![0u128; rest.racks()];
+    let rows = (0..rest.racks()).all(|i| {
+        let row = rest.row(RackId::from(i));
+        columns.iter_mut().zip(row).for_each(|(c, &x)| *c += u128::from(x));
+        row.iter().map(|&x| u128::from(x)).sum::<u128>() * u128::from(rate.0) <= carried
+    });
+    rows && columns.into_iter().all(|c| c * u128::from(rate.0) <= carried)
+}
+
+/// [`solstice()`] every interval, as far as it goes, with the circuits serving everything that they can.
+pub struct Solstice;
+
+impl Scheduler for Solstice {
+    fn name(&self) -> &'static str {
+        "solstice"
+    }
+    fn decide(&mut self, ask: &Ask) -> Decision {
+        sequences(ask, |demand, plane| solstice(demand, plane.rate, plane.delta, BitRate::ZERO, ask.interval))
+    }
+}

@@ -1,0 +1,132 @@
+//! Laws of the decompositions.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::circuits::timetable::{Timetable, lay_out};
+use crate::circuits::{Matching, Scheduler, Usable};
+use crate::ids::PlaneId;
+use crate::topology::StopMode;
+use crate::units::Time;
+
+/// A byte a nanosecond.
+const RATE: BitRate = BitRate(8_000_000_000);
+
+fn any_demand() -> impl Strategy<Value = DemandMatrix> {
+    (1usize..7, 0u32..4, prop_oneof![Just(4u64), Just(1000), Just(1 << 40), Just(u64::MAX)]).prop_flat_map(|(r, thin, top)| {
+        let cell = if thin == 0 { (0..top).boxed() } else { prop_oneof![thin => Just(0), 1 => 0..top].boxed() };
+        prop::collection::vec(cell, r * r).prop_map(move |v| DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * r + j.index()]))
+    })
+}
+
+fn lawful(slots: &[Slot], demand: &DemandMatrix) {
+    for s in slots {
+        assert!(s.hold.unwrap() > Span::ZERO);
+        let again = Matching::from_pairs(demand.racks(), s.matching.pairs().map(|(i, j)| (i.index(), j.index())));
+        assert_eq!(again, s.matching);
+        assert!(s.matching.pairs().all(|(i, j)| demand.get(i, j) > 0), "a circuit without demand: {s:?}");
+    }
+}
+
+/// What of `light` the slots leave.
+fn left(light: &DemandMatrix, slots: &[Slot]) -> DemandMatrix {
+    let mut rest = light.clone();
+    for s in slots {
+        for (i, j) in s.matching.pairs() {
+            rest.set(i, j, rest.get(i, j).saturating_sub(s.hold.unwrap().0));
+        }
+    }
+    rest
+}
+
+fn total(slots: &[Slot]) -> u64 {
+    slots.iter().map(|s| s.hold.unwrap().0).sum()
+}
+
+proptest! {
+    #[test]
+    fn stuffing_is_doubly_stochastic_and_only_adds(d in any_demand(), more in 0u64..100) {
+        let need = light(&d, RATE);
+        let sum = busiest(&need) + more;
+        let mut s = stuffed::Stuffed::of(&need, sum);
+        let mut taken = 0;
+        while s.sum > 0 {
+            let (columns, time) = s.thickest();
+            s.take(&columns, time);
+            taken += time;
+        }
+        prop_assert_eq!(taken, sum);
+        prop_assert_eq!(s.real().total(), 0);
+    }
+
+    #[test]
+    fn bvn_serves_everything_in_the_busiest_ports_time(d in any_demand()) {
+        let slots = bvn(&d, RATE, Span::MAX);
+        lawful(&slots, &d);
+        let need = light(&d, RATE);
+        prop_assert_eq!(left(&need, &slots).total(), 0);
+        prop_assert_eq!(total(&slots), busiest(&need));
+        prop_assert!(slots.len() <= d.racks() * d.racks() + 2 - d.racks().min(1) * 2 * d.racks() + 2);
+    }
+
+    #[test]
+    fn solstice_serves_everything_that_the_packet_network_does_not(d in any_demand(), delta in 0u64..50, share in 0u64..11) {
+        let eps = BitRate(RATE.0 * share / 100);
+        let slots = solstice(&d, RATE, Span(delta), eps, Span::MAX);
+        lawful(&slots, &d);
+        let need = light(&d, RATE);
+        let rest = left(&need, &slots);
+        let elapsed = u128::from(total(&slots)) + u128::from(delta) * slots.len() as u128;
+        prop_assert!(u128::from(busiest(&rest)) * 100 <= elapsed * u128::from(share));
+        prop_assert!(total(&slots) <= busiest(&need));
+        prop_assert!(slots.iter().all(|s| s.hold.unwrap().0.is_power_of_two()));
+        prop_assert!(slots.windows(2).all(|w| w[0].hold >= w[1].hold));
+    }
+
+    #[test]
+    fn eclipse_keeps_to_its_window_and_beats_one_matching(d in any_demand(), delta in 0u64..50, window in 0u64..5000) {
+        let slots = eclipse(&d, RATE, Span(delta), Span(window));
+        lawful(&slots, &d);
+        prop_assert!(total(&slots) + delta * slots.len() as u64 <= window);
+        let need = light(&d, RATE);
+        let sum = |m: &DemandMatrix| m.entries().map(|e| u128::from(e.2)).sum::<u128>();
+        let carried = sum(&need) - sum(&left(&need, &slots));
+        let room = window.saturating_sub(delta);
+        let one = crate::circuits::matching::bipartite(&need.map(|x| x.min(room)), None).weight(&need.map(|x| x.min(room)));
+        prop_assert!(carried >= one, "{carried} against {one}");
+    }
+
+    #[test]
+    fn tms_keeps_to_its_period(d in any_demand(), delta in 0u64..50, period in 0u64..5000) {
+        let slots = tms(&d, Span(delta), Span(period));
+        lawful(&slots, &d);
+        prop_assert!(total(&slots) + delta * slots.len() as u64 <= period);
+        prop_assert!(d.total() == 0 || period <= delta + d.racks() as u64 * 40 || !slots.is_empty());
+    }
+
+    #[test]
+    fn every_scheduler_ends_in_a_timetable_that_an_ocs_can_follow(d in any_demand(), mask: u64, duplex: bool, all_stop: bool) {
+        let r = d.racks();
+        let stop = if all_stop { StopMode::AllStop } else { StopMode::NotAllStop };
+        let planes: Vec<Plane> =
+            (0..2).map(|p| Plane { id: PlaneId(p), rate: RATE, delta: Span(10), stop, duplex: duplex && p == 0 }).collect();
+        let bits = |shift: usize| (0..r).map(|i| mask & (1 << (shift + i)) == 0).collect::<Vec<_>>();
+        let usable = [Usable { input: bits(0), output: bits(10) }, Usable { input: bits(20), output: bits(30) }];
+        let current = vec![Matching::empty(r); 2];
+        let (at, interval) = (Time(100), Span(1000));
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0 };
+        let all: [Box<dyn Scheduler>; 4] = [Box::new(Bvn), Box::new(Tms), Box::new(Solstice), Box::new(Eclipse)];
+        for mut s in all {
+            let decision = s.decide(&ask);
+            let Decision::Sequence(by_plane) = &decision else { unreachable!() };
+            for (p, slots) in by_plane.iter().enumerate() {
+                for (i, j) in slots.iter().flat_map(|s| s.matching.pairs()) {
+                    prop_assert!(usable_pair(&usable[p], planes[p].duplex, i, j), "{}", s.name());
+                }
+                prop_assert!(slots.iter().rev().skip(1).all(|s| s.hold.is_some()) && slots.last().unwrap().hold.is_none());
+            }
+            let table = lay_out(&Timetable::default(), &decision, &planes, r, at);
+            prop_assert_eq!(table.check(&planes, r), Ok(()));
+        }
+    }
+}

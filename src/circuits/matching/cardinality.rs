@@ -1,0 +1,190 @@
+//! Maximum cardinality and bottleneck matchings: as many circuits as can be, and the thinnest of them as thick as can be.
+
+use crate::circuits::Matching;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+
+/// No row or column.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A matching of most pairs with demand, whatever their weight.
+///
+/// # Arguments
+/// - `demand`: bytes by (input, output), `R x R`; only whether a cell is zero matters.
+///
+/// # Complexity
+/// O(E sqrt(R)) time for E pairs with demand.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::matching::hopcroft_karp, demand::DemandMatrix};
+/// let d = DemandMatrix::from_rows(&[&[0, 9, 1], &[0, 0, 0], &[0, 1, 0]]);
+/// assert_eq!(hopcroft_karp(&d).len(), 2);
+/// ```
+///
+/// # Source
+/// J. E. Hopcroft and R. M. Karp, *An n^(5/2) algorithm for maximum matchings in bipartite graphs*, SIAM J. Comput. 2 (1973).
+pub fn hopcroft_karp(demand: &DemandMatrix) -> Matching {
+    matching(&most(demand.racks(), demand.cells(), 1))
+}
+
+/// Among the matchings of most pairs with demand, one whose lightest pair is heaviest.
+///
+/// # Arguments
+/// - `demand`: bytes by (input, output), `R x R`.
+///
+/// # Complexity
+/// O(E sqrt(R) log E): a bisection of [`hopcroft_karp`].
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::{Matching, matching::bottleneck}, demand::DemandMatrix};
+/// let d = DemandMatrix::from_rows(&[&[0, 100, 5], &[3, 0, 4], &[6, 7, 0]]);
+/// assert_eq!(bottleneck(&d), Matching::from_pairs(3, [(0, 1), (1, 2), (2, 0)]));
+/// ```
+///
+/// # Source
+/// H. N. Gabow and R. E. Tarjan, *Algorithms for two bottleneck optimization problems*, J. Algorithms 9 (1988), for the problem.
+pub fn bottleneck(demand: &DemandMatrix) -> Matching {
+    let mut weights: Vec<u64> = demand.entries().map(|e| e.2).collect();
+    weights.sort_unstable();
+    weights.dedup();
+    let (n, cells) = (demand.racks(), demand.cells());
+    let mut best = most(n, cells, 1);
+    let size = count(&best);
+    // The largest threshold that still allows as many pairs lies in `low..high`.
+    let (mut low, mut high) = (0, weights.len());
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        let m = most(n, cells, weights[middle]);
+        if count(&m) == size {
+            (low, best) = (middle, m);
+        } else {
+            high = middle;
+        }
+    }
+    matching(&best)
+}
+
+fn matching(columns: &[u32]) -> Matching {
+    Matching { out: columns.iter().map(|&j| (j != NONE).then_some(RackId(j))).collect() }
+}
+
+fn count(columns: &[u32]) -> usize {
+    columns.iter().filter(|&&j| j != NONE).count()
+}
+
+/// By row: its column in a matching of most cells that are at least `threshold` (which is not zero), of `n * n` row-major cells.
+pub(crate) fn most(n: usize, cells: &[u64], threshold: u64) -> Vec<u32> {
+    let rows = cells.chunks_exact(n.max(1)).map(|row| {
+        let edges = row.iter().enumerate().filter(|c| *c.1 >= threshold.max(1));
+        edges.map(|(j, _)| j as u32).collect()
+    });
+    let mut s = Search { rows: rows.collect(), column: vec![NONE; n], row: vec![NONE; n], level: vec![0; n], next: vec![0; n] };
+    while s.layer() {
+        s.next.fill(0);
+        for i in 0..n as u32 {
+            if s.column[i as usize] == NONE {
+                s.augment(i);
+            }
+        }
+    }
+    s.column
+}
+
+struct Search {
+    rows: Vec<Vec<u32>>,
+    column: Vec<u32>,
+    row: Vec<u32>,
+    /// By row: its distance from the free rows.
+    level: Vec<u32>,
+    /// By row: the first edge not yet tried in this phase.
+    next: Vec<u32>,
+}
+
+impl Search {
+    /// Breadth first from the free rows; whether a free column can be reached.
+    fn layer(&mut self) -> bool {
+        let mut queue: Vec<u32> = Vec::new();
+        for (i, level) in self.level.iter_mut().enumerate() {
+            let free = self.column[i] == NONE;
+            *level = if free { 0 } else { NONE };
+            if free {
+                queue.push(i as u32);
+            }
+        }
+        let (mut found, mut head) = (false, 0);
+        while let Some(&i) = queue.get(head) {
+            head += 1;
+            for &j in &self.rows[i as usize] {
+                let k = self.row[j as usize];
+                if k == NONE {
+                    found = true;
+                } else if self.level[k as usize] == NONE {
+                    self.level[k as usize] = self.level[i as usize] + 1;
+                    queue.push(k);
+                }
+            }
+        }
+        found
+    }
+
+    /// Depth first from free row `root` along the layers, with its own stack.
+    fn augment(&mut self, root: u32) {
+        let mut path = vec![root];
+        while let Some(&i) = path.last() {
+            let Some(&j) = self.rows[i as usize].get(self.next[i as usize] as usize) else {
+                path.pop();
+                continue;
+            };
+            self.next[i as usize] += 1;
+            let k = self.row[j as usize];
+            if k == NONE {
+                // Each row on the path takes the column that it tried last.
+                for &i in &path {
+                    let j = self.rows[i as usize][self.next[i as usize] as usize - 1];
+                    self.column[i as usize] = j;
+                    self.row[j as usize] = i;
+                }
+                return;
+            }
+            if self.level[k as usize] == self.level[i as usize] + 1 {
+                path.push(k);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// (most pairs, heaviest possible lightest pair among those) by trying everything.
+    fn brute(d: &DemandMatrix, i: usize, taken: u32) -> (usize, u64) {
+        if i == d.racks() {
+            return (0, u64::MAX);
+        }
+        let row = d.row(RackId::from(i));
+        let joined = (0..d.racks()).filter(|&j| row[j] > 0 && taken & (1 << j) == 0).map(|j| {
+            let (n, least) = brute(d, i + 1, taken | 1 << j);
+            (n + 1, least.min(row[j]))
+        });
+        joined.max().unwrap_or((0, 0)).max(brute(d, i + 1, taken))
+    }
+
+    proptest! {
+        #[test]
+        fn most_pairs_and_the_thickest(r in 1usize..7, cells in prop::collection::vec(prop_oneof![Just(0u64), 0u64..6], 49)) {
+            let d = DemandMatrix::zero(r).map_pairs(|i, j, _| cells[i.index() * 7 + j.index()]);
+            let (n, least) = brute(&d, 0, 0);
+            for m in [hopcroft_karp(&d), bottleneck(&d)] {
+                prop_assert_eq!(&Matching::from_pairs(r, m.pairs().map(|(i, j)| (i.index(), j.index()))), &m);
+                prop_assert!(m.pairs().all(|(i, j)| d.get(i, j) > 0));
+                prop_assert_eq!(m.len(), n);
+            }
+            let lightest = bottleneck(&d).pairs().map(|(i, j)| d.get(i, j)).min();
+            prop_assert_eq!(lightest, (n > 0).then_some(least));
+        }
+    }
+}

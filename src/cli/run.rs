@@ -1,0 +1,294 @@
+//! `heliostat run`: build a network on this machine, control its circuits, and carry a workload over it.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::workload::WorkloadArgs;
+use super::{CliError, Output, attach, read_text, tables, user_namespace, write_text};
+use crate::api;
+use crate::config;
+use crate::control::policy::{Policy, SchedulerKind};
+use crate::control::record::{CircuitState, Snapshot};
+use crate::fabric::kernel::ownership;
+use crate::fabric::kernel::scale::Capacity;
+use crate::fabric::kernel::{Mechanism, sys};
+use crate::runtime::emulation::{Emulation, Options, StartError};
+use crate::runtime::report::RunResult;
+use crate::topology::Topology;
+use crate::workload::Workload;
+
+/// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The topology (YAML).
+    topology: PathBuf,
+    /// The policy (YAML). Default: c-through's decisions, marked traffic only.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// The workload: our YAML, or a trace of the coflow-benchmark. Its coflows are sent as real TCP between the hosts.
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    #[command(flatten)]
+    adjust: WorkloadArgs,
+    /// Run the workload with circuits off first, and compare.
+    #[arg(long, requires = "workload")]
+    baseline: bool,
+    /// How circuits are carried.
+    #[arg(long, value_enum, default_value_t)]
+    mechanism: MechanismArg,
+    /// Name of the fabric and prefix of its namespaces. Default: the topology's name.
+    #[arg(long)]
+    name: Option<String>,
+    /// Control nodes that Mininet made: the name that mininet/hybrid.py printed, or its file.
+    #[arg(long, value_name = "NAME|FILE")]
+    attach: Option<String>,
+    /// Where the REST API listens; port 0 for any.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7447")]
+    listen: SocketAddr,
+    /// The token that a caller must show; needed when the API listens beyond this machine.
+    #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Run although this machine cannot carry so much honestly; the result says so.
+    #[arg(long)]
+    force: bool,
+    /// How the result is printed.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Also write everything that was measured to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// How circuits are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum MechanismArg {
+    /// `timed` where bpf() is allowed, else `netlink`.
+    #[default]
+    Auto,
+    /// BPF programs that compare each circuit's times with their own clock.
+    Timed,
+    /// Filters that a thread replaces by netlink.
+    Netlink,
+}
+
+/// What a run needs, read and checked.
+struct Plan {
+    topology: Arc<Topology>,
+    policy: Policy,
+    workload: Option<Workload>,
+    forced: bool,
+    options: Options,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Bad files, a kernel that refuses, a name that is taken, or a run that was interrupted.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let plan = prepare(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
+    let stop = Arc::new(AtomicBool::new(false));
+    runtime.spawn(wait_for_signal(stop.clone()));
+    let Some(workload) = &plan.workload else { return serve(args, &plan, &runtime, &stop) };
+    let mut results = vec![];
+    if args.baseline {
+        let off = Policy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.policy.clone() };
+        results.push(one(args, &plan, &off, workload, &runtime, &stop)?);
+    }
+    if !stop.load(Relaxed) {
+        results.push(one(args, &plan, &plan.policy, workload, &runtime, &stop)?);
+    }
+    report(args, &results)?;
+    if stop.load(Relaxed) {
+        return Err(CliError::Failed("interrupted; what had finished by then stands above".into()));
+    }
+    let last = results.last().expect("at least one run");
+    match last.summary.unfinished {
+        0 => Ok(()),
+        n => Err(CliError::Failed(format!("{n} coflows did not finish"))),
+    }
+}
+
+fn prepare(args: &Args) -> Result<Plan, CliError> {
+    let topology = config::read_topology(&read_text(&args.topology)?, &args.topology.display().to_string())?;
+    let policy = match &args.policy {
+        Some(file) => config::read_policy(&read_text(file)?, &file.display().to_string())?,
+        None => Policy { name: "default".into(), scheduler: SchedulerKind::Edmonds, demand: crate::demand::Estimator::Backlog, ..Policy::default() },
+    };
+    config::fit(&topology, &policy)?;
+    for line in config::advice(&topology, &policy) {
+        tracing::warn!("{line}");
+    }
+    let workload = args.workload.as_ref().map(|f| args.adjust.read(f, &topology, &policy)).transpose()?;
+    let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
+    let base = ownership::base();
+    let exceeded = Capacity::of_this_machine(&base).exceeded_by(&topology);
+    if let Some(why) = exceeded.as_ref().filter(|_| !args.force) {
+        return Err(CliError::Failed(format!("{why}; circuits would be slower than they claim. Run it all the same with --force")));
+    }
+    user_namespace::enter_unless_root()?;
+    let mechanism = match args.mechanism {
+        MechanismArg::Auto => None,
+        MechanismArg::Timed => Some(Mechanism::Timed),
+        MechanismArg::Netlink => Some(Mechanism::Netlink),
+    };
+    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
+    check_name(&name)?;
+    let options = Options { name, mechanism, base, attach };
+    Ok(Plan { topology: Arc::new(topology), policy, workload, forced: exceeded.is_some(), options })
+}
+
+fn check_name(name: &str) -> Result<(), CliError> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 32 || !name.chars().all(good) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Err(CliError::Invalid(format!("--name {name}: a letter, then letters, digits and `-` in lower case, at most 32")));
+    }
+    Ok(())
+}
+
+/// Starts an emulation and its API.
+fn start(args: &Args, plan: &Plan, policy: &Policy, runtime: &tokio::runtime::Runtime) -> Result<(Emulation, api::Server), CliError> {
+    // The address first: a second daemon must not build a network to find out.
+    let _inside = runtime.enter();
+    let begun = Instant::now();
+    let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
+    let options = api::Options { listen: Some(args.listen), socket: Some(e.owned.socket()), token: args.token.clone(), ..api::Options::default() };
+    let server = runtime.block_on(api::serve(e.live.handle.clone(), options)).map_err(|e| CliError::Failed(e.to_string()))?;
+    let url = server.url();
+    e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
+    tracing::info!("{}: {} racks, {} built in {:.0?}; API at {url}", plan.options.name, plan.topology.rack_count(), e.mechanism.name(), begun.elapsed());
+    Ok((e, server))
+}
+
+fn explain(e: &StartError) -> CliError {
+    let hint = match e {
+        StartError::Kernel(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied && !sys::is_root() => {
+            "; run as root, or where user namespaces are allowed"
+        }
+        StartError::Kernel(..) => "; `heliostat doctor` says what this kernel lacks",
+        _ => "",
+    };
+    CliError::Failed(format!("{e}{hint}"))
+}
+
+fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, runtime: &tokio::runtime::Runtime, stop: &AtomicBool) -> Result<RunResult, CliError> {
+    let (e, server) = start(args, plan, policy, runtime)?;
+    let mut progress = Progress::new(&policy.name, workload.coflows.len());
+    let mut result = e.run(workload, stop, |s| progress.show(s));
+    progress.done();
+    result.forced = plan.forced;
+    runtime.block_on(server.stop());
+    drop(e);
+    Ok(result)
+}
+
+/// Stays up until a signal.
+fn serve(args: &Args, plan: &Plan, runtime: &tokio::runtime::Runtime, stop: &AtomicBool) -> Result<(), CliError> {
+    let (e, server) = start(args, plan, &plan.policy, runtime)?;
+    eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
+    while !stop.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    runtime.block_on(server.stop());
+    drop(e);
+    Ok(())
+}
+
+async fn wait_for_signal(stop: Arc<AtomicBool>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut hup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else { return };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = term.recv() => {}
+        _ = hup.recv() => {}
+    }
+    stop.store(true, Relaxed);
+    tracing::info!("stopping");
+}
+
+fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
+    let last = results.last().expect("at least one run");
+    match (results, args.output) {
+        ([off, on], Output::Table) => print!("{}", tables::with_baseline(off, on)),
+        _ => print!("{}", tables::run_result(last, args.output)),
+    }
+    if let Some(file) = &args.json {
+        write_results(file, results)?;
+    }
+    Ok(())
+}
+
+/// One run is an object; with a baseline, the baseline stands beside it.
+fn write_results(file: &Path, results: &[RunResult]) -> Result<(), CliError> {
+    let mut value = serde_json::to_value(results.last()).expect("a result is plain data");
+    if let [off, _] = results {
+        value["baseline"] = serde_json::to_value(off).expect("a result is plain data");
+    }
+    write_text(file, &(serde_json::to_string_pretty(&value).expect("a result is plain data") + "\n"))
+}
+
+/// Live progress on stderr: a bar and three lines on a terminal, a line every two seconds elsewhere.
+struct Progress {
+    name: String,
+    total: usize,
+    bars: Option<(MultiProgress, ProgressBar, [ProgressBar; 3])>,
+    last: Option<(u64, u64, u64)>,
+    printed: Instant,
+}
+
+impl Progress {
+    fn new(name: &str, total: usize) -> Self {
+        let bars = std::io::stderr().is_terminal().then(|| {
+            let all = MultiProgress::new();
+            let style = ProgressStyle::with_template("{prefix} [{elapsed}] {bar:30} {pos}/{len} coflows").expect("a valid template");
+            let bar = all.add(ProgressBar::new(total as u64).with_style(style).with_prefix(name.to_owned()));
+            let line = || all.add(ProgressBar::new(0).with_style(ProgressStyle::with_template("  {msg}").expect("a valid template")));
+            let lines = [line(), line(), line()];
+            (all, bar, lines)
+        });
+        Self { name: name.into(), total, bars, last: None, printed: Instant::now() }
+    }
+
+    fn show(&mut self, s: &Snapshot) {
+        let done = s.coflows.iter().filter(|c| c.finished.is_some()).count();
+        let (sent, ocs) = (s.sent.total(), s.over_ocs.total());
+        let (t0, sent0, ocs0) = self.last.unwrap_or((s.now.0, sent, ocs));
+        let seconds = s.now.0.saturating_sub(t0) as f64 / 1e9;
+        let rate = |b: u64| if seconds > 0.0 { b as f64 * 8.0 / seconds / 1e9 } else { 0.0 };
+        let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
+        let up: Vec<String> =
+            s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
+        let rates = format!("OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} lost in the dark", s.ports.iter().map(|p| p.counters.lost_dark).sum::<u64>());
+        let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
+        match &self.bars {
+            Some((_, bar, [a, b, c])) => {
+                bar.set_position(done as u64);
+                a.set_message(rates);
+                b.set_message(demand);
+                c.set_message(format!("circuits {}", up.join(" ")));
+            }
+            None if self.printed.elapsed() >= Duration::from_secs(2) => {
+                self.printed = Instant::now();
+                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; circuits {}", self.name, self.total, up.join(" "));
+            }
+            None => {}
+        }
+        self.last = Some((s.now.0, sent, ocs));
+    }
+
+    fn done(&mut self) {
+        if let Some((all, ..)) = self.bars.take() {
+            let _ = all.clear();
+        }
+    }
+}

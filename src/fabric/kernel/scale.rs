@@ -1,0 +1,85 @@
+//! What this machine can emulate honestly: beyond it, circuits would be slower than they claim to be.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::topology::Topology;
+use crate::units::BitRate;
+
+/// What a machine carries, all circuits together, when every rack sends at its circuit's rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// With circuits of 1 Gb/s and more.
+    pub fast: BitRate,
+    /// With circuits of 250 Mb/s and more.
+    pub middle: BitRate,
+    /// With slower circuits, whose segments are small.
+    pub slow: BitRate,
+    /// Measured on this machine by `heliostat doctor`, or taken from the table.
+    pub measured: bool,
+}
+
+/// The note that `doctor` leaves.
+const FILE: &str = "machine.json";
+
+impl Capacity {
+    /// From the table that was measured on 2 cores (Xeon, KVM): 20, 15 and 6.4 Gb/s, in proportion to the cores.
+    pub fn assumed(cores: u64) -> Self {
+        let per_core = |mbit: u64| BitRate::mbit(mbit * cores.max(1) / 2);
+        Self { fast: per_core(20_000), middle: per_core(15_000), slow: per_core(6_400), measured: false }
+    }
+
+    /// What `doctor` measured here, or else what is assumed of a machine with as many cores.
+    pub fn of_this_machine(base: &Path) -> Self {
+        let noted = fs::read(base.join(FILE)).ok().and_then(|t| serde_json::from_slice(&t).ok());
+        noted.unwrap_or_else(|| Self::assumed(std::thread::available_parallelism().map_or(1, |n| n.get() as u64)))
+    }
+
+    /// Leaves a note for later runs.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note(&self, base: &Path) -> std::io::Result<()> {
+        fs::create_dir_all(base)?;
+        fs::write(base.join(FILE), serde_json::to_vec_pretty(self).map_err(std::io::Error::other)?)
+    }
+
+    /// Why this network is too much, if it is: racks times what each sends over its circuits and the EPS.
+    pub fn exceeded_by(&self, topology: &Topology) -> Option<String> {
+        let circuit = topology.planes.iter().map(|p| p.rate).max().unwrap_or_else(|| topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default());
+        let can = match circuit.0 / 1_000_000 {
+            1000.. => self.fast,
+            250.. => self.middle,
+            _ => self.slow,
+        };
+        let asked: u64 = topology.racks.iter().map(|r| (topology.ocs_rate().0 + r.uplink.0).min(topology.rack_nic(r.id).0)).sum();
+        // A tenth of slack: the table's rows are where circuits still had all their rate.
+        (asked > can.0 + can.0 / 10).then(|| {
+            let how = if self.measured { "measured by doctor" } else { "assumed for its cores; `heliostat doctor` measures it" };
+            format!("{} racks at {circuit} can ask for {} at once, and this machine carries {can} ({how})", topology.rack_count(), BitRate(asked))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::PlaneId;
+    use crate::topology::{Plane, StopMode};
+    use crate::units::Span;
+
+    #[test]
+    fn the_shipped_sizes_fit_two_cores() {
+        let net = |racks, ocs: u64| {
+            let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(ocs), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+            Topology::uniform("t", racks, 1, BitRate::mbit(ocs), BitRate::mbit(ocs / 10), vec![plane])
+        };
+        let c = Capacity::assumed(2);
+        assert_eq!(c.exceeded_by(&net(16, 1000)), None);
+        assert_eq!(c.exceeded_by(&net(64, 100)), None);
+        assert!(c.exceeded_by(&net(64, 1000)).is_some());
+        assert!(c.exceeded_by(&net(16, 10_000)).is_some());
+    }
+}
