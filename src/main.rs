@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 /// Log lines go to stderr, so that stdout has data only.
 fn start_log(filter: Option<&str>) -> Result<(), CliError> {
     let from_env = std::env::var("HELIOSTAT_LOG").ok();
-    let filter = filter.or(from_env.as_deref()).unwrap_or("warn");
+    let filter = filter.or(from_env.as_deref()).unwrap_or("info");
     let filter = EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("--log {filter}: {e}")))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
     Ok(())

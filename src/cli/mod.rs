@@ -56,7 +56,7 @@ commands! {
 #[command(name = "heliostat", version)]
 pub struct Cli {
     /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat::control=debug
-    /// [default: $HELIOSTAT_LOG, or warn]
+    /// [default: $HELIOSTAT_LOG, or info]
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
     /// What to do.
