@@ -1,44 +1,34 @@
-//! The binary: parse arguments, call the library, turn an error into an exit code.
+//! The binary: parse arguments, start the log, call the library, turn an error into an exit code.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use heliostat::cli;
-
-/// SDN controller and optical-circuit-switch manager for hybrid networks
-#[derive(Parser)]
-#[command(name = "heliostat", version)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(clap::Subcommand)]
-enum Command {
-    Run(cli::run::Args),
-    Exec(cli::exec::Args),
-    Clean(cli::clean::Args),
-    Simulate(cli::simulate::Args),
-    Compare(cli::compare::Args),
-    Workload(cli::workload::Args),
-}
+use heliostat::cli::{Cli, CliError};
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let level = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "heliostat=info".into());
-    tracing_subscriber::fmt().with_env_filter(level).with_writer(std::io::stderr).with_target(false).without_time().init();
-    let result = match Cli::parse().command {
-        Command::Run(a) => cli::run::run(&a),
-        Command::Exec(a) => cli::exec::run(&a),
-        Command::Clean(a) => cli::clean::run(&a),
-        Command::Simulate(a) => cli::simulate::run(&a),
-        Command::Compare(a) => cli::compare::run(&a),
-        Command::Workload(a) => cli::workload::run(&a),
-    };
-    match result {
+    let cli = Cli::parse();
+    match start_log(cli.log.as_deref()).and_then(|()| cli.command.run()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("heliostat: {e}");
             ExitCode::from(e.code())
         }
     }
+}
+
+/// Log lines go to stderr, so that stdout has data only.
+fn start_log(filter: Option<&str>) -> Result<(), CliError> {
+    let from_env = std::env::var("HELIOSTAT_LOG").ok();
+    let filter = filter.or(from_env.as_deref()).unwrap_or("info");
+    let filter = EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("--log {filter}: {e}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
+        .init();
+    Ok(())
 }

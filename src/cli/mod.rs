@@ -1,28 +1,95 @@
 //! The command line: one file a subcommand. Data goes to stdout, everything else to stderr.
+//!
+//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in [`commands!`].
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use crate::config::ConfigError;
 
 pub mod attach;
+pub mod check;
 pub mod clean;
+pub mod client;
 pub mod compare;
+pub mod completions;
 pub mod exec;
 pub mod run;
+pub mod show;
 pub mod simulate;
 pub mod tables;
 pub mod user_namespace;
 pub mod workload;
 
+/// Names the subcommands: the variant of [`Command`] and its module.
+macro_rules! commands {
+    ($($variant:ident => $module:ident),* $(,)?) => {
+        /// The subcommands.
+        #[derive(clap::Subcommand, Debug)]
+        #[allow(missing_docs, reason = "each module says what its subcommand does")]
+        pub enum Command {
+            $($variant($module::Args)),*
+        }
+
+        impl Command {
+            /// Runs the subcommand.
+            ///
+            /// # Errors
+            /// Why it did not do what was asked.
+            pub fn run(&self) -> Result<(), CliError> {
+                match self {
+                    $(Self::$variant(args) => $module::run(args)),*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Run => run,
+    Exec => exec,
+    Show => show,
+    Check => check,
+    Simulate => simulate,
+    Compare => compare,
+    Workload => workload,
+    Clean => clean,
+    Completions => completions,
+}
+
+/// SDN controller and optical-circuit-switch manager for hybrid networks
+///
+/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 invalid input, 4 daemon unreachable, 5 timed out.
+#[derive(clap::Parser, Debug)]
+#[command(name = "heliostat", version)]
+pub struct Cli {
+    /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat::control=debug
+    /// [default: $HELIOSTAT_LOG, or info]
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<String>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
 /// Why a command ends without having done what was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CliError {
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
+    /// The arguments do not go together, in a way that the parser cannot see.
+    #[error("{0}")]
+    Usage(String),
     /// An input makes no sense.
     #[error("{0}")]
     Invalid(String),
+    /// No daemon answers.
+    #[error("{0}")]
+    Unreachable(String),
+    /// It took too long.
+    #[error("{0}")]
+    TimedOut(String),
 }
 
 impl From<ConfigError> for CliError {
@@ -32,11 +99,14 @@ impl From<ConfigError> for CliError {
 }
 
 impl CliError {
-    /// The exit code: 1 failed, 3 invalid input.
+    /// The exit code: 1 failed, 2 usage, 3 invalid input, 4 daemon unreachable, 5 timed out.
     pub fn code(&self) -> u8 {
         match self {
             Self::Failed(_) => 1,
+            Self::Usage(_) => 2,
             Self::Invalid(_) => 3,
+            Self::Unreachable(_) => 4,
+            Self::TimedOut(_) => 5,
         }
     }
 }
@@ -67,4 +137,31 @@ pub fn read_text(file: &Path) -> Result<String, CliError> {
 /// When it cannot be written.
 pub fn write_text(file: &Path, text: &str) -> Result<(), CliError> {
     std::fs::write(file, text).map_err(|e| CliError::Failed(format!("{}: {e}", file.display())))
+}
+
+/// Writes to stdout. A reader that has gone away (`| head`) has seen enough: that is no error.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn print(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Failed(format!("stdout: {e}"))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+        for bad in [&["heliostat"][..], &["heliostat", "show"], &["heliostat", "show", "x"], &["heliostat", "check", "--schema", "x"]] {
+            assert_eq!(Cli::try_parse_from(bad).unwrap_err().exit_code(), 2, "{bad:?}");
+        }
+    }
 }

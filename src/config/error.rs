@@ -117,6 +117,15 @@ pub struct ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+impl ConfigError {
+    /// One problem at a line and column (from 1) of `text`.
+    pub fn at(text: &str, file: &str, (line, column): (usize, usize), message: impl Into<String>, allowed: impl Into<String>) -> Self {
+        let source = super::yaml::source_line(text, line);
+        let problem = Problem { line, column, path: vec![], message: message.into(), allowed: allowed.into(), source };
+        Self { file: file.into(), problems: vec![problem] }
+    }
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (k, p) in self.problems.iter().enumerate() {
@@ -146,7 +155,7 @@ impl Problem {
         if self.line > 0 && self.source.chars().count() <= 200 {
             let margin = self.line.to_string().len();
             // Tabs stay tabs, so that the caret stands under its column.
-            let pad: String = self.source.chars().take(self.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let pad: String = self.source.chars().take(self.column.saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             write!(f, "\n {} | {}\n {:margin$} | {pad}^", self.line, self.source, "")?;
         }
         if !self.allowed.is_empty() {

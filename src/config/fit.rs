@@ -45,13 +45,10 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
         out.push(format!("policy {} schedules circuits, and topology {} has no OCS plane", policy.name, topology.name));
     }
     for p in &topology.planes {
-        if policy.scheduler == SchedulerKind::Edmonds && !p.duplex {
-            out.push(format!("plane {} is simplex: edmonds joins racks in pairs there all the same, bipartite would not have to", p.id));
-        }
         if matches!(policy.scheduler, SchedulerKind::Bipartite | SchedulerKind::Hold) && p.duplex {
             out.push(format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", p.id));
         }
-        if policy.interval < (p.delta + policy.lead) * 2 {
+        if wants && policy.interval < p.delta * 2 {
             out.push(format!("plane {} is dark for most of an interval of {}: delta is {}", p.id, policy.interval, p.delta));
         }
     }

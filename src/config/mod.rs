@@ -44,11 +44,18 @@ pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &cofl
     }
     let name = file.rsplit('/').next().unwrap_or(file);
     let trace = coflow_benchmark::parse(text).and_then(|t| t.to_workload(name, topology, mapping));
-    trace.map_err(|e| {
-        let source = yaml::source_line(text, e.line);
-        let problem = Problem { line: e.line, column: e.column, path: vec![], message: e.why, allowed: String::new(), source };
-        ConfigError { file: file.into(), problems: vec![problem] }
-    })
+    trace.map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
+}
+
+/// Checks the form of a workload without a topology: whether its places exist stays open.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
+    if !coflow_benchmark::looks_like(text) {
+        return yaml::read::<workload::RawWorkload>(text, file).map(drop);
+    }
+    coflow_benchmark::parse(text).map(drop).map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
 }
 
 /// The JSON Schema of workload files, for editors.

@@ -126,6 +126,7 @@ fn fit_wants_light_within_the_interval() {
     assert_eq!(fit(&t, &p("15ms", "manual")), Ok(()));
     assert!(advice(&t, &p("100ms", "bipartite"))[0].contains("duplex"));
     assert_eq!(advice(&t, &p("100ms", "edmonds")), Vec::<String>::new());
+    assert!(advice(&t, &p("16ms", "edmonds"))[0].contains("dark for most"));
 }
 
 #[test]
@@ -166,6 +167,8 @@ fn hostile_text_is_refused_quickly() {
         "- ".repeat(half),
         "? ".repeat(half),
         "a: &a ".repeat(half / 3),
+        "a:\t- ".repeat(half / 2),
+        (0..2000).map(|k| " ".repeat(k) + "-\n").collect(),
         "racks: ".to_string() + &"- ".repeat(half),
         "name: ".to_string() + &"x".repeat(half),
         "\"".to_string() + &"\\".repeat(half),
@@ -180,7 +183,7 @@ fn hostile_text_is_refused_quickly() {
         assert!(read_policy(t, "t").is_err());
         let _ = yaml::keys(t, "t");
     }
-    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
 
 /// A good file with a few pieces cut out, doubled or replaced.

@@ -87,7 +87,12 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
     }
     // Brackets in comments and strings count too: telling them apart would be a second YAML scanner, with its own holes.
     let mut depth = 0usize;
+    let limit = || format!("at most {MAX_DEPTH} levels");
     for (n, line) in text.lines().enumerate() {
+        // A block within a block within a block: `- - - x`, `? ? ? x`.
+        if line.split(' ').take_while(|w| matches!(*w, "" | "-" | "?" | ":")).filter(|w| !w.is_empty()).count() > MAX_DEPTH {
+            return Err(at(n + 1, 1, "lists are nested too deeply".into(), limit()));
+        }
         for (k, c) in line.chars().enumerate() {
             match c {
                 '[' | '{' => depth += 1,
@@ -95,7 +100,7 @@ fn guard(text: &str) -> Result<(), Box<Problem>> {
                 _ => {}
             }
             if depth > MAX_DEPTH {
-                return Err(at(n + 1, k + 1, "brackets are nested too deeply".into(), format!("at most {MAX_DEPTH} levels")));
+                return Err(at(n + 1, k + 1, "brackets are nested too deeply".into(), limit()));
             }
         }
     }
@@ -118,7 +123,7 @@ fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
 
 /// The library's error as ours: its text without the path and the place that it adds.
 fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
-    let (line, column) = e.location().map_or((0, 0), |l| (l.line(), l.column()));
+    let mut place = e.location().map(|l| (l.line(), l.column()));
     let mut message = e.to_string();
     if let Some(k) = message.rfind(" at line ") {
         message.truncate(k);
@@ -129,6 +134,13 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
             break;
         }
     }
+    // The library places a doubled key at its mapping; people look for its second appearance.
+    if let Some(key) = message.strip_prefix("duplicate field `").and_then(|m| m.split('`').next()) {
+        let full: Vec<Step> = path.iter().cloned().chain([key.into()]).collect();
+        let second = Seek(&full, 1).deserialize(serde_yaml::Deserializer::from_str(text)).err();
+        place = second.and_then(|e| e.location()).map(|l| (l.line(), l.column())).or(place);
+    }
+    let (line, column) = place.unwrap_or((0, 0));
     Problem { line, column, path, source: source_line(text, line), message: plain(&message), allowed: String::new() }
 }
 
@@ -156,11 +168,12 @@ fn place(text: &str, flaw: Flaw) -> Problem {
 ///
 /// The library shows positions only in its errors; so a reader that fails on purpose at the end of the path learns them.
 pub fn locate(text: &str, path: &[Step]) -> Option<(usize, usize)> {
-    let error = Seek(path).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
+    let error = Seek(path, 0).deserialize(serde_yaml::Deserializer::from_str(text)).err()?;
     error.location().map(|l| (l.line(), l.column()))
 }
 
-struct Seek<'a>(&'a [Step]);
+/// The path that is left to go, and how many times its last key is passed by.
+struct Seek<'a>(&'a [Step], usize);
 
 impl Seek<'_> {
     /// A scalar: the goal, if the path ends here.
@@ -208,17 +221,20 @@ impl<'de> Visitor<'de> for Seek<'_> {
                 return Ok(());
             }
         }
-        seq.next_element_seed(Seek(rest))?;
+        seq.next_element_seed(Seek(rest, self.1))?;
         drain_seq(seq)
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Some((step, rest)) = self.0.split_first() else {
             return Err(A::Error::custom("here"));
         };
+        let mut skip = self.1;
         while let Some(key) = map.next_key::<String>()? {
-            if matches!(step, Step::Key(k) if *k == key) {
-                map.next_value_seed(Seek(rest))?;
+            let matches = matches!(step, Step::Key(k) if *k == key);
+            if matches && (skip == 0 || !rest.is_empty()) {
+                map.next_value_seed(Seek(rest, skip))?;
             } else {
+                skip -= usize::from(matches);
                 map.next_value::<IgnoredAny>()?;
             }
         }

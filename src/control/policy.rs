@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::circuits::Scheduler;
 use crate::circuits::{decompose, matching};
+pub use crate::coflows::elephants::{Admit, ELEPHANT_DSCP, Elephants};
 pub use crate::demand::Estimator;
 use crate::units::{Bytes, Span};
 
@@ -30,30 +31,6 @@ pub struct Policy {
     /// Whether newly connected circuits are probed with a frame.
     pub probes: bool,
 }
-
-/// Which traffic may use circuits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elephants {
-    /// Which packets a ToR admits to a circuit.
-    pub admit: Admit,
-    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never gets a circuit.
-    pub threshold: Bytes,
-}
-
-/// Which packets a ToR admits to a circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Admit {
-    /// All packets to a rack with a circuit, as c-Through and Helios do.
-    All,
-    /// Only packets marked as elephants (DSCP [`ELEPHANT_DSCP`]).
-    #[default]
-    Marked,
-}
-
-/// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing
-/// rules can match (until 6.12 they saw only the bits 0x1c).
-pub const ELEPHANT_DSCP: u8 = 2;
 
 /// The circuit schedulers by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

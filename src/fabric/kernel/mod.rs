@@ -27,7 +27,7 @@ pub mod timed;
 
 use network::Network;
 
-use crate::control::policy::Admit;
+use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters};
 use crate::ids::HostId;

@@ -1,0 +1,242 @@
+//! `heliostat check`: is a file valid, and if not, where and why not.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{CliError, print, read_text};
+use crate::config::{self, ConfigError, yaml};
+use crate::control::policy::Policy;
+use crate::topology::Topology;
+use crate::workload::coflow_benchmark::{self, Mapping};
+
+/// Checks topology, policy and workload files, each by itself and all of them together
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The files, of any kind; - is stdin. A workload must fit one of the topologies among them
+    #[arg(required_unless_present = "schema")]
+    files: Vec<PathBuf>,
+    /// Prints the JSON Schema of a kind of file instead
+    #[arg(long, value_enum, conflicts_with = "files")]
+    schema: Option<Kind>,
+}
+
+/// The kinds of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// A network
+    Topology,
+    /// How circuits are decided
+    Policy,
+    /// What is sent
+    Workload,
+}
+
+const KINDS: [Kind; 3] = [Kind::Topology, Kind::Policy, Kind::Workload];
+
+impl Kind {
+    fn schema(self) -> Value {
+        match self {
+            Self::Topology => config::schema_topology(),
+            Self::Policy => config::schema_policy(),
+            Self::Workload => config::schema_workload(),
+        }
+    }
+
+    /// The keys that tell this kind from the others: `name` stands in all.
+    fn keys(self) -> Vec<String> {
+        let schema = self.schema();
+        let keys = schema["properties"].as_object().into_iter().flatten().map(|(k, _)| k.clone());
+        keys.filter(|k| k != "name" && k != "description").collect()
+    }
+}
+
+/// A file that could be read.
+struct File {
+    name: String,
+    text: String,
+}
+
+/// What the files turned out to be.
+#[derive(Default)]
+struct Found {
+    topologies: Vec<Topology>,
+    policies: Vec<Policy>,
+    workloads: Vec<File>,
+    /// What is said of valid files.
+    said: String,
+    errors: Vec<String>,
+    advice: Vec<String>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that are invalid.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    if let Some(kind) = args.schema {
+        return print(&(serde_json::to_string_pretty(&kind.schema()).expect("a schema is plain data") + "\n"));
+    }
+    let mut files = Vec::new();
+    let mut found = Found::default();
+    for path in &args.files {
+        match read(path) {
+            Ok(file) => files.push(file),
+            Err(e) => found.errors.push(e.to_string()),
+        }
+    }
+    let found = check(files, found);
+    print(&found.said)?;
+    for line in &found.advice {
+        eprintln!("note: {line}");
+    }
+    if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors))) }
+}
+
+fn summary(errors: &[String]) -> String {
+    let what = if errors.len() == 1 { "not valid" } else { "not valid, in more than one way" };
+    format!("{what}\n{}", errors.join("\n"))
+}
+
+fn read(path: &Path) -> Result<File, CliError> {
+    if path != Path::new("-") {
+        return Ok(File { name: path.display().to_string(), text: read_text(path)? });
+    }
+    let mut text = String::new();
+    let limit = yaml::MAX_BYTES as u64 + 1;
+    std::io::stdin().lock().take(limit).read_to_string(&mut text).map_err(|e| CliError::Invalid(format!("stdin: {e}")))?;
+    Ok(File { name: "stdin".into(), text })
+}
+
+/// Every file by itself, then those that belong together.
+fn check(files: Vec<File>, mut found: Found) -> Found {
+    for file in files {
+        match kind(&file) {
+            Ok(Kind::Topology) => match config::read_topology(&file.text, &file.name) {
+                Ok(t) => {
+                    let (r, h, p) = (t.rack_count(), t.hosts.len(), t.planes.len());
+                    let _ = writeln!(found.said, "{}: topology {}: {r} racks, {h} hosts, {p} OCS planes", file.name, t.name);
+                    found.topologies.push(t);
+                }
+                Err(e) => found.errors.push(e.to_string()),
+            },
+            Ok(Kind::Policy) => match config::read_policy(&file.text, &file.name) {
+                Ok(p) => {
+                    let _ = writeln!(found.said, "{}: policy {}: every {}", file.name, p.name, p.interval);
+                    found.policies.push(p);
+                }
+                Err(e) => found.errors.push(e.to_string()),
+            },
+            Ok(Kind::Workload) => found.workloads.push(file),
+            Err(e) => found.errors.push(e.to_string()),
+        }
+    }
+    workloads(&mut found);
+    for t in &found.topologies {
+        let unfit = found.policies.iter().filter_map(|p| config::fit(t, p).err());
+        found.errors.extend(unfit.map(|e| e.to_string()));
+    }
+    // Of many files, nobody means to run every policy on every topology.
+    if let ([t], [p]) = (&*found.topologies, &*found.policies) {
+        found.advice = config::advice(t, p);
+    }
+    found
+}
+
+/// Workloads: each must fit one of the topologies; by its form alone if there is none.
+fn workloads(found: &mut Found) {
+    for file in std::mem::take(&mut found.workloads) {
+        let mut errors = Vec::new();
+        if found.topologies.is_empty() {
+            match config::check_workload_form(&file.text, &file.name) {
+                Ok(()) => {
+                    let _ = writeln!(found.said, "{}: workload; name a topology to check its places too", file.name);
+                }
+                Err(e) => errors.push(e),
+            }
+        }
+        let mut fits = false;
+        for t in &found.topologies {
+            match config::read_workload(&file.text, &file.name, t, &Mapping::default()) {
+                Ok(w) => {
+                    fits = true;
+                    let (n, b) = (w.coflows.len(), w.bytes());
+                    let _ = writeln!(found.said, "{}: workload {} on {}: {n} coflows, {b}", file.name, w.name, t.name);
+                }
+                Err(e) => errors.push(e),
+            }
+        }
+        // It was meant for the one where least is wrong.
+        let nearest = errors.into_iter().min_by_key(|e| e.problems.len());
+        found.errors.extend(nearest.filter(|_| !fits).map(|e| e.to_string()));
+    }
+}
+
+/// Tells what a file is by its keys.
+fn kind(file: &File) -> Result<Kind, ConfigError> {
+    if coflow_benchmark::looks_like(&file.text) {
+        return Ok(Kind::Workload);
+    }
+    let keys = yaml::keys(&file.text, &file.name)?;
+    let score = |kind: Kind| kind.keys().iter().filter(|k| keys.contains(k)).count();
+    let best = KINDS.into_iter().rev().max_by_key(|&k| score(k)).filter(|&k| score(k) > 0);
+    best.ok_or_else(|| {
+        let allowed = KINDS.map(|k| format!("{k:?}: {}", k.keys().join(", "))).join("; ").to_lowercase();
+        ConfigError::at(&file.text, &file.name, (1, 1), "neither a topology, nor a policy, nor a workload", allowed)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOPOLOGY: &str =
+        "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
+    const POLICY: &str = "name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n";
+    const WORKLOAD: &str = "name: w\ncoflows:\n- flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n";
+    const TRACE: &str = "3 1\n1 0 1 0 1 1:2.0\n";
+
+    fn checked(texts: &[&str]) -> Found {
+        let file = |(k, text): (usize, &&str)| File { name: format!("f{k}"), text: (*text).into() };
+        check(texts.iter().enumerate().map(file).collect(), Found::default())
+    }
+
+    #[test]
+    fn kinds_are_told_by_their_keys() {
+        let found = checked(&[WORKLOAD, POLICY, TOPOLOGY, TRACE]);
+        assert_eq!(found.errors, Vec::<String>::new());
+        assert_eq!(
+            found.said,
+            "f1: policy p: every 100ms\nf2: topology net: 4 racks, 8 hosts, 1 OCS planes\n\
+             f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
+        );
+        assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
+    }
+
+    #[test]
+    fn every_file_has_its_error() {
+        let texts = ["name: x\n", "", "[", "racks: 1\n", "interval: 1s\n", "coflows: 3\n", "1 1\nx\n", TOPOLOGY];
+        let found = checked(&texts);
+        assert_eq!(found.errors.len(), texts.len() - 1, "{:#?}", found.errors);
+        for k in 0..texts.len() - 1 {
+            assert!(found.errors.iter().any(|e| e.contains(&format!("f{k}:"))), "f{k} in {:#?}", found.errors);
+        }
+        assert!(found.errors[0].contains("neither a topology, nor a policy, nor a workload"));
+    }
+
+    #[test]
+    fn files_are_checked_against_each_other() {
+        let slow = POLICY.replace("100ms", "12ms");
+        let far = WORKLOAD.replace("h3-1", "h4-0");
+        let found = checked(&[TOPOLOGY, &slow, &far]);
+        assert_eq!(found.errors.len(), 2, "{:#?}", found.errors);
+        assert!(found.errors[0].contains("f2:3:"), "{:#?}", found.errors);
+        let larger = TOPOLOGY.replace("racks: 4", "racks: 5").replace("net", "larger");
+        let found_larger = checked(&[TOPOLOGY, &larger, &far]);
+        assert_eq!(found_larger.errors, Vec::<String>::new());
+        assert!(found_larger.said.ends_with("f2: workload w on larger: 1 coflows, 25MB\n"));
+        assert!(found.errors[1].contains("no time with light"), "{:#?}", found.errors);
+    }
+}

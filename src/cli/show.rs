@@ -1,0 +1,298 @@
+//! `heliostat show`: what a running daemon sees, through REST.
+
+use std::io::IsTerminal;
+
+use serde::de::DeserializeOwned;
+
+use super::client::{Client, Where};
+use super::tables::{Rows, bytes, percent, span};
+use super::{CliError, Output, print};
+use crate::api::wire;
+use crate::units::{BitRate, Bytes, Span, Time};
+
+/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, policy, stats
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// What to show
+    #[arg(value_enum)]
+    what: What,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Shows it again and again, until interrupted; with a length of time, that often
+    #[arg(short, long, value_name = "EVERY", num_args = 0..=1, require_equals = true, default_missing_value = "1s")]
+    watch: Option<Span>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// What can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// Circuits with light, being set up, or promised
+    Circuits,
+    /// Traffic by rack pair
+    Demand,
+    /// Coflows and their progress
+    Coflows,
+    /// Ports of the OCS, their counters and faults
+    Ports,
+    /// The network
+    Topology,
+    /// The policy in force
+    Policy,
+    /// Counters of the control loop, and what failed
+    Stats,
+}
+
+impl What {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Circuits => "/api/v1/circuits",
+            Self::Demand => "/api/v1/demand",
+            Self::Coflows => "/api/v1/coflows",
+            Self::Ports => "/api/v1/ports",
+            Self::Topology => "/api/v1/topology",
+            Self::Policy => "/api/v1/policy",
+            Self::Stats => "/api/v1/stats",
+        }
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// No daemon, no answer in time, or an answer that is an error.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let client = Client::new(&args.place)?;
+    let Some(every) = args.watch else {
+        return print(&render(args.what, args.output, &client.get(args.what.path())?)?);
+    };
+    // On a terminal, each look replaces the last one; in a pipe, they follow each other.
+    let clear = if std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    loop {
+        let text = render(args.what, args.output, &client.get(args.what.path())?)?;
+        print(&format!("{clear}{text}"))?;
+        std::thread::sleep(every.max(Span::millis(10)).std());
+    }
+}
+
+/// An answer of the API as text. JSON stays as it came, with line breaks.
+fn render(what: What, output: Output, answer: &str) -> Result<String, CliError> {
+    if output == Output::Json {
+        let value: serde_json::Value = parse(answer)?;
+        return Ok(serde_json::to_string_pretty(&value).expect("a JSON value is plain data") + "\n");
+    }
+    let exact = output == Output::Csv;
+    let rows = match what {
+        What::Circuits => circuits(&parse(answer)?, exact),
+        What::Demand => demand(&parse(answer)?, exact),
+        What::Coflows => coflows(&parse(answer)?, exact),
+        What::Ports => ports(&parse(answer)?, exact),
+        What::Topology if exact => hosts(&parse(answer)?),
+        What::Topology => topology(&parse(answer)?),
+        What::Policy => policy(&parse(answer)?),
+        What::Stats => stats(&parse(answer)?, exact),
+    };
+    Ok(if exact { rows.csv() } else { rows.table() + "\n" })
+}
+
+fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, CliError> {
+    serde_json::from_str(answer).map_err(|e| CliError::Failed(format!("the daemon's answer is not one of this version's: {e}")))
+}
+
+/// A quantity for people, or as it is.
+fn quantity(exact: bool, value: u64, show: impl Fn(u64) -> String) -> String {
+    if exact { value.to_string() } else { show(value) }
+}
+
+fn data(exact: bool, b: u64) -> String {
+    quantity(exact, b, |b| bytes(Bytes(b)))
+}
+
+fn length(exact: bool, ns: u64) -> String {
+    quantity(exact, ns, |ns| span(Span(ns)))
+}
+
+fn instant(exact: bool, ns: u64) -> String {
+    quantity(exact, ns, |ns| Time(ns).to_string())
+}
+
+/// Nothing: a dash for people, an empty cell for programs.
+fn or_none<T>(exact: bool, value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| if exact { String::new() } else { "-".into() }, show)
+}
+
+fn header(exact: bool, people: &[&'static str], programs: &[&'static str]) -> Rows {
+    Rows::new(if exact { programs } else { people })
+}
+
+fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
+    let people = ["plane", "input", "output", "state", "by hand", "set up at", "light from", "until"];
+    let programs = ["plane", "input", "output", "state", "manual", "setup_at_ns", "up_from_ns", "until_ns"];
+    let mut rows = header(exact, &people, &programs);
+    for c in &c.circuits {
+        let state = match c.state {
+            wire::CircuitState::Promised => "promised",
+            wire::CircuitState::SettingUp => "setting-up",
+            wire::CircuitState::Up => "up",
+        };
+        let manual = if exact { c.manual.to_string() } else { if c.manual { "yes" } else { "" }.to_string() };
+        rows.rows.push(vec![
+            c.plane.to_string(),
+            c.input.to_string(),
+            c.output.to_string(),
+            state.into(),
+            manual,
+            instant(exact, c.setup_at_ns),
+            instant(exact, c.up_from_ns),
+            or_none(exact, c.until_ns, |t| instant(exact, t)),
+        ]);
+    }
+    rows
+}
+
+/// The pairs of racks that have anything.
+fn demand(d: &wire::Demand, exact: bool) -> Rows {
+    let people = ["from", "to", "demand", "sent", "over OCS", "waiting"];
+    let programs = ["from", "to", "demand_bytes", "sent_bytes", "over_ocs_bytes", "backlog_bytes"];
+    let mut rows = header(exact, &people, &programs);
+    let matrices = [&d.demand_bytes, &d.sent_bytes, &d.over_ocs_bytes, &d.backlog_bytes];
+    let racks = d.sent_bytes.len();
+    for (i, j) in (0..racks).flat_map(|i| (0..racks).map(move |j| (i, j))) {
+        let cells = matrices.map(|m| m.get(i).and_then(|row| row.get(j)).copied().unwrap_or(0));
+        if cells.iter().any(|&c| c > 0) {
+            let cells = cells.map(|c| data(exact, c));
+            rows.rows.push([i.to_string(), j.to_string()].into_iter().chain(cells).collect());
+        }
+    }
+    rows
+}
+
+fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
+    let people = ["coflow", "id", "state", "pairs", "bytes", "received", "OCS share", "arrival", "CCT", "bound"];
+    let programs = ["name", "id", "state", "pairs", "asked_bytes", "received_bytes", "over_ocs_bytes", "arrival_ns", "cct_ns", "bound_ns"];
+    let mut rows = header(exact, &people, &programs);
+    for c in &c.coflows {
+        let state = if c.state == wire::CoflowState::Active { "active" } else { "finished" };
+        let share = c.over_ocs_bytes as f64 / c.received_bytes.max(1) as f64;
+        rows.rows.push(vec![
+            c.name.clone(),
+            c.id.to_string(),
+            state.into(),
+            c.pairs.len().to_string(),
+            data(exact, c.asked_bytes),
+            data(exact, c.received_bytes),
+            quantity(exact, c.over_ocs_bytes, |_| percent(share)),
+            instant(exact, c.arrival_ns),
+            or_none(exact, c.cct_ns, |t| length(exact, t)),
+            length(exact, c.bound_ns),
+        ]);
+    }
+    rows
+}
+
+fn ports(p: &wire::Ports, exact: bool) -> Rows {
+    let people = ["plane", "rack", "sends to", "receives from", "crossed", "packets", "lost dark", "misdelivered", "fault"];
+    let programs = [
+        "plane",
+        "rack",
+        "sends_to",
+        "receives_from",
+        "crossed_bytes",
+        "crossed_packets",
+        "lost_dark_packets",
+        "misdelivered_packets",
+        "faulty",
+    ];
+    let mut rows = header(exact, &people, &programs);
+    for p in &p.ports {
+        rows.rows.push(vec![
+            p.plane.to_string(),
+            p.rack.to_string(),
+            or_none(exact, p.sends_to, |r| r.to_string()),
+            or_none(exact, p.receives_from, |r| r.to_string()),
+            data(exact, p.crossed_bytes),
+            p.crossed_packets.to_string(),
+            p.lost_dark_packets.to_string(),
+            p.misdelivered_packets.to_string(),
+            p.faulty.clone().unwrap_or_default(),
+        ]);
+    }
+    rows
+}
+
+fn hosts(t: &wire::Topology) -> Rows {
+    let mut rows = Rows::new(&["host", "rack", "slots", "nic_bps", "rack_uplink_bps"]);
+    for h in &t.hosts {
+        let uplink = t.racks.get(h.rack as usize).map_or(0, |r| r.uplink_bps);
+        rows.rows.push(vec![h.name.clone(), h.rack.to_string(), h.slots.to_string(), h.nic_bps.to_string(), uplink.to_string()]);
+    }
+    rows
+}
+
+fn topology(t: &wire::Topology) -> Rows {
+    let mut rows = Rows::new(&["topology", "value"]);
+    let mut row = |name: String, value: String| rows.rows.push(vec![name, value]);
+    row("name".into(), t.name.clone());
+    row("racks".into(), t.racks.len().to_string());
+    row("hosts".into(), t.hosts.len().to_string());
+    row("task slots".into(), t.hosts.iter().map(|h| u64::from(h.slots)).sum::<u64>().to_string());
+    row("NIC".into(), range(t.hosts.iter().map(|h| h.nic_bps)));
+    row("EPS uplink of a rack".into(), range(t.racks.iter().map(|r| r.uplink_bps)));
+    row("oversubscription".into(), format!("{}:1", t.oversubscription_percent as f64 / 100.0));
+    for p in &t.planes {
+        let stop = if p.all_stop { "all-stop" } else { "not-all-stop" };
+        let duplex = if p.duplex { "duplex" } else { "simplex" };
+        row(format!("OCS plane {}", p.id), format!("{}, delta {}, {stop}, {duplex}", BitRate(p.rate_bps), Span(p.delta_ns)));
+    }
+    rows
+}
+
+fn range(rates: impl Iterator<Item = u64> + Clone) -> String {
+    match (rates.clone().min(), rates.max()) {
+        (Some(a), Some(b)) if a == b => BitRate(a).to_string(),
+        (Some(a), Some(b)) => format!("{} to {}", BitRate(a), BitRate(b)),
+        _ => "-".into(),
+    }
+}
+
+fn policy(p: &serde_json::Value) -> Rows {
+    let mut rows = Rows::new(&["policy", "value"]);
+    let text = |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), Into::into);
+    for (key, value) in p.as_object().into_iter().flatten() {
+        match value.as_object() {
+            Some(inner) => rows.rows.extend(inner.iter().map(|(k, v)| vec![format!("{key}.{k}"), text(v)])),
+            None => rows.rows.push(vec![key.clone(), text(value)]),
+        }
+    }
+    rows
+}
+
+fn stats(s: &wire::Stats, exact: bool) -> Rows {
+    let mut rows = Rows::new(&["stat", "value"]);
+    let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
+    row("mechanism", s.mechanism.clone());
+    for (name, n) in [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles)] {
+        row(name, n.to_string());
+    }
+    for (name, n) in [("circuits_set", s.circuits_set), ("probes_ok", s.probes_ok), ("probes_wrong", s.probes_wrong)] {
+        row(name, n.to_string());
+    }
+    row("probes_lost", s.probes_lost.to_string());
+    let parts = [("poll", s.poll), ("decide", s.decide), ("apply", s.apply), ("cycle", s.cycle)];
+    for (name, q) in parts.into_iter().chain([("dark_asked", s.dark_asked), ("dark_achieved", s.dark_achieved)]) {
+        let unit = if exact { "_ns" } else { "" };
+        for (point, v) in [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)] {
+            row(&format!("{name}_{point}{unit}"), length(exact, v));
+        }
+    }
+    row("failures", s.failures.len().to_string());
+    for f in &s.failures {
+        row(&f.what, format!("{} ({} times)", f.why, f.attempts));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! What is printed, and what errors are.
+
+use std::net::TcpListener;
+
+use super::*;
+
+const CIRCUITS: &str = r#"{"revision":7,"now_ns":5000000,"circuits":[
+    {"plane":0,"input":1,"output":3,"state":"up","manual":true,"setup_at_ns":100000000,"up_from_ns":110000000,"until_ns":null},
+    {"plane":0,"input":2,"output":0,"state":"setting-up","manual":false,"setup_at_ns":200000000,"up_from_ns":210000000,"until_ns":300000000}]}"#;
+const DEMAND: &str = r#"{"revision":7,"now_ns":5,"demand_bytes":[[0,1500000],[0,0]],"sent_bytes":[[0,3000000],[0,0]],
+    "over_ocs_bytes":[[0,0],[0,0]],"backlog_bytes":[[0,7],[0,0]]}"#;
+const COFLOWS: &str = r#"{"revision":7,"now_ns":5,"coflows":[{"id":4,"name":"sort, again","state":"finished","arrival_ns":0,
+    "pairs":[{"from":0,"to":1,"bytes":1000}],"asked_bytes":1000,"received_bytes":1000,"over_ocs_bytes":250,"finished_ns":9,
+    "cct_ns":1234567,"bound_ns":1000000}]}"#;
+const PORTS: &str = r#"{"revision":7,"now_ns":5,"ports":[{"plane":0,"rack":0,"sends_to":1,"receives_from":null,"faulty":null,
+    "crossed_packets":2,"crossed_bytes":3000,"lost_dark_packets":0,"misdelivered_packets":0},{"plane":0,"rack":1,"sends_to":null,
+    "receives_from":0,"faulty":"no light","crossed_packets":0,"crossed_bytes":0,"lost_dark_packets":1,"misdelivered_packets":0}]}"#;
+const POLICY: &str = r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;
+
+#[test]
+fn answers_become_tables_and_csv() {
+    let mut all = String::new();
+    let cases =
+        [(What::Circuits, CIRCUITS), (What::Demand, DEMAND), (What::Coflows, COFLOWS), (What::Ports, PORTS), (What::Policy, POLICY)];
+    for (what, answer) in cases {
+        for output in [Output::Table, Output::Csv] {
+            all += &format!("{what:?}\n{}\n", render(what, output, answer).unwrap());
+        }
+    }
+    let all: Vec<&str> = all.lines().map(str::trim_end).collect();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn a_topology_and_stats_are_shown() {
+    let t = crate::config::read_topology(&std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap(), "t").unwrap();
+    let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();
+    let table = render(What::Topology, Output::Table, &answer).unwrap();
+    assert!(table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"), "{table}");
+    let csv = render(What::Topology, Output::Csv, &answer).unwrap();
+    assert!(csv.contains("\nh3-1,3,2,1000000000,100000000\n"), "{csv}");
+    let json = render(What::Topology, Output::Json, &answer).unwrap();
+    assert_eq!(serde_json::from_str::<wire::Topology>(&json).unwrap(), wire::Topology::from(&t));
+}
+
+#[test]
+fn what_is_not_an_answer_is_an_error() {
+    for answer in ["", "{}", "[]", "<html>"] {
+        assert_eq!(render(What::Circuits, Output::Table, answer).unwrap_err().code(), 1);
+    }
+}
+
+#[test]
+fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let args = |url: String| Args {
+        what: What::Ports,
+        output: Output::Table,
+        watch: None,
+        place: Where { controller: Some(url), token_file: None },
+    };
+    assert_eq!(run(&args(format!("http://{free}"))).unwrap_err().code(), 4);
+    for bad in ["ftp://x", "http://", "localhost:1", "http://a/b/c"] {
+        assert_eq!(run(&args(bad.into())).unwrap_err().code(), 2, "{bad}");
+    }
+}
+
+#[test]
+fn everything_is_shown_from_a_server() {
+    use crate::api;
+    use crate::control::{Controller, policy::Policy};
+    use crate::runtime::handle::Handle;
+    let text = std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap();
+    let topology = std::sync::Arc::new(crate::config::read_topology(&text, "t").unwrap());
+    let controller = Controller::new(topology.clone(), Policy::default(), Time::ZERO, Span::ZERO);
+    let (handle, _ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let token = "0123456789abcdef";
+    let listen = Some(([127, 0, 0, 1], 0).into());
+    let server = api::serve(handle, api::Options { listen, token: Some(token.into()), ..api::Options::default() }).unwrap();
+    let file = std::env::temp_dir().join(format!("heliostat-token-{}", std::process::id()));
+    std::fs::write(&file, format!("{token}\n")).unwrap();
+    let controller = Some(format!("http://{}/", server.address.unwrap()));
+    let client = |token_file| Client::new(&Where { controller: controller.clone(), token_file });
+    let known = client(Some(file.clone())).unwrap();
+    for what in <What as clap::ValueEnum>::value_variants() {
+        let answer = known.get(what.path()).unwrap();
+        for output in [Output::Table, Output::Csv, Output::Json] {
+            assert!(!render(*what, output, &answer).unwrap().is_empty());
+        }
+    }
+    let refused = client(None).unwrap().get("/api/v1/stats").unwrap_err();
+    assert!(refused.code() == 1 && refused.to_string().contains("Bearer"), "{refused}");
+    std::fs::remove_file(file).unwrap();
+}
