@@ -107,6 +107,7 @@ pub fn guard(topology: &Topology) -> Span {
 /// What an operation needs beyond the guard: the time to write it.
 const MARGIN: Span = Span::millis(1);
 
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Circuits {
     Timed(timed::Timed),
     Switched(switched::Switched),
