@@ -33,7 +33,8 @@ def sees(pid):
     """What a node's namespace holds, without counters and without what the kernel numbers itself."""
     asked = (["tc", "qdisc"], ["ip", "rule"], ["ip", "route", "show", "table", "all"], ["ip", "-details", "link"])
     said = "".join(in_node(pid, *command) for command in asked)
-    return "\n".join(sorted(line.strip() for line in said.splitlines()))
+    # A link's state settles some time after it is made.
+    return "\n".join(sorted(re.sub(r" state \w+", "", line.strip()) for line in said.splitlines()))
 
 
 class Cli:
@@ -89,6 +90,9 @@ class Controller:
                 self.url = found.group(1)
                 break
 
+    def exec(self, node, *command):
+        return subprocess.run([BIN, "exec", "--name", NAME, node, "--", *command], capture_output=True, text=True, check=True).stdout
+
     def show(self, what):
         command = [BIN, "show", what, "-o", "json", "--controller", self.url]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -116,8 +120,9 @@ class Attach(NetworkTest):
         return {node: sees(pid) for node, pid in cli.nodes.items()}
 
     def load(self, cli, server, client, seconds):
-        """Run iperf between two hosts in the background; returns its client once it is connected."""
-        serving = subprocess.Popen(["nsenter", "--net", "--target", str(cli.nodes[server]), "iperf", "-s", "-p", "5099"], stdout=subprocess.PIPE, text=True)
+        """Run iperf between two hosts in the background; returns its client once it has begun."""
+        command = ["nsenter", "--net", "--target", str(cli.nodes[server]), "iperf", "-s", "-p", "5099", "-P", "1"]
+        serving = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.addCleanup(serving.stdout.close)
         self.addCleanup(serving.wait)
         self.addCleanup(serving.kill)
@@ -134,15 +139,14 @@ class Attach(NetworkTest):
 
     def check_circuits_carry(self, cli, controller):
         """Load rides a circuit, is shown, and lets pings through."""
-        before = controller.show("demand")["over_ocs"]
+        before = controller.show("demand")["over_ocs_bytes"]
         sending = self.load(cli, "h1-0", "h0-0", 5)
         self.assertIn("0% dropped (56/56 received)", cli.pingall())
-        circuits = controller.show("circuits")
-        rows = circuits["circuits"] if isinstance(circuits, dict) else circuits
-        self.assertIn((0, 1), [(c["input"], c["output"]) for c in rows], circuits)
+        circuits = controller.show("circuits")["circuits"]
+        self.assertIn((0, 1), [(c["input"], c["output"]) for c in circuits], circuits)
         rate = mbits(sending.communicate(timeout=60)[0])
         self.assertGreater(rate[-1], WELL_ABOVE_THE_EPS)
-        grown = controller.show("demand")["over_ocs"][0][1] - before[0][1]
+        grown = controller.show("demand")["over_ocs_bytes"][0][1] - before[0][1]
         self.assertGreater(grown, 100_000_000, "bytes over the OCS")
         rates = cli.iperf("h2-1", "h3-0")
         self.assertGreater(min(rates), WELL_ABOVE_THE_EPS)
@@ -155,6 +159,7 @@ class Attach(NetworkTest):
             controller = self.attach(mechanism=mechanism)
             self.assertIn("mechanism " + mechanism, controller.said)
             self.check_circuits_carry(cli, controller)
+            self.assertIn("10.3.0.3/32", controller.exec("h3-1", "ip", "-brief", "address", "show", "eth0"))
             self.assertEqual(controller.end(), 0, controller.said)
             self.assertEqual(self.snapshot(cli), before, mechanism)
             self.assertIn("0% dropped (56/56 received)", cli.pingall())
@@ -224,7 +229,8 @@ class Attach(NetworkTest):
         for pid, why in ((os.getpid(), "node eps (process %d) is gone" % os.getpid()), (2**22 + 1, "is gone")):
             with open(other, "w", encoding="utf-8") as out:
                 json.dump({"nodes": {**cli.nodes, "eps": pid}}, out)
-            done = subprocess.run([BIN, "run", self.file, "--attach", other, "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=30, check=False)
+            command = [BIN, "run", self.file, "--attach", other, "--listen", "127.0.0.1:0"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
             self.assertEqual(done.returncode, 3, done.stderr)
             self.assertIn(why, done.stderr)
 
