@@ -54,6 +54,8 @@ pub enum SchedulerKind {
     Solstice,
     /// Eclipse: most bytes within the interval, every dark time counted.
     Eclipse,
+    /// Sunflow: every circuit with times of its own.
+    Sunflow,
     /// Only circuits set by hand over the API.
     Manual,
     /// No circuits.
@@ -73,6 +75,7 @@ impl SchedulerKind {
             Self::Tms => Box::new(decompose::Tms),
             Self::Solstice => Box::new(decompose::Solstice),
             Self::Eclipse => Box::new(decompose::Eclipse),
+            Self::Sunflow => Box::new(crate::coflows::sunflow::Sunflow),
             Self::Manual => Box::new(matching::Manual),
             Self::EpsOnly => Box::new(matching::EpsOnly),
         }
