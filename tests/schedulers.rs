@@ -13,10 +13,11 @@ use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-const SCHEDULERS: [SchedulerKind; 12] = [
+const SCHEDULERS: [SchedulerKind; 13] = [
     SchedulerKind::Edmonds,
     SchedulerKind::Bipartite,
     SchedulerKind::Greedy,
+    SchedulerKind::Islip,
     SchedulerKind::RoundRobin,
     SchedulerKind::Hold,
     SchedulerKind::Bvn,

@@ -42,6 +42,8 @@ pub enum SchedulerKind {
     Bipartite,
     /// Heaviest pair first.
     Greedy,
+    /// iSLIP: blind to weights, fair over time.
+    Islip,
     /// Fixed rotation, blind to demand.
     RoundRobin,
     /// Bipartite, but a change must pay for its dark time.
@@ -69,6 +71,7 @@ impl SchedulerKind {
             Self::Edmonds => Box::new(matching::Edmonds),
             Self::Bipartite => Box::new(matching::Bipartite::default()),
             Self::Greedy => Box::new(matching::Greedy),
+            Self::Islip => Box::new(matching::Islip::default()),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),
             Self::Bvn => Box::new(decompose::Bvn),

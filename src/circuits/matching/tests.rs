@@ -264,8 +264,8 @@ proptest! {
             .collect();
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
         let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle };
-        let all: [Box<dyn Scheduler>; 7] = [
-            Box::new(Bipartite::default()), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
+        let all: [Box<dyn Scheduler>; 8] = [
+            Box::new(Bipartite::default()), Box::new(Edmonds), Box::new(Greedy), Box::new(Islip::default()), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
             Box::new(EpsOnly),
         ];
         for mut s in all {
