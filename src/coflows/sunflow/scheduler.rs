@@ -77,7 +77,7 @@ mod tests {
                 .collect();
             let bits = |shift: usize| (0..r).map(|i| mask & (1 << (shift + i)) == 0).collect::<Vec<_>>();
             let usable: Vec<Usable> = (0..3).map(|p| Usable { input: bits(p * 10), output: bits(p * 10 + 5) }).collect();
-            let current: Vec<Matching> = (0..3).map(|p| if p < 2 { round_robin(r, shift.wrapping_add(p)) } else { Matching::empty(r) }).collect();
+            let current = [round_robin(r, shift), round_robin(r, shift.wrapping_add(1)), Matching::empty(r)];
             let up = current.iter().enumerate().flat_map(|(p, m)| {
                 let circuit = move |(input, output)| Reservation {
                     plane: PlaneId::from(p), input, output, setup_at: Time(0), up_from: Time(10), until: Time::MAX,
