@@ -1,4 +1,4 @@
-//! REST over a [`Handle`] to the controller, under `/api/v1`, with `/metrics`, `/livez`, `/readyz`, `/openapi.json` and its
+//! REST over a [`Handle`](crate::runtime::handle::Handle) to the controller, under `/api/v1`, with `/metrics`, `/livez`, `/readyz`, `/openapi.json` and its
 //! page `/docs`. It never touches a fabric.
 //!
 //! Every answer comes from the newest snapshot and waits for nobody; changes are events that the controller takes or
