@@ -12,7 +12,7 @@ Every ToR, the EPS, every OCS plane and every host is a Mininet node in a networ
     h0-0, h0-1, ...   eth0
 
 The names inside the nodes, the addresses and the MACs are those of the namespaces that Heliostat makes itself, so
-`heliostat run --attach NAME` controls either. Without Heliostat all traffic goes over the EPS and the OCS is dark.
+`heliostat run FILE --attach NAME` controls either. Without Heliostat all traffic goes over the EPS and the OCS is dark.
 Rates are not enforced here: Heliostat sets them when it attaches.
 
 This file writes /run/heliostat/attach/NAME.json (the nodes' process ids) and removes it at the end; it touches
@@ -461,7 +461,7 @@ class Lab:
             os.unlink(scratch)
         self.written = text + "\n"
         atexit.register(self.withdraw)
-        info("*** %s is up. From another terminal: heliostat run --attach %s\n" % (self.plan.name, self.plan.name))
+        info("*** %s is up. From another terminal: sudo heliostat run %s --attach %s\n" % (self.plan.name, self.plan.path, self.plan.name))
 
     def withdraw(self):
         """Remove the attach file if it is the one that we wrote."""

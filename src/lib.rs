@@ -13,11 +13,11 @@ pub mod topology;
 
 pub mod demand;
 
+pub mod circuits;
+
 pub mod coflows;
 
 pub mod workload;
-
-pub mod circuits;
 
 pub mod plan;
 

@@ -131,6 +131,9 @@ impl Log {
     }
 }
 
+/// Ids below are the run's own workload's, whose coflows may not have arrived yet.
+pub const FIRST_POSTED: u32 = 1 << 20;
+
 /// Which ids and idempotency keys have been given.
 #[derive(Default)]
 pub struct Ledger {
@@ -151,7 +154,7 @@ pub struct Kept {
 impl Ledger {
     /// A coflow id above all that are known and all that were given; `None` when they are used up.
     pub fn next_id(&mut self, known: &Snapshot) -> Option<CoflowId> {
-        let top = known.coflows.iter().map(|c| c.id.0).max().max(self.last_id);
+        let top = known.coflows.iter().map(|c| c.id.0).max().max(self.last_id).max(Some(FIRST_POSTED - 1));
         let id = top.map_or(Some(0), |t| t.checked_add(1))?;
         self.last_id = Some(id);
         Some(CoflowId(id))

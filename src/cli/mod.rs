@@ -7,13 +7,18 @@ use std::path::Path;
 
 use crate::config::ConfigError;
 
+pub mod attach;
 pub mod check;
+pub mod clean;
 pub mod client;
 pub mod compare;
 pub mod completions;
+pub mod exec;
+pub mod run;
 pub mod show;
 pub mod simulate;
 pub mod tables;
+pub mod user_namespace;
 pub mod workload;
 
 /// Names the subcommands: the variant of [`Command`] and its module.
@@ -41,8 +46,11 @@ macro_rules! commands {
 }
 
 commands! {
+    Run => run,
+    Exec => exec,
     Show => show,
     Check => check,
+    Clean => clean,
     Simulate => simulate,
     Compare => compare,
     Workload => workload,
@@ -56,9 +64,8 @@ commands! {
 #[command(name = "heliostat", version)]
 pub struct Cli {
     /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat::control=debug
-    /// [default: $HELIOSTAT_LOG, or info]
-    #[arg(long, global = true, value_name = "FILTER")]
-    pub log: Option<String>,
+    #[arg(long, global = true, value_name = "FILTER", env = "HELIOSTAT_LOG", default_value = "heliostat=info")]
+    pub log: String,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

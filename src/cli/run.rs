@@ -9,19 +9,23 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::workload::WorkloadArgs;
+use super::workload::Reading;
 use super::{CliError, Output, attach, read_text, tables, user_namespace, write_text};
 use crate::api;
+use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::config;
 use crate::control::policy::{Policy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
 use crate::fabric::kernel::ownership;
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
+use crate::fabric::traffic::Traffic;
+use crate::ids::CoflowId;
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::report::RunResult;
 use crate::topology::Topology;
-use crate::workload::Workload;
+use crate::units::{Bytes, Time};
+use crate::workload::{Adjust, Workload};
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
 #[derive(Debug, clap::Args)]
@@ -35,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     workload: Option<PathBuf>,
     #[command(flatten)]
-    adjust: WorkloadArgs,
+    reading: Reading,
     /// Run the workload with circuits off first, and compare.
     #[arg(long, requires = "workload")]
     baseline: bool,
@@ -93,20 +97,20 @@ struct Plan {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     runtime.spawn(wait_for_signal(stop.clone()));
-    let Some(workload) = &plan.workload else { return serve(args, &plan, &runtime, &stop) };
+    let Some(workload) = &plan.workload else { return serve(args, &plan, &stop) };
     let mut results = vec![];
     if args.baseline {
         let off = Policy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.policy.clone() };
-        results.push(one(args, &plan, &off, workload, &runtime, &stop)?);
+        results.push(one(args, &plan, &off, workload, &stop)?);
     }
     if !stop.load(Relaxed) {
-        results.push(one(args, &plan, &plan.policy, workload, &runtime, &stop)?);
+        results.push(one(args, &plan, &plan.policy, workload, &stop)?);
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
@@ -123,13 +127,20 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let topology = config::read_topology(&read_text(&args.topology)?, &args.topology.display().to_string())?;
     let policy = match &args.policy {
         Some(file) => config::read_policy(&read_text(file)?, &file.display().to_string())?,
-        None => Policy { name: "default".into(), scheduler: SchedulerKind::Edmonds, demand: crate::demand::Estimator::Backlog, ..Policy::default() },
+        None => Policy {
+            name: "default".into(),
+            scheduler: SchedulerKind::Edmonds,
+            demand: crate::demand::Estimator::Backlog,
+            ..Policy::default()
+        },
     };
     config::fit(&topology, &policy)?;
     for line in config::advice(&topology, &policy) {
         tracing::warn!("{line}");
     }
-    let workload = args.workload.as_ref().map(|f| args.adjust.read(f, &topology, &policy)).transpose()?;
+    let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
+    let read = |f: &PathBuf| args.reading.read(f, &topology).map(|w| w.adjusted(&adjust));
+    let workload = args.workload.as_ref().map(read).transpose()?;
     let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
     let base = ownership::base();
     let exceeded = Capacity::of_this_machine(&base).exceeded_by(&topology);
@@ -157,17 +168,47 @@ fn check_name(name: &str) -> Result<(), CliError> {
 }
 
 /// Starts an emulation and its API.
-fn start(args: &Args, plan: &Plan, policy: &Policy, runtime: &tokio::runtime::Runtime) -> Result<(Emulation, api::Server), CliError> {
-    // The address first: a second daemon must not build a network to find out.
-    let _inside = runtime.enter();
+fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::Server), CliError> {
     let begun = Instant::now();
     let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
-    let options = api::Options { listen: Some(args.listen), socket: Some(e.owned.socket()), token: args.token.clone(), ..api::Options::default() };
-    let server = runtime.block_on(api::serve(e.live.handle.clone(), options)).map_err(|e| CliError::Failed(e.to_string()))?;
-    let url = server.url();
+    let took = begun.elapsed();
+    let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
+    let options =
+        api::Options { listen: Some(args.listen), unix: Some(e.owned.socket()), token: args.token.clone(), sender: Some(Arc::new(sender)) };
+    let server =
+        api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
+    let url = server.address.map_or_else(String::new, |a| format!("http://{a}"));
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
-    tracing::info!("{}: {} racks, {} built in {:.0?}; API at {url}", plan.options.name, plan.topology.rack_count(), e.mechanism.name(), begun.elapsed());
+    let racks = plan.topology.rack_count();
+    tracing::info!("{}: {racks} racks, mechanism {}, built in {took:.0?}; API at {url}", plan.options.name, e.mechanism.name());
     Ok((e, server))
+}
+
+/// Sends coflows that are posted with `send: true`: each rack pair's bytes evenly from the rack's hosts.
+struct Sends {
+    traffic: Arc<Traffic>,
+    topology: Arc<Topology>,
+    threshold: Bytes,
+}
+
+impl api::Sender for Sends {
+    fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) -> Result<(), String> {
+        let mut flows = vec![];
+        for p in pairs.iter().filter(|p| p.from != p.to) {
+            let (from, to) = (self.topology.hosts_of(p.from), self.topology.hosts_of(p.to));
+            let n = from.len() as u64;
+            let share = |k: u64| Bytes(p.bytes.0 / n + u64::from(k < p.bytes.0 % n));
+            flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec { from: h.id, to: to[k % to.len()].id, bytes: share(k as u64) }));
+        }
+        let bytes = |i, j| pairs.iter().filter(|p| (p.from, p.to) == (i, j)).map(|p| p.bytes).sum::<Bytes>();
+        let spec = CoflowSpec { id, name: name.into(), arrival: Time::ZERO, flows };
+        self.traffic.launch(&spec, |i, j| bytes(i, j) >= self.threshold);
+        Ok(())
+    }
+
+    fn cancel(&self, id: CoflowId) {
+        self.traffic.cancel(id);
+    }
 }
 
 fn explain(e: &StartError) -> CliError {
@@ -181,25 +222,25 @@ fn explain(e: &StartError) -> CliError {
     CliError::Failed(format!("{e}{hint}"))
 }
 
-fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, runtime: &tokio::runtime::Runtime, stop: &AtomicBool) -> Result<RunResult, CliError> {
-    let (e, server) = start(args, plan, policy, runtime)?;
+fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &AtomicBool) -> Result<RunResult, CliError> {
+    let (e, server) = start(args, plan, policy)?;
     let mut progress = Progress::new(&policy.name, workload.coflows.len());
     let mut result = e.run(workload, stop, |s| progress.show(s));
     progress.done();
     result.forced = plan.forced;
-    runtime.block_on(server.stop());
+    server.shutdown();
     drop(e);
     Ok(result)
 }
 
 /// Stays up until a signal.
-fn serve(args: &Args, plan: &Plan, runtime: &tokio::runtime::Runtime, stop: &AtomicBool) -> Result<(), CliError> {
-    let (e, server) = start(args, plan, &plan.policy, runtime)?;
+fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
+    let (e, server) = start(args, plan, &plan.policy)?;
     eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
     while !stop.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    runtime.block_on(server.stop());
+    server.shutdown();
     drop(e);
     Ok(())
 }
@@ -268,7 +309,10 @@ impl Progress {
         let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
         let up: Vec<String> =
             s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
-        let rates = format!("OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} lost in the dark", s.ports.iter().map(|p| p.counters.lost_dark).sum::<u64>());
+        let rates = format!(
+            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} lost in the dark",
+            s.ports.iter().map(|p| p.counters.lost_dark).sum::<u64>()
+        );
         let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
         match &self.bars {
             Some((_, bar, [a, b, c])) => {

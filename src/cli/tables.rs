@@ -32,7 +32,7 @@ impl Rows {
         for column in t.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        t.to_string()
+        t.trim_fmt()
     }
 
     /// RFC 4180, with a line break after every row.
@@ -59,6 +59,27 @@ pub fn run_result(result: &RunResult, output: Output) -> String {
         Output::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
         Output::Csv => coflows_exact(result).csv(),
     }
+}
+
+/// A run beside the same workload with circuits off, for people.
+pub fn with_baseline(off: &RunResult, on: &RunResult) -> String {
+    let mut rows = Rows::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound", "circuits off", "speed-up"]);
+    for (mut row, (a, b)) in coflows(on).rows.into_iter().zip(on.coflows.iter().zip(&off.coflows)) {
+        row.push(b.cct.map_or("unfinished".into(), span));
+        let gain = a.cct.zip(b.cct).and_then(|(a, b)| ratio(b, a));
+        row.push(gain.map_or("-".into(), |g| format!("{g:.2}x")));
+        rows.rows.push(row);
+    }
+    let mut sums = summary(&on.summary);
+    sums.header = vec!["summary", "with circuits", "circuits off"];
+    let mut without: std::collections::BTreeMap<String, String> =
+        summary(&off.summary).rows.into_iter().map(|r| (r[0].clone(), r[1].clone())).collect();
+    for row in &mut sums.rows {
+        let cell = without.remove(&row[0]).unwrap_or_else(|| "-".into());
+        row.push(cell);
+    }
+    let how = format!("{} on {}, policy {}, mechanism {}, TCP {}", on.workload, on.topology, on.policy, on.mechanism, on.congestion);
+    format!("{}\n\n{how}\n{}\n", rows.table(), sums.table())
 }
 
 /// The coflows of a run, for people.

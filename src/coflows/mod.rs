@@ -9,6 +9,7 @@ use crate::units::{Bytes, Span, Time};
 
 pub mod bounds;
 pub mod elephants;
+pub mod sunflow;
 
 /// One flow of a coflow: bytes from a host to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use crate::units::{BitRate, Span};
 /// - `window`: no more configurations once their light fills it; [`Span::MAX`] for the whole demand.
 ///
 /// # Complexity
-/// At most R^2 - 2R + 2 configurations of O(R^2.5 log R) each.
+/// At most R^2 - 2R + 2 configurations; O(R^2) for every circuit that changes between them.
 ///
 /// # Example
 /// ```
@@ -31,21 +31,20 @@ use crate::units::{BitRate, Span};
 /// buffered crossbar switches* (IWQoS 1999). The order by bottleneck: Solstice (CoNEXT 2015), section 3.
 pub fn bvn(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
-    slice(Stuffed::of(&need, busiest(&need)), window)
+    let mut filled = 0u64;
+    slices(Stuffed::of(&need, busiest(&need), |x| x))
+        .take_while(|s| {
+            let begins = filled < window.0;
+            filled = filled.saturating_add(s.hold.unwrap_or_default().0);
+            begins
+        })
+        .collect()
 }
 
-/// Cuts along the thickest perfect matchings.
-pub(super) fn slice(mut s: Stuffed, window: Span) -> Vec<Slot> {
-    let (mut slots, mut filled) = (Vec::new(), 0u64);
-    while s.sum > 0 && filled < window.0 {
-        let (columns, time) = s.thickest();
-        let matching = s.take(&columns, time);
-        if !matching.is_empty() {
-            slots.push(Slot { matching, hold: Some(Span(time)) });
-            filled = filled.saturating_add(time);
-        }
-    }
-    slots
+/// Cuts until nothing is left; configurations that serve no demand are left out.
+pub(super) fn slices(mut s: Stuffed) -> impl Iterator<Item = Slot> {
+    let cuts = std::iter::from_fn(move || s.cut());
+    cuts.filter(|(m, _)| !m.is_empty()).map(|(matching, time)| Slot { matching, hold: Some(Span(time)) })
 }
 
 /// [`bvn()`] every interval, as far as it goes.

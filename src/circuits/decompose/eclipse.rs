@@ -7,13 +7,13 @@ use crate::demand::DemandMatrix;
 use crate::units::{BitRate, Span};
 
 /// How many durations are tried for each configuration.
-const TRIED: usize = 32;
+const TRIED: usize = 16;
 
 /// Configurations within `window` that carry most of `demand`, chosen greedily: each is the matching and duration that carry
 /// most for the time they take, dark time included. Where one matching for the whole window carries more than all of them, it is
 /// that.
 ///
-/// The best duration is one of the cells' rests (or the whole room). All of them are tried when there are at most 32, else 32
+/// The best duration is one of the cells' rests (or the whole room). All of them are tried when there are at most 16, else 16
 /// spread evenly over their order; the paper bisects them, which misses a best one as well when the ratio has several peaks.
 ///
 /// # Arguments
@@ -21,7 +21,7 @@ const TRIED: usize = 32;
 /// - `window`: the sequence ends within it, dark time included.
 ///
 /// # Complexity
-/// 32 maximum weight matchings a configuration: O(32 k R^3) at worst.
+/// 16 maximum weight matchings for each of k configurations: O(16 k R^3) at worst.
 ///
 /// # Example
 /// ```

@@ -4,7 +4,6 @@ use super::stuffed::Stuffed;
 use super::{busiest, light, sequences};
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
-use crate::ids::RackId;
 use crate::units::{BitRate, Span};
 
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
@@ -19,7 +18,7 @@ use crate::units::{BitRate, Span};
 /// - `window`: no more configurations once they fill it, dark time included; [`Span::MAX`] for no limit.
 ///
 /// # Complexity
-/// O(R^2.5) a configuration or halving; about R log of them on skewed demand.
+/// O(R^2) for every circuit that changes from one configuration to the next.
 ///
 /// # Example
 /// ```
@@ -35,33 +34,21 @@ use crate::units::{BitRate, Span};
 /// Liu et al., *Scheduling techniques for hybrid circuit/packet networks*, CoNEXT 2015, algorithms 1 and 2.
 pub fn solstice(demand: &DemandMatrix, rate: BitRate, delta: Span, eps: BitRate, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
-    let mut s = Stuffed::of(&need, busiest(&need));
-    let mut threshold = 1u64 << s.largest().max(1).ilog2();
+    let mut s = Stuffed::of(&need, busiest(&need), |x| if x == 0 { 0 } else { 1 << x.ilog2() });
     let (mut slots, mut elapsed) = (Vec::new(), Span::ZERO);
-    while s.sum > 0 && elapsed < window && !fits(s.real(), rate, eps, elapsed) {
-        let Some(columns) = s.perfect(threshold) else {
-            threshold /= 2;
-            continue;
-        };
-        let matching = s.take(&columns, threshold);
+    while elapsed < window && !fits(s.busiest_rest(), rate, eps, elapsed) {
+        let Some((matching, time)) = s.cut() else { break };
         if !matching.is_empty() {
-            slots.push(Slot { matching, hold: Some(Span(threshold)) });
-            elapsed += delta + Span(threshold);
+            slots.push(Slot { matching, hold: Some(Span(time)) });
+            elapsed += delta + Span(time);
         }
     }
     slots
 }
 
-/// Whether every rack's rest (light at `rate`) passes the electrical network within `elapsed`.
-fn fits(rest: &DemandMatrix, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
-    let carried = u128::from(eps.0) * u128::from(elapsed.0);
-    let mut columns = vec![0u128; rest.racks()];
-    let rows = (0..rest.racks()).all(|i| {
-        let row = rest.row(RackId::from(i));
-        columns.iter_mut().zip(row).for_each(|(c, &x)| *c += u128::from(x));
-        row.iter().map(|&x| u128::from(x)).sum::<u128>() * u128::from(rate.0) <= carried
-    });
-    rows && columns.into_iter().all(|c| c * u128::from(rate.0) <= carried)
+/// Whether the busiest port's rest (light at `rate`) passes the electrical network within `elapsed`.
+fn fits(rest: u64, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
+    u128::from(rest) * u128::from(rate.0) <= u128::from(eps.0) * u128::from(elapsed.0)
 }
 
 /// [`solstice()`] every interval, as far as it goes, with the circuits serving everything that they can.

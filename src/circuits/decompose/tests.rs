@@ -48,15 +48,15 @@ proptest! {
     fn stuffing_is_doubly_stochastic_and_only_adds(d in any_demand(), more in 0u64..100) {
         let need = light(&d, RATE);
         let sum = busiest(&need) + more;
-        let mut s = stuffed::Stuffed::of(&need, sum);
-        let mut taken = 0;
-        while s.sum > 0 {
-            let (columns, time) = s.thickest();
-            s.take(&columns, time);
+        let mut s = stuffed::Stuffed::of(&need, sum, |x| x);
+        let (mut taken, mut last) = (0, u64::MAX);
+        while let Some((_, time)) = s.cut() {
+            prop_assert!(time > 0 && time <= last);
             taken += time;
+            last = time;
         }
         prop_assert_eq!(taken, sum);
-        prop_assert_eq!(s.real().total(), 0);
+        prop_assert_eq!(s.busiest_rest(), 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Traffic matrix scheduling: each pair's share of a period, in proportion to its demand.
 
-use super::bvn::slice;
+use super::bvn::slices;
 use super::stuffed::Stuffed;
 use super::{busiest, sequences};
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
@@ -42,19 +42,20 @@ pub fn tms(demand: &DemandMatrix, delta: Span, period: Span) -> Vec<Slot> {
     if busiest(&shares) == 0 {
         return Vec::new();
     }
-    let mut slots = slice(Stuffed::of(&shares, WHOLE), Span(WHOLE));
     let room = |k: usize| u128::from(period.saturating_sub(delta * k as u64).0);
-    let (mut sum, mut best) = (0u128, (0u128, 0usize, 0u128));
-    for (k, s) in slots.iter().enumerate() {
-        sum += u128::from(s.hold.unwrap_or_default().0);
+    // Shares shrink and dark time adds up, so the first configuration that does not pay is followed by none that does.
+    let (mut slots, mut sum, mut carried) = (Vec::new(), 0u128, 0u128);
+    for s in slices(Stuffed::of(&shares, WHOLE, |x| x)) {
+        let more = sum + u128::from(s.hold.unwrap_or_default().0);
         // At most 2^40 * 2^64: no overflow.
-        let carried = sum * room(k + 1);
-        if carried > best.0 {
-            best = (carried, k + 1, sum);
+        if more * room(slots.len() + 1) <= carried {
+            break;
         }
+        slots.push(s);
+        sum = more;
+        carried = sum * room(slots.len());
     }
-    let (_, count, sum) = best;
-    slots.truncate(count);
+    let count = slots.len();
     for s in &mut slots {
         s.hold = s.hold.map(|h| Span((u128::from(h.0) * room(count) / sum) as u64));
     }

@@ -48,7 +48,12 @@ impl Capacity {
 
     /// Why this network is too much, if it is: racks times what each sends over its circuits and the EPS.
     pub fn exceeded_by(&self, topology: &Topology) -> Option<String> {
-        let circuit = topology.planes.iter().map(|p| p.rate).max().unwrap_or_else(|| topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default());
+        let circuit = topology
+            .planes
+            .iter()
+            .map(|p| p.rate)
+            .max()
+            .unwrap_or_else(|| topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default());
         let can = match circuit.0 / 1_000_000 {
             1000.. => self.fast,
             250.. => self.middle,
@@ -58,7 +63,11 @@ impl Capacity {
         // A tenth of slack: the table's rows are where circuits still had all their rate.
         (asked > can.0 + can.0 / 10).then(|| {
             let how = if self.measured { "measured by doctor" } else { "assumed for its cores; `heliostat doctor` measures it" };
-            format!("{} racks at {circuit} can ask for {} at once, and this machine carries {can} ({how})", topology.rack_count(), BitRate(asked))
+            format!(
+                "{} racks at {circuit} can ask for {} at once, and this machine carries {can} ({how})",
+                topology.rack_count(),
+                BitRate(asked)
+            )
         })
     }
 }
@@ -73,7 +82,8 @@ mod tests {
     #[test]
     fn the_shipped_sizes_fit_two_cores() {
         let net = |racks, ocs: u64| {
-            let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(ocs), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+            let plane =
+                Plane { id: PlaneId(0), rate: BitRate::mbit(ocs), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
             Topology::uniform("t", racks, 1, BitRate::mbit(ocs), BitRate::mbit(ocs / 10), vec![plane])
         };
         let c = Capacity::assumed(2);

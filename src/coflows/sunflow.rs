@@ -1,0 +1,285 @@
+//! Sunflow: every circuit with times of its own, coflow after coflow.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::circuits::Matching;
+use crate::circuits::timetable::Reservation;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+use crate::topology::Plane;
+use crate::units::{Bytes, Span, Time};
+
+use super::bounds;
+
+/// What [`sunflow`] planned.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// All circuits, coflow after coflow, each by time: what [`crate::circuits::Decision::Reservations`] takes.
+    pub reservations: Vec<Reservation>,
+    /// By coflow as given: when its last byte is through; the beginning for a coflow without demand.
+    pub finish: Vec<Time>,
+}
+
+/// Circuits for coflows in order of priority on one not-all-stop plane.
+///
+/// Within a coflow a circuit that is set up stays until its demand is through, unless a coflow before it has reserved one of
+/// its ports for later; a coflow takes only port time that the earlier ones leave. A circuit starts as soon as both ports are
+/// free, for longer than the dark time. Where several could, one that goes on without dark time comes first, then those
+/// of the smaller `output - input` (modulo R), so that equal demand rotates; the paper leaves this order free.
+///
+/// # Arguments
+/// - `coflows`: bytes by (input, output), `R x R` each, first priority first (see [`shortest_first`]).
+/// - `plane`: rate and delta; `current`: what is up at the beginning and need not be set up.
+/// - `at`: the beginning.
+///
+/// # Returns
+/// Reservations that pass [`crate::circuits::timetable::Timetable::check`]. One coflow alone is through within twice
+/// [`bounds::circuit`], and has one circuit for each pair.
+///
+/// # Complexity
+/// O(C R log C) for C circuits.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::Matching, coflows::sunflow::sunflow, demand::DemandMatrix, ids::PlaneId};
+/// use heliostat::{topology::{Plane, StopMode}, units::{BitRate, Span, Time}};
+/// let rate = BitRate(8_000_000_000); // a byte a nanosecond
+/// let plane = Plane { id: PlaneId(0), rate, delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
+/// let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
+/// let plan = sunflow(&[&d], &plane, &Matching::empty(3), Time(0));
+/// assert_eq!(plan.finish, [Time(110)]); // 0 -> 1 until 80, then 0 -> 2
+/// ```
+///
+/// # Source
+/// Huang, Sun and Ng, *Sunflow: efficient optical circuit scheduling for coflows*, CoNEXT 2016, algorithm 1 and section 4.
+pub fn sunflow(coflows: &[&DemandMatrix], plane: &Plane, current: &Matching, at: Time) -> Plan {
+    let mut plan = Plan::default();
+    let mut table = PortTable::new(current, at);
+    for demand in coflows {
+        let mut one = Coflow { rest: light(demand, plane), finish: at, plane, racks: demand.racks() };
+        let all: BTreeSet<usize> = (0..demand.racks()).collect();
+        one.start_at(at, &all, &all, &mut table, &mut plan.reservations);
+        // Every end of a reservation frees two ports; nothing else lets a circuit start.
+        let mut now = at;
+        while let Some((t, inputs, outputs)) = table.freed_after(now) {
+            now = t;
+            one.start_at(t, &inputs, &outputs, &mut table, &mut plan.reservations);
+            if one.rest.total() == 0 {
+                break;
+            }
+        }
+        plan.finish.push(if one.rest.total() == 0 { one.finish } else { Time::MAX });
+    }
+    plan
+}
+
+/// Positions of `coflows` (bytes by rack pair), shortest lower bound first, equal ones as given: Sunflow's order between coflows.
+pub fn shortest_first(coflows: &[&DemandMatrix], plane: &Plane) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..coflows.len()).collect();
+    order.sort_by_key(|&k| bounds::circuit(coflows[k], plane.rate, plane.delta));
+    order
+}
+
+/// Nanoseconds of light; at rate zero so many that none is ever through.
+fn light(demand: &DemandMatrix, plane: &Plane) -> DemandMatrix {
+    demand.map(|b| plane.rate.time_for(Bytes(b)).0)
+}
+
+struct Coflow<'a> {
+    /// Light still needed.
+    rest: DemandMatrix,
+    finish: Time,
+    plane: &'a Plane,
+    racks: usize,
+}
+
+impl Coflow<'_> {
+    /// Starts what can start at `t` and has one of the given ports.
+    fn start_at(
+        &mut self,
+        t: Time,
+        inputs: &BTreeSet<usize>,
+        outputs: &BTreeSet<usize>,
+        table: &mut PortTable,
+        out: &mut Vec<Reservation>,
+    ) {
+        let mut may: Vec<(bool, usize, usize, usize)> = Vec::new();
+        for i in (0..self.racks).filter(|&i| table.free_until(0, i, t).is_some()) {
+            let row = self.rest.row(RackId::from(i));
+            for j in (0..self.racks).filter(|&j| row[j] > 0 && (inputs.contains(&i) || outputs.contains(&j))) {
+                may.push((!table.goes_on(i, j, t), (j + self.racks - i) % self.racks, i, j));
+            }
+        }
+        may.sort_unstable();
+        for (fresh, _, i, j) in may {
+            let (Some(a), Some(b)) = (table.free_until(0, i, t), table.free_until(1, j, t)) else { continue };
+            let up_from = if fresh { t + self.plane.delta } else { t };
+            let (from, to) = (RackId::from(i), RackId::from(j));
+            let until = a.min(b).min(up_from + Span(self.rest.get(from, to)));
+            if up_from >= until {
+                continue;
+            }
+            table.reserve(i, j, t, until);
+            self.rest.set(from, to, self.rest.get(from, to) - until.since(up_from).0);
+            self.finish = self.finish.max(until);
+            out.push(Reservation { plane: self.plane.id, input: from, output: to, setup_at: t, up_from, until });
+        }
+    }
+}
+
+/// The spans in which a port is taken, by their start: (end, port at the other end).
+type Spans = BTreeMap<Time, (Time, usize)>;
+
+/// The paper's port reservation table.
+struct PortTable {
+    /// By side (inputs, outputs), then port.
+    taken: [BTreeMap<usize, Spans>; 2],
+    /// Ends of spans, with input and output.
+    ends: BTreeSet<(Time, usize, usize)>,
+    current: Matching,
+    at: Time,
+}
+
+impl PortTable {
+    fn new(current: &Matching, at: Time) -> Self {
+        Self { taken: Default::default(), ends: BTreeSet::new(), current: current.clone(), at }
+    }
+
+    /// Until when a port that is free at `t` stays so; `None` if it is taken.
+    fn free_until(&self, side: usize, port: usize, t: Time) -> Option<Time> {
+        let Some(spans) = self.taken[side].get(&port) else { return Some(Time::MAX) };
+        let before = spans.range(..=t).next_back();
+        before.is_none_or(|(_, &(end, _))| end <= t).then(|| spans.range(t..).next().map_or(Time::MAX, |s| *s.0))
+    }
+
+    /// Whether circuit i -> j is up just before `t`.
+    fn goes_on(&self, i: usize, j: usize, t: Time) -> bool {
+        if t == self.at {
+            return self.current.racks() > i && self.current.output(RackId::from(i)) == Some(RackId::from(j));
+        }
+        let before = self.taken[0].get(&i).and_then(|spans| spans.range(..t).next_back());
+        before.is_some_and(|(_, &span)| span == (t, j))
+    }
+
+    fn reserve(&mut self, i: usize, j: usize, from: Time, until: Time) {
+        self.taken[0].entry(i).or_default().insert(from, (until, j));
+        self.taken[1].entry(j).or_default().insert(from, (until, i));
+        self.ends.insert((until, i, j));
+    }
+
+    /// The first instant after `t` at which ports become free, and those ports. The open end of time frees none.
+    fn freed_after(&self, t: Time) -> Option<(Time, BTreeSet<usize>, BTreeSet<usize>)> {
+        let after = (t, usize::MAX, usize::MAX);
+        let next = self.ends.range(after..).next()?.0;
+        let now = self.ends.range((next, 0, 0)..=(next, usize::MAX, usize::MAX));
+        (next < Time::MAX).then(|| {
+            now.fold((next, BTreeSet::new(), BTreeSet::new()), |mut all, &(_, i, j)| {
+                all.1.insert(i);
+                all.2.insert(j);
+                all
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::circuits::Decision;
+    use crate::circuits::timetable::{Timetable, lay_out};
+    use crate::ids::PlaneId;
+    use crate::topology::StopMode;
+    use crate::units::BitRate;
+    use proptest::prelude::*;
+
+    /// A byte a nanosecond.
+    fn plane(delta: u64) -> Plane {
+        Plane { id: PlaneId(0), rate: BitRate(8_000_000_000), delta: Span(delta), stop: StopMode::NotAllStop, duplex: false }
+    }
+
+    /// A shuffle in which every map task sends 100 bytes to every reduce task.
+    fn shuffle(maps: [u64; 3], reduces: [u64; 3]) -> DemandMatrix {
+        DemandMatrix::zero(3).map_pairs(|i, j, _| 100 * maps[i.index()] * reduces[j.index()])
+    }
+
+    #[test]
+    fn the_example_of_co_scheduler_figure_2() {
+        let d = 7;
+        let finish = |a: DemandMatrix, b: DemandMatrix| {
+            assert_eq!(shortest_first(&[&b, &a], &plane(d)), [1, 0]);
+            sunflow(&[&a, &b], &plane(d), &Matching::empty(3), Time(0)).finish
+        };
+        let case_1 = finish(shuffle([3; 3], [0, 2, 1]), shuffle([5; 3], [2, 0, 1]));
+        assert_eq!(case_1, [Time(1200 + 2 * d), Time(2000 + 3 * d)]);
+        let case_2 = finish(shuffle([3; 3], [1; 3]), shuffle([5; 3], [1; 3]));
+        assert_eq!(case_2, [Time(600 + 2 * d), Time(1600 + 3 * d)]);
+    }
+
+    #[test]
+    fn a_circuit_that_is_up_does_not_pay_again() {
+        let up = Matching::from_pairs(3, [(0, 2)]);
+        let d = DemandMatrix::from_rows(&[&[0, 50, 40], &[0, 0, 0], &[0, 0, 0]]);
+        let plan = sunflow(&[&d], &plane(10), &up, Time(1000));
+        let times: Vec<_> = plan.reservations.iter().map(|r| (r.output.0, r.setup_at.0, r.up_from.0, r.until.0)).collect();
+        assert_eq!(times, [(2, 1000, 1000, 1040), (1, 1040, 1050, 1100)]);
+    }
+
+    #[test]
+    fn extremes() {
+        let none = DemandMatrix::zero(3);
+        assert_eq!(sunflow(&[&none], &plane(1), &Matching::empty(3), Time(5)).finish, [Time(5)]);
+        assert_eq!(sunflow(&[], &plane(1), &Matching::empty(3), Time(5)), Plan::default());
+        let huge = none.map_pairs(|_, _, _| u64::MAX);
+        let dead = Plane { rate: BitRate::ZERO, ..plane(1) };
+        for p in [plane(1), plane(u64::MAX), dead] {
+            let plan = sunflow(&[&huge, &huge], &p, &Matching::empty(3), Time(5));
+            let table: Timetable = plan.reservations.into_iter().collect();
+            assert_eq!(table.check(&[p], 3), Ok(()));
+            assert_eq!(plan.finish, [Time::MAX; 2]);
+        }
+    }
+
+    fn any_demand() -> impl Strategy<Value = DemandMatrix> {
+        prop::collection::vec(prop_oneof![2 => Just(0u64), 1 => 1u64..400], 25)
+            .prop_map(|v| DemandMatrix::zero(5).map_pairs(|i, j, _| v[i.index() * 5 + j.index()]))
+    }
+
+    proptest! {
+        #[test]
+        fn one_coflow_takes_at_most_twice_its_bound(d in any_demand(), delta in 0u64..60) {
+            let p = plane(delta);
+            let plan = sunflow(&[&d], &p, &Matching::empty(5), Time(100));
+            let bound = bounds::circuit(&d, p.rate, p.delta);
+            let took = plan.finish[0].since(Time(100));
+            prop_assert!(bound <= took && took <= bound * 2, "{took} for a bound of {bound}");
+            // Each pair once, for exactly its time.
+            let mut served = DemandMatrix::zero(5);
+            for r in &plan.reservations {
+                prop_assert_eq!(served.get(r.input, r.output), 0);
+                served.set(r.input, r.output, r.until.since(r.up_from).0);
+            }
+            prop_assert_eq!(served, d);
+        }
+
+        #[test]
+        fn later_coflows_leave_earlier_ones_alone(ds in prop::collection::vec(any_demand(), 1..5), delta in 0u64..60, up in 0u64..9) {
+            let p = plane(delta);
+            let current = crate::circuits::matching::round_robin(5, up);
+            let all: Vec<&DemandMatrix> = ds.iter().collect();
+            let plan = sunflow(&all, &p, &current, Time(100));
+            for k in 0..all.len() {
+                let fewer = sunflow(&all[..k], &p, &current, Time(100));
+                prop_assert_eq!(&plan.finish[..k], &fewer.finish[..]);
+                prop_assert_eq!(&plan.reservations[..fewer.reservations.len()], &fewer.reservations[..]);
+            }
+            let total: u64 = plan.reservations.iter().map(|r| r.until.since(r.up_from).0).sum();
+            prop_assert_eq!(total, ds.iter().map(DemandMatrix::total).sum::<u64>());
+            // On top of the circuits that were up it is a timetable that an OCS can follow.
+            let up = current.pairs().map(|(input, output)| {
+                Reservation { plane: PlaneId(0), input, output, setup_at: Time(0), up_from: Time(60), until: Time::MAX }
+            });
+            let laid = lay_out(&up.collect(), &Decision::Reservations(plan.reservations), std::slice::from_ref(&p), 5, Time(100));
+            prop_assert_eq!(laid.check(&[p], 5), Ok(()));
+        }
+    }
+}
