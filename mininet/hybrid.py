@@ -158,8 +158,8 @@ def mac(kind, number):
 
 
 def tor_ocs_mac(plane, rack):
-    """MAC of a ToR's port on an optical plane."""
-    return mac(KIND_TOR_OCS + plane if plane else KIND_TOR_OCS_0, rack)
+    """MAC of a ToR's port on an optical plane, shared by all ToRs: a frame that an OCS sends back is accepted."""
+    return mac(KIND_TOR_OCS, plane)
 
 
 def host_number(rack, k):

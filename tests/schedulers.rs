@@ -54,7 +54,7 @@ fn check(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) 
     let what = format!("{scheduler:?} on {demand:?}");
     let s = &r.summary;
     assert_eq!((s.unfinished, s.bytes_received), (0, workload().bytes()), "{what}");
-    assert_eq!((s.lost_dark, s.misdelivered, s.stats.probes_lost, s.stats.probes_wrong), (0, 0, 0, 0), "{what}");
+    assert_eq!((s.late_packets, s.misdelivered, s.stats.probes_lost, s.stats.probes_wrong), (0, 0, 0, 0), "{what}");
     assert!(r.coflows.iter().all(|c| c.cct.is_some_and(|t| t >= c.bound)), "{what}");
     let sets = !matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly);
     assert_eq!(s.ocs_share > 0.0, sets, "{what} carried {} over circuits", s.ocs_share);

@@ -173,12 +173,8 @@ fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::S
     let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
-    let options = api::Options {
-        listen: Some(args.listen),
-        socket: Some(e.owned.socket()),
-        token: args.token.clone(),
-        sender: Some(Arc::new(sender)),
-    };
+    let options =
+        api::Options { listen: Some(args.listen), unix: Some(e.owned.socket()), token: args.token.clone(), sender: Some(Arc::new(sender)) };
     let server =
         api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
     let url = server.url();
@@ -232,7 +228,7 @@ fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &At
     let mut result = e.run(workload, stop, |s| progress.show(s));
     progress.done();
     result.forced = plan.forced;
-    server.stop();
+    server.shutdown();
     drop(e);
     Ok(result)
 }
@@ -244,7 +240,7 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     while !stop.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    server.stop();
+    server.shutdown();
     drop(e);
     Ok(())
 }
@@ -314,8 +310,8 @@ impl Progress {
         let up: Vec<String> =
             s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
         let rates = format!(
-            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} lost in the dark",
-            s.ports.iter().map(|p| p.counters.lost_dark).sum::<u64>()
+            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
+            s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
         );
         let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
         match &self.bars {

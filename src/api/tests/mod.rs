@@ -117,7 +117,7 @@ fn observation(at: Time, programmed: &Programmed) -> Observation {
     let zero = DemandMatrix::zero(4);
     let mut sent = zero.clone();
     sent.set(RackId(0), RackId(1), at.0 / 1000);
-    let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, lost_dark: 1, misdelivered: 0 }; 4]];
+    let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
     Observation { at, programmed: programmed.clone(), sent, over_ocs: zero.clone(), backlog: zero, ports }
 }
 
