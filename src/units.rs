@@ -213,7 +213,7 @@ const SPAN_LONG: &[(&str, u64)] = &[("h", 3_600 * NANOS), ("min", 60 * NANOS)];
 
 fn show(f: &mut fmt::Formatter<'_>, v: u64, units: &[(&str, u64)]) -> fmt::Result {
     let &(unit, k) = units.iter().find(|u| v >= u.1).unwrap_or(&units[units.len() - 1]);
-    let text = if v % k == 0 {
+    let text = if v.is_multiple_of(k) {
         format!("{}{unit}", v / k)
     } else {
         let x = v as f64 / k as f64;

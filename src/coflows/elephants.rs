@@ -1,10 +1,36 @@
 //! Which flows are elephants.
 
+use serde::{Deserialize, Serialize};
+
 use super::CoflowSpec;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::Bytes;
+
+/// Which traffic may use circuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Elephants {
+    /// Which packets a ToR admits to a circuit.
+    pub admit: Admit,
+    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never gets a circuit.
+    pub threshold: Bytes,
+}
+
+/// Which packets a ToR admits to a circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Admit {
+    /// All packets to a rack with a circuit, as c-Through and Helios do.
+    All,
+    /// Only packets marked as elephants (DSCP [`ELEPHANT_DSCP`]).
+    #[default]
+    Marked,
+}
+
+/// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing
+/// rules can match (until 6.12 they saw only the bits 0x1c).
+pub const ELEPHANT_DSCP: u8 = 2;
 
 /// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other,
 /// read from its `R x R` matrix, reach `threshold`. Flows within a rack never are.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::circuits::Scheduler;
 use crate::circuits::{decompose, matching};
+pub use crate::coflows::elephants::{Admit, ELEPHANT_DSCP, Elephants};
 pub use crate::demand::Estimator;
 use crate::units::{Bytes, Span};
 
@@ -31,30 +32,6 @@ pub struct Policy {
     pub probes: bool,
 }
 
-/// Which traffic may use circuits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elephants {
-    /// Which packets a ToR admits to a circuit.
-    pub admit: Admit,
-    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never gets a circuit.
-    pub threshold: Bytes,
-}
-
-/// Which packets a ToR admits to a circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Admit {
-    /// All packets to a rack with a circuit, as c-Through and Helios do.
-    All,
-    /// Only packets marked as elephants (DSCP [`ELEPHANT_DSCP`]).
-    #[default]
-    Marked,
-}
-
-/// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing
-/// rules can match (until 6.12 they saw only the bits 0x1c).
-pub const ELEPHANT_DSCP: u8 = 2;
-
 /// The circuit schedulers by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -65,6 +42,8 @@ pub enum SchedulerKind {
     Bipartite,
     /// Heaviest pair first.
     Greedy,
+    /// iSLIP: blind to weights, fair over time.
+    Islip,
     /// Fixed rotation, blind to demand.
     RoundRobin,
     /// Bipartite, but a change must pay for its dark time.
@@ -77,6 +56,8 @@ pub enum SchedulerKind {
     Solstice,
     /// Eclipse: most bytes within the interval, every dark time counted.
     Eclipse,
+    /// Sunflow: every circuit with times of its own.
+    Sunflow,
     /// Only circuits set by hand over the API.
     Manual,
     /// No circuits.
@@ -90,12 +71,14 @@ impl SchedulerKind {
             Self::Edmonds => Box::new(matching::Edmonds),
             Self::Bipartite => Box::new(matching::Bipartite::default()),
             Self::Greedy => Box::new(matching::Greedy),
+            Self::Islip => Box::new(matching::Islip::default()),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),
             Self::Bvn => Box::new(decompose::Bvn),
             Self::Tms => Box::new(decompose::Tms),
             Self::Solstice => Box::new(decompose::Solstice),
             Self::Eclipse => Box::new(decompose::Eclipse),
+            Self::Sunflow => Box::new(crate::coflows::sunflow::Sunflow),
             Self::Manual => Box::new(matching::Manual),
             Self::EpsOnly => Box::new(matching::EpsOnly),
         }

@@ -81,7 +81,8 @@ pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
                 if h.until != w.until {
                     ends.push(Op::End { plane: h.plane, input: h.input, up_from: h.up_from, until: w.until });
                 }
-                (have.next(), want.next());
+                have.next();
+                want.next();
                 continue;
             }
             (Some(h), Some(w)) => key(h) < key(w),

@@ -340,7 +340,10 @@ mod tests {
         #[test]
         fn a_trace_survives_the_round_trip_and_keeps_its_bytes(
             ports in 1u64..40,
-            lines in prop::collection::vec((0u64..9999, prop::collection::vec(0u64..40, 1..9), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9)), 0..8),
+            lines in prop::collection::vec(
+                (0u64..9999, prop::collection::vec(0u64..40, 1..9), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9)),
+                0..8,
+            ),
             racks in 1usize..6, hosts in 1usize..4,
         ) {
             let coflows = lines.into_iter().enumerate().map(|(k, (arrival_ms, m, r))| TraceCoflow {

@@ -27,7 +27,7 @@ pub mod timed;
 
 use network::Network;
 
-use crate::control::policy::Admit;
+use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters};
 use crate::ids::HostId;
@@ -107,6 +107,7 @@ pub fn guard(topology: &Topology) -> Span {
 /// What an operation needs beyond the guard: the time to write it.
 const MARGIN: Span = Span::millis(1);
 
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Circuits {
     Timed(timed::Timed),
     Switched(switched::Switched),
@@ -166,6 +167,14 @@ impl KernelFabric {
     /// When descriptors run out.
     pub fn host_namespaces(&self) -> io::Result<Arc<Vec<OwnedFd>>> {
         Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
+    }
+
+    /// How late circuits were switched (median, 99th percentile, maximum); `timed` is never late.
+    pub fn lateness(&self) -> Option<[Span; 3]> {
+        match &self.circuits {
+            Circuits::Timed(_) => None,
+            Circuits::Switched(s) => Some(s.lateness()),
+        }
     }
 
     /// When a probe's frames may be sent.

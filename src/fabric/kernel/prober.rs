@@ -178,12 +178,10 @@ impl Loop {
     /// Looks for a probe at all other outputs of its plane.
     fn seek(&mut self, r: &ProbeRequest) -> Option<(RackId, Time)> {
         let (clock, want) = (self.clock, frame(r));
-        for (&(plane, rack), port) in &mut self.ports {
-            while plane == r.plane {
-                match port.receiver.next() {
-                    Ok(got) if got.get(..LENGTH) == Some(&want[..]) => return Some((rack, clock.now())),
-                    Ok(_) => {}
-                    Err(_) => break,
+        for (&(_, rack), port) in self.ports.iter_mut().filter(|p| p.0.0 == r.plane) {
+            while let Ok(got) = port.receiver.next() {
+                if got.get(..LENGTH) == Some(&want[..]) {
+                    return Some((rack, clock.now()));
                 }
             }
         }

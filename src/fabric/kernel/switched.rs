@@ -21,7 +21,7 @@ use super::nl::{NEW, Netlink, REPLACE_FILTER, Request};
 use super::slots::Slots;
 use super::tc::{self, Match};
 use super::{Clock, layout, queues, sys};
-use crate::control::policy::{Admit, ELEPHANT_DSCP};
+use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};

@@ -12,7 +12,7 @@ use super::nl::NEW;
 use super::slots::Slots;
 use super::{Clock, queues, tc};
 use crate::circuits::timetable::{Reservation, Timetable};
-use crate::control::policy::{Admit, ELEPHANT_DSCP};
+use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::RackId;

@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 
+use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
-use crate::control::policy::ELEPHANT_DSCP;
 use crate::fabric::kernel::{Clock, netns, sys};
 use crate::ids::{CoflowId, RackId};
 use crate::topology::Topology;
