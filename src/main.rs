@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match start_log(&cli.log).and_then(|()| cli.command.run()) {
+    match start_log(cli.log.as_deref()).and_then(|()| cli.command.run()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("heliostat: {e}");
@@ -19,7 +19,9 @@ fn main() -> ExitCode {
 }
 
 /// Log lines go to stderr, so that stdout has data only.
-fn start_log(filter: &str) -> Result<(), CliError> {
+fn start_log(filter: Option<&str>) -> Result<(), CliError> {
+    let from_env = std::env::var("HELIOSTAT_LOG").ok();
+    let filter = filter.or(from_env.as_deref()).unwrap_or("info");
     let filter = EnvFilter::try_new(filter).map_err(|e| CliError::Usage(format!("--log {filter}: {e}")))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)

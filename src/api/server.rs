@@ -31,7 +31,7 @@ pub struct Options {
     /// The TCP address; port 0 takes a free one. `None`: no TCP.
     pub listen: Option<SocketAddr>,
     /// A unix socket, made with mode 0600. `None`: no such socket.
-    pub unix: Option<PathBuf>,
+    pub socket: Option<PathBuf>,
     /// Requests over TCP must carry it as `Authorization: Bearer`. Needed to listen on an address that is not loopback.
     pub token: Option<String>,
     /// Sends coflows that are posted with `send: true`.
@@ -79,7 +79,7 @@ impl Server {
     }
 
     /// Stops accepting, lets open requests end for up to 3 s, and returns when all is closed.
-    pub fn shutdown(mut self) {
+    pub fn stop(mut self) {
         self.halt();
     }
 
@@ -113,7 +113,7 @@ pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
         Some(a) => Some(bind_tcp(a).map_err(|e| ServeError::Listen(a.to_string(), e))?),
         None => None,
     };
-    let unix = options.unix.as_deref().map(bind_unix).transpose()?;
+    let unix = options.socket.as_deref().map(bind_unix).transpose()?;
     let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
     let (stop, stopping) = watch::channel(false);
     let events = handle.events();
@@ -134,7 +134,7 @@ pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
             run(app, tcp, unix, guard).await;
         });
     })?;
-    Ok(Server { address, socket: options.unix, stopping: stop, thread: Some(thread) })
+    Ok(Server { address, socket: options.socket, stopping: stop, thread: Some(thread) })
 }
 
 /// Copies the controller's events into the ring.

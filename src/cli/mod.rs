@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, everything else to stderr.
 //!
-//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in the list `commands!`.
+//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in [`commands!`].
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -50,7 +50,6 @@ commands! {
     Exec => exec,
     Show => show,
     Check => check,
-    Clean => clean,
     Simulate => simulate,
     Compare => compare,
     Workload => workload,
@@ -64,8 +63,9 @@ commands! {
 #[command(name = "heliostat", version)]
 pub struct Cli {
     /// What goes to the log on stderr: error, warn, info, debug, trace, or a filter such as heliostat::control=debug
-    #[arg(long, global = true, value_name = "FILTER", env = "HELIOSTAT_LOG", default_value = "heliostat=info")]
-    pub log: String,
+    /// [default: $HELIOSTAT_LOG, or info]
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<String>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

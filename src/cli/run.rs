@@ -173,8 +173,12 @@ fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::S
     let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
-    let options =
-        api::Options { listen: Some(args.listen), unix: Some(e.owned.socket()), token: args.token.clone(), sender: Some(Arc::new(sender)) };
+    let options = api::Options {
+        listen: Some(args.listen),
+        socket: Some(e.owned.socket()),
+        token: args.token.clone(),
+        sender: Some(Arc::new(sender)),
+    };
     let server =
         api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
     let url = server.url();
@@ -228,7 +232,7 @@ fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &At
     let mut result = e.run(workload, stop, |s| progress.show(s));
     progress.done();
     result.forced = plan.forced;
-    server.shutdown();
+    server.stop();
     drop(e);
     Ok(result)
 }
@@ -240,7 +244,7 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     while !stop.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    server.shutdown();
+    server.stop();
     drop(e);
     Ok(())
 }

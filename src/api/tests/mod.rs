@@ -124,7 +124,8 @@ fn observation(at: Time, programmed: &Programmed) -> Observation {
 impl Rig {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.server.address.unwrap()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // Shorter than the keep-alive of the event stream: a test that waits for nothing fails.
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream
     }
 

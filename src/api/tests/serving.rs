@@ -134,7 +134,7 @@ fn a_rebound_name_is_refused() {
 #[test]
 fn the_unix_socket_is_private_and_goes_with_the_server() {
     let path = std::env::temp_dir().join(format!("heliostat-api-{}.sock", std::process::id()));
-    let options = || Options { unix: Some(path.clone()), token: Some("0123456789abcdef".into()), ..Options::default() };
+    let options = || Options { socket: Some(path.clone()), token: Some("0123456789abcdef".into()), ..Options::default() };
     let r = rig_with(options());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let get = || exchange(UnixStream::connect(&path).unwrap(), "GET", "/api/v1/topology", &[("host", "x")], b"");
