@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub mod bpf;
 pub mod diag;
+pub mod features;
 pub mod layout;
 pub mod msg;
 pub mod netns;
