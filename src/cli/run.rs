@@ -16,7 +16,7 @@ use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::config;
 use crate::control::policy::{Policy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
-use crate::fabric::kernel::ownership;
+use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
 use crate::fabric::traffic::Traffic;
@@ -170,17 +170,18 @@ fn check_name(name: &str) -> Result<(), CliError> {
 /// Starts an emulation and its API.
 fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::Server), CliError> {
     let begun = Instant::now();
-    let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
+    let o = &plan.options;
+    let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
+    let mut options =
+        api::Options { listen: Some(args.listen), socket: Some(owned.socket()), token: args.token.clone(), ..api::Options::default() };
+    let no_api = |e: api::ServeError| CliError::Failed(format!("{e}; choose another address with --listen"));
+    // Before anything is built: an address that is taken leaves nothing to take down.
+    let reserved = api::reserve(&options).map_err(no_api)?;
+    let e = Emulation::start_as(owned, plan.topology.clone(), policy.clone(), o).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
-    let options = api::Options {
-        listen: Some(args.listen),
-        socket: Some(e.owned.socket()),
-        token: args.token.clone(),
-        sender: Some(Arc::new(sender)),
-    };
-    let server =
-        api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
+    options.sender = Some(Arc::new(sender));
+    let server = api::serve_on(e.live.handle.clone(), options, reserved).map_err(no_api)?;
     let url = server.url();
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
     let racks = plan.topology.rack_count();
@@ -314,8 +315,8 @@ impl Progress {
         let up: Vec<String> =
             s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
         let rates = format!(
-            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} lost in the dark",
-            s.ports.iter().map(|p| p.counters.lost_dark).sum::<u64>()
+            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
+            s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
         );
         let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
         match &self.bars {

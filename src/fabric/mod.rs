@@ -38,8 +38,9 @@ pub struct PortCounters {
     pub crossed_packets: u64,
     /// Their bytes.
     pub crossed_bytes: u64,
-    /// Packets that came to this input while it was dark, and were lost.
-    pub lost_dark: u64,
+    /// Packets that reached this input after its circuit had ended, because this machine was late to drain their queue. They go
+    /// back to their ToR and on over the EPS: none is lost. A machine that keeps up has none.
+    pub late_packets: u64,
     /// Packets from this input that would have come out at a rack for which they were not meant, and were dropped.
     pub misdelivered: u64,
 }

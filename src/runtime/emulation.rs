@@ -17,7 +17,7 @@ use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{OwnError, Owned, mark};
-use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
@@ -46,6 +46,16 @@ pub enum StartError {
     /// The name cannot be had.
     #[error(transparent)]
     Own(#[from] OwnError),
+    /// The hosts' kernel has no such TCP congestion control, or may not use it.
+    #[error("TCP congestion control `{name}` cannot be had ({why}); available: {available}")]
+    Congestion {
+        /// What the policy asks for.
+        name: String,
+        /// What the kernel said.
+        why: String,
+        /// What there is.
+        available: String,
+    },
     /// The kernel refused.
     #[error("{0}: {1}")]
     Kernel(&'static str, io::Error),
@@ -72,19 +82,27 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Builds the network and starts the control loop.
+    /// Takes the name, builds the network and starts the control loop.
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
     pub fn start(topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+        let owned = Owned::take(&options.base, &options.name)?;
+        Self::start_as(owned, topology, policy, options)
+    }
+
+    /// Builds the network and starts the control loop under a name that was taken before.
+    ///
+    /// # Errors
+    /// When the kernel refuses something. Nothing is left behind then.
+    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         sys::raise_open_files();
-        let mut owned = Owned::take(&options.base, &options.name)?;
+        check_congestion(&policy.congestion)?;
         let clock = Clock::start();
         let net = match &options.attach {
-            None => {
-                Network::build(topology.clone(), &mark(&options.name), Some(&policy.congestion)).map_err(kernel("build the network"))?
-            }
+            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&policy.congestion))
+                .map_err(kernel("build the network"))?,
             Some(nodes) => Network::attach(topology.clone(), |name| open_node(nodes, name)).map_err(kernel("attach to the network"))?,
         };
         if options.attach.is_none() && sys::is_root() && sys::in_first_user_namespace() {
@@ -205,6 +223,16 @@ impl Emulation {
             coflows: records,
         }
     }
+}
+
+fn check_congestion(name: &str) -> Result<(), StartError> {
+    features::check_congestion(name).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => {
+            let available = features::congestion_controls().join(", ");
+            StartError::Congestion { name: name.into(), why: "the kernel has none of this name".into(), available }
+        }
+        _ => StartError::Kernel("try the TCP congestion control", e),
+    })
 }
 
 fn open_node(nodes: &BTreeMap<String, u32>, name: &str) -> io::Result<OwnedFd> {

@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(a, b);
             assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()));
             assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
-            assert_eq!((a.0.summary.lost_dark, a.0.summary.stats.probes_lost, a.0.summary.stats.probes_wrong), (0, 0, 0));
+            assert_eq!((a.0.summary.late_packets, a.0.summary.stats.probes_lost, a.0.summary.stats.probes_wrong), (0, 0, 0));
         }
     }
 

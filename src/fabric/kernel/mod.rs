@@ -170,6 +170,14 @@ impl KernelFabric {
         Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
     }
 
+    /// How late circuits were switched (median, 99th percentile, maximum); `timed` is never late.
+    pub fn lateness(&self) -> Option<[Span; 3]> {
+        match &self.circuits {
+            Circuits::Timed(_) => None,
+            Circuits::Switched(s) => Some(s.lateness()),
+        }
+    }
+
     /// When a probe's frames may be sent.
     pub fn may_probe(&self) -> prober::MaySend {
         match &self.circuits {
