@@ -14,7 +14,8 @@ use crate::units::{BitRate, Span};
 
 /// Try what an emulation needs of this kernel, and measure what rates and scale this machine carries honestly
 ///
-/// What was measured is left for `run`, which refuses networks that ask for more. Takes about half a minute.
+/// What was measured on an otherwise idle machine is left for `run`, which refuses networks that ask for more. Takes about half a
+/// minute.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Only try the kernel's features
@@ -29,6 +30,9 @@ pub struct Args {
 const CONGESTION: &str = "cubic";
 /// How long the search for the limits may take.
 const SEARCH: Span = Span::secs(22);
+
+/// Measuring next to others who take more of the processors says nothing of the machine.
+const BUSY: f64 = 0.1;
 
 /// What the doctor found.
 #[derive(Debug, Serialize)]
@@ -136,6 +140,14 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     for other in ownership::running(base) {
         report.remarks.push(format!("the fabric {} is running: what it takes is missing from what was measured", other.fabric));
     }
+    let busy = measure::others(Span::millis(500));
+    let idle = busy < BUSY;
+    if !idle {
+        report.remarks.push(format!(
+            "other programs take {:.0} % of the processors: what was measured is what they leave, and is not kept for `run`",
+            busy * 100.0
+        ));
+    }
     if report.features.iter().any(|f| f.name == CONGESTION && !f.ok) {
         return Err(CliError::Failed(format!("cannot measure without the congestion control {CONGESTION}")));
     }
@@ -158,7 +170,9 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
         print(&format!("\n{}\n\n{}\n", looks_table(&report.looks), capacity_table(&capacity)))?;
         report.remarks.iter().try_for_each(|r| print(&format!("{r}\n")))?;
     }
-    capacity.note(base).map_err(|e| CliError::Failed(format!("leave the result in {}: {e}", base.display())))?;
+    if idle {
+        capacity.note(base).map_err(|e| CliError::Failed(format!("leave the result in {}: {e}", base.display())))?;
+    }
     report.capacity = Some(capacity);
     Ok(())
 }

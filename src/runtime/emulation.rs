@@ -16,7 +16,7 @@ use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::fabric::kernel::network::{Network, too_large};
-use crate::fabric::kernel::ownership::{OwnError, Owned, mark};
+use crate::fabric::kernel::ownership::{Name, OwnError, Owned, mark};
 use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::CoflowId;
@@ -124,9 +124,11 @@ impl Emulation {
         .map_err(kernel("start the traffic"))?;
         let traffic = Arc::new(traffic);
         let moving = traffic.clone();
+        let mut names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
         let feed = Box::new(move || {
             let progress = moving.progress().into_iter();
-            progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+            let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
+            progress.chain(names.look(clock.now())).collect()
         });
         let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
@@ -222,6 +224,34 @@ impl Emulation {
             summary: Summary::new(&records, end, received),
             coflows: records,
         }
+    }
+}
+
+/// Looks now and then whether the names of our namespaces still lead to them. Without its name a namespace works on, but
+/// `ip netns` and whoever goes by it no longer finds it.
+struct NamesWatch {
+    names: Vec<Name>,
+    next: Time,
+    /// What was said last.
+    told: Option<String>,
+}
+
+impl NamesWatch {
+    /// One `stat` a name.
+    const EVERY: Span = Span::secs(1);
+
+    fn look(&mut self, now: Time) -> Option<Event> {
+        if now < self.next {
+            return None;
+        }
+        self.next = now + Self::EVERY;
+        let lost: Vec<&str> = self.names.iter().filter(|n| !n.stands()).map(|n| n.name.as_str()).collect();
+        let why = (!lost.is_empty()).then(|| format!("{} was removed while in use; the node works on, without its name", lost.join(", ")));
+        if why == self.told {
+            return None;
+        }
+        self.told.clone_from(&why);
+        Some(Event::Trouble { what: "find the namespaces by name".into(), why })
     }
 }
 

@@ -53,6 +53,25 @@ impl Look {
     }
 }
 
+/// What share of the processors' time others take now, 0..=1, seen over `span`; zero where the kernel does not say.
+pub fn others(span: Span) -> f64 {
+    let (begun, clock) = (processor_time(), Clock::start());
+    clock.sleep_until(Time::ZERO + span);
+    match (begun, processor_time()) {
+        (Some((busy, all)), Some((busy_now, all_now))) if all_now > all => (busy_now - busy) as f64 / (all_now - all) as f64,
+        _ => 0.0,
+    }
+}
+
+/// Ticks spent working (or stolen by the host of a virtual machine), and all ticks.
+fn processor_time() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/stat").ok()?;
+    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).take(8).map_while(|w| w.parse().ok()).collect();
+    let all: u64 = ticks.iter().sum();
+    let idle = ticks.get(3)? + ticks.get(4)?;
+    Some((all - idle, all))
+}
+
 /// Builds a ring of circuits (rack r sends to rack r + 1), lets every rack send one TCP flow, and counts what arrives. Takes
 /// about a second and a half.
 ///

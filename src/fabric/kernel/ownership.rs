@@ -43,7 +43,7 @@ pub struct Note {
     pub pid: u32,
     /// The fabric's name.
     pub fabric: String,
-    /// `timed` or `netlink`.
+    /// `timed` or `netlink`; `starting` until it is known.
     pub mechanism: String,
     /// Where its API listens.
     pub api: Option<String>,
@@ -101,6 +101,18 @@ fn io_error(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> OwnError 
 }
 
 impl Owned {
+    /// Says whether a name could be had now; [`Owned::take`] has the last word.
+    ///
+    /// # Errors
+    /// When it is running.
+    pub fn free(base: &Path, name: &str) -> Result<(), OwnError> {
+        let directory = base.join(name);
+        match lock(&directory) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(running_already(name, &directory)),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a name. What a fabric of this name left behind when it was killed is removed first.
     ///
     /// # Errors
@@ -109,13 +121,15 @@ impl Owned {
         let directory = base.join(name);
         make_base(base).map_err(io_error(base.display()))?;
         let lock = make_lock(&directory).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => {
-                OwnError::Running { name: name.into(), pid: read_note(&directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
-            }
+            io::ErrorKind::WouldBlock => running_already(name, &directory),
             _ => OwnError::Io(directory.join("lock").display().to_string(), e),
         })?;
         remove_leftovers(base, name);
-        Ok(Self { name: name.into(), directory, published: vec![], _lock: lock })
+        let owned = Self { name: name.into(), directory, published: vec![], _lock: lock };
+        // Whoever wants the name meanwhile shall be told who has it.
+        let note = Note { pid: std::process::id(), fabric: name.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new() };
+        owned.put(&note).map_err(io_error(owned.directory.display()))?;
+        Ok(owned)
     }
 
     /// Gives every node of a network a name that `ip netns` shows: `NAME-h3-1`.
@@ -192,6 +206,10 @@ impl Drop for Owned {
         }
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+fn running_already(name: &str, directory: &Path) -> OwnError {
+    OwnError::Running { name: name.into(), pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
 }
 
 /// Makes the directory of all notes. One that lies where everybody may write must be ours, and nobody else may write into it.
