@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::workload::Reading;
-use super::{CliError, Output, attach, read_text, tables, user_namespace, write_text};
+use super::{CliError, Output, attach, print, read_text, tables, user_namespace, write_text};
 use crate::api;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::config;
@@ -277,8 +277,8 @@ async fn wait_for_signal(stop: Arc<AtomicBool>) {
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
     match (results, args.output) {
-        ([off, on], Output::Table) => print!("{}", tables::with_baseline(off, on)),
-        _ => print!("{}", tables::run_result(last, args.output)),
+        ([off, on], Output::Table) => print(&tables::with_baseline(off, on))?,
+        _ => print(&tables::run_result(last, args.output))?,
     }
     if let Some(file) = &args.json {
         write_results(file, results)?;

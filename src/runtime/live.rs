@@ -167,10 +167,8 @@ impl Driver {
     /// What an operator must know goes to the log: a failure when it begins or changes, not every time that it is tried again.
     fn tell(&mut self, what: &What) {
         match what {
-            What::Failed { what, why } => {
-                if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) {
-                    tracing::warn!("{what}: {why}");
-                }
+            What::Failed { what, why } if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) => {
+                tracing::warn!("{what}: {why}");
             }
             What::PortFaulty { plane, rack, why } => tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0),
             _ => {}

@@ -61,7 +61,7 @@ fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
     }
     let _alone = alone();
     let name = unique("kill");
-    let (alike, other) = (Stranger::new(&format!("{name}-h9-9")), Daemon::start(&format!("{name}-o"), &[]));
+    let (alike, mut other) = (Stranger::new(&format!("{name}-h9-9")), Daemon::start(&format!("{name}-o"), &[]));
     let with_other = || namespaces(&format!("{name}-o")).len();
     let kill_one = || {
         let mut d = Daemon::start(&name, &[]);
@@ -87,4 +87,8 @@ fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
     assert_eq!(namespaces(&name).len(), 15);
     assert!(alike.stands());
     assert!(other.exec("h0-0", &CONNECT).status.success(), "the other fabric was harmed");
+    other.signal("INT");
+    assert_eq!(other.ended(), Some(0), "{}", other.log());
+    drop(alike);
+    assert_nothing_left(&name);
 }

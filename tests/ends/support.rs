@@ -74,7 +74,7 @@ pub fn output(c: &mut Command) -> Output {
     c.output().expect("the program starts")
 }
 
-/// A program that runs until it is told to stop; killed if a test fails.
+/// A program that runs until it is told to stop, at the latest when this is dropped.
 pub struct Daemon {
     child: Child,
     log: Arc<Mutex<String>>,
@@ -159,6 +159,14 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // It shall take its network down, unless that is what does not work.
+            kill(self.pid(), "TERM");
+            let end = Instant::now() + DEADLINE / 4;
+            while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
