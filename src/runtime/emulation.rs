@@ -16,8 +16,8 @@ use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::fabric::kernel::network::{Network, too_large};
-use crate::fabric::kernel::ownership::{OwnError, Owned, mark};
-use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};
+use crate::fabric::kernel::ownership::{Name, OwnError, Owned, mark};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
@@ -46,6 +46,16 @@ pub enum StartError {
     /// The name cannot be had.
     #[error(transparent)]
     Own(#[from] OwnError),
+    /// The hosts' kernel has no such TCP congestion control, or may not use it.
+    #[error("TCP congestion control `{name}` cannot be had ({why}); available: {available}")]
+    Congestion {
+        /// What the policy asks for.
+        name: String,
+        /// What the kernel said.
+        why: String,
+        /// What there is.
+        available: String,
+    },
     /// The kernel refused.
     #[error("{0}: {1}")]
     Kernel(&'static str, io::Error),
@@ -72,19 +82,27 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Builds the network and starts the control loop.
+    /// Takes the name, builds the network and starts the control loop.
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
     pub fn start(topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+        let owned = Owned::take(&options.base, &options.name)?;
+        Self::start_as(owned, topology, policy, options)
+    }
+
+    /// Builds the network and starts the control loop under a name that was taken before.
+    ///
+    /// # Errors
+    /// When the kernel refuses something. Nothing is left behind then.
+    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         sys::raise_open_files();
-        let mut owned = Owned::take(&options.base, &options.name)?;
+        check_congestion(&policy.congestion)?;
         let clock = Clock::start();
         let net = match &options.attach {
-            None => {
-                Network::build(topology.clone(), &mark(&options.name), Some(&policy.congestion)).map_err(kernel("build the network"))?
-            }
+            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&policy.congestion))
+                .map_err(kernel("build the network"))?,
             Some(nodes) => Network::attach(topology.clone(), |name| open_node(nodes, name)).map_err(kernel("attach to the network"))?,
         };
         if options.attach.is_none() && sys::is_root() && sys::in_first_user_namespace() {
@@ -106,9 +124,11 @@ impl Emulation {
         .map_err(kernel("start the traffic"))?;
         let traffic = Arc::new(traffic);
         let moving = traffic.clone();
+        let mut names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
         let feed = Box::new(move || {
             let progress = moving.progress().into_iter();
-            progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+            let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
+            progress.chain(names.look(clock.now())).collect()
         });
         let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
@@ -214,6 +234,44 @@ impl Emulation {
             coflows: records,
         }
     }
+}
+
+/// Looks now and then whether the names of our namespaces still lead to them. Without its name a namespace works on, but
+/// `ip netns` and whoever goes by it no longer finds it.
+struct NamesWatch {
+    names: Vec<Name>,
+    next: Time,
+    /// What was said last.
+    told: Option<String>,
+}
+
+impl NamesWatch {
+    /// One `stat` a name.
+    const EVERY: Span = Span::secs(1);
+
+    fn look(&mut self, now: Time) -> Option<Event> {
+        if now < self.next {
+            return None;
+        }
+        self.next = now + Self::EVERY;
+        let lost: Vec<&str> = self.names.iter().filter(|n| !n.stands()).map(|n| n.name.as_str()).collect();
+        let why = (!lost.is_empty()).then(|| format!("{} was removed while in use; the node works on, without its name", lost.join(", ")));
+        if why == self.told {
+            return None;
+        }
+        self.told.clone_from(&why);
+        Some(Event::Trouble { what: "find the namespaces by name".into(), why })
+    }
+}
+
+fn check_congestion(name: &str) -> Result<(), StartError> {
+    features::check_congestion(name).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => {
+            let available = features::congestion_controls().join(", ");
+            StartError::Congestion { name: name.into(), why: "the kernel has none of this name".into(), available }
+        }
+        _ => StartError::Kernel("try the TCP congestion control", e),
+    })
 }
 
 fn open_node(nodes: &BTreeMap<String, u32>, name: &str) -> io::Result<OwnedFd> {

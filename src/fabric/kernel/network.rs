@@ -184,6 +184,12 @@ impl Network {
         self.nodes().find(|n| n.name == name).map(|n| n.ns.as_fd())
     }
 
+    /// Every node, to speak to; in the order of [`Network::nodes`].
+    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        let core = std::iter::once(&mut self.eps).chain(&mut self.ocs).map(|c| &mut c.node);
+        core.chain(self.tors.iter_mut().map(|t| &mut t.node)).chain(self.hosts.iter_mut().map(|h| &mut h.node))
+    }
+
     /// Every node.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         let core = std::iter::once(&self.eps).chain(&self.ocs).map(|c| &c.node);
