@@ -149,7 +149,7 @@ def read_racks(path, raw):
 
 # --- addresses, the same as in the namespaces that Heliostat makes -------------------------------------------------
 
-KIND_TOR_EPS, KIND_EPS, KIND_TOR_OCS_0, KIND_TOR_HOST, KIND_HOST, KIND_TOR_OCS, KIND_OCS = 1, 2, 3, 5, 6, 0x30, 0x40
+KIND_TOR_EPS, KIND_EPS, KIND_TOR_OCS, KIND_TOR_HOST, KIND_HOST, KIND_OCS = 1, 2, 3, 5, 6, 0x40
 
 
 def mac(kind, number):
@@ -158,8 +158,8 @@ def mac(kind, number):
 
 
 def tor_ocs_mac(plane, rack):
-    """MAC of a ToR's port on an optical plane."""
-    return mac(KIND_TOR_OCS + plane if plane else KIND_TOR_OCS_0, rack)
+    """MAC of a ToR's port on an optical plane, shared by all ToRs: a frame that an OCS sends back is accepted."""
+    return mac(KIND_TOR_OCS, plane)
 
 
 def host_number(rack, k):

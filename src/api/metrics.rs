@@ -66,7 +66,12 @@ impl Of {
         w.counters("port_crossed", "Bytes that crossed the OCS to the right rack, by input port", Some(Unit::Bytes), bytes)?;
         let packets = ports().map(|(l, c)| (l, c.crossed_packets));
         w.counters("port_crossed_packets", "Packets that crossed the OCS to the right rack", None, packets)?;
-        w.counters("port_lost_dark_packets", "Packets that came to a dark port", None, ports().map(|(l, c)| (l, c.lost_dark)))?;
+        w.counters(
+            "port_late_packets",
+            "Packets that came after their circuit had ended and went back to their ToR",
+            None,
+            ports().map(|(l, c)| (l, c.late_packets)),
+        )?;
         let wrong = ports().map(|(l, c)| (l, c.misdelivered));
         w.counters("port_misdelivered_packets", "Packets that would have come out at a wrong rack", None, wrong)
     }

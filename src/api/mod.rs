@@ -1,5 +1,5 @@
-//! REST over a [`Handle`] to the controller, under `/api/v1`, with `/metrics`, `/livez`, `/readyz`, `/openapi.json` and its
-//! page `/docs`. It never touches a fabric.
+//! REST over a [`Handle`](crate::runtime::handle::Handle) to the controller, under `/api/v1`, with `/metrics`, `/livez`,
+//! `/readyz`, `/openapi.json` and its page `/docs`. It never touches a fabric.
 //!
 //! Every answer comes from the newest snapshot and waits for nobody; changes are events that the controller takes or
 //! refuses. Errors are RFC 9457 problems. GET never changes anything. The server listens on a loopback address, on any
@@ -18,7 +18,7 @@ mod server;
 pub mod state;
 pub mod wire;
 
-pub use server::{Options, ServeError, Server, serve};
+pub use server::{Options, ServeError, Server, reserve, serve, serve_on};
 pub use state::Sender;
 
 /// Where the API listens unless told otherwise.

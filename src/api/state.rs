@@ -132,7 +132,7 @@ impl Log {
 }
 
 /// Ids below are the run's own workload's, whose coflows may not have arrived yet.
-const FIRST_POSTED: u32 = 1 << 20;
+pub const FIRST_POSTED: u32 = 1 << 20;
 
 /// Which ids and idempotency keys have been given.
 #[derive(Default)]

@@ -12,12 +12,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Where {
-    /// The daemon's address [default: $HELIOSTAT_CONTROLLER, or http://127.0.0.1:7447]
-    #[arg(long, value_name = "URL")]
-    pub controller: Option<String>,
-    /// The file that holds its token, if it wants one [default: the token in $HELIOSTAT_TOKEN]
-    #[arg(long, value_name = "FILE")]
-    pub token_file: Option<std::path::PathBuf>,
+    /// The daemon's address
+    #[arg(long, value_name = "URL", env = "HELIOSTAT_CONTROLLER", default_value_t = format!("http://{DEFAULT_ADDRESS}"))]
+    pub controller: String,
+    /// Its token, if it wants one
+    #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
 }
 
 /// Asks one daemon.
@@ -28,23 +28,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the daemon that the arguments, the environment or the default name.
+    /// A client of the daemon that the arguments name.
     ///
     /// # Errors
-    /// An address that is not `http://...`, or a token file that cannot be read.
+    /// An address that is not `http://host:port`.
     pub fn new(place: &Where) -> Result<Self, CliError> {
-        let env = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
-        let base = place.controller.clone().or_else(|| env("HELIOSTAT_CONTROLLER")).unwrap_or_else(|| format!("http://{DEFAULT_ADDRESS}"));
-        let base = base.trim_end_matches('/').to_string();
+        let base = place.controller.trim_end_matches('/').to_string();
         if !base.strip_prefix("http://").is_some_and(|host| !host.is_empty() && !host.contains(['/', ' '])) {
             return Err(CliError::Usage(format!("--controller {base}: write it as http://host:port")));
         }
-        let token = match &place.token_file {
-            Some(file) => Some(super::read_text(file)?.trim().to_string()),
-            None => env("HELIOSTAT_TOKEN"),
-        };
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).proxy(None);
-        Ok(Self { base, token, agent: config.build().into() })
+        Ok(Self { base, token: place.token.clone(), agent: config.build().into() })
     }
 
     /// The body of an answer to GET, such as of `/api/v1/circuits`.

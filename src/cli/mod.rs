@@ -13,6 +13,7 @@ pub mod clean;
 pub mod client;
 pub mod compare;
 pub mod completions;
+pub mod doctor;
 pub mod exec;
 pub mod run;
 pub mod show;
@@ -53,6 +54,7 @@ commands! {
     Simulate => simulate,
     Compare => compare,
     Workload => workload,
+    Doctor => doctor,
     Clean => clean,
     Completions => completions,
 }

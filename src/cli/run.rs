@@ -1,7 +1,7 @@
 //! `heliostat run`: build a network on this machine, control its circuits, and carry a workload over it.
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::workload::Reading;
-use super::{CliError, Output, attach, read_text, tables, user_namespace, write_text};
+use super::{CliError, Output, attach, print, read_text, tables, user_namespace, write_text};
 use crate::api;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::config;
 use crate::control::policy::{Policy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
-use crate::fabric::kernel::ownership;
+use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
 use crate::fabric::traffic::Traffic;
@@ -88,6 +88,9 @@ struct Plan {
     workload: Option<Workload>,
     forced: bool,
     options: Options,
+    /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
+    /// other commands can reach them.
+    listener: Option<TcpListener>,
 }
 
 /// Runs the subcommand.
@@ -150,16 +153,18 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     if let Some(why) = exceeded.as_ref().filter(|_| !args.force) {
         return Err(CliError::Failed(format!("{why}; circuits would be slower than they claim. Run it all the same with --force")));
     }
+    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
+    check_name(&name)?;
+    Owned::free(&base, &name).map_err(|e| explain(&e.into()))?;
+    let listener = api::reserve(&listen(args)).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
     let mechanism = match args.mechanism {
         MechanismArg::Auto => None,
         MechanismArg::Timed => Some(Mechanism::Timed),
         MechanismArg::Netlink => Some(Mechanism::Netlink),
     };
-    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
-    check_name(&name)?;
     let options = Options { name, mechanism, base, attach };
-    Ok(Plan { topology: Arc::new(topology), policy, workload, forced: exceeded.is_some(), options })
+    Ok(Plan { topology: Arc::new(topology), policy, workload, forced: exceeded.is_some(), options, listener })
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -170,20 +175,28 @@ fn check_name(name: &str) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Where the API listens over TCP.
+fn listen(args: &Args) -> api::Options {
+    api::Options { listen: Some(args.listen), token: args.token.clone(), ..api::Options::default() }
+}
+
+fn no_api(e: api::ServeError) -> CliError {
+    CliError::Failed(format!("{e}; choose another address with --listen"))
+}
+
 /// Starts an emulation and its API.
 fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::Server), CliError> {
     let begun = Instant::now();
-    let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
+    let o = &plan.options;
+    let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
+    let socket = owned.socket();
+    let e = Emulation::start_as(owned, plan.topology.clone(), policy.clone(), o).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
-    let options = api::Options {
-        listen: Some(args.listen),
-        socket: Some(e.owned.socket()),
-        token: args.token.clone(),
-        sender: Some(Arc::new(sender)),
-    };
-    let server =
-        api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
+    let options = api::Options { socket: Some(socket), sender: Some(Arc::new(sender)), ..listen(args) };
+    let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
+    let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
+    let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
     let url = server.url();
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
     let racks = plan.topology.rack_count();
@@ -273,8 +286,8 @@ async fn wait_for_signal(stop: Arc<AtomicBool>) {
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
     match (results, args.output) {
-        ([off, on], Output::Table) => print!("{}", tables::with_baseline(off, on)),
-        _ => print!("{}", tables::run_result(last, args.output)),
+        ([off, on], Output::Table) => print(&tables::with_baseline(off, on))?,
+        _ => print(&tables::run_result(last, args.output))?,
     }
     if let Some(file) = &args.json {
         write_results(file, results)?;
@@ -323,8 +336,8 @@ impl Progress {
         let up: Vec<String> =
             s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
         let rates = format!(
-            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} lost in the dark",
-            s.ports.iter().map(|p| p.counters.lost_dark).sum::<u64>()
+            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
+            s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
         );
         let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
         match &self.bars {

@@ -201,7 +201,7 @@ fn ports(p: &wire::Ports, exact: bool) -> Rows {
         "receives_from",
         "crossed_bytes",
         "crossed_packets",
-        "lost_dark_packets",
+        "late_packets",
         "misdelivered_packets",
         "faulty",
     ];
@@ -214,7 +214,7 @@ fn ports(p: &wire::Ports, exact: bool) -> Rows {
             or_none(exact, p.receives_from, |r| r.to_string()),
             data(exact, p.crossed_bytes),
             p.crossed_packets.to_string(),
-            p.lost_dark_packets.to_string(),
+            p.late_packets.to_string(),
             p.misdelivered_packets.to_string(),
             p.faulty.clone().unwrap_or_default(),
         ]);

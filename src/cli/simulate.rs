@@ -34,7 +34,7 @@ pub struct Args {
     json: Option<PathBuf>,
     /// Writes the controller's event log to this file, one JSON object a line
     #[arg(long)]
-    log: Option<PathBuf>,
+    events: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
     let workload = args.reading.read(&args.workload, &topology)?.adjusted(&adjust);
     let mut log = String::new();
-    let keep = args.log.is_some();
+    let keep = args.events.is_some();
     let result = simulate(&topology, &policy, &workload, args.until.map(|s| Time::ZERO + s), &mut |record| {
         if keep {
             log.push_str(&serde_json::to_string(&record).expect("a record is plain data"));
@@ -61,5 +61,5 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;
     }
-    args.log.as_ref().map_or(Ok(()), |file| write_text(file, &log))
+    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))
 }

@@ -128,7 +128,7 @@ pub fn summary(s: &Summary) -> Rows {
     row("p95 CCT", span(s.p95_cct));
     row("OCS share", percent(s.ocs_share));
     row("bytes received / asked", format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked)));
-    row("lost in the dark / misdelivered", format!("{} / {}", s.lost_dark, s.misdelivered));
+    row("sent back late / misdelivered", format!("{} / {}", s.late_packets, s.misdelivered));
     row("circuits set", s.stats.circuits_set.to_string());
     if s.stats.dark_achieved.count > 0 {
         let (a, b) = (&s.stats.dark_asked, &s.stats.dark_achieved);

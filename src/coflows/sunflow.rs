@@ -11,6 +11,10 @@ use crate::units::{Bytes, Span, Time};
 
 use super::bounds;
 
+mod scheduler;
+
+pub use scheduler::Sunflow;
+
 /// What [`sunflow`] planned.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Plan {

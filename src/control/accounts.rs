@@ -27,9 +27,12 @@ struct Account {
     arrival: Time,
     bound: Span,
     progress: ProgressBy,
+    /// By sender, then receiver.
     pairs: Vec<Pair>,
     finished: Option<Time>,
     cancelled: bool,
+    /// Closed, and all its bytes are split: nothing will change any more.
+    settled: bool,
 }
 
 impl Account {
@@ -72,7 +75,7 @@ impl Accounts {
         let pairs: Vec<Pair> =
             by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
-        self.coflows.insert(id, Account { name, arrival: now, bound, progress, pairs, finished: None, cancelled: false });
+        self.coflows.insert(id, Account { name, arrival: now, bound, progress, pairs, finished: None, cancelled: false, settled: false });
         Ok(bytes)
     }
 
@@ -83,7 +86,8 @@ impl Accounts {
     pub fn progress(&mut self, id: CoflowId, received: &[RackBytes]) -> Result<(), Rejected> {
         let a = self.get_mut(id)?;
         for r in received {
-            if let Some(p) = a.pairs.iter_mut().find(|p| (p.from, p.to) == (r.from, r.to)) {
+            if let Ok(k) = a.pairs.binary_search_by_key(&(r.from, r.to), |p| (p.from, p.to)) {
+                let p = &mut a.pairs[k];
                 p.received = p.received.max(r.bytes.0.min(p.asked));
             }
         }
@@ -130,7 +134,7 @@ impl Accounts {
     pub fn count(&mut self, sent: &DemandMatrix, over_ocs: &DemandMatrix) -> Vec<CoflowId> {
         let mut left = sent.clone();
         let mut done = vec![];
-        for (id, a) in &mut self.coflows {
+        for (id, a) in self.coflows.iter_mut().filter(|(_, a)| !a.settled) {
             if a.progress == ProgressBy::Counters && a.open() {
                 for p in &mut a.pairs {
                     let got = left.get(p.from, p.to).min(p.asked - p.received);
@@ -149,6 +153,7 @@ impl Accounts {
                     p.split = p.received;
                 }
             }
+            a.settled = !a.open() && a.pairs.iter().all(|p| p.split == p.received);
         }
         done
     }

@@ -147,6 +147,8 @@ impl Controller {
                     .ok_or_else(|| Rejected::NotFound(format!("a fault of plane {} port {}", plane.0, rack.0)))?;
                 self.log(now, What::PortRepaired { plane, rack });
             }
+            Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
+            Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
             Event::PolicyReplaced { policy } => {
                 self.scheduler = policy.scheduler.build();
                 self.estimator = EstimatorState::new(policy.demand, self.topology.rack_count());

@@ -42,6 +42,8 @@ pub enum SchedulerKind {
     Bipartite,
     /// Heaviest pair first.
     Greedy,
+    /// iSLIP: blind to weights, fair over time.
+    Islip,
     /// Fixed rotation, blind to demand.
     RoundRobin,
     /// Bipartite, but a change must pay for its dark time.
@@ -54,6 +56,8 @@ pub enum SchedulerKind {
     Solstice,
     /// Eclipse: most bytes within the interval, every dark time counted.
     Eclipse,
+    /// Sunflow: every circuit with times of its own.
+    Sunflow,
     /// Only circuits set by hand over the API.
     Manual,
     /// No circuits.
@@ -67,12 +71,14 @@ impl SchedulerKind {
             Self::Edmonds => Box::new(matching::Edmonds),
             Self::Bipartite => Box::new(matching::Bipartite::default()),
             Self::Greedy => Box::new(matching::Greedy),
+            Self::Islip => Box::new(matching::Islip::default()),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),
             Self::Bvn => Box::new(decompose::Bvn),
             Self::Tms => Box::new(decompose::Tms),
             Self::Solstice => Box::new(decompose::Solstice),
             Self::Eclipse => Box::new(decompose::Eclipse),
+            Self::Sunflow => Box::new(crate::coflows::sunflow::Sunflow),
             Self::Manual => Box::new(matching::Manual),
             Self::EpsOnly => Box::new(matching::EpsOnly),
         }

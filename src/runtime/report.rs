@@ -52,8 +52,8 @@ pub struct Summary {
     pub bytes_received: Bytes,
     /// Bytes that the ToRs counted on the wire between racks (headers of the first segment of each burst included).
     pub bytes_on_wire: Bytes,
-    /// Packets that came to a dark port.
-    pub lost_dark: u64,
+    /// Packets that came after their circuit had ended and went back to their ToR.
+    pub late_packets: u64,
     /// Packets that would have come out at the wrong rack.
     pub misdelivered: u64,
     /// When the run ended.
@@ -98,7 +98,7 @@ impl Summary {
             bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
             bytes_received,
             bytes_on_wire: Bytes(sent),
-            lost_dark: end.ports.iter().map(|p| p.counters.lost_dark).sum(),
+            late_packets: end.ports.iter().map(|p| p.counters.late_packets).sum(),
             misdelivered: end.ports.iter().map(|p| p.counters.misdelivered).sum(),
             ended: end.now,
             stats: end.stats.clone(),

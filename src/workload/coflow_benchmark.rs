@@ -331,6 +331,12 @@ mod tests {
         }
     }
 
+    /// Arrival, mappers, reducers.
+    fn line() -> impl Strategy<Value = (u64, Vec<u64>, Vec<(u64, u64)>)> {
+        let ports = || prop::collection::vec(0u64..40, 1..9);
+        (0u64..9999, ports(), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9))
+    }
+
     proptest! {
         #[test]
         fn never_panics(s in "([0-9]{1,3}[ :.\n]){0,40}\\PC{0,20}") {
@@ -340,10 +346,7 @@ mod tests {
         #[test]
         fn a_trace_survives_the_round_trip_and_keeps_its_bytes(
             ports in 1u64..40,
-            lines in prop::collection::vec(
-                (0u64..9999, prop::collection::vec(0u64..40, 1..9), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9)),
-                0..8,
-            ),
+            lines in prop::collection::vec(line(), 0..8),
             racks in 1usize..6, hosts in 1usize..4,
         ) {
             let coflows = lines.into_iter().enumerate().map(|(k, (arrival_ms, m, r))| TraceCoflow {

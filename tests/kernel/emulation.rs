@@ -71,7 +71,7 @@ fn circuits_carry_coflows_and_lose_nothing() {
             assert_eq!((r.summary.finished, r.summary.unfinished), (3, 0));
             assert_eq!(r.summary.bytes_received, r.summary.bytes_asked);
             assert!(r.summary.bytes_on_wire >= r.summary.bytes_asked);
-            assert_eq!((r.summary.lost_dark, r.summary.misdelivered), (0, 0));
+            assert_eq!((r.summary.late_packets, r.summary.misdelivered), (0, 0));
             assert!(
                 r.summary.stats.probes_ok > 0 && r.summary.stats.probes_wrong + r.summary.stats.probes_lost == 0,
                 "{:?}",

@@ -3,5 +3,8 @@
 //! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for one that it does not.
 
 mod emulation;
+mod flips;
 mod goodput;
+mod packets;
+mod rotation;
 mod support;

@@ -93,19 +93,24 @@ impl Bench {
         at + delta
     }
 
-    /// Sends coflows, each a list of (from host, to host, bytes, elephant), and gives their completion times.
-    pub fn send(&self, coflows: &[Vec<(u32, u32, u64, bool)>]) -> Vec<Span> {
-        let start = self.clock.now();
+    /// Starts coflows, each a list of (from host, to host, bytes, elephant).
+    pub fn launch(&self, coflows: &[Vec<(u32, u32, u64, bool)>]) {
         for (k, flows) in coflows.iter().enumerate() {
             let spec = CoflowSpec {
                 id: CoflowId::from(k),
                 name: format!("c{k}"),
-                arrival: start,
+                arrival: self.clock.now(),
                 flows: flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
             };
             let elephant = flows[0].3;
             self.traffic.launch(&spec, |_, _| elephant);
         }
+    }
+
+    /// Sends coflows, each a list of (from host, to host, bytes, elephant), and gives their completion times.
+    pub fn send(&self, coflows: &[Vec<(u32, u32, u64, bool)>]) -> Vec<Span> {
+        let start = self.clock.now();
+        self.launch(coflows);
         let mut done = BTreeMap::new();
         while done.len() < coflows.len() {
             match self.events.recv_timeout(Duration::from_secs(60)).expect("traffic moves within a minute") {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use serde_json::json;
 
 use super::*;
-use crate::api::state::{Log, RING};
+use crate::api::state::{FIRST_POSTED, Log, RING};
 use crate::control::record::{Record, What};
 use crate::ids::CoflowId;
 
@@ -40,11 +40,11 @@ fn events_come_with_ids_and_resume() {
     let got = read(&r, None, 3, || {
         declare(&r);
         declare(&r);
-        r.call("DELETE", "/api/v1/coflows/0", &[], b"");
+        r.call("DELETE", &format!("/api/v1/coflows/{FIRST_POSTED}"), &[], b"");
     });
     let names: Vec<_> = got.iter().map(|e| (e.0.as_str(), e.1.as_str())).collect();
     assert_eq!(names, [("0", "coflow-arrived"), ("1", "coflow-arrived"), ("2", "coflow-cancelled")]);
-    assert_eq!(got[0].2, json!({"seq": 0, "at_ns": 0, "event": "coflow-arrived", "id": 0, "asked_bytes": 5}));
+    assert_eq!(got[0].2, json!({"seq": 0, "at_ns": 0, "event": "coflow-arrived", "id": FIRST_POSTED, "asked_bytes": 5}));
     assert_eq!(read(&r, Some("0"), 2, || {}), got[1..], "from after the last one seen");
     assert_eq!(read(&r, Some("2"), 1, || declare(&r))[0].0, "3");
     // A number from another life of the controller: from now on.

@@ -117,14 +117,15 @@ fn observation(at: Time, programmed: &Programmed) -> Observation {
     let zero = DemandMatrix::zero(4);
     let mut sent = zero.clone();
     sent.set(RackId(0), RackId(1), at.0 / 1000);
-    let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, lost_dark: 1, misdelivered: 0 }; 4]];
+    let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
     Observation { at, programmed: programmed.clone(), sent, over_ocs: zero.clone(), backlog: zero, ports }
 }
 
 impl Rig {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.server.address.unwrap()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // Shorter than the keep-alive of the event stream: a test that waits for nothing fails.
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         stream
     }
 

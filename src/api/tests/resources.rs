@@ -3,7 +3,13 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::state::FIRST_POSTED;
 use crate::api::wire;
+
+/// The place of the n-th coflow that was posted.
+fn posted(n: u32) -> String {
+    format!("/api/v1/coflows/{}", FIRST_POSTED + n)
+}
 
 #[test]
 fn the_network_shows_as_it_is() {
@@ -73,30 +79,33 @@ fn a_coflow_is_declared_watched_and_taken_back() {
     let r = rig();
     let body = json!({"name": "sort", "pairs": [{"from": 0, "to": 1, "bytes": 150_000}, {"from": 2, "to": 3, "bytes": 7}]});
     let a = r.send("POST", "/api/v1/coflows", &body);
-    assert_eq!((a.status, a.header("location")), (201, "/api/v1/coflows/0"));
+    assert_eq!((a.status, a.header("location")), (201, posted(0).as_str()));
     let c: wire::Coflow = serde_json::from_str(&a.text).unwrap();
-    assert_eq!((c.id, c.name.as_str(), c.asked_bytes, c.received_bytes, c.state), (0, "sort", 150_007, 0, wire::CoflowState::Active));
+    assert_eq!(
+        (c.id - FIRST_POSTED, c.name.as_str(), c.asked_bytes, c.received_bytes, c.state),
+        (0, "sort", 150_007, 0, wire::CoflowState::Active)
+    );
     assert!(c.bound_ns > 1_100_000 && c.bound_ns < 1_200_000, "150 kB over 1.1 Gb/s: {}", c.bound_ns);
     r.tick();
-    let c: wire::Coflow = serde_json::from_str(&r.get("/api/v1/coflows/0").text).unwrap();
+    let c: wire::Coflow = serde_json::from_str(&r.get(&posted(0)).text).unwrap();
     assert_eq!(c.received_bytes, 100_000, "progress is read from the counters");
     let b = r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
-    assert_eq!((b.header("location"), &b.json()["name"]), ("/api/v1/coflows/1", &json!("coflow-1")));
+    assert_eq!((b.header("location"), &b.json()["name"]), (posted(1).as_str(), &json!(format!("coflow-{}", FIRST_POSTED + 1))));
     r.tick();
     let ids = |q: &str| {
         let all: wire::Coflows = serde_json::from_str(&r.get(&format!("/api/v1/coflows{q}")).text).unwrap();
-        all.coflows.iter().map(|c| c.id).collect::<Vec<_>>()
+        all.coflows.iter().map(|c| c.id - FIRST_POSTED).collect::<Vec<_>>()
     };
     assert_eq!((ids(""), ids("?state=active"), ids("?state=finished")), (vec![0, 1], vec![0], vec![1]));
     r.get("/api/v1/coflows?state=lost").problem(400);
     r.get("/api/v1/coflows?stat=active").problem(400);
-    assert_eq!(r.call("DELETE", "/api/v1/coflows/0", &[], b"").status, 204);
-    r.call("DELETE", "/api/v1/coflows/1", &[], b"").problem(409);
+    assert_eq!(r.call("DELETE", &posted(0), &[], b"").status, 204);
+    r.call("DELETE", &posted(1), &[], b"").problem(409);
     r.call("DELETE", "/api/v1/coflows/77", &[], b"").problem(404);
-    r.get("/api/v1/coflows/0").problem(404);
+    r.get(&posted(0)).problem(404);
     // The id of a coflow that was taken back is not given again.
     let c = r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
-    assert_eq!(c.header("location"), "/api/v1/coflows/2");
+    assert_eq!(c.header("location"), posted(2));
 }
 
 #[test]
@@ -111,8 +120,8 @@ fn clients_may_choose_ids_and_ask_again() {
     let key = [("content-type", "application/json"), ("idempotency-key", "k-1")];
     let post = |body: &Value| r.call("POST", "/api/v1/coflows", &key, body.to_string().as_bytes());
     let (first, second) = (post(&body), post(&body));
-    assert_eq!((first.status, first.header("location"), first.header("idempotency-replayed")), (201, "/api/v1/coflows/42", ""));
-    assert_eq!((second.status, second.header("location"), second.header("idempotency-replayed")), (201, "/api/v1/coflows/42", "true"));
+    assert_eq!((first.status, first.header("location"), first.header("idempotency-replayed")), (201, posted(0).as_str(), ""));
+    assert_eq!((second.status, second.header("location"), second.header("idempotency-replayed")), (201, posted(0).as_str(), "true"));
     post(&json!({"pairs": []})).problem(422);
     let long = "k".repeat(129);
     for bad in ["", long.as_str()] {
@@ -196,8 +205,8 @@ fn a_sender_sends_or_says_why_not() {
         |name: &str| r.send("POST", "/api/v1/coflows", &json!({"name": name, "send": true, "pairs": [{"from": 0, "to": 1, "bytes": 9}]}));
     assert_eq!(post("yes").status, 201);
     assert_eq!(post("no").problem(409).1, "no such traffic");
-    assert_eq!(*sender.0.lock().unwrap(), [0, 1]);
-    r.get("/api/v1/coflows/1").problem(404);
+    assert_eq!(*sender.0.lock().unwrap(), [FIRST_POSTED, FIRST_POSTED + 1]);
+    r.get(&posted(1)).problem(404);
     r.tick();
-    assert_eq!(r.get("/api/v1/coflows/0").json()["received_bytes"], json!(0), "the sender reports, not the counters");
+    assert_eq!(r.get(&posted(0)).json()["received_bytes"], json!(0), "the sender reports, not the counters");
 }

@@ -113,7 +113,7 @@ pub struct Port {
     /// Their bytes.
     pub crossed_bytes: u64,
     /// Packets that came to this input while it was dark.
-    pub lost_dark_packets: u64,
+    pub late_packets: u64,
     /// Packets that would have come out at a wrong rack, and were dropped.
     pub misdelivered_packets: u64,
 }
@@ -128,7 +128,7 @@ impl From<&record::PortView> for Port {
             faulty: p.faulty.clone(),
             crossed_packets: p.counters.crossed_packets,
             crossed_bytes: p.counters.crossed_bytes,
-            lost_dark_packets: p.counters.lost_dark,
+            late_packets: p.counters.late_packets,
             misdelivered_packets: p.counters.misdelivered,
         }
     }

@@ -47,7 +47,15 @@ pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 
 /// Cells without demand, the diagonal too, count zero: an assignment through them stands for "not joined".
 fn solve<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Assignment<N> {
-    assign(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+    if is_sparse(demand) {
+        sparse::solve(&Rows::one_way(demand, keep, scale))
+    } else {
+        assignment::solve(demand.racks(), &num::one_way::<N>(demand, keep, scale))
+    }
+}
+
+fn is_sparse(demand: &DemandMatrix) -> bool {
+    demand.cells().iter().filter(|&&b| b > 0).count() <= demand.cells().len() / SPARSE
 }
 
 /// The prices of the last interval: a warm start for the next. Begin with the default.
@@ -62,8 +70,7 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
     let racks = demand.racks();
     let largest = demand.cells().iter().copied().max().unwrap_or(0);
     let scale = Scale::new(racks, largest.into(), true);
-    let filled = demand.cells().iter().filter(|&&b| b > 0).count();
-    if filled <= racks * racks / SPARSE || !scale.narrow() {
+    if is_sparse(demand) || !scale.narrow() {
         *prices = Prices::default();
         return bipartite(demand, keep);
     }

@@ -8,6 +8,7 @@
 //! | [`greedy()`], [`greedy_pairs()`] | one way, in pairs | at least half of it |
 //! | [`hopcroft_karp()`] | one way | most circuits |
 //! | [`bottleneck()`] | one way | most circuits, the thinnest as thick as can be |
+//! | [`islip()`] | one way | a maximal matching, fair over time |
 //! | [`round_robin()`], [`tournament()`] | one way, in pairs | a rotation, blind to demand |
 //! | [`hold()`] | either | most bytes carried in the interval, dark time counted |
 //!
@@ -27,6 +28,7 @@ mod edmonds;
 mod eps_only;
 mod greedy;
 mod hold;
+mod islip;
 mod manual;
 mod num;
 mod round_robin;
@@ -40,6 +42,7 @@ pub use edmonds::{Edmonds, edmonds};
 pub use eps_only::EpsOnly;
 pub use greedy::{Greedy, greedy, greedy_pairs};
 pub use hold::{Hold, hold};
+pub use islip::{Islip, Pointers, islip};
 pub use manual::Manual;
 pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 

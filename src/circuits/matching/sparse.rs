@@ -9,7 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::assignment::{Assignment, NONE};
-use super::num::Num;
+use super::num::{Num, Scale};
+use crate::circuits::Matching;
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
 
 /// The cells with weight, row by row.
 pub(crate) struct Rows<N> {
@@ -24,6 +27,24 @@ impl<N: Num> Rows<N> {
         rows.begin.push(0);
         for row in w.chunks_exact(n.max(1)) {
             rows.cells.extend(row.iter().enumerate().filter(|c| *c.1 > N::ZERO).map(|(j, &x)| (j as u32, x)));
+            rows.begin.push(rows.cells.len() as u32);
+        }
+        rows
+    }
+
+    /// One-way circuits straight from the demand, without a dense table between.
+    pub(crate) fn one_way(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Self {
+        let n = demand.racks();
+        let mut rows = Self { begin: Vec::with_capacity(n + 1), cells: Vec::new() };
+        rows.begin.push(0);
+        for i in (0..n).map(RackId::from) {
+            let up = keep.and_then(|k| k.output(i));
+            for (j, &b) in demand.row(i).iter().enumerate() {
+                if b > 0 {
+                    let kept = u8::from(up.is_some_and(|o| o.index() == j));
+                    rows.cells.push((j as u32, scale.weigh(b.into(), kept)));
+                }
+            }
             rows.begin.push(rows.cells.len() as u32);
         }
         rows

@@ -100,7 +100,7 @@ fn edmonds_equals_brute_force_on_all_small_graphs() {
 }
 
 #[test]
-#[ignore = "minutes in a debug build: every 4 x 4 matrix and every graph of 5 racks over {0,1,2,3}"]
+#[ignore = "four minutes in a release build: every 4 x 4 matrix and graph of 5 racks over {0,1,2,3}, of 6 over {0,1,2}"]
 fn exhaustive() {
     all_matrices(4, 4, 1).for_each(|d| check_bipartite(&d));
     all_graphs(5, 4, 1).for_each(|d| check_general(&d));
@@ -258,14 +258,20 @@ proptest! {
     fn schedulers_use_only_usable_ports(d in any_demand(9), mask: u64, duplex: bool, cycle: u64) {
         let r = d.racks();
         let planes: Vec<Plane> = (0..2).map(|p| plane(p, duplex)).collect();
-        let bit = |k: usize| mask & (1 << (k % 64)) == 0;
+        let bits = |k: usize| (0..r).map(|i| mask & (1 << (k + i)) == 0).collect::<Vec<_>>();
         let usable: Vec<Usable> = (0..2)
-            .map(|p| Usable { input: (0..r).map(|i| bit(p * 20 + i)).collect(), output: (0..r).map(|i| bit(p * 20 + 10 + i)).collect() })
+            .map(|p| Usable { input: bits(p * 20), output: bits(p * 20 + 10) })
             .collect();
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
         let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle };
-        let all: [Box<dyn Scheduler>; 7] = [
-            Box::new(Bipartite::default()), Box::new(Edmonds), Box::new(Greedy), Box::new(RoundRobin), Box::new(Hold), Box::new(Manual),
+        let all: [Box<dyn Scheduler>; 8] = [
+            Box::new(Bipartite::default()),
+            Box::new(Edmonds),
+            Box::new(Greedy),
+            Box::new(Islip::default()),
+            Box::new(RoundRobin),
+            Box::new(Hold),
+            Box::new(Manual),
             Box::new(EpsOnly),
         ];
         for mut s in all {

@@ -13,8 +13,8 @@ const COFLOWS: &str = r#"{"revision":7,"now_ns":5,"coflows":[{"id":4,"name":"sor
     "pairs":[{"from":0,"to":1,"bytes":1000}],"asked_bytes":1000,"received_bytes":1000,"over_ocs_bytes":250,"finished_ns":9,
     "cct_ns":1234567,"bound_ns":1000000}]}"#;
 const PORTS: &str = r#"{"revision":7,"now_ns":5,"ports":[{"plane":0,"rack":0,"sends_to":1,"receives_from":null,"faulty":null,
-    "crossed_packets":2,"crossed_bytes":3000,"lost_dark_packets":0,"misdelivered_packets":0},{"plane":0,"rack":1,"sends_to":null,
-    "receives_from":0,"faulty":"no light","crossed_packets":0,"crossed_bytes":0,"lost_dark_packets":1,"misdelivered_packets":0}]}"#;
+    "crossed_packets":2,"crossed_bytes":3000,"late_packets":0,"misdelivered_packets":0},{"plane":0,"rack":1,"sends_to":null,
+    "receives_from":0,"faulty":"no light","crossed_packets":0,"crossed_bytes":0,"late_packets":1,"misdelivered_packets":0}]}"#;
 const POLICY: &str = r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;
 
 #[test]
@@ -53,12 +53,7 @@ fn what_is_not_an_answer_is_an_error() {
 #[test]
 fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let args = |url: String| Args {
-        what: What::Ports,
-        output: Output::Table,
-        watch: None,
-        place: Where { controller: Some(url), token_file: None },
-    };
+    let args = |url: String| Args { what: What::Ports, output: Output::Table, watch: None, place: Where { controller: url, token: None } };
     assert_eq!(run(&args(format!("http://{free}"))).unwrap_err().code(), 4);
     for bad in ["ftp://x", "http://", "localhost:1", "http://a/b/c"] {
         assert_eq!(run(&args(bad.into())).unwrap_err().code(), 2, "{bad}");
@@ -77,11 +72,9 @@ fn everything_is_shown_from_a_server() {
     let token = "0123456789abcdef";
     let listen = Some(([127, 0, 0, 1], 0).into());
     let server = api::serve(handle, api::Options { listen, token: Some(token.into()), ..api::Options::default() }).unwrap();
-    let file = std::env::temp_dir().join(format!("heliostat-token-{}", std::process::id()));
-    std::fs::write(&file, format!("{token}\n")).unwrap();
-    let controller = Some(format!("http://{}/", server.address.unwrap()));
-    let client = |token_file| Client::new(&Where { controller: controller.clone(), token_file });
-    let known = client(Some(file.clone())).unwrap();
+    let controller = format!("http://{}/", server.address.unwrap());
+    let client = |token: Option<&str>| Client::new(&Where { controller: controller.clone(), token: token.map(Into::into) });
+    let known = client(Some(token)).unwrap();
     for what in <What as clap::ValueEnum>::value_variants() {
         let answer = known.get(what.path()).unwrap();
         for output in [Output::Table, Output::Csv, Output::Json] {
@@ -90,5 +83,4 @@ fn everything_is_shown_from_a_server() {
     }
     let refused = client(None).unwrap().get("/api/v1/stats").unwrap_err();
     assert!(refused.code() == 1 && refused.to_string().contains("Bearer"), "{refused}");
-    std::fs::remove_file(file).unwrap();
 }

@@ -14,7 +14,7 @@ use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage};
 use super::attached;
 use super::network::{Network, Node};
 use super::nl::{Netlink, Request};
-use super::ownership::{PREFIX, mark};
+use super::ownership::{PREFIX, link_mark};
 use super::switched::{RULE_PRIORITY, SINK_NAME, TABLE};
 use super::{msg, tc};
 
@@ -76,7 +76,7 @@ pub fn claim(node: &mut Node, wanted: &[u32], fabric: &str, running: &[String]) 
             return refuse(name, &format!("has a queue already ({}); was it made with `--link tc`?", q.kind));
         }
     }
-    let text = mark(fabric);
+    let text = link_mark(fabric);
     node.send(wanted.iter().map(|&l| (msg::alias(l, &text), 0)).collect())
 }
 

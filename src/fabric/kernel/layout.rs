@@ -59,15 +59,15 @@ pub enum Port {
     Host,
 }
 
-/// The hardware address of a port; `number` is the rack's, or `rack * 256 + k` for host ports.
+/// The hardware address of a port. All ToRs' ports on one plane share theirs, as the racks behind an anycast gateway do: so a
+/// frame that an OCS sends back is accepted by the ToR that it came from. Else `number` is the rack's, or `rack * 256 + k` for host ports.
 pub fn mac(port: Port, number: usize) -> Mac {
     let kind = match port {
         Port::TorEps => 0x01,
         Port::Eps => 0x02,
         Port::TorHost => 0x05,
         Port::Host => 0x06,
-        Port::TorOcs(0) => 0x03,
-        Port::TorOcs(p) => 0x30 + p as u8,
+        Port::TorOcs(p) => return [2, 0, 0, 0x03, 0, p as u8],
         Port::Ocs(p) => 0x40 + p as u8,
     };
     [2, 0, 0, kind, (number >> 8) as u8, number as u8]

@@ -12,6 +12,7 @@ pub mod attached;
 pub mod bpf;
 pub mod detach;
 pub mod diag;
+pub mod features;
 pub mod layout;
 pub mod msg;
 pub mod netns;
@@ -26,6 +27,7 @@ pub mod switched;
 pub mod sys;
 pub mod tc;
 pub mod timed;
+pub mod watch;
 
 use network::Network;
 
@@ -122,6 +124,7 @@ pub struct KernelFabric {
     net: Network,
     clock: Clock,
     sockets: Vec<diag::SocketQueues>,
+    watch: watch::Watch,
 }
 
 impl KernelFabric {
@@ -148,7 +151,8 @@ impl KernelFabric {
             Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, admit, clock)?),
         };
         let sockets = net.hosts.iter().map(|h| diag::SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
-        Ok(Self { net, circuits, clock, sockets })
+        let watch = watch::Watch::start(&mut net)?;
+        Ok(Self { net, circuits, clock, sockets, watch })
     }
 
     /// The network.
@@ -170,6 +174,14 @@ impl KernelFabric {
     /// When descriptors run out.
     pub fn host_namespaces(&self) -> io::Result<Arc<Vec<OwnedFd>>> {
         Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
+    }
+
+    /// How late circuits were switched (median, 99th percentile, maximum); `timed` is never late.
+    pub fn lateness(&self) -> Option<[Span; 3]> {
+        match &self.circuits {
+            Circuits::Timed(_) => None,
+            Circuits::Switched(s) => Some(s.lateness()),
+        }
     }
 
     /// When a probe's frames may be sent.
@@ -208,6 +220,9 @@ impl KernelFabric {
 impl Fabric for KernelFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
+        if let Some(object) = self.watch.missing(&mut self.net).map_err(|e| refused("list the links", e))? {
+            return Err(FabricError::Gone { object });
+        }
         let backlog = self.backlog().map_err(|e| refused("read the hosts' sockets", e))?;
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let timetable = match &self.circuits {

@@ -12,7 +12,7 @@ use netlink_packet_route::link::LinkAttribute;
 use super::layout::{self, NodeId, Port};
 use super::msg::{self, End, Route};
 use super::nl::{NEW, Netlink, Request};
-use super::ownership::mark;
+use super::ownership::link_mark;
 use super::{detach, netns};
 use crate::ids::{HostId, RackId};
 use crate::topology::Topology;
@@ -187,7 +187,7 @@ impl Network {
                 hosts.push(HostNode { node: n, eth });
             }
         }
-        let mut net = Self { topology, mark: mark(fabric), guest: Some(fabric.into()), eps, ocs, tors, hosts };
+        let mut net = Self { topology, mark: link_mark(fabric), guest: Some(fabric.into()), eps, ocs, tors, hosts };
         for (node, links) in net.nodes_and_links() {
             detach::claim(node, &links, fabric, running)?;
         }
@@ -208,6 +208,12 @@ impl Network {
     /// The namespace of a node by its name.
     pub fn namespace(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.nodes().find(|n| n.name == name).map(|n| n.ns.as_fd())
+    }
+
+    /// Every node, to speak to; in the order of [`Network::nodes`].
+    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        let core = std::iter::once(&mut self.eps).chain(&mut self.ocs).map(|c| &mut c.node);
+        core.chain(self.tors.iter_mut().map(|t| &mut t.node)).chain(self.hosts.iter_mut().map(|h| &mut h.node))
     }
 
     /// Every node.

@@ -44,6 +44,8 @@ const KEEP: (u16, u32) = (9, 0);
 
 /// What a circuit's input does at an instant: its output's rack, and whether its ToR admits.
 type Wish = (Option<RackId>, bool);
+/// What was set last; `None` if that is not known.
+type Known = Option<Wish>;
 
 struct Shared {
     /// By plane * R + input: 1 + the output that the crossbar joins it to, 0 in the dark.
@@ -71,7 +73,7 @@ struct Flipper {
     /// By rack.
     tors: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack.
-    set: Vec<Vec<Wish>>,
+    set: Vec<Vec<Known>>,
 }
 
 impl Switched {
@@ -97,22 +99,21 @@ impl Switched {
             shared: Arc::new(Shared {
                 lit: (0..racks * topology.planes.len()).map(|_| AtomicU32::new(0)).collect(),
                 slots: Mutex::new(Slots::new(racks, topology.planes.len(), super::guard(&topology))),
-                lateness: Mutex::new(Histogram::new(3).map_err(io::Error::other)?),
+                lateness: Mutex::new(Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?),
             }),
             clock,
             guard: super::guard(&topology),
             racks,
             ocs: vec![],
             tors: vec![],
-            set: vec![vec![(None, false); racks]; topology.planes.len()],
+            set: vec![vec![Some((None, false)); racks]; topology.planes.len()],
         };
         for core in &mut net.ocs {
-            add_sink(&mut core.node, &net.mark)?;
             let mut v = vec![];
             for (r, &port) in core.ports.iter().enumerate() {
                 v.push((tc::clsact(port), NEW));
-                v.push((tc::redirect(port, LIGHT, Match::ANY, SINK.0, dark_action(r)), NEW));
-                v.push((tc::redirect(port, KEEP, Match::ANY, SINK.0, dark_action(r)), NEW));
+                v.push((tc::redirect(port, LIGHT, Match::ANY, port, dark_action(r)), NEW));
+                v.push((tc::redirect(port, KEEP, Match::ANY, port, dark_action(r)), NEW));
             }
             core.node.send(v)?;
             flipper.ocs.push((Netlink::open(core.node.ns.as_fd())?, core.ports.clone()));
@@ -179,9 +180,9 @@ impl Switched {
         }
         for (p, core) in net.ocs.iter_mut().enumerate() {
             for (r, &port) in core.ports.iter().enumerate() {
-                let lost = filter_packets(&mut core.node.netlink, port, KEEP)?;
-                ports[p][r].lost_dark = lost;
-                ports[p][r].crossed_packets = ports[p][r].crossed_packets.saturating_sub(lost);
+                let late = filter_packets(&mut core.node.netlink, port, KEEP)?;
+                ports[p][r].late_packets = late;
+                ports[p][r].crossed_packets = ports[p][r].crossed_packets.saturating_sub(late);
             }
         }
         Ok((sent, crossed, ports))
@@ -213,15 +214,17 @@ fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
 }
 
 /// Priority of the filter for what is not for this rack.
-const STRAYS: (u16, u32) = (2, 0);
+const STRAYS: (u16, u32) = (3, 0);
 
-/// On a ToR's OCS port: packets for the own rack pass, other IP packets go to the sink. They must not reach the routes, which
-/// would carry them to their rack after all, over the EPS, and hide the fault.
-fn only_own(link: u32, rack: RackId) -> [Request; 3] {
+/// On a ToR's OCS port: packets for the own rack pass, and so do those from it, which the OCS sent back; other IP packets go to the
+/// sink. They must not reach the routes, which would carry them to their rack after all, over the EPS, and hide the fault.
+fn only_own(link: u32, rack: RackId) -> [Request; 4] {
+    let net = rack_net(rack);
     let ip = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 };
     [
         (tc::clsact(link), NEW),
-        (tc::classify(link, tc::INGRESS, 1, Match::to(rack_net(rack), 16), 1), NEW),
+        (tc::classify(link, tc::INGRESS, 1, Match::to(net, 16), 1), NEW),
+        (tc::classify(link, tc::INGRESS, 2, Match::from(net, 16), 1), NEW),
         (tc::redirect(link, STRAYS, ip, SINK.0, 1), NEW),
     ]
 }
@@ -268,17 +271,21 @@ impl Flipper {
     fn turn(&mut self) -> Time {
         let now = self.clock.now();
         let (wanted, last, next) = self.wishes(now);
-        if wanted == self.set {
+        let same = |(w, s): (&Vec<Wish>, &Vec<Known>)| w.iter().zip(s).all(|(w, s)| Some(*w) == *s);
+        if wanted.iter().zip(&self.set).all(same) {
             return next;
         }
         if let Err(e) = self.change(&wanted) {
+            // What was done of it is not known: all is done again, soon.
             tracing::error!("flip circuits: {e}");
+            self.set.iter_mut().flatten().for_each(|w| *w = None);
+            return now + Span::millis(1);
         }
         let late = self.clock.now().since(last);
         if let Ok(mut h) = self.shared.lateness.lock() {
             h.saturating_record(late.0);
         }
-        self.set = wanted;
+        self.set = wanted.into_iter().map(|p| p.into_iter().map(Some).collect()).collect();
         next
     }
 
@@ -304,20 +311,20 @@ impl Flipper {
     }
 
     fn change(&mut self, wanted: &[Vec<Wish>]) -> io::Result<()> {
-        let admitted = |w: &Wish| w.0.filter(|_| w.1);
-        let changes: Vec<(usize, usize)> = (0..self.ocs.len())
-            .flat_map(|p| (0..self.racks).map(move |r| (p, r)))
-            .filter(|&(p, r)| wanted[p][r] != self.set[p][r])
-            .collect();
+        let all = (0..self.ocs.len()).flat_map(|p| (0..self.racks).map(move |r| (p, r)));
+        let changes: Vec<(usize, usize)> = all.filter(|&(p, r)| self.set[p][r] != Some(wanted[p][r])).collect();
+        let admitted = |w: Wish| w.0.filter(|_| w.1);
         for &(p, r) in &changes {
-            if let Some(to) = admitted(&self.set[p][r]).filter(|_| admitted(&wanted[p][r]) != admitted(&self.set[p][r])) {
+            let had = self.set[p][r].and_then(admitted);
+            if let Some(to) = had.filter(|_| admitted(wanted[p][r]) != had) {
                 let away = self.route(p, r, to).delete();
                 self.tors[r].0.send(vec![(away, 0)])?;
             }
         }
         self.flip(wanted, &changes)?;
         for &(p, r) in &changes {
-            if let Some(to) = admitted(&wanted[p][r]).filter(|_| admitted(&wanted[p][r]) != admitted(&self.set[p][r])) {
+            let has = admitted(wanted[p][r]);
+            if let Some(to) = has.filter(|_| self.set[p][r].and_then(admitted) != has) {
                 let open = self.route(p, r, to).add();
                 self.tors[r].0.send(vec![(open, super::nl::REPLACE)])?;
             }
@@ -330,11 +337,11 @@ impl Flipper {
         let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
         for p in planes {
             let (nl, ports) = &mut self.ocs[p];
-            let turned = changes.iter().filter(|c| c.0 == p && wanted[p][c.1].0 != self.set[p][c.1].0);
+            let turned = changes.iter().filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
             let (lit, dark): (Vec<usize>, Vec<usize>) = turned.map(|c| c.1).partition(|&r| wanted[p][r].0.is_some());
             let mut v: Vec<Request> = vec![];
             for r in dark {
-                v.push((tc::redirect(ports[r], LIGHT, Match::ANY, SINK.0, dark_action(r)), REPLACE_FILTER));
+                v.push((tc::redirect(ports[r], LIGHT, Match::ANY, ports[r], dark_action(r)), REPLACE_FILTER));
             }
             for r in lit {
                 let to = wanted[p][r].0.expect("lit");

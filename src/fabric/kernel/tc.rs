@@ -191,8 +191,13 @@ impl Match {
 
     /// Packets to a prefix.
     pub fn to(net: Ipv4Addr, length: u8) -> Self {
+        Self { offset: 16, ..Self::from(net, length) }
+    }
+
+    /// Packets from a prefix.
+    pub fn from(net: Ipv4Addr, length: u8) -> Self {
         let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-        Self { offset: 16, value: u32::from(net) & mask, mask }
+        Self { offset: 12, value: u32::from(net) & mask, mask }
     }
 }
 

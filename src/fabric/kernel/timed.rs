@@ -97,17 +97,23 @@ impl Timed {
             PortCounters {
                 crossed_packets: c(programs::CROSSED_PACKETS),
                 crossed_bytes: c(programs::CROSSED_BYTES),
-                lost_dark: c(programs::LOST_DARK),
+                late_packets: c(programs::LATE),
                 misdelivered: c(programs::MISDELIVERED),
             }
         };
         (0..self.out.len()).map(|p| (0..racks).map(|r| read(p, r)).collect()).collect()
     }
 
-    /// Bytes that ToRs admitted to circuits and that have not crossed: what waits in virtual output queues, and what was lost.
-    pub fn in_queues(&self) -> u64 {
-        let sum = |a: &super::bpf::SharedArray| (0..self.arrays.racks.pow(2)).map(|k| a.cell(k, 0).load(Relaxed)).sum::<u64>();
-        sum(&self.arrays.admitted).saturating_sub(sum(&self.arrays.crossed))
+    /// Packets (as the kernel handles them, aggregated) that ToRs admitted and that neither crossed nor went back: what waits in
+    /// virtual output queues, what full queues dropped, and what was lost.
+    pub fn outstanding(&self) -> u64 {
+        let racks = self.arrays.racks;
+        let sum = |a: &super::bpf::SharedArray, n: usize, k: usize| (0..n).map(|i| a.cell(i, k).load(Relaxed)).sum::<u64>();
+        let admitted = sum(&self.arrays.admitted, racks * racks, 1);
+        let settled = sum(&self.arrays.crossed, racks * racks, 1)
+            + sum(&self.arrays.counts, racks * self.out.len(), programs::LATE_HANDLED)
+            + sum(&self.arrays.counts, racks * self.out.len(), programs::MISDELIVERED);
+        admitted.saturating_sub(settled)
     }
 }
 

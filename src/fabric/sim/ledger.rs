@@ -133,23 +133,29 @@ impl Ledger {
     }
 
     /// What every coflow that is not done has received by rack pair, cumulative; pairs without news are left out.
+    /// O(F log F) in the number of flows that are on their way.
     pub fn progress<'b>(&mut self, active: impl Iterator<Item = &'b Bundle>) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        let mut partial: BTreeMap<CoflowId, BTreeMap<(RackId, RackId), u128>> = BTreeMap::new();
+        let mut parts: Vec<(CoflowId, (RackId, RackId), u128)> = Vec::new();
         for b in active.filter(|b| b.route != Route::Local) {
-            for f in &b.flows {
-                *partial.entry(f.coflow).or_default().entry(b.racks).or_default() += b.sent(f);
-            }
+            parts.extend(b.flows.iter().map(|f| (f.coflow, b.racks, b.sent(f))));
         }
-        let mut all = Vec::new();
-        for (&id, a) in self.coflows.iter_mut().filter(|(_, a)| a.open > 0) {
-            let mut pairs = partial.remove(&id).unwrap_or_default();
-            for racks in std::mem::take(&mut a.fresh) {
-                pairs.entry(racks).or_default();
-            }
-            let whole = |p: &(RackId, RackId)| a.by_racks.get(p).copied().unwrap_or(0);
-            let list = pairs.into_iter().map(|(p, part)| RackBytes { from: p.0, to: p.1, bytes: bytes(part + whole(&p)) });
-            all.push((id, list.collect()));
+        let open = || self.coflows.iter().filter(|(_, a)| a.open > 0);
+        for (&id, a) in open() {
+            parts.extend(a.fresh.iter().map(|&racks| (id, racks, 0)));
         }
+        parts.sort_unstable();
+        let mut all: Vec<(CoflowId, Vec<RackBytes>)> = open().map(|(&id, _)| (id, Vec::new())).collect();
+        let mut at = 0;
+        for same in parts.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1)) {
+            let (id, racks, _) = same[0];
+            while all[at].0 != id {
+                at += 1;
+            }
+            let whole = self.coflows[&id].by_racks.get(&racks).copied().unwrap_or(0);
+            let bytes = bytes(whole + same.iter().map(|p| p.2).sum::<u128>());
+            all[at].1.push(RackBytes { from: racks.0, to: racks.1, bytes });
+        }
+        self.coflows.values_mut().for_each(|a| a.fresh.clear());
         all
     }
 

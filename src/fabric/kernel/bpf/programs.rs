@@ -28,10 +28,14 @@ pub const OUT: usize = 2;
 pub const CROSSED_PACKETS: usize = 0;
 /// Bytes of those.
 pub const CROSSED_BYTES: usize = 1;
-/// Packets that came while the port was dark.
-pub const LOST_DARK: usize = 2;
+/// Packets that came after their circuit had ended, and were sent back to their ToR.
+pub const LATE: usize = 2;
 /// Packets that were for another rack than the circuit's.
 pub const MISDELIVERED: usize = 3;
+
+/// Of the late packets, how many as the kernel handles them.
+pub const LATE_HANDLED: usize = 4;
+const COUNTERS: usize = 5;
 
 /// EtherType of circuit probes (IEEE 802 local experimental 1).
 pub const PROBE_ETHERTYPE: u16 = 0x88b5;
@@ -40,6 +44,7 @@ pub const PROBE_ETHERTYPE: u16 = 0x88b5;
 const LEN: i16 = 0;
 const PROTOCOL: i16 = 16;
 const PRIORITY: i16 = 32;
+const IFINDEX: i16 = 40;
 const GSO_SEGS: i16 = 164;
 
 const MAP_LOOKUP: i32 = 1;
@@ -64,9 +69,9 @@ pub struct Arrays {
     pub ports: SharedArray,
     /// By source * R + destination: bytes that hosts sent to another rack.
     pub sent: SharedArray,
-    /// By source * R + destination: bytes that ToRs admitted to a circuit.
+    /// By source * R + destination: bytes, and packets as the kernel handles them (aggregated), that ToRs admitted to a circuit.
     pub admitted: SharedArray,
-    /// By source * R + destination: bytes that crossed an OCS to the right rack.
+    /// By source * R + destination: bytes, and packets as the kernel handles them, that crossed an OCS to the right rack.
     pub crossed: SharedArray,
     /// By plane * R + rack: the port's counters.
     pub counts: SharedArray,
@@ -84,9 +89,9 @@ impl Arrays {
             racks,
             ports: SharedArray::new(ports, SLOTS * SLOT_CELLS)?,
             sent: SharedArray::new(pairs, 1)?,
-            admitted: SharedArray::new(pairs, 1)?,
-            crossed: SharedArray::new(pairs, 1)?,
-            counts: SharedArray::new(ports, 4)?,
+            admitted: SharedArray::new(pairs, 2)?,
+            crossed: SharedArray::new(pairs, 2)?,
+            counts: SharedArray::new(ports, COUNTERS)?,
         })
     }
 }
@@ -116,6 +121,11 @@ fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
 /// Adds the packet's length to the cell at R0.
 fn count_length(a: &mut Asm) {
     a.load(Word, R1, R6, LEN).atomic_add(R0, 0, R1);
+}
+
+/// Adds one to the cell at R0 + 8 `k`.
+fn count_one(a: &mut Asm, k: usize) {
+    a.set(R1, 1).atomic_add(R0, 8 * k as i16, R1);
 }
 
 const DESTINATION: i32 = -8;
@@ -157,6 +167,7 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
         a.jump(&next_plane).label(&admit);
         look_up(&mut a, &arrays.admitted, PAIR_KEY, "pass");
         count_length(&mut a);
+        count_one(&mut a, 1);
         a.copy(R1, R7).add(R1, 0x1_0100).store(Word, R6, PRIORITY, R1);
         // struct bpf_redir_neigh { AF_INET, 169.254.3.rack }
         a.set(R1, 2).store(Word, FP, NEXT_HOP as i16, R1);
@@ -172,8 +183,8 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     a.finish()
 }
 
-/// The program on every port of an OCS: a packet goes out where the circuit leads that has light now; in the dark, and if
-/// it is for another rack, it is dropped and counted.
+/// The program on every port of an OCS: a packet goes out where the circuit leads that has light now. In the dark it goes back to
+/// its ToR; if it is for another rack, it is dropped. All are counted.
 pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     let racks = arrays.racks;
     let mut a = Asm::default();
@@ -190,17 +201,25 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
         a.load(Long, R1, R8, at + 8 * FROM as i16).jump_if_reg(R9, Lt, R1, &next);
         a.load(Long, R8, R8, at + 8 * OUT as i16).jump("light").label(&next);
     }
-    a.set(R8, LOST_DARK as i32).jump_if(R7, Gt, 255, "drop").label("lose");
+    // In the dark: what a ToR sent too late goes back to it, and on over the EPS. Probes end here.
+    a.jump_if(R7, Gt, 255, "drop");
     look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
-    count_packets(&mut a, "lost");
-    a.shl(R8, 3).add_reg(R0, R8).atomic_add(R0, 0, R1).label("drop").ret(SHOT);
+    count_packets(&mut a, "late");
+    a.atomic_add(R0, 8 * LATE as i16, R1);
+    count_one(&mut a, LATE_HANDLED);
+    a.load(Word, R1, R6, IFINDEX).set(R2, 0).call(REDIRECT).exit();
+    a.label("stray");
+    look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
+    count_packets(&mut a, "strays");
+    a.atomic_add(R0, 8 * MISDELIVERED as i16, R1).label("drop").ret(SHOT);
 
     a.label("light").jump_if(R7, Gt, 255, "out");
     a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right");
-    a.set(R8, MISDELIVERED as i32).jump("lose");
+    a.jump("stray");
     a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(Word, FP, PAIR_KEY as i16, R1);
     look_up(&mut a, &arrays.crossed, PAIR_KEY, "drop");
     count_length(&mut a);
+    count_one(&mut a, 1);
     look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
     count_packets(&mut a, "crossed");
     a.atomic_add(R0, 8 * CROSSED_PACKETS as i16, R1);

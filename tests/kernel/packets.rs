@@ -1,0 +1,142 @@
+//! Single packets with numbers and times, sent into and caught at the ToRs' OCS ports.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, IntoRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use heliostat::fabric::kernel::{Clock, netns};
+use heliostat::units::Time;
+use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
+use pnet::packet::ip::IpNextHeaderProtocols;
+use pnet::packet::ipv4::{self, MutableIpv4Packet};
+use pnet::util::MacAddr;
+
+use crate::support::Bench;
+
+/// One packet: the times just before and just after it was sent; it crossed the OCS in between.
+pub struct Sent {
+    pub id: u64,
+    pub before: Time,
+    pub after: Time,
+}
+
+const LENGTH: usize = 60;
+const ID_AT: usize = 40;
+
+fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>) {
+    let tor = &b.fabric.network().tors[rack];
+    let index = tor.ocs[0];
+    netns::within(tor.node.ns.as_fd(), || {
+        let socket = socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::DGRAM, Some(i32::from(0x0800u16.to_be()).into()))?;
+        socket.set_recv_buffer_size(64 << 20)?;
+        let interface = NetworkInterface {
+            name: "ocs0".into(),
+            description: String::new(),
+            index,
+            mac: Some(MacAddr::broadcast()),
+            ips: vec![],
+            flags: 0,
+        };
+        let config = datalink::Config {
+            channel_type: ChannelType::Layer3(0x0800),
+            read_timeout: Some(Duration::ZERO),
+            promiscuous: false,
+            socket_fd: Some(socket.into_raw_fd()),
+            ..datalink::Config::default()
+        };
+        match datalink::channel(&interface, config)? {
+            Channel::Ethernet(tx, rx) => Ok((tx, rx)),
+            _ => Err(std::io::Error::other("no channel")),
+        }
+    })
+    .expect("a packet socket in the ToR")
+}
+
+/// Sends numbered packets from a ToR into its OCS port.
+pub struct Flood(JoinHandle<Vec<Sent>>);
+
+impl Flood {
+    /// `target` says for which rack a packet is that is sent at a time.
+    pub fn start(b: &Bench, rack: usize, stop: Arc<AtomicBool>, target: impl Fn(Time) -> u32 + Send + 'static) -> Self {
+        let (mut tx, _) = open(b, rack);
+        let clock = b.clock;
+        Self(std::thread::spawn(move || {
+            let mut sent = vec![];
+            let mut id = 0;
+            while !stop.load(Relaxed) {
+                id += 1;
+                let before = clock.now();
+                let done = tx.send_to(&packet(id, rack as u8, target(before) as u8), None);
+                let after = clock.now();
+                if matches!(done, Some(Ok(()))) {
+                    sent.push(Sent { id, before, after });
+                }
+                pause(clock);
+            }
+            sent
+        }))
+    }
+
+    pub fn join(self) -> Vec<Sent> {
+        self.0.join().expect("the flood ended well")
+    }
+}
+
+/// 15 us between packets: the grain of the measurement, without filling the queues.
+fn pause(clock: Clock) {
+    let until = clock.now() + heliostat::units::Span::micros(15);
+    while clock.now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+fn packet(id: u64, from: u8, to: u8) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    let mut ip = MutableIpv4Packet::new(&mut bytes).expect("room for a header");
+    ip.set_version(4);
+    ip.set_header_length(5);
+    ip.set_total_length(LENGTH as u16);
+    ip.set_ttl(4);
+    ip.set_next_level_protocol(IpNextHeaderProtocols::Test1);
+    ip.set_source([10, from, 0, 2].into());
+    ip.set_destination([10, to, 0, 2].into());
+    let sum = ipv4::checksum(&ip.to_immutable());
+    ip.set_checksum(sum);
+    bytes[ID_AT..ID_AT + 8].copy_from_slice(&id.to_be_bytes());
+    bytes
+}
+
+/// Catches the numbers of the packets that come out at a ToR.
+pub struct Sink(JoinHandle<HashSet<u64>>);
+
+impl Sink {
+    pub fn start(b: &Bench, rack: usize, stop: Arc<AtomicBool>) -> Self {
+        let (_, mut rx) = open(b, rack);
+        Self(std::thread::spawn(move || {
+            let mut got = HashSet::new();
+            let mut idle = 0;
+            // What was sent before the end may still be in the socket.
+            while !stop.load(Relaxed) || idle < 100 {
+                match rx.next() {
+                    Ok(p) if p.len() >= ID_AT + 8 => {
+                        idle = 0;
+                        got.insert(u64::from_be_bytes(p[ID_AT..ID_AT + 8].try_into().expect("eight bytes")));
+                    }
+                    Ok(_) => {}
+                    Err(_) => {
+                        idle += 1;
+                        std::thread::park_timeout(Duration::from_micros(200));
+                    }
+                }
+            }
+            got
+        }))
+    }
+
+    pub fn join(self) -> HashSet<u64> {
+        self.0.join().expect("the sink ended well")
+    }
+}

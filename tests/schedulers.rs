@@ -1,0 +1,94 @@
+//! Every circuit scheduler under every estimator, in the control loop over the flow-level fabric: all bytes arrive, none is
+//! lost in the dark, and the same input gives the same result.
+
+use std::sync::Arc;
+
+use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::control::policy::{Admit, Elephants, Policy, SchedulerKind};
+use heliostat::demand::Estimator;
+use heliostat::ids::{CoflowId, HostId, PlaneId};
+use heliostat::runtime::report::RunResult;
+use heliostat::runtime::simulate::simulate;
+use heliostat::topology::{Plane, StopMode, Topology};
+use heliostat::units::{BitRate, Bytes, Span, Time};
+use heliostat::workload::Workload;
+
+const SCHEDULERS: [SchedulerKind; 13] = [
+    SchedulerKind::Edmonds,
+    SchedulerKind::Bipartite,
+    SchedulerKind::Greedy,
+    SchedulerKind::Islip,
+    SchedulerKind::RoundRobin,
+    SchedulerKind::Hold,
+    SchedulerKind::Bvn,
+    SchedulerKind::Tms,
+    SchedulerKind::Solstice,
+    SchedulerKind::Eclipse,
+    SchedulerKind::Sunflow,
+    SchedulerKind::Manual,
+    SchedulerKind::EpsOnly,
+];
+const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
+
+fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {
+    let plane = |p| Plane { id: PlaneId(p), rate: BitRate::mbit(1000), delta: Span::millis(10), stop, duplex };
+    Arc::new(Topology::uniform("test", 5, 2, BitRate::mbit(1000), BitRate::mbit(100), (0..planes).map(plane).collect()))
+}
+
+/// A shuffle of all racks, skewed, and a second one of two racks while it runs.
+fn workload() -> Workload {
+    let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
+    let all = (0..10).flat_map(|a| (0..10).filter(move |b| a / 2 != b / 2).map(move |b| flow(a, b, 1 + u64::from((a + 3 * b) % 4))));
+    let coflow = |id, at, flows| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time(at), flows };
+    Workload::new("test", vec![coflow(0, 0, all.collect()), coflow(1, 150_000_000, vec![flow(0, 2, 30), flow(3, 1, 20)])])
+}
+
+fn run(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) -> RunResult {
+    let elephants = Elephants { admit: Admit::All, threshold: Bytes(0) };
+    let policy = Policy { scheduler, demand, elephants, ..Policy::default() };
+    simulate(topology, &policy, &workload(), None, &mut |_| {}).expect("the workload fits the network")
+}
+
+fn check(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) -> RunResult {
+    let r = run(topology, scheduler, demand);
+    let what = format!("{scheduler:?} on {demand:?}");
+    let s = &r.summary;
+    assert_eq!((s.unfinished, s.bytes_received), (0, workload().bytes()), "{what}");
+    assert_eq!((s.late_packets, s.misdelivered, s.stats.probes_lost, s.stats.probes_wrong), (0, 0, 0, 0), "{what}");
+    assert!(r.coflows.iter().all(|c| c.cct.is_some_and(|t| t >= c.bound)), "{what}");
+    let sets = !matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly);
+    assert_eq!(s.ocs_share > 0.0, sets, "{what} carried {} over circuits", s.ocs_share);
+    r
+}
+
+#[test]
+fn all_schedulers_on_all_estimators() {
+    let topology = network(1, false, StopMode::NotAllStop);
+    for scheduler in SCHEDULERS {
+        for demand in ESTIMATORS {
+            check(&topology, scheduler, demand);
+        }
+    }
+}
+
+#[test]
+fn all_schedulers_on_all_kinds_of_planes() {
+    for (planes, duplex, stop) in [(1, true, StopMode::NotAllStop), (2, false, StopMode::AllStop), (2, true, StopMode::AllStop)] {
+        let topology = network(planes, duplex, stop);
+        for scheduler in SCHEDULERS {
+            let first = check(&topology, scheduler, Estimator::Combined);
+            assert_eq!(first, run(&topology, scheduler, Estimator::Combined), "{scheduler:?} is not repeatable");
+        }
+    }
+}
+
+#[test]
+fn circuits_that_follow_the_demand_beat_those_that_do_not() {
+    let topology = network(1, false, StopMode::NotAllStop);
+    let cct = |s| check(&topology, s, Estimator::Declared).summary.average_cct;
+    let (none, blind) = (cct(SchedulerKind::EpsOnly), cct(SchedulerKind::RoundRobin));
+    assert!(blind < none);
+    for s in [SchedulerKind::Bipartite, SchedulerKind::Hold, SchedulerKind::Solstice, SchedulerKind::Eclipse, SchedulerKind::Sunflow] {
+        assert!(cct(s) < none, "{s:?}");
+    }
+}
