@@ -44,8 +44,7 @@ class Cli:
         command = [PYTHON, HYBRID, test.file, "--cli"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         test.addCleanup(self.process.stdout.close)
-        test.addCleanup(self.process.wait)
-        test.addCleanup(self.process.kill)
+        test.addCleanup(self.leave)
         self.said_until("is up. From another terminal")
         with open(ATTACH, encoding="utf-8") as source:
             self.nodes = json.load(source)["nodes"]
@@ -68,8 +67,14 @@ class Cli:
         return mbits(self.said_until("*** Results:"))
 
     def leave(self):
+        """End it as a user does; by force if that takes too long."""
         self.process.stdin.close()
-        self.process.wait(30)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
 
 
 class Controller:
