@@ -154,10 +154,19 @@ impl Emulation {
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
+    /// The next instant half-way between two cycles: workloads begin there, as they do in simulation, so that the two can be
+    /// compared.
+    fn between_cycles(&self) -> Time {
+        let (first, interval) = (self.live.first_cycle, self.policy.interval);
+        let cycles = self.clock.now().since(first).0 / interval.0 + 1;
+        first + interval * cycles + Span(interval.0 / 2)
+    }
+
     /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
     /// ends the run early, with what has finished by then.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
-        let start = self.clock.now();
+        let start = self.between_cycles();
+        self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
         let mut failed = 0;
         let mut next = 0;

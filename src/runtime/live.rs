@@ -20,6 +20,8 @@ use crate::units::{Span, Time};
 pub struct Live {
     /// How to speak to it.
     pub handle: Handle,
+    /// When the first cycle begins; the others follow an interval apart.
+    pub first_cycle: Time,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<KernelFabric>>,
 }
@@ -51,7 +53,7 @@ impl Live {
             }
             driver.fabric
         })?;
-        Ok(Self { handle, stop, thread: Some(thread) })
+        Ok(Self { handle, first_cycle: start, stop, thread: Some(thread) })
     }
 
     /// Stops the control loop and gives the fabric back.

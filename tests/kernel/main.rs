@@ -6,4 +6,5 @@ mod emulation;
 mod flips;
 mod goodput;
 mod packets;
+mod rotation;
 mod support;
