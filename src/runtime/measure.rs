@@ -215,7 +215,7 @@ mod tests {
     fn the_largest_honest_size_is_found_from_above_and_from_below() {
         assert_eq!(found(20_000_000_000, 7, 9), (20, 2));
         assert_eq!(found(20_000_000_000, 4, 9), (20, 5));
-        assert_eq!(found(20_000_000_000, 12, 9), (20, 5));
+        assert_eq!(found(20_000_000_000, 12, 9), (20, 4));
         assert_eq!(found(5_000_000_000, 7, 9).0, 4);
         assert_eq!(found(1_000_000_000_000, 7, 9), (96, 6));
     }
