@@ -25,9 +25,9 @@ pub fn mark(base: &Path, fabric: &str) -> String {
     format!("{PREFIX}{fabric}:{}", base.display())
 }
 
-/// Where fabrics keep their notes: `/run/heliostat` for root, else below the user's own runtime directory.
+/// Where fabrics keep their notes: `/run/heliostat` for the machine's root, else below the user's own runtime directory.
 pub fn base() -> PathBuf {
-    if sys::is_root() {
+    if sys::is_root() && sys::in_first_user_namespace() {
         return "/run/heliostat".into();
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
