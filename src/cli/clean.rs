@@ -3,7 +3,8 @@
 use super::{CliError, print};
 use crate::fabric::kernel::ownership;
 
-/// Remove what a killed run left behind: only namespaces that carry Heliostat's mark and whose fabric is not running.
+/// Remove what a killed run left behind: namespaces, and queues and filters in Mininet's nodes; only what carries Heliostat's
+/// mark and whose fabric is not running.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

@@ -144,6 +144,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
     let read = |f: &PathBuf| args.reading.read(f, &topology).map(|w| w.adjusted(&adjust));
     let workload = args.workload.as_ref().map(read).transpose()?;
+    if args.attach.is_some() && !sys::is_root() {
+        return Err(CliError::Failed("--attach: Mininet's nodes are root's; run as root".into()));
+    }
     let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
     let base = ownership::base();
     let exceeded = Capacity::of_this_machine(&base).exceeded_by(&topology);
@@ -246,20 +249,26 @@ fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &At
     progress.done();
     result.forced = plan.forced;
     server.stop();
-    drop(e);
-    Ok(result)
+    e.lost().map_or(Ok(result), |why| Err(CliError::Failed(why)))
 }
 
 /// Stays up until a signal.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.policy)?;
     eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
-    while !stop.load(Relaxed) {
+    let mut lost = None;
+    for tick in 1_u32.. {
         std::thread::sleep(Duration::from_millis(50));
+        if tick.is_multiple_of(20) {
+            lost = e.lost();
+        }
+        if stop.load(Relaxed) || lost.is_some() {
+            break;
+        }
     }
     server.stop();
     drop(e);
-    Ok(())
+    lost.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
 async fn wait_for_signal(stop: Arc<AtomicBool>) {

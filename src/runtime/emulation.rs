@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -15,8 +14,9 @@ use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
+use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::network::{Network, too_large};
-use crate::fabric::kernel::ownership::{Name, OwnError, Owned, mark};
+use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
 use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::CoflowId;
@@ -33,8 +33,8 @@ pub struct Options {
     pub mechanism: Option<Mechanism>,
     /// Where running fabrics keep their notes.
     pub base: PathBuf,
-    /// Nodes that somebody else made, by name: their processes.
-    pub attach: Option<BTreeMap<String, u32>>,
+    /// Nodes that Mininet made: their processes.
+    pub attach: Option<Processes>,
 }
 
 /// Why an emulation cannot start.
@@ -77,6 +77,7 @@ pub struct Emulation {
     pub mechanism: Mechanism,
     finished: mpsc::Receiver<TrafficEvent>,
     policy: Policy,
+    attached: Option<Processes>,
     /// Last: the names go when nothing uses them any more.
     pub owned: Owned,
 }
@@ -103,7 +104,10 @@ impl Emulation {
         let net = match &options.attach {
             None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&policy.congestion))
                 .map_err(kernel("build the network"))?,
-            Some(nodes) => Network::attach(topology.clone(), |name| open_node(nodes, name)).map_err(kernel("attach to the network"))?,
+            Some(nodes) => {
+                let others: Vec<String> = ownership::held(&options.base).into_iter().filter(|n| *n != options.name).collect();
+                Network::attach(topology.clone(), &options.name, &others, |n| nodes.open(n)).map_err(kernel("attach to the network"))?
+            }
         };
         if options.attach.is_none() && sys::is_root() && sys::in_first_user_namespace() {
             owned.publish(&net)?;
@@ -132,7 +136,7 @@ impl Emulation {
         });
         let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, finished, policy, owned })
+        Ok(Self { live, traffic, clock, mechanism, finished, policy, attached: options.attach.clone(), owned })
     }
 
     /// Writes down where the API listens, so that other commands find it.
@@ -141,6 +145,12 @@ impl Emulation {
     /// When the note cannot be written.
     pub fn announce(&self, api: &str) -> io::Result<()> {
         self.owned.amend(|note| note.api = Some(api.to_owned()))
+    }
+
+    /// Says so when nodes that we attached to are gone: whoever made them took them down. Costs about 10 us a node.
+    pub fn lost(&self) -> Option<String> {
+        let (node, pid) = self.attached.as_ref()?.lost()?;
+        Some(format!("the network is gone: node {node} (process {pid}) has ended"))
     }
 
     /// Starts one coflow now, under the id in `spec`.
@@ -185,6 +195,7 @@ impl Emulation {
                     tracing::error!("coflow {}: {why}", coflow.0);
                     failed += 1;
                 }
+                Err(_) if self.lost().is_some() => break,
                 Err(_) => watch(&self.live.handle.snapshot()),
             }
         }
@@ -272,9 +283,4 @@ fn check_congestion(name: &str) -> Result<(), StartError> {
         }
         _ => StartError::Kernel("try the TCP congestion control", e),
     })
-}
-
-fn open_node(nodes: &BTreeMap<String, u32>, name: &str) -> io::Result<OwnedFd> {
-    let pid = nodes.get(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not among the nodes to attach to"))?;
-    sys::open_ns(&PathBuf::from(format!("/proc/{pid}/ns/net")))
 }

@@ -8,7 +8,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+pub mod attached;
 pub mod bpf;
+pub mod detach;
 pub mod diag;
 pub mod features;
 pub mod layout;
@@ -117,8 +119,9 @@ enum Circuits {
 
 /// The emulated fabric.
 pub struct KernelFabric {
-    net: Network,
+    /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
+    net: Network,
     clock: Clock,
     sockets: Vec<diag::SocketQueues>,
     watch: watch::Watch,

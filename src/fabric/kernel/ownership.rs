@@ -16,13 +16,19 @@ use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 use super::nl::Netlink;
-use super::{msg, netns, sys};
+use super::{detach, msg, netns, sys};
 
-const PREFIX: &str = "heliostat:";
+/// How every mark begins.
+pub const PREFIX: &str = "heliostat:";
 
 /// The mark of a fabric's objects; `base` is where it keeps its note.
 pub fn mark(base: &Path, fabric: &str) -> String {
     format!("{PREFIX}{fabric}:{}", base.display())
+}
+
+/// The mark of a fabric's links in nodes that somebody else made.
+pub fn link_mark(fabric: &str) -> String {
+    format!("{PREFIX}{fabric}")
 }
 
 /// Where fabrics keep their notes: `/run/heliostat` for the machine's root, else below the user's own runtime directory.
@@ -252,6 +258,15 @@ fn read_note(directory: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
 }
 
+/// The names that are held, by fabrics that run or are being built.
+pub fn held(base: &Path) -> Vec<String> {
+    let locked = |d: &PathBuf| lock(d).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
+    let mut names: Vec<String> =
+        directories(base).filter(locked).filter_map(|d| Some(d.file_name()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
+}
+
 /// The notes of all running fabrics, by name.
 pub fn running(base: &Path) -> Vec<Note> {
     let mut notes: Vec<Note> =
@@ -265,11 +280,12 @@ fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(not_a_fabric)
 }
 
-/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, and stale notes. Returns
+/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
+/// of Mininet's, and stale notes. Returns
 /// what was removed.
 pub fn clean(base: &Path) -> Vec<String> {
-    let alive: Vec<String> = running(base).into_iter().map(|n| n.fabric).collect();
-    let mut gone = vec![];
+    let alive = held(base);
+    let mut gone = detach::clean(&alive);
     for (name, fabric) in marked(base) {
         if !alive.contains(&fabric) && netns::unpublish(&name).is_ok() {
             gone.push(format!("namespace {name}"));

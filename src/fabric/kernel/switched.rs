@@ -30,11 +30,14 @@ use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
 use crate::units::{Span, Time};
 
-/// The routing table of circuits, and the place of its rule.
-const TABLE: u32 = 100;
-const RULE_PRIORITY: u32 = 1000;
-/// Indexes of the sink's two ends: packets that go nowhere are sent there, and counted.
-const SINK: (u32, u32) = (5000, 5001);
+/// The routing table of circuits.
+pub const TABLE: u32 = 100;
+/// The rule's place among the node's rules.
+pub const RULE_PRIORITY: u32 = 1000;
+/// Name of the sink's near end: packets that go nowhere are sent there, and counted.
+pub const SINK_NAME: &str = "sink0";
+/// Indexes of the sink's two ends, far above those that the kernel hands out in somebody else's nodes.
+const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
 /// Priorities of the filters on an OCS port: the circuit, and a filter that is never reached and keeps the dark action alive.
 const LIGHT: (u16, u32) = (1, tc::FIRST_NODE);
 const KEEP: (u16, u32) = (9, 0);
@@ -83,7 +86,7 @@ impl Switched {
         let racks = topology.rack_count();
         let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
-            add_sink(&mut tor.node)?;
+            add_sink(&mut tor.node, &net.mark)?;
             let mut v = queues::eps_port_counted(tor.eps, topology.racks[r].uplink, r, racks);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, true));
@@ -201,9 +204,13 @@ fn dark_action(rack: usize) -> u32 {
 }
 
 /// A pair of links whose far end nobody listens on.
-fn add_sink(node: &mut Node) -> io::Result<()> {
+fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
     let end = |name, index, last| End { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
-    node.send(vec![(msg::veth(&end("sink0", SINK.0, 0), &end("sink1", SINK.1, 1)), NEW), (msg::up(SINK.1), 0)])
+    node.send(vec![
+        (msg::veth(&end(SINK_NAME, SINK.0, 0), &end("sink1", SINK.1, 1)), NEW),
+        (msg::alias(SINK.0, mark), 0),
+        (msg::up(SINK.1), 0),
+    ])
 }
 
 /// Priority of the filter for what is not for this rack.
