@@ -68,7 +68,7 @@ fn a_stale_attach_file_leads_nowhere() {
     let attach = scratch.write("stale.json", &serde_json::json!({ "nodes": nodes }).to_string());
     let o = output(run(&name).arg("--attach").arg(&attach));
     assert_eq!(o.status.code(), Some(3), "{}", said(&o));
-    assert!(said(&o).contains("is not Mininet's node eps"), "{}", said(&o));
+    assert!(said(&o).contains(&format!("node eps (process {}) is gone", std::process::id())), "{}", said(&o));
     assert_nothing_left(&name);
 }
 
