@@ -29,7 +29,7 @@ pub struct Args {
 /// TCP between racks uses it while measuring, if it is there.
 const CONGESTION: &str = "cubic";
 /// How long the search for the limits may take.
-const SEARCH: Span = Span::secs(22);
+const SEARCH: Span = Span::secs(20);
 
 /// Measuring next to others who take more of the processors says nothing of the machine.
 const BUSY: f64 = 0.1;
@@ -140,14 +140,7 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     for other in ownership::running(base) {
         report.remarks.push(format!("the fabric {} is running: what it takes is missing from what was measured", other.fabric));
     }
-    let busy = measure::others(Span::millis(500));
-    let idle = busy < BUSY;
-    if !idle {
-        report.remarks.push(format!(
-            "other programs take {:.0} % of the processors: what was measured is what they leave, and is not kept for `run`",
-            busy * 100.0
-        ));
-    }
+    let before = measure::others(Span::millis(400));
     if report.features.iter().any(|f| f.name == CONGESTION && !f.ok) {
         return Err(CliError::Failed(format!("cannot measure without the congestion control {CONGESTION}")));
     }
@@ -166,6 +159,14 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
         looks.push(l.clone());
     })
     .map_err(failed)?;
+    let busy = before.max(measure::others(Span::millis(400)));
+    let idle = busy < BUSY;
+    if !idle {
+        report.remarks.push(format!(
+            "other programs take {:.0} % of the processors: what was measured is what they leave, and is not kept for `run`",
+            busy * 100.0
+        ));
+    }
     if output == Output::Table {
         print(&format!("\n{}\n\n{}\n", looks_table(&report.looks), capacity_table(&capacity)))?;
         report.remarks.iter().try_for_each(|r| print(&format!("{r}\n")))?;

@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, everything else to stderr.
 //!
-//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in [`commands!`].
+//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in `commands!` below.
 
 use std::io::{self, Write as _};
 use std::path::Path;

@@ -214,8 +214,10 @@ impl Controller {
             self.demand = self.demand.map(|b| if b < threshold { 0 } else { b });
         }
         let asked = deadline + self.policy.lead + self.notice;
-        let late = now > deadline + self.policy.lead;
-        let at = asked.max(now + self.notice);
+        // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
+        let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
+        let late = soonest > asked;
+        let at = asked.max(soonest);
         self.stats.cycles += 1;
         self.stats.late_cycles += u64::from(late);
         // What stands is the truth; what was wanted and refused is decided anew.

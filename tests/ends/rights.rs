@@ -76,6 +76,30 @@ fn without_root_others_reach_the_daemon_from_outside() {
     assert!(!scratch.0.join("heliostat").join(&name).exists());
 }
 
+#[test]
+fn without_root_a_killed_daemon_is_cleaned_up_after() {
+    let test = "without_root_a_killed_daemon_is_cleaned_up_after";
+    let _alone = alone();
+    let (name, scratch) = (unique("ukill"), Scratch::new("ukill"));
+    if !user_namespaces(test, &scratch) {
+        return;
+    }
+    let mut c = run(&name);
+    as_nobody(&mut c, &scratch);
+    let mut d = Daemon::spawn(&name, &mut c);
+    d.until_says("is up");
+    d.signal("KILL");
+    assert_eq!(d.ended(), None);
+    let left = scratch.0.join("heliostat").join(&name);
+    assert!(left.exists(), "what was killed cannot have tidied up");
+    let mut clean = heliostat();
+    as_nobody(clean.arg("clean"), &scratch);
+    let o = output(&mut clean);
+    // Nothing but its own note: the namespaces went with the process.
+    assert_eq!(String::from_utf8_lossy(&o.stdout), format!("removed {}\n", left.display()), "{}", said(&o));
+    assert!(!left.exists());
+}
+
 /// Runs a command as an ordinary user of a user namespace that may have no more of them. Only the limit of a namespace of its
 /// own is lowered, never the machine's: the shell refuses to write unless it stands in another one.
 fn without_namespaces(scratch: &Scratch, command: &[&str]) -> Command {

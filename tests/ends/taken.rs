@@ -59,6 +59,20 @@ fn a_strangers_namespace_is_refused_and_stays() {
 }
 
 #[test]
+fn a_stale_attach_file_leads_nowhere() {
+    let (name, scratch) = (unique("stale"), Scratch::new("stale"));
+    let nodes = ["eps", "ocs0"].map(str::to_owned).into_iter();
+    let racks = (0..4).flat_map(|r| [format!("tor{r}"), format!("h{r}-0"), format!("h{r}-1")]);
+    // Processes are alive under these numbers, but they are not Mininet's.
+    let nodes: serde_json::Map<_, _> = nodes.chain(racks).map(|n| (n, std::process::id().into())).collect();
+    let attach = scratch.write("stale.json", &serde_json::json!({ "nodes": nodes }).to_string());
+    let o = output(run(&name).arg("--attach").arg(&attach));
+    assert_eq!(o.status.code(), Some(3), "{}", said(&o));
+    assert!(said(&o).contains(&format!("node eps (process {}) is gone", std::process::id())), "{}", said(&o));
+    assert_nothing_left(&name);
+}
+
+#[test]
 fn a_network_beyond_the_machine_is_refused() {
     let (name, scratch) = (unique("big"), Scratch::new("big"));
     let text = std::fs::read_to_string(topology()).expect("a topology");

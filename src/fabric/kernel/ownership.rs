@@ -31,9 +31,9 @@ pub fn link_mark(fabric: &str) -> String {
     format!("{PREFIX}{fabric}")
 }
 
-/// Where fabrics keep their notes: `/run/heliostat` for root, else below the user's own runtime directory.
+/// Where fabrics keep their notes: `/run/heliostat` for the machine's root, else below the user's own runtime directory.
 pub fn base() -> PathBuf {
-    if sys::is_root() {
+    if sys::is_root() && sys::in_first_user_namespace() {
         return "/run/heliostat".into();
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {

@@ -2,7 +2,7 @@
 //!
 //! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
 //! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
-//! within [`PATIENCE`], is a fault. The train's grain bounds what can be said of the dark time: some 20 us on an idle machine.
+//! within [`PATIENCE`], is a fault. The train's grain bounds what can be said of the dark time: some 100 us on an idle machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,9 +22,11 @@ use crate::units::{Span, Time};
 
 /// A probe that did not come out so long after its circuit should have light is lost. Long against what a busy machine delays
 /// a frame, short against an interval.
-pub const PATIENCE: Span = Span::millis(15);
+pub const PATIENCE: Span = Span::millis(30);
 /// The train begins so long before the circuit should have light.
 const EARLY: Span = Span::micros(40);
+/// Between two frames of a train.
+const GRAIN: Span = Span::micros(30);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;
 
@@ -143,11 +145,11 @@ impl Loop {
                 } else if now > r.at + PATIENCE {
                     let elsewhere = self.seek(r);
                     self.settle(r, elsewhere);
-                } else if now > r.at + Span::millis(1) {
-                    // Not at once: leave the processor to whoever carries frames.
-                    std::thread::sleep(Duration::from_micros(100));
                 }
             }
+            // Frames are carried by kernel threads of ordinary priority, on the processor that sent them: a train that never paused
+            // would keep its own frames from arriving.
+            self.clock.sleep_until(now + GRAIN);
         }
     }
 

@@ -74,6 +74,8 @@ struct Flipper {
     tors: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack.
     set: Vec<Vec<Known>>,
+    /// When something was last changed.
+    turned: Time,
 }
 
 impl Switched {
@@ -107,6 +109,7 @@ impl Switched {
             ocs: vec![],
             tors: vec![],
             set: vec![vec![Some((None, false)); racks]; topology.planes.len()],
+            turned: Time::ZERO,
         };
         for core in &mut net.ocs {
             let mut v = vec![];
@@ -281,10 +284,14 @@ impl Flipper {
             self.set.iter_mut().flatten().for_each(|w| *w = None);
             return now + Span::millis(1);
         }
-        let late = self.clock.now().since(last);
-        if let Ok(mut h) = self.shared.lateness.lock() {
-            h.saturating_record(late.0);
+        // A change that an order brought, not an instant, cannot be late.
+        if last > self.turned {
+            let late = self.clock.now().since(last);
+            if let Ok(mut h) = self.shared.lateness.lock() {
+                h.saturating_record(late.0);
+            }
         }
+        self.turned = now;
         self.set = wanted.into_iter().map(|p| p.into_iter().map(Some).collect()).collect();
         next
     }
