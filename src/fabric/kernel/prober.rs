@@ -154,7 +154,7 @@ impl Loop {
     fn settle(&mut self, r: &ProbeRequest, arrived: Option<(RackId, Time)>) {
         self.waiting.retain(|w| w != r);
         let dark = arrived.map(|(_, t)| t.since(r.dark_from));
-        (self.report)(ProbeReport { plane: r.plane, input: r.input, output: r.output, arrived, dark });
+        (self.report)(ProbeReport { plane: r.plane, input: r.input, output: r.output, at: r.at, arrived, dark });
     }
 
     fn send(&mut self, r: &ProbeRequest) {
