@@ -3,5 +3,6 @@
 pub mod emulation;
 pub mod handle;
 pub mod live;
+pub mod posted;
 pub mod report;
 pub mod simulate;

@@ -2,8 +2,11 @@
 //!
 //! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for one that it does not.
 
+mod daemon;
 mod emulation;
+mod faults;
 mod flips;
 mod goodput;
 mod packets;
+mod rest;
 mod support;
