@@ -12,6 +12,7 @@ use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
+use crate::runtime::posted::Posted;
 
 /// How many events `/api/v1/events` can go back.
 pub const RING: usize = 4096;
@@ -28,6 +29,17 @@ pub trait Sender: Send + Sync {
 
     /// Stops sending a coflow that was cancelled.
     fn cancel(&self, _id: CoflowId) {}
+}
+
+impl Sender for Posted {
+    fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) -> Result<(), String> {
+        self.send(id, name, pairs);
+        Ok(())
+    }
+
+    fn cancel(&self, id: CoflowId) {
+        self.cancel(id);
+    }
 }
 
 /// What all requests share; cheap to clone.

@@ -12,19 +12,16 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::workload::Reading;
 use super::{CliError, Output, attach, print, read_text, tables, user_namespace, write_text};
 use crate::api;
-use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::config;
 use crate::control::policy::{Policy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
-use crate::fabric::traffic::Traffic;
-use crate::ids::CoflowId;
 use crate::runtime::emulation::{Emulation, Options, StartError};
+use crate::runtime::posted::Posted;
 use crate::runtime::report::RunResult;
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
 use crate::workload::{Adjust, Workload};
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
@@ -192,43 +189,27 @@ fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::S
     let socket = owned.socket();
     let e = Emulation::start_as(owned, plan.topology.clone(), policy.clone(), o).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
+<<<<<<< HEAD
     let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
     let options = api::Options { socket: Some(socket), sender: Some(Arc::new(sender)), ..listen(args) };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
+=======
+    let options = api::Options {
+        listen: Some(args.listen),
+        socket: Some(e.owned.socket()),
+        token: args.token.clone(),
+        sender: Some(Arc::new(Posted::new(&e))),
+    };
+    let server =
+        api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
+>>>>>>> live
     let url = server.url();
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
     let racks = plan.topology.rack_count();
     tracing::info!("{}: {racks} racks, mechanism {}, built in {took:.0?}; API at {url}", plan.options.name, e.mechanism.name());
     Ok((e, server))
-}
-
-/// Sends coflows that are posted with `send: true`: each rack pair's bytes evenly from the rack's hosts.
-struct Sends {
-    traffic: Arc<Traffic>,
-    topology: Arc<Topology>,
-    threshold: Bytes,
-}
-
-impl api::Sender for Sends {
-    fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) -> Result<(), String> {
-        let mut flows = vec![];
-        for p in pairs.iter().filter(|p| p.from != p.to) {
-            let (from, to) = (self.topology.hosts_of(p.from), self.topology.hosts_of(p.to));
-            let n = from.len() as u64;
-            let share = |k: u64| Bytes(p.bytes.0 / n + u64::from(k < p.bytes.0 % n));
-            flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec { from: h.id, to: to[k % to.len()].id, bytes: share(k as u64) }));
-        }
-        let bytes = |i, j| pairs.iter().filter(|p| (p.from, p.to) == (i, j)).map(|p| p.bytes).sum::<Bytes>();
-        let spec = CoflowSpec { id, name: name.into(), arrival: Time::ZERO, flows };
-        self.traffic.launch(&spec, |i, j| bytes(i, j) >= self.threshold);
-        Ok(())
-    }
-
-    fn cancel(&self, id: CoflowId) {
-        self.traffic.cancel(id);
-    }
 }
 
 fn explain(e: &StartError) -> CliError {

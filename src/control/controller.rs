@@ -1,21 +1,27 @@
 //! The [`Controller`] itself: one cycle is observe, demand, circuits, plan, operations.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::accounts::Accounts;
+use super::faults::Faults;
 use super::meter::Meter;
 use super::policy::Policy;
-use super::record::{CircuitState, CircuitView, Failure, PortView, Record, Snapshot, Stats, What};
+use super::record::{Failure, Record, Stats, What};
 use super::{Action, Event, Rejected};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
 use crate::demand::{DemandMatrix, EstimatorState, Inputs};
-use crate::fabric::{FabricError, Observation, OpResult, ProbeReport};
+use crate::fabric::{FabricError, Observation, OpResult};
 use crate::ids::{PlaneId, RackId};
 use crate::plan::{self, Op, Programmed, Wanted};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
+
+mod probes;
+#[cfg(test)]
+mod tests;
+mod views;
 
 /// What the controller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +32,17 @@ enum Phase {
     Observing { decide: Option<Time> },
     /// The results of operations that must stand by then.
     Applying { by: Time },
+}
+
+/// What can fail, as [`Failure::what`] says it.
+const OBSERVE: &str = "observe the fabric";
+const FOLLOW: &str = "follow the circuit scheduler";
+const PLAN: &str = "plan the operations";
+const PORT: &str = "change port ";
+
+fn port_name(op: &Op) -> String {
+    let (plane, rack) = op.port();
+    format!("{PORT}{} of plane {}", rack.0, plane.0)
 }
 
 /// Decides about circuits. See the module's documentation.
@@ -46,7 +63,7 @@ pub struct Controller {
     demand: DemandMatrix,
     accounts: Accounts,
     manual: BTreeMap<(PlaneId, RackId), RackId>,
-    faulty: BTreeMap<(PlaneId, RackId), String>,
+    faults: Faults,
     failures: BTreeMap<String, Failure>,
     actions: VecDeque<Action>,
     seq: u64,
@@ -85,7 +102,7 @@ impl Controller {
             demand: DemandMatrix::zero(racks),
             accounts: Accounts::default(),
             manual: BTreeMap::new(),
-            faulty: BTreeMap::new(),
+            faults: Faults::default(),
             failures: BTreeMap::new(),
             actions: VecDeque::new(),
             seq: 0,
@@ -140,6 +157,7 @@ impl Controller {
             }
             Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
+<<<<<<< HEAD
             Event::PortRepaired { plane, rack } => {
                 self.port_exists(plane, rack)?;
                 self.faulty
@@ -155,7 +173,29 @@ impl Controller {
                 self.log(now, What::PolicyChanged { name: policy.name.clone() });
                 self.policy = *policy;
             }
+=======
+            Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
+            Event::PolicyReplaced { policy } => self.replace_policy(*policy, now)?,
+>>>>>>> live
         }
+        Ok(())
+    }
+
+    /// Decides by another policy from the next cycle on. What the fabric and the traffic took at their start stays.
+    fn replace_policy(&mut self, policy: Policy, now: Time) -> Result<(), Rejected> {
+        let old = &self.policy;
+        let fixed = [
+            ("elephants.admit", old.elephants.admit == policy.elephants.admit),
+            ("scale", old.scale == policy.scale),
+            ("congestion", old.congestion == policy.congestion),
+        ];
+        if let Some((key, _)) = fixed.iter().find(|f| !f.1) {
+            return Err(Rejected::Conflict(format!("`{key}` was fixed when this run started: to change it, start another run")));
+        }
+        self.scheduler = policy.scheduler.build();
+        self.estimator.switch_to(policy.demand);
+        self.log(now, What::PolicyChanged { name: policy.name.clone() });
+        self.policy = policy;
         Ok(())
     }
 
@@ -184,9 +224,9 @@ impl Controller {
         self.phase = Phase::Idle;
         let seen = match result {
             Ok(seen) => seen,
-            Err(e) => return self.failed("observe the fabric".into(), e.to_string(), now),
+            Err(e) => return self.failed(OBSERVE.into(), e.to_string(), now),
         };
-        self.failures.remove("observe the fabric");
+        self.failures.remove(OBSERVE);
         let effective = match decide {
             Some(deadline) => self.decide(&seen, deadline, now),
             None => now + self.notice,
@@ -237,8 +277,11 @@ impl Controller {
         self.add_manual(&mut decision, &usable, at);
         let table = lay_out(&self.wanted.timetable, &decision, &self.topology.planes, racks, at);
         match table.check(&self.topology.planes, racks) {
-            Ok(()) => self.wanted.timetable = table,
-            Err(clash) => self.failed(format!("follow {}", self.scheduler.name()), clash.to_string(), now),
+            Ok(()) => {
+                self.failures.remove(FOLLOW);
+                self.wanted.timetable = table;
+            }
+            Err(clash) => self.failed(FOLLOW.into(), format!("{}: {clash}", self.scheduler.name()), now),
         }
         let total = Bytes(self.demand.total());
         let ops = plan::diff(&self.wanted, &seen.programmed, now).len();
@@ -269,11 +312,9 @@ impl Controller {
     fn usable(&self) -> Vec<Usable> {
         let racks = self.topology.rack_count();
         let mut all: Vec<Usable> = self.topology.planes.iter().map(|_| Usable::all(racks)).collect();
-        for &(plane, rack) in self.faulty.keys() {
+        for (plane, rack) in self.faults.ports() {
             all[plane.index()].input[rack.index()] = false;
-            if self.topology.planes[plane.index()].duplex {
-                all[plane.index()].output[rack.index()] = false;
-            }
+            all[plane.index()].output[rack.index()] = false;
         }
         for (&(plane, input), &output) in &self.manual {
             all[plane.index()].input[input.index()] = false;
@@ -284,7 +325,8 @@ impl Controller {
 
     /// Adds the circuits set by hand, and takes out what a scheduler should not have used.
     fn add_manual(&self, decision: &mut Decision, usable: &[Usable], at: Time) {
-        let manual = |p: PlaneId| self.manual.iter().filter(move |m| m.0.0 == p && !self.faulty.contains_key(m.0));
+        let works = |p: PlaneId, rack: RackId| self.faults.why((p, rack)).is_none();
+        let manual = |p: PlaneId| self.manual.iter().filter(move |m| m.0.0 == p && works(p, m.0.1) && works(p, *m.1));
         match decision {
             Decision::Sequence(by_plane) => {
                 for (k, slots) in by_plane.iter_mut().enumerate() {
@@ -325,8 +367,11 @@ impl Controller {
     fn program(&mut self, programmed: &Programmed, effective: Time, cycle: bool, now: Time) {
         let ops = plan::diff(&self.wanted, programmed, now);
         if let Err((k, clash)) = plan::check(programmed, &ops, &self.topology.planes, self.topology.rack_count()) {
-            return self.failed(format!("plan {:?}", ops[k]), clash.to_string(), now);
+            return self.failed(PLAN.into(), format!("{:?}: {clash}", ops[k]), now);
         }
+        // A port that needs no change any more has nothing left to fail.
+        let changed: BTreeSet<String> = ops.iter().map(port_name).collect();
+        self.failures.retain(|k, _| k != PLAN && (!k.starts_with(PORT) || changed.contains(k)));
         let then = plan::after(programmed, &ops);
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {
@@ -348,7 +393,7 @@ impl Controller {
         self.phase = Phase::Idle;
         let mut late = false;
         for r in results {
-            let what = format!("{:?}", r.op.port());
+            let what = port_name(&r.op);
             match r.outcome {
                 Err(why) => self.failed(what, why, now),
                 Ok(stood) => {
@@ -382,33 +427,6 @@ impl Controller {
         }
     }
 
-    fn probed(&mut self, report: &ProbeReport, now: Time) {
-        // A circuit that was taken away before its probe could be sent proves nothing.
-        let asked = self.wanted.timetable.port(report.plane, report.input).iter().find(|r| r.output == report.output).copied();
-        let why = match report.arrived {
-            Some((rack, _)) if rack == report.output => {
-                self.stats.probes_ok += 1;
-                if let (Some(r), Some(dark)) = (asked, report.dark) {
-                    self.meters.dark_asked.add(r.up_from.since(r.setup_at));
-                    self.meters.dark_achieved.add(dark);
-                }
-                return;
-            }
-            Some((rack, _)) => {
-                self.stats.probes_wrong += 1;
-                format!("a probe from {} for {} came out at {rack}", report.input, report.output)
-            }
-            None if asked.is_none_or(|r| !r.is_up(now)) => return,
-            None => {
-                self.stats.probes_lost += 1;
-                format!("a probe from {} for {} never came out", report.input, report.output)
-            }
-        };
-        if self.faulty.insert((report.plane, report.input), why.clone()).is_none() {
-            self.log(now, What::PortFaulty { plane: report.plane, rack: report.input, why });
-        }
-    }
-
     fn port_exists(&self, plane: PlaneId, rack: RackId) -> Result<(), Rejected> {
         if plane.index() >= self.topology.planes.len() {
             return Err(Rejected::NotFound(format!("plane {} (planes: {})", plane.0, self.topology.planes.len())));
@@ -428,10 +446,12 @@ impl Controller {
         let duplex = self.topology.planes[plane.index()].duplex;
         let mut wanted = vec![(input, output)];
         wanted.extend(duplex.then_some((output, input)));
-        for &(i, o) in &wanted {
-            if let Some(why) = self.faulty.get(&(plane, i)) {
-                return Err(Rejected::Conflict(format!("the port of {i} on plane {} is faulty: {why}", plane.0)));
+        for rack in [input, output] {
+            if let Some(why) = self.faults.why((plane, rack)) {
+                return Err(Rejected::Conflict(format!("the port of {rack} on plane {} is faulty: {why}", plane.0)));
             }
+        }
+        for &(i, o) in &wanted {
             let taken = self.manual.iter().find(|(k, v)| k.0 == plane && **v == o && k.1 != i);
             if let Some((k, _)) = taken {
                 return Err(Rejected::Conflict(format!("the output port of {o} is held by hand for {}", k.1)));
@@ -468,79 +488,5 @@ impl Controller {
         let record = Record { seq: self.seq, at, what };
         self.seq += 1;
         self.actions.push_back(Action::Log { record });
-    }
-
-    /// Everything that the API shows, as of `now`. O(R^2 + circuits + coflows).
-    pub fn snapshot(&self, now: Time, mechanism: &str) -> Snapshot {
-        let zero = DemandMatrix::zero(self.topology.rack_count());
-        let seen = self.last.as_ref();
-        Snapshot {
-            revision: self.revision,
-            now,
-            mechanism: mechanism.into(),
-            policy: self.policy.clone(),
-            circuits: self.circuit_views(now),
-            ports: self.port_views(now),
-            demand: self.demand.clone(),
-            sent: seen.map_or_else(|| zero.clone(), |s| s.sent.clone()),
-            over_ocs: seen.map_or_else(|| zero.clone(), |s| s.over_ocs.clone()),
-            backlog: seen.map_or_else(|| zero.clone(), |s| s.backlog.clone()),
-            coflows: self.accounts.views(),
-            stats: self.stats_now(),
-            failures: self.failures.values().cloned().collect(),
-        }
-    }
-
-    fn stats_now(&self) -> Stats {
-        let m = &self.meters;
-        Stats {
-            poll: m.poll.quantiles(),
-            decide: m.decide.quantiles(),
-            apply: m.apply.quantiles(),
-            cycle: m.cycle.quantiles(),
-            dark_asked: m.dark_asked.quantiles(),
-            dark_achieved: m.dark_achieved.quantiles(),
-            ..self.stats.clone()
-        }
-    }
-
-    fn circuit_views(&self, now: Time) -> Vec<CircuitView> {
-        let live = self.wanted.timetable.iter().filter(|r| r.until > now);
-        live.map(|r| CircuitView {
-            plane: r.plane,
-            input: r.input,
-            output: r.output,
-            state: match (r.setup_at <= now, r.is_up(now)) {
-                (_, true) => CircuitState::Up,
-                (true, false) => CircuitState::SettingUp,
-                (false, false) => CircuitState::Promised,
-            },
-            manual: self.manual.get(&(r.plane, r.input)) == Some(&r.output),
-            setup_at: r.setup_at,
-            up_from: r.up_from,
-            until: (r.until < Time::MAX).then_some(r.until),
-        })
-        .collect()
-    }
-
-    fn port_views(&self, now: Time) -> Vec<PortView> {
-        let mut views = Vec::new();
-        for plane in &self.topology.planes {
-            let mut up = Matching::empty(self.topology.rack_count());
-            for r in self.wanted.timetable.iter().filter(|r| r.plane == plane.id && r.is_up(now)) {
-                up.connect(r.input, r.output);
-            }
-            let mut from = vec![None; self.topology.rack_count()];
-            up.pairs().for_each(|(i, j)| from[j.index()] = Some(i));
-            views.extend(self.topology.racks.iter().map(|rack| PortView {
-                plane: plane.id,
-                rack: rack.id,
-                sends_to: up.output(rack.id),
-                receives_from: from[rack.id.index()],
-                faulty: self.faulty.get(&(plane.id, rack.id)).cloned(),
-                counters: self.last.as_ref().map_or_else(Default::default, |s| s.ports[plane.id.index()][rack.id.index()]),
-            }));
-        }
-        views
     }
 }

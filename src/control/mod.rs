@@ -14,6 +14,7 @@ use crate::units::{Span, Time};
 
 mod accounts;
 mod controller;
+mod faults;
 mod meter;
 pub mod policy;
 pub mod record;

@@ -50,6 +50,11 @@ impl EstimatorState {
         Self { kind, counters: Counters::new(racks, 0) }
     }
 
+    /// Estimates in another way from the next update on. What was counted so far stays: the first interval is not the whole history.
+    pub fn switch_to(&mut self, kind: Estimator) {
+        self.kind = kind;
+    }
+
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
         let gained = self.counters.update(inputs.sent);
@@ -67,6 +72,21 @@ impl EstimatorState {
 mod tests {
     use super::*;
     use crate::units::BitRate;
+
+    #[test]
+    fn another_kind_goes_on_from_what_was_counted() {
+        let topology = Topology::uniform("t", 2, 1, BitRate::mbit(80), BitRate::mbit(8), vec![]);
+        let of = |b| DemandMatrix::from_rows(&[&[0, b], &[0, 0]]);
+        let none = DemandMatrix::zero(2);
+        let mut e = EstimatorState::new(Estimator::Backlog, 2);
+        let sees = |e: &mut EstimatorState, sent| {
+            let inputs = Inputs { sent: &of(sent), backlog: &none, declared: &none, interval: Span::millis(100), topology: &topology };
+            e.update(&inputs)
+        };
+        assert_eq!(sees(&mut e, 5_000_000), of(0));
+        e.switch_to(Estimator::Counters);
+        assert_eq!(sees(&mut e, 5_000_300), of(300));
+    }
 
     #[test]
     fn each_kind_reads_its_own_input() {

@@ -67,6 +67,8 @@ pub struct ProbeReport {
     pub input: RackId,
     /// Where it should come out.
     pub output: RackId,
+    /// When its circuit should have had light, as asked.
+    pub at: Time,
     /// Where it came out, and when; `None` if nowhere within the time allowed.
     pub arrived: Option<(RackId, Time)>,
     /// From the last instant at which the port was known to be dark-bound (its set-up) to the arrival: the dark time achieved,

@@ -160,7 +160,7 @@ impl Emulation {
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let bound = bounds::hybrid(spec, topology);
         self.live.handle.notify(Event::CoflowArrived { id: spec.id, name: spec.name.clone(), pairs, bound, progress: ProgressBy::Sender });
-        let threshold = self.policy.elephants.threshold;
+        let threshold = self.live.handle.snapshot().policy.elephants.threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 

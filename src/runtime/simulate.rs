@@ -175,7 +175,7 @@ impl Run<'_> {
                 Action::Probe { plane, input, output, dark_from, at } => {
                     let (arrived, dark) = (Some((output, at)), Some(at.since(dark_from)));
                     self.probes_sent += 1;
-                    self.probes.insert((at.max(now), self.probes_sent), ProbeReport { plane, input, output, arrived, dark });
+                    self.probes.insert((at.max(now), self.probes_sent), ProbeReport { plane, input, output, at, arrived, dark });
                 }
                 Action::Log { record } => (self.log)(record),
             }

@@ -2,9 +2,15 @@
 //!
 //! Every test runs over each mechanism that this kernel allows, and prints `SKIP name: reason` for one that it does not.
 
+mod daemon;
 mod emulation;
+mod faults;
 mod flips;
 mod goodput;
 mod packets;
+<<<<<<< HEAD
 mod rotation;
+=======
+mod rest;
+>>>>>>> live
 mod support;

@@ -147,11 +147,18 @@ impl Rig {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(done).unwrap();
     }
 
-    /// A probe comes out at the wrong rack: the port is faulty.
+    /// The probes of a circuit come out at a wrong rack: the port is faulty.
     fn spoil(&self, input: u32) {
-        let arrived = Some((RackId((input + 2) % 4), Time::ZERO));
-        let report = ProbeReport { plane: PlaneId(0), input: RackId(input), output: RackId((input + 1) % 4), arrived, dark: None };
+        let (plane, input, output) = (PlaneId(0), RackId(input), RackId((input + 1) % 4));
+        self.handle.notify(Event::ManualConnect { plane, input, output });
+        self.tick();
+        self.tick();
+        let arrived = Some((RackId((input.0 + 2) % 4), Time::ZERO));
+        let at = self.handle.snapshot().circuits.iter().find(|c| c.input == input).expect("up").up_from;
+        let report = ProbeReport { plane, input, output, at, arrived, dark: None };
+        self.handle.notify(Event::Probed { report: report.clone() });
         self.handle.notify(Event::Probed { report });
+        self.handle.notify(Event::ManualDisconnect { plane, input });
         // A cycle between: the port is seen to be faulty.
         self.tick();
     }

@@ -184,6 +184,11 @@ fn a_policy_is_replaced_only_by_who_knows_it() {
     assert_eq!(bad("elephants", json!({"admit": "some"})), "/elephants/admit");
     assert_eq!(bad("color", json!(1)), "/color");
     put("*", &json!({"name": "x"})).problem(422);
+    for (key, value) in [("elephants", json!({"admit": "all"})), ("scale", json!(3)), ("congestion", json!("reno"))] {
+        let mut body = next.clone();
+        body[key] = value;
+        assert!(put("*", &body).problem(409).1.contains("start another run"), "{key} was fixed at the start");
+    }
     assert_eq!(r.get("/api/v1/policy").json(), next, "the old one is kept");
 }
 

@@ -63,7 +63,17 @@ impl Netlink {
     /// # Errors
     /// The first refusal: its number and the kernel's words.
     pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
-        let mut first_error = None;
+        let refused = self.send_each(messages)?;
+        let words = |(k, why): (usize, io::Error)| io::Error::new(why.kind(), format!("message {k}: {why}"));
+        refused.into_iter().next().map_or(Ok(()), |first| Err(words(first)))
+    }
+
+    /// Sends all messages and waits for all answers; gives those that were refused: their number and the kernel's words.
+    ///
+    /// # Errors
+    /// When the socket fails: nothing is known of what was done then.
+    pub fn send_each(&mut self, messages: Vec<Request>) -> io::Result<Vec<(usize, io::Error)>> {
+        let mut all = vec![];
         let mut done = 0;
         let mut it = messages.into_iter().peekable();
         while it.peek().is_some() {
@@ -75,14 +85,10 @@ impl Netlink {
                 self.encode(message, flags | NLM_F_ACK, &mut out);
             }
             self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
-            self.acknowledgements(n, |sequence, why| {
-                if first_error.is_none() {
-                    first_error = Some(io::Error::new(why.kind(), format!("message {}: {why}", done + (sequence - start) as usize)));
-                }
-            })?;
+            self.acknowledgements(n, |sequence, why| all.push((done + sequence.wrapping_sub(start) as usize, why)))?;
             done += n;
         }
-        first_error.map_or(Ok(()), Err)
+        Ok(all)
     }
 
     fn encode(&mut self, message: RouteNetlinkMessage, flags: u16, out: &mut Vec<u8>) {

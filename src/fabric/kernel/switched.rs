@@ -44,6 +44,8 @@ const KEEP: (u16, u32) = (9, 0);
 
 /// What a circuit's input does at an instant: its output's rack, and whether its ToR admits.
 type Wish = (Option<RackId>, bool);
+/// A plane and a rack.
+type Place = (usize, usize);
 /// What was set last; `None` if that is not known.
 type Known = Option<Wish>;
 
@@ -74,9 +76,19 @@ struct Flipper {
     tors: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack.
     set: Vec<Vec<Known>>,
+<<<<<<< HEAD
     /// When something was last changed.
     turned: Time,
+=======
+    /// By plane, then rack: the route by which its ToR admits.
+    routes: Vec<Vec<Option<RackId>>>,
+    /// By plane, then rack: a port that refused a change is left alone, dark, until then.
+    retry: Vec<Vec<Time>>,
+>>>>>>> live
 }
+
+/// A port that refused a change is tried again so much later; the others do not wait for it.
+const RETRY: Span = Span::millis(50);
 
 impl Switched {
     /// Sets queues, filters and rules up and starts the thread.
@@ -109,7 +121,12 @@ impl Switched {
             ocs: vec![],
             tors: vec![],
             set: vec![vec![Some((None, false)); racks]; topology.planes.len()],
+<<<<<<< HEAD
             turned: Time::ZERO,
+=======
+            routes: vec![vec![None; racks]; topology.planes.len()],
+            retry: vec![vec![Time::ZERO; racks]; topology.planes.len()],
+>>>>>>> live
         };
         for core in &mut net.ocs {
             let mut v = vec![];
@@ -274,16 +291,25 @@ impl Flipper {
     fn turn(&mut self) -> Time {
         let now = self.clock.now();
         let (wanted, last, next) = self.wishes(now);
-        let same = |(w, s): (&Vec<Wish>, &Vec<Known>)| w.iter().zip(s).all(|(w, s)| Some(*w) == *s);
-        if wanted.iter().zip(&self.set).all(same) {
+        let all = (0..self.ocs.len()).flat_map(|p| (0..self.racks).map(move |r| (p, r)));
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            all.filter(|&(p, r)| self.set[p][r] != Some(wanted[p][r])).partition(|&(p, r)| self.retry[p][r] <= now);
+        let mut next = waiting.iter().map(|&(p, r)| self.retry[p][r]).fold(next, Time::min);
+        if due.is_empty() {
             return next;
         }
-        if let Err(e) = self.change(&wanted) {
-            // What was done of it is not known: all is done again, soon.
-            tracing::error!("flip circuits: {e}");
-            self.set.iter_mut().flatten().for_each(|w| *w = None);
-            return now + Span::millis(1);
+        let refused = self.change(&wanted, &due);
+        let then = self.clock.now();
+        for &(p, r) in &due {
+            self.set[p][r] = Some(wanted[p][r]);
         }
+        for ((p, r), why) in refused {
+            tracing::warn!("the circuit of rack {r} on plane {p} cannot be changed: {why}");
+            self.set[p][r] = None;
+            self.retry[p][r] = then + RETRY;
+            next = next.min(self.retry[p][r]);
+        }
+<<<<<<< HEAD
         // A change that an order brought, not an instant, cannot be late.
         if last > self.turned {
             let late = self.clock.now().since(last);
@@ -293,6 +319,11 @@ impl Flipper {
         }
         self.turned = now;
         self.set = wanted.into_iter().map(|p| p.into_iter().map(Some).collect()).collect();
+=======
+        if let Ok(mut h) = self.shared.lateness.lock() {
+            h.saturating_record(then.since(last).0);
+        }
+>>>>>>> live
         next
     }
 
@@ -317,51 +348,57 @@ impl Flipper {
         (wanted, last, next)
     }
 
-    fn change(&mut self, wanted: &[Vec<Wish>]) -> io::Result<()> {
-        let all = (0..self.ocs.len()).flat_map(|p| (0..self.racks).map(move |r| (p, r)));
-        let changes: Vec<(usize, usize)> = all.filter(|&(p, r)| self.set[p][r] != Some(wanted[p][r])).collect();
+    /// Changes ports: routes away, the crossbar, routes in. Gives those that refused.
+    fn change(&mut self, wanted: &[Vec<Wish>], changes: &[Place]) -> Vec<(Place, io::Error)> {
         let admitted = |w: Wish| w.0.filter(|_| w.1);
-        for &(p, r) in &changes {
-            let had = self.set[p][r].and_then(admitted);
-            if let Some(to) = had.filter(|_| admitted(wanted[p][r]) != had) {
+        for &(p, r) in changes {
+            let stays = admitted(wanted[p][r]);
+            if let Some(to) = self.routes[p][r].filter(|&to| Some(to) != stays) {
                 let away = self.route(p, r, to).delete();
-                self.tors[r].0.send(vec![(away, 0)])?;
+                // A route that cannot be deleted has gone with its link.
+                if let Err(e) = self.tors[r].0.send(vec![(away, 0)]) {
+                    tracing::warn!("the route of rack {r} over plane {p} was gone: {e}");
+                }
+                self.routes[p][r] = None;
             }
         }
-        self.flip(wanted, &changes)?;
-        for &(p, r) in &changes {
-            let has = admitted(wanted[p][r]);
-            if let Some(to) = has.filter(|_| self.set[p][r].and_then(admitted) != has) {
+        let mut refused = self.flip(wanted, changes);
+        for &(p, r) in changes {
+            let fine = refused.iter().all(|f| f.0 != (p, r));
+            if let Some(to) = admitted(wanted[p][r]).filter(|&to| fine && self.routes[p][r] != Some(to)) {
                 let open = self.route(p, r, to).add();
-                self.tors[r].0.send(vec![(open, super::nl::REPLACE)])?;
+                match self.tors[r].0.send(vec![(open, super::nl::REPLACE)]) {
+                    Ok(()) => self.routes[p][r] = Some(to),
+                    Err(e) => refused.push(((p, r), e)),
+                }
             }
         }
-        Ok(())
+        refused
     }
 
-    /// All crossbar changes of a plane in one datagram, darkness first: no output is ever lit from two inputs.
-    fn flip(&mut self, wanted: &[Vec<Wish>], changes: &[(usize, usize)]) -> io::Result<()> {
+    /// All crossbar changes of a plane in one datagram, darkness first: no output is ever lit from two inputs. Gives the ports that
+    /// refused.
+    fn flip(&mut self, wanted: &[Vec<Wish>], changes: &[Place]) -> Vec<(Place, io::Error)> {
+        let mut refused = vec![];
         let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
         for p in planes {
             let (nl, ports) = &mut self.ocs[p];
             let turned = changes.iter().filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
-            let (lit, dark): (Vec<usize>, Vec<usize>) = turned.map(|c| c.1).partition(|&r| wanted[p][r].0.is_some());
-            let mut v: Vec<Request> = vec![];
-            for r in dark {
-                v.push((tc::redirect(ports[r], LIGHT, Match::ANY, ports[r], dark_action(r)), REPLACE_FILTER));
+            let mut turned: Vec<usize> = turned.map(|c| c.1).collect();
+            turned.sort_by_key(|&r| wanted[p][r].0.is_some());
+            let way = |r: usize| wanted[p][r].0.map_or((ports[r], dark_action(r)), |to| (ports[to.index()], 0));
+            let messages =
+                turned.iter().map(|&r| (tc::redirect(ports[r], LIGHT, Match::ANY, way(r).0, way(r).1), REPLACE_FILTER)).collect();
+            match nl.send_each(messages) {
+                Ok(some) => refused.extend(some.into_iter().map(|(k, why)| ((p, turned[k]), why))),
+                Err(e) => refused.extend(turned.iter().map(|&r| ((p, r), io::Error::new(e.kind(), e.to_string())))),
             }
-            for r in lit {
-                let to = wanted[p][r].0.expect("lit");
-                v.push((tc::redirect(ports[r], LIGHT, Match::ANY, ports[to.index()], 0), REPLACE_FILTER));
-            }
-            if !v.is_empty() {
-                nl.send(v)?;
-            }
-            for (r, wish) in wanted[p].iter().enumerate() {
-                self.shared.lit[p * self.racks + r].store(wish.0.map_or(0, |o| 1 + o.0), Release);
+            for &r in &turned {
+                let lit = wanted[p][r].0.filter(|_| refused.iter().all(|f| f.0 != (p, r)));
+                self.shared.lit[p * self.racks + r].store(lit.map_or(0, |o| 1 + o.0), Release);
             }
         }
-        Ok(())
+        refused
     }
 
     fn route(&self, plane: usize, rack: usize, to: RackId) -> Route<'static> {

@@ -180,3 +180,17 @@ impl Drop for Mapping {
         unsafe { libc::munmap(self.base.cast(), self.length) };
     }
 }
+
+/// Reads memory of this process: what a test's virtual machine points its helpers to.
+#[cfg(test)]
+pub fn peek(at: u64, into: &mut [u8]) {
+    // SAFETY: the tests' helpers pass addresses of their machine's stack, which it holds for the length of the call.
+    unsafe { std::ptr::copy(at as *const u8, into.as_mut_ptr(), into.len()) }
+}
+
+/// Writes memory of this process: what a test's virtual machine wants filled by its helpers.
+#[cfg(test)]
+pub fn poke(at: u64, from: &[u8]) {
+    // SAFETY: as for `peek`.
+    unsafe { std::ptr::copy(from.as_ptr(), at as *mut u8, from.len()) }
+}

@@ -192,3 +192,98 @@ impl Asm {
         self.code
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::vm;
+    use super::*;
+
+    fn execute(a: Asm) -> u64 {
+        let code = vm::program(&a.finish());
+        rbpf::EbpfVmRaw::new(Some(&code)).and_then(|vm| vm.execute_program(&mut [])).expect("runs to its end")
+    }
+
+    fn bytes(a: Asm) -> Vec<u8> {
+        a.finish().into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Another assembler writes the same instructions.
+    #[test]
+    fn instructions_are_encoded_as_elsewhere() {
+        let mut a = Asm::default();
+        a.copy(R6, R1).set(R2, -7).set64(R3, 0x1234_5678_9abc_def0).add(R2, 40).add_reg(R2, R3).and(R2, 0xfc).shl(R2, 3).shr(R2, 32);
+        a.load(Width::Byte, R1, R6, 1).load(Width::Half, R1, R6, 2).load(Width::Word, R1, R6, 4).load(Width::Long, R1, R6, 8);
+        a.store(Width::Word, FP, -4, R1).store(Width::Long, FP, -16, R1).call(26).jump_if(R0, When::Ne, 3, "end");
+        a.jump_if_reg(R1, When::Lt, R2, "end").jump("end").set(R0, 1).label("end").exit();
+        let text = "mov r6, r1\nmov r2, -7\nlddw r3, 0x123456789abcdef0\nadd r2, 40\nadd r2, r3\nand r2, 0xfc\nlsh r2, 3\nrsh r2, 32
+            ldxb r1, [r6+1]\nldxh r1, [r6+2]\nldxw r1, [r6+4]\nldxdw r1, [r6+8]\nstxw [r10-4], r1\nstxdw [r10-16], r1\ncall 26
+            jne r0, 3, +3\njlt r1, r2, +2\nja +1\nmov r0, 1\nexit";
+        assert_eq!(bytes(a), rbpf::assembler::assemble(text).expect("assembles"));
+    }
+
+    #[test]
+    fn labels_reach_backwards_and_forwards() {
+        // The sum of 1 to 10 by a loop, over wide instructions.
+        let mut a = Asm::default();
+        a.set(R0, 0).set64(R1, 10).label("again").jump_if(R1, When::Eq, 0, "done").add_reg(R0, R1).set64(R2, 1 << 40).add(R1, -1);
+        a.jump("again").label("done").exit();
+        assert_eq!(execute(a), 55);
+    }
+
+    #[test]
+    fn an_atomic_addition_adds() {
+        let mut a = Asm::default();
+        a.set(R1, 40).store(Width::Long, FP, -8, R1).set(R2, 2).jump_if(R1, When::Ne, 40, "out").atomic_add(FP, -8, R2).label("out");
+        a.load(Width::Long, R0, FP, -8).exit();
+        assert_eq!(execute(a), 42);
+    }
+
+    #[test]
+    #[should_panic(expected = "no label nowhere")]
+    fn a_jump_needs_its_label() {
+        let mut a = Asm::default();
+        a.jump("nowhere");
+        a.finish();
+    }
+
+    #[test]
+    #[should_panic(expected = "label here stands twice")]
+    fn a_label_stands_once() {
+        Asm::default().label("here").label("here");
+    }
+
+    proptest! {
+        #[test]
+        fn comparisons_are_unsigned(x: u64, y in prop_oneof![any::<u64>(), 0..4u64], same: bool, small in 0..i32::MAX) {
+            let all = [When::Eq, When::Ne, When::Gt, When::Ge, When::Lt];
+            let holds = |w, x: u64, y: u64| match w {
+                When::Eq => x == y,
+                When::Ne => x != y,
+                When::Gt => x > y,
+                When::Ge => x >= y,
+                When::Lt => x < y,
+            };
+            let y = if same { x } else { y };
+            for w in all {
+                let mut a = Asm::default();
+                a.set64(R1, x).set64(R2, y).jump_if_reg(R1, w, R2, "yes").ret(0).label("yes").ret(1);
+                prop_assert_eq!(execute(a) == 1, holds(w, x, y));
+                let x = if same { small as u64 } else { x };
+                let mut a = Asm::default();
+                a.set64(R1, x).jump_if(R1, w, small, "yes").ret(0).label("yes").ret(1);
+                prop_assert_eq!(execute(a) == 1, holds(w, x, small as u64));
+            }
+        }
+
+        #[test]
+        fn stores_and_loads_keep_their_width(v: u64) {
+            for (w, mask) in [(Width::Byte, 0xff), (Width::Half, 0xffff), (Width::Word, 0xffff_ffff), (Width::Long, u64::MAX)] {
+                let mut a = Asm::default();
+                a.set64(R1, v).set(R2, 0).store(Width::Long, FP, -8, R2).store(w, FP, -8, R1).load(Width::Long, R0, FP, -8).exit();
+                prop_assert_eq!(execute(a), v & mask);
+            }
+        }
+    }
+}

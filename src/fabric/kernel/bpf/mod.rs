@@ -8,6 +8,10 @@ use super::sys;
 
 pub mod asm;
 pub mod programs;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vm;
 
 const MAP_CREATE: u32 = 0;
 const PROG_LOAD: u32 = 5;
@@ -45,6 +49,11 @@ impl SharedArray {
     pub fn new(entries: usize, width: usize) -> io::Result<Self> {
         let mut a = block(&[(0, ARRAY), (4, 4), (8, width as u32 * 8), (12, entries as u32), (16, MMAPABLE)], &[]);
         let fd = sys::own(sys::bpf(MAP_CREATE, &mut a)?);
+        Self::over(fd, entries, width)
+    }
+
+    /// The same over any file that can be mapped and is long enough.
+    fn over(fd: OwnedFd, entries: usize, width: usize) -> io::Result<Self> {
         let mapping = sys::Mapping::new(fd.as_fd(), entries * width * 8)?;
         Ok(Self { fd, mapping, width, entries })
     }

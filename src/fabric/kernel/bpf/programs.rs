@@ -35,7 +35,8 @@ pub const MISDELIVERED: usize = 3;
 
 /// Of the late packets, how many as the kernel handles them.
 pub const LATE_HANDLED: usize = 4;
-const COUNTERS: usize = 5;
+/// Cells of a port's counters.
+pub const COUNTERS: usize = 5;
 
 /// EtherType of circuit probes (IEEE 802 local experimental 1).
 pub const PROBE_ETHERTYPE: u16 = 0x88b5;
@@ -83,15 +84,24 @@ impl Arrays {
     /// # Errors
     /// What the kernel refused.
     pub fn new(racks: usize, planes: usize) -> std::io::Result<Self> {
+        Self::made_by(racks, planes, SharedArray::new)
+    }
+
+    /// Arrays for a network, each made by `make` (entries, cells of an entry).
+    pub(super) fn made_by(
+        racks: usize,
+        planes: usize,
+        make: impl Fn(usize, usize) -> std::io::Result<SharedArray>,
+    ) -> std::io::Result<Self> {
         let pairs = racks * racks;
         let ports = (planes * racks).max(1);
         Ok(Self {
             racks,
-            ports: SharedArray::new(ports, SLOTS * SLOT_CELLS)?,
-            sent: SharedArray::new(pairs, 1)?,
-            admitted: SharedArray::new(pairs, 2)?,
-            crossed: SharedArray::new(pairs, 2)?,
-            counts: SharedArray::new(ports, COUNTERS)?,
+            ports: make(ports, SLOTS * SLOT_CELLS)?,
+            sent: make(pairs, 1)?,
+            admitted: make(pairs, 2)?,
+            crossed: make(pairs, 2)?,
+            counts: make(ports, COUNTERS)?,
         })
     }
 }

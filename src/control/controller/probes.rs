@@ -1,0 +1,59 @@
+//! What a controller makes of its circuit probes.
+
+use super::Controller;
+use crate::control::faults::Changes;
+use crate::control::record::What;
+use crate::control::{Action, Rejected};
+use crate::fabric::ProbeReport;
+use crate::ids::{PlaneId, RackId};
+use crate::units::Time;
+
+impl Controller {
+    pub(super) fn probed(&mut self, report: &ProbeReport, now: Time) {
+        let &ProbeReport { plane, input, output, at, arrived, dark } = report;
+        let asked = self.wanted.timetable.port(plane, input).iter().find(|r| r.output == output && r.is_up(at)).copied();
+        let why = match arrived {
+            Some((rack, _)) if rack == output => {
+                self.stats.probes_ok += 1;
+                // A repeated probe says nothing about the dark time.
+                if let (Some(r), Some(dark)) = (asked.filter(|r| r.up_from == at), dark) {
+                    self.meters.dark_asked.add(r.up_from.since(r.setup_at));
+                    self.meters.dark_achieved.add(dark);
+                }
+                let changes = self.faults.passed(plane, input, output);
+                return self.blame_moved(changes, now);
+            }
+            // A circuit that was over before its probe was given up proves nothing, wherever its frames went.
+            _ if asked.is_none_or(|r| !r.is_up(now)) => return,
+            Some((rack, _)) => {
+                self.stats.probes_wrong += 1;
+                format!("a probe from {input} for {output} came out at {rack}")
+            }
+            None => {
+                self.stats.probes_lost += 1;
+                format!("a probe from {input} for {output} never came out")
+            }
+        };
+        match self.faults.failed(plane, input, output, why) {
+            Some(changes) => self.blame_moved(changes, now),
+            None => self.actions.push_back(Action::Probe { plane, input, output, dark_from: now, at: now }),
+        }
+    }
+
+    pub(super) fn repaired(&mut self, plane: PlaneId, rack: RackId, now: Time) -> Result<(), Rejected> {
+        self.port_exists(plane, rack)?;
+        let none = || Rejected::NotFound(format!("a fault of plane {} port {}", plane.0, rack.0));
+        let changes = self.faults.repaired((plane, rack)).ok_or_else(none)?;
+        self.blame_moved(changes, now);
+        Ok(())
+    }
+
+    fn blame_moved(&mut self, changes: Changes, now: Time) {
+        for (plane, rack) in changes.cleared {
+            self.log(now, What::PortRepaired { plane, rack });
+        }
+        for ((plane, rack), why) in changes.faulty {
+            self.log(now, What::PortFaulty { plane, rack, why });
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The controller over a fabric that does what the test tells it.
+
+use super::*;
+use crate::circuits::timetable::Reservation;
+use crate::control::policy::{Admit, Elephants, Estimator, SchedulerKind};
+use crate::control::record::Snapshot;
+use crate::fabric::{PortCounters, ProbeReport};
+use crate::topology::{Plane, StopMode};
+use crate::units::BitRate;
+
+const MS: Span = Span::millis(1);
+const NOTICE: Span = Span::millis(2);
+
+/// A controller, and the world around it: time passes only where the test says so.
+struct World {
+    c: Controller,
+    now: Time,
+    programmed: Programmed,
+    sent: DemandMatrix,
+    backlog: DemandMatrix,
+    /// How long observing takes, deciding included.
+    thinking: Span,
+    /// The fabric cannot be observed, or refuses operations.
+    blind: bool,
+    refuses: bool,
+    /// What a probe of a circuit meets.
+    probe: fn(RackId, RackId) -> Option<RackId>,
+    log: Vec<Record>,
+    asked: Vec<Vec<Op>>,
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + MS * ms
+}
+
+fn policy(scheduler: SchedulerKind) -> Policy {
+    Policy { scheduler, demand: Estimator::Backlog, ..Policy::default() }
+}
+
+/// Four racks; a cycle every 100 ms from 100 ms on, 5 ms of lead, 2 ms of notice, 10 ms of dark time.
+fn world(policy: Policy) -> World {
+    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: MS * 10, stop: StopMode::NotAllStop, duplex: false };
+    let topology = Arc::new(Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]));
+    World {
+        c: Controller::new(topology, policy, at(100), NOTICE),
+        now: Time::ZERO,
+        programmed: Programmed { slots_per_port: 8, ..Programmed::default() },
+        sent: DemandMatrix::zero(4),
+        backlog: DemandMatrix::zero(4),
+        thinking: Span::ZERO,
+        blind: false,
+        refuses: false,
+        probe: |_, output| Some(output),
+        log: vec![],
+        asked: vec![],
+    }
+}
+
+impl World {
+    fn tell(&mut self, e: Event) -> Result<(), Rejected> {
+        self.c.handle(e, self.now)
+    }
+
+    /// Wakes the controller at `t`, however early or late that is, and does all that it wants.
+    fn wake(&mut self, t: Time) {
+        self.now = self.now.max(t);
+        self.tell(Event::Tick).unwrap();
+        let mut probes = vec![];
+        while let Some(action) = self.c.poll_action() {
+            match action {
+                Action::Observe => {
+                    let seen = self.observe();
+                    self.now += self.thinking;
+                    self.tell(Event::Observed { result: seen }).unwrap();
+                }
+                Action::Apply { ops } => {
+                    let outcome = if self.refuses { Err("not today".to_owned()) } else { Ok(self.now) };
+                    if !self.refuses {
+                        self.programmed = plan::after(&self.programmed, &ops);
+                    }
+                    self.asked.push(ops.clone());
+                    let results = ops.into_iter().map(|op| OpResult { op, outcome: outcome.clone() }).collect();
+                    self.tell(Event::Applied { results }).unwrap();
+                }
+                Action::Probe { plane, input, output, at, .. } => {
+                    let found = (self.probe)(input, output).map(|rack| (rack, at));
+                    probes.push(ProbeReport { plane, input, output, at, arrived: found, dark: found.map(|_| MS * 10) });
+                }
+                Action::Log { record } => self.log.push(record),
+            }
+        }
+        for report in probes {
+            self.now = self.now.max(report.at + MS);
+            self.probed(report);
+        }
+    }
+
+    fn probed(&mut self, report: ProbeReport) {
+        self.tell(Event::Probed { report }).unwrap();
+        while let Some(action) = self.c.poll_action() {
+            match action {
+                Action::Probe { plane, input, output, at, .. } => {
+                    self.now += MS;
+                    let arrived = (self.probe)(input, output).map(|rack| (rack, self.now));
+                    self.probed(ProbeReport { plane, input, output, at, arrived, dark: None });
+                }
+                Action::Log { record } => self.log.push(record),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn observe(&self) -> Result<Observation, FabricError> {
+        if self.blind {
+            return Err(FabricError::Gone { object: "tor0".into() });
+        }
+        let mut programmed = self.programmed.clone();
+        programmed.timetable.forget_before(self.now);
+        Ok(Observation {
+            at: self.now,
+            programmed,
+            sent: self.sent.clone(),
+            over_ocs: DemandMatrix::zero(4),
+            backlog: self.backlog.clone(),
+            ports: vec![vec![PortCounters::default(); 4]],
+        })
+    }
+
+    /// Wakes the controller whenever it wants, until `end`.
+    fn run_until(&mut self, end: Time) {
+        while let Some(t) = self.c.poll_timeout().filter(|&t| t <= end) {
+            self.wake(t);
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        self.c.snapshot(self.now, "test")
+    }
+
+    fn reserved(&self) -> Vec<Reservation> {
+        let new = |op: &Op| if let Op::Reserve(r) = op { Some(*r) } else { None };
+        self.asked.iter().flatten().filter_map(new).collect()
+    }
+
+    fn up(&self) -> Vec<(u32, u32)> {
+        self.programmed.timetable.iter().filter(|r| r.is_up(self.now)).map(|r| (r.input.0, r.output.0)).collect()
+    }
+
+    fn faulty(&self) -> Vec<u32> {
+        self.snapshot().ports.iter().filter(|p| p.faulty.is_some()).map(|p| p.rack.0).collect()
+    }
+}
+
+#[test]
+fn a_decision_takes_effect_at_deadline_lead_and_notice_however_fast_it_was() {
+    for thinking in [0, 3, 5] {
+        let mut w = world(policy(SchedulerKind::Bipartite));
+        w.backlog.set(RackId(0), RackId(1), 1_000_000);
+        w.thinking = MS * thinking;
+        w.wake(at(100));
+        let r = w.reserved()[0];
+        assert_eq!((r.input, r.output, r.setup_at, r.up_from), (RackId(0), RackId(1), at(107), at(117)), "thought {thinking} ms");
+        assert_eq!(w.snapshot().stats.late_cycles, 0);
+    }
+}
+
+#[test]
+fn what_thinks_too_long_is_late_and_pays_for_it() {
+    let mut w = world(policy(SchedulerKind::Bipartite));
+    w.backlog.set(RackId(0), RackId(1), 1_000_000);
+    w.thinking = MS * 30;
+    w.wake(at(100));
+    assert_eq!(w.reserved()[0].setup_at, at(132), "30 ms of thought and the notice");
+    let s = w.snapshot().stats;
+    assert_eq!((s.cycles, s.late_cycles, s.missed_cycles), (1, 1, 0));
+    assert!(matches!(w.log[0].what, What::Cycle { late: true, .. }), "{:?}", w.log);
+}
+
+#[test]
+fn deadlines_that_pass_are_counted_and_never_served_twice() {
+    let mut w = world(policy(SchedulerKind::Bipartite));
+    assert_eq!(w.c.poll_timeout(), Some(at(100)));
+    w.wake(at(99));
+    assert_eq!(w.snapshot().stats.cycles, 0, "not before its time");
+    w.wake(at(100));
+    // Asleep over the deadlines of 200, 300 and 400 ms: the last is served, late, and two are missed.
+    w.wake(at(450));
+    let s = w.snapshot().stats;
+    assert_eq!((s.cycles, s.late_cycles, s.missed_cycles), (2, 1, 2));
+    assert_eq!(w.c.poll_timeout(), Some(at(500)), "deadlines are absolute");
+    w.wake(at(451));
+    assert_eq!(w.snapshot().stats.cycles, 2);
+    w.wake(at(500));
+    assert_eq!((w.snapshot().stats.cycles, w.snapshot().stats.missed_cycles), (3, 2));
+}
+
+#[test]
+fn a_fabric_that_cannot_be_seen_keeps_its_circuits() {
+    let mut w = world(policy(SchedulerKind::Bipartite));
+    w.backlog.set(RackId(0), RackId(1), 1_000_000);
+    w.run_until(at(150));
+    assert_eq!(w.up(), [(0, 1)]);
+    w.blind = true;
+    w.backlog = DemandMatrix::zero(4);
+    w.run_until(at(350));
+    assert_eq!(w.up(), [(0, 1)]);
+    let f = w.snapshot().failures;
+    assert_eq!((f.len(), &*f[0].what, f[0].attempts, f[0].retry_at), (1, OBSERVE, 2, at(400)));
+    assert!(f[0].why.contains("tor0 is gone"), "{f:?}");
+    assert_eq!(w.snapshot().circuits.len(), 1, "the API still shows it");
+    w.blind = false;
+    w.run_until(at(450));
+    assert!(w.snapshot().failures.is_empty());
+    assert!(w.up().is_empty(), "and now it is decided anew");
+}
+
+#[test]
+fn what_was_refused_is_tried_again_in_the_next_cycle() {
+    let mut w = world(policy(SchedulerKind::Bipartite));
+    w.backlog.set(RackId(2), RackId(1), 1_000_000);
+    w.refuses = true;
+    w.run_until(at(250));
+    let f = w.snapshot().failures;
+    assert_eq!((f.len(), &*f[0].what, &*f[0].why, f[0].attempts), (1, "change port 2 of plane 0", "not today", 2));
+    assert!(w.snapshot().circuits.iter().all(|c| !w.up().contains(&(c.input.0, c.output.0))));
+    w.refuses = false;
+    w.run_until(at(350));
+    assert_eq!((w.up(), w.snapshot().failures.len()), (vec![(2, 1)], 0));
+    // A refused change that nobody wants any more is no failure either.
+    w.refuses = true;
+    w.backlog = DemandMatrix::zero(4);
+    w.backlog.set(RackId(2), RackId(3), 1_000_000);
+    w.run_until(at(450));
+    assert_eq!(w.snapshot().failures.len(), 1);
+    w.backlog = DemandMatrix::zero(4);
+    w.backlog.set(RackId(2), RackId(1), 1_000_000);
+    w.run_until(at(550));
+    assert_eq!((w.up(), w.snapshot().failures), (vec![(2, 1)], vec![]));
+}
+
+#[test]
+fn a_circuit_set_by_hand_survives_whatever_is_decided() {
+    for scheduler in [
+        SchedulerKind::RoundRobin,
+        SchedulerKind::Bipartite,
+        SchedulerKind::Edmonds,
+        SchedulerKind::Solstice,
+        SchedulerKind::Sunflow,
+        SchedulerKind::EpsOnly,
+    ] {
+        let mut w = world(policy(scheduler));
+        for (i, j) in [(0, 1), (1, 0), (2, 3), (3, 1)] {
+            w.backlog.set(RackId(i), RackId(j), 9_000_000);
+        }
+        let hand = (PlaneId(0), RackId(0), RackId(2));
+        w.tell(Event::ManualConnect { plane: hand.0, input: hand.1, output: hand.2 }).unwrap();
+        w.run_until(at(150));
+        for k in 2..8 {
+            w.run_until(at(k * 100 + 5));
+            assert!(w.up().contains(&(0, 2)), "{scheduler:?} at {}: {:?}", w.now, w.up());
+        }
+        assert_eq!(w.reserved().iter().filter(|r| r.input == hand.1).count(), 1, "{scheduler:?}: set once, never blinked");
+        w.tell(Event::ManualDisconnect { plane: hand.0, input: hand.1 }).unwrap();
+        w.run_until(at(850));
+        assert!(scheduler == SchedulerKind::RoundRobin || !w.up().contains(&(0, 2)), "{scheduler:?}: {:?}", w.up());
+    }
+}
+
+#[test]
+fn a_faulty_port_is_not_used_until_it_is_mended() {
+    for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::Edmonds, SchedulerKind::Bvn, SchedulerKind::Sunflow] {
+        let mut w = world(policy(scheduler));
+        for i in 0..4 {
+            (1..4).for_each(|s| w.backlog.set(RackId(i), RackId((i + s) % 4), 2_000_000 + u64::from(i * s)));
+        }
+        // Nothing that rack 1 sends comes out.
+        w.probe = |input, output| (input != RackId(1)).then_some(output);
+        w.run_until(at(450));
+        assert_eq!(w.faulty(), [1], "{scheduler:?}");
+        let told = |w: &World, f: fn(&What) -> bool| w.log.iter().filter(|r| f(&r.what)).count();
+        assert_eq!(told(&w, |e| matches!(e, What::PortFaulty { rack: RackId(1), .. })), 1);
+        w.run_until(at(550));
+        let seen = w.asked.len();
+        w.run_until(at(1050));
+        let used: Vec<Reservation> = w.reserved();
+        let later = &used[w.asked[..seen].iter().flatten().filter(|o| matches!(o, Op::Reserve(_))).count()..];
+        assert!(later.iter().all(|r| r.input != RackId(1) && r.output != RackId(1)), "{scheduler:?}: {later:?}");
+        assert!(w.up().iter().all(|c| c.0 != 1 && c.1 != 1), "{scheduler:?}: {:?}", w.up());
+        assert!(!w.up().is_empty(), "{scheduler:?}: the others go on");
+        w.probe = |_, output| Some(output);
+        w.tell(Event::PortRepaired { plane: PlaneId(0), rack: RackId(1) }).unwrap();
+        assert!(w.tell(Event::PortRepaired { plane: PlaneId(0), rack: RackId(1) }).is_err());
+        w.run_until(at(1500));
+        assert!(w.faulty().is_empty());
+        let again = w.reserved().iter().any(|r| r.setup_at > at(1050) && (r.input == RackId(1) || r.output == RackId(1)));
+        assert!(again, "{scheduler:?}: used again");
+    }
+}
+
+#[test]
+fn a_probe_that_is_lost_once_blames_nobody() {
+    let mut w = world(policy(SchedulerKind::Bipartite));
+    w.backlog.set(RackId(0), RackId(1), 1_000_000);
+    w.run_until(at(150));
+    let lost = ProbeReport { plane: PlaneId(0), input: RackId(0), output: RackId(1), at: at(117), arrived: None, dark: None };
+    w.probed(lost.clone());
+    let s = w.snapshot();
+    assert_eq!((s.stats.probes_ok, s.stats.probes_lost, w.faulty().len()), (2, 1, 0), "the second came out");
+    // Over before the probe was given up: nothing is known.
+    w.backlog = DemandMatrix::zero(4);
+    w.run_until(at(250));
+    w.probed(lost);
+    assert_eq!(w.snapshot().stats.probes_lost, 1);
+}
+
+#[test]
+fn a_new_policy_does_not_take_the_history_for_an_interval() {
+    let mut w = world(policy(SchedulerKind::Manual));
+    w.sent.set(RackId(0), RackId(1), 8_000_000_000);
+    w.run_until(at(150));
+    let next = Policy { demand: Estimator::Counters, scheduler: SchedulerKind::Bipartite, ..Policy::default() };
+    w.tell(Event::PolicyReplaced { policy: Box::new(next.clone()) }).unwrap();
+    w.sent.set(RackId(0), RackId(1), 8_000_000_700);
+    w.run_until(at(250));
+    assert_eq!(w.snapshot().demand.get(RackId(0), RackId(1)), 700);
+    // What the fabric took at its start cannot change any more.
+    let all = Elephants { admit: Admit::All, ..next.elephants };
+    for bad in [
+        Policy { elephants: all, ..next.clone() },
+        Policy { scale: 7, ..next.clone() },
+        Policy { congestion: "reno".into(), ..next.clone() },
+    ] {
+        assert!(matches!(w.tell(Event::PolicyReplaced { policy: Box::new(bad) }), Err(Rejected::Conflict(_))));
+    }
+    assert_eq!(w.snapshot().policy, next);
+}
+
+#[test]
+fn the_same_events_give_the_same_log_byte_for_byte() {
+    let run = || {
+        let mut w = world(policy(SchedulerKind::Greedy));
+        for k in 0..10u64 {
+            let (i, j) = ((k * 7 % 4) as u32, (k * 5 % 3 + 1) as u32);
+            w.backlog = DemandMatrix::zero(4);
+            w.backlog.add(RackId(i), RackId((i + j) % 4), 1_000_000);
+            w.backlog.add(RackId((i + 1) % 4), RackId((i + 3) % 4), 1_000_000);
+            w.blind = k == 4;
+            w.refuses = k == 6;
+            w.run_until(at(k * 100 + 130));
+        }
+        (serde_json::to_string(&w.log).unwrap(), w.snapshot())
+    };
+    let (a, b) = (run(), run());
+    assert_eq!(a, b);
+    assert!(a.0.len() > 500, "{}", a.0);
+}

@@ -1,0 +1,238 @@
+//! The two programs in a user-space machine, against slow twins in Rust.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use proptest::prelude::*;
+
+use super::SharedArray;
+use super::programs::{self, Arrays, FROM, OUT, PROBE_ETHERTYPE, SLOT_CELLS, SLOTS, TorProgram, UNTIL};
+use super::vm::{Packet, Verdict, plain_arrays, run};
+use crate::units::Span;
+
+const IP: u16 = 0x0800;
+/// The marked traffic's TOS byte in these tests.
+const TOS: u8 = 0x28;
+/// What programs see as now is near this, so that times lie before and after.
+const EPOCH: u64 = 1_000_000_000_000;
+const GUARD: u64 = 5;
+
+/// A slot: from, until, out (link, rack).
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    from: u64,
+    until: u64,
+    out: (u32, u32),
+}
+
+impl Slot {
+    fn light(&self, now: u64) -> bool {
+        self.from <= now && now < self.until
+    }
+}
+
+/// What all arrays hold but the ports': compared as a whole, so that nothing else is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Counted {
+    sent: Vec<u64>,
+    admitted: Vec<[u64; 2]>,
+    crossed: Vec<[u64; 2]>,
+    counts: Vec<[u64; programs::COUNTERS]>,
+}
+
+impl Counted {
+    fn zero(racks: usize, planes: usize) -> Self {
+        let pairs = racks * racks;
+        Self {
+            sent: vec![0; pairs],
+            admitted: vec![[0; 2]; pairs],
+            crossed: vec![[0; 2]; pairs],
+            counts: vec![[0; programs::COUNTERS]; racks * planes],
+        }
+    }
+
+    fn of(arrays: &Arrays, planes: usize) -> Self {
+        fn read<const K: usize>(a: &SharedArray, n: usize) -> Vec<[u64; K]> {
+            (0..n).map(|i| std::array::from_fn(|k| a.cell(i, k).load(Relaxed))).collect()
+        }
+        let pairs = arrays.racks * arrays.racks;
+        Self {
+            sent: read::<1>(&arrays.sent, pairs).into_iter().map(|[b]| b).collect(),
+            admitted: read(&arrays.admitted, pairs),
+            crossed: read(&arrays.crossed, pairs),
+            counts: read(&arrays.counts, arrays.racks * planes),
+        }
+    }
+}
+
+fn fill(arrays: &Arrays, port: usize, slots: &[Slot]) {
+    for (k, s) in slots.iter().enumerate() {
+        let put = |cell, v| arrays.ports.cell(port, k * SLOT_CELLS + cell).store(v, Relaxed);
+        put(UNTIL, s.until);
+        put(FROM, s.from);
+        put(OUT, u64::from(s.out.0) << 32 | u64::from(s.out.1));
+    }
+}
+
+/// The destination of an IPv4 packet that is long enough to have one.
+fn destination(p: &Packet) -> Option<[u8; 4]> {
+    if p.protocol != IP { None } else { p.bytes.get(30..34).map(|d| d.try_into().expect("four bytes")) }
+}
+
+/// What an OCS port should do.
+fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), slots: &[Slot], p: &Packet, now: u64) -> Verdict {
+    let light = slots.iter().find(|s| s.light(now));
+    if p.protocol == PROBE_ETHERTYPE {
+        return light.map_or(Verdict::Drop, |s| Verdict::Out(s.out.0));
+    }
+    let Some(d) = destination(p) else { return Verdict::Drop };
+    let (counts, packets) = (&mut c.counts[plane * racks + rack], u64::from(p.segments.max(1)));
+    match light {
+        None => {
+            counts[programs::LATE] += packets;
+            counts[programs::LATE_HANDLED] += 1;
+            Verdict::Out(p.link)
+        }
+        Some(s) if s.out.1 != u32::from(d[1]) => {
+            counts[programs::MISDELIVERED] += packets;
+            Verdict::Drop
+        }
+        Some(s) => {
+            counts[programs::CROSSED_PACKETS] += packets;
+            counts[programs::CROSSED_BYTES] += u64::from(p.len);
+            let pair = &mut c.crossed[rack * racks + d[1] as usize];
+            *pair = [pair[0] + u64::from(p.len), pair[1] + 1];
+            Verdict::Out(s.out.0)
+        }
+    }
+}
+
+/// What a ToR's host port should do; `slots` by plane.
+fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>], p: &Packet, now: u64) -> Verdict {
+    let Some([10, to, ..]) = destination(p) else { return Verdict::Pass };
+    if usize::from(to) == tor.rack || usize::from(to) >= racks {
+        return Verdict::Pass;
+    }
+    let pair = tor.rack * racks + usize::from(to);
+    c.sent[pair] += u64::from(p.len);
+    if tor.tos.is_some_and(|t| p.bytes[15] >> 2 != t >> 2) {
+        return Verdict::Pass;
+    }
+    let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
+    let Some(plane) = slots.iter().position(|s| s.iter().any(stays)) else { return Verdict::Pass };
+    c.admitted[pair] = [c.admitted[pair][0] + u64::from(p.len), c.admitted[pair][1] + 1];
+    Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class: 0x1_0100 + u32::from(to) }
+}
+
+fn slot(racks: usize) -> impl Strategy<Value = Slot> {
+    let until = prop_oneof![1 => Just(0), 1 => Just(u64::MAX), 6 => EPOCH..EPOCH + 40];
+    (EPOCH..EPOCH + 40, until, 0..racks as u32).prop_map(|(from, until, rack)| Slot { from, until, out: (100 + rack, rack) })
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let protocol = prop_oneof![8 => Just(IP), 1 => Just(PROBE_ETHERTYPE), 1 => Just(0x86dd)];
+    let tos = prop_oneof![3 => Just(TOS), 1 => Just(TOS | 3), 1 => any::<u8>()];
+    let net = prop_oneof![8 => Just(10), 1 => any::<u8>()];
+    let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
+    let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];
+    (protocol, tos, net, to, any::<[u8; 2]>(), 0..70_000u32, 0..46u32, cut).prop_map(
+        |(protocol, tos, net, to, host, len, segments, cut)| {
+            let mut bytes = vec![0x45; 64];
+            bytes[15] = tos;
+            bytes[30..34].copy_from_slice(&[net, to, host[0], host[1]]);
+            bytes.truncate(cut);
+            Packet { len, protocol, segments, link: 777, bytes }
+        },
+    )
+}
+
+const PACKETS: std::ops::Range<usize> = 1..12;
+
+proptest! {
+    #[test]
+    fn a_crossbar_does_what_its_twin_does(
+        (racks, planes, plane, rack, slots) in (1..6usize, 1..3usize).prop_flat_map(|(racks, planes)| {
+            (Just(racks), Just(planes), 0..planes, 0..racks, prop::collection::vec(slot(racks), 0..=SLOTS))
+        }),
+        traffic in prop::collection::vec((packet(), EPOCH..EPOCH + 45), PACKETS),
+    ) {
+        let arrays = plain_arrays(racks, planes);
+        fill(&arrays, plane * racks + rack, &slots);
+        let code = programs::crossbar(&arrays, plane, rack);
+        let mut expected = Counted::zero(racks, planes);
+        for (p, now) in traffic {
+            let twin = crossbar_twin(&mut expected, racks, (plane, rack), &slots, &p, now);
+            prop_assert_eq!(run(&code, &arrays, &p, now), twin, "{:?} at {}", p, now - EPOCH);
+            prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
+        }
+    }
+
+    #[test]
+    fn a_tor_does_what_its_twin_does(
+        (racks, rack, slots) in (1..6usize, 1..4usize).prop_flat_map(|(racks, planes)| {
+            (Just(racks), 0..racks, prop::collection::vec(prop::collection::vec(slot(racks), 0..=SLOTS), planes))
+        }),
+        marked: bool,
+        traffic in prop::collection::vec((packet(), EPOCH..EPOCH + 45), PACKETS),
+    ) {
+        let planes = slots.len();
+        let arrays = plain_arrays(racks, planes);
+        for (p, s) in slots.iter().enumerate() {
+            fill(&arrays, p * racks + rack, s);
+        }
+        let links: Vec<u32> = (0..planes as u32).map(|p| 10 + p).collect();
+        let tor = TorProgram { rack, ocs: &links, tos: marked.then_some(TOS), guard: Span(GUARD) };
+        let code = programs::tor(&arrays, &tor);
+        let mut expected = Counted::zero(racks, planes);
+        for (p, now) in traffic {
+            let twin = tor_twin(&mut expected, racks, &tor, &slots, &p, now);
+            prop_assert_eq!(run(&code, &arrays, &p, now), twin, "{:?} at {}", p, now - EPOCH);
+            prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
+        }
+    }
+}
+
+fn marked_packet(to: u8) -> Packet {
+    let mut bytes = vec![0x45; 64];
+    bytes[15] = TOS;
+    bytes[30..34].copy_from_slice(&[10, to, 0, 2]);
+    Packet { len: 1514, protocol: IP, segments: 0, link: 777, bytes }
+}
+
+/// One circuit 0 -> 1 of 100 ns, guard 5 ns, looked at around every edge.
+#[test]
+fn edges_are_exact_to_the_nanosecond() {
+    let arrays = plain_arrays(3, 1);
+    fill(&arrays, 0, &[Slot { from: EPOCH, until: EPOCH + 100, out: (101, 1) }]);
+    let crossbar = programs::crossbar(&arrays, 0, 0);
+    let tor = programs::tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: Some(TOS), guard: Span(GUARD) });
+    let at = |code: &[u64], now: u64| run(code, &arrays, &marked_packet(1), now);
+    let hop = Verdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };
+    assert_eq!(at(&crossbar, EPOCH - 1), Verdict::Out(777));
+    assert_eq!(at(&crossbar, EPOCH), Verdict::Out(101));
+    assert_eq!(at(&crossbar, EPOCH + 99), Verdict::Out(101));
+    assert_eq!(at(&crossbar, EPOCH + 100), Verdict::Out(777));
+    assert_eq!(run(&crossbar, &arrays, &marked_packet(2), EPOCH), Verdict::Drop);
+    assert_eq!(at(&tor, EPOCH - 1), Verdict::Pass);
+    assert_eq!(at(&tor, EPOCH), hop);
+    assert_eq!(at(&tor, EPOCH + 94), hop);
+    assert_eq!(at(&tor, EPOCH + 95), Verdict::Pass);
+}
+
+#[test]
+fn the_last_slot_and_a_full_ring_count_too() {
+    let arrays = plain_arrays(2, 1);
+    let mut slots = [Slot { from: EPOCH, until: EPOCH + 1, out: (100, 0) }; SLOTS];
+    slots[SLOTS - 1] = Slot { from: EPOCH + 10, until: u64::MAX, out: (101, 1) };
+    fill(&arrays, 0, &slots);
+    let code = programs::crossbar(&arrays, 0, 0);
+    assert_eq!(run(&code, &arrays, &marked_packet(1), EPOCH + 10), Verdict::Out(101));
+    assert_eq!(run(&code, &arrays, &marked_packet(1), EPOCH + 9), Verdict::Out(777));
+}
+
+/// What the daemon writes while a program reads: an empty slot is dark whatever else it holds.
+#[test]
+fn a_slot_without_end_is_dark() {
+    let arrays = plain_arrays(2, 1);
+    fill(&arrays, 0, &[Slot { from: 0, until: 0, out: (101, 1) }]);
+    assert_eq!(run(&programs::crossbar(&arrays, 0, 0), &arrays, &marked_packet(1), EPOCH), Verdict::Out(777));
+}
