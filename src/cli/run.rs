@@ -189,22 +189,10 @@ fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::S
     let socket = owned.socket();
     let e = Emulation::start_as(owned, plan.topology.clone(), policy.clone(), o).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-<<<<<<< HEAD
-    let sender = Sends { traffic: e.traffic.clone(), topology: plan.topology.clone(), threshold: policy.elephants.threshold };
-    let options = api::Options { socket: Some(socket), sender: Some(Arc::new(sender)), ..listen(args) };
+    let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
-=======
-    let options = api::Options {
-        listen: Some(args.listen),
-        socket: Some(e.owned.socket()),
-        token: args.token.clone(),
-        sender: Some(Arc::new(Posted::new(&e))),
-    };
-    let server =
-        api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
->>>>>>> live
     let url = server.url();
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
     let racks = plan.topology.rack_count();

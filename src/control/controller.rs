@@ -157,26 +157,10 @@ impl Controller {
             }
             Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
-<<<<<<< HEAD
-            Event::PortRepaired { plane, rack } => {
-                self.port_exists(plane, rack)?;
-                self.faulty
-                    .remove(&(plane, rack))
-                    .ok_or_else(|| Rejected::NotFound(format!("a fault of plane {} port {}", plane.0, rack.0)))?;
-                self.log(now, What::PortRepaired { plane, rack });
-            }
             Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
             Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
-            Event::PolicyReplaced { policy } => {
-                self.scheduler = policy.scheduler.build();
-                self.estimator = EstimatorState::new(policy.demand, self.topology.rack_count());
-                self.log(now, What::PolicyChanged { name: policy.name.clone() });
-                self.policy = *policy;
-            }
-=======
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now)?,
->>>>>>> live
         }
         Ok(())
     }

@@ -3,10 +3,7 @@
 pub mod emulation;
 pub mod handle;
 pub mod live;
-<<<<<<< HEAD
 pub mod measure;
-=======
 pub mod posted;
->>>>>>> live
 pub mod report;
 pub mod simulate;

@@ -8,9 +8,6 @@ mod faults;
 mod flips;
 mod goodput;
 mod packets;
-<<<<<<< HEAD
-mod rotation;
-=======
 mod rest;
->>>>>>> live
+mod rotation;
 mod support;

@@ -2,12 +2,9 @@
 //!
 //! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
 //! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
-<<<<<<< HEAD
-//! within [`PATIENCE`], is a fault. The train's grain bounds what can be said of the dark time: some 100 us on an idle machine.
-=======
 //! within [`PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
-//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 20 us on an idle machine.
->>>>>>> live
+//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 100 us on
+//! an idle machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -160,31 +157,17 @@ impl Loop {
             for w in &mut due {
                 self.send(w);
             }
-<<<<<<< HEAD
-            for r in &due {
-                if let Some(seen) = self.receive(r) {
-                    self.settle(r, Some((r.output, seen)));
-                } else if now > r.at + PATIENCE {
-                    let elsewhere = self.seek(r);
-                    self.settle(r, elsewhere);
-=======
             due.retain(|w| match self.receive(&w.request) {
                 Some(seen) => {
                     self.settle(&w.request, Some((w.request.output, seen)));
                     false
->>>>>>> live
                 }
                 None => true,
             });
             let now = self.clock.now();
             let (given_up, mut due): (Vec<Waiting>, Vec<Waiting>) = due.into_iter().partition(|w| now > w.gives_up());
             self.give_up(&given_up);
-            // Not at once: leave the processor to whoever carries frames.
-            let hurry = due.iter().any(|w| now <= w.request.at + Span::millis(1));
             self.waiting.append(&mut due);
-            if !hurry {
-                std::thread::sleep(Duration::from_micros(100));
-            }
             // Frames are carried by kernel threads of ordinary priority, on the processor that sent them: a train that never paused
             // would keep its own frames from arriving.
             self.clock.sleep_until(now + GRAIN);

@@ -76,15 +76,12 @@ struct Flipper {
     tors: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack.
     set: Vec<Vec<Known>>,
-<<<<<<< HEAD
     /// When something was last changed.
     turned: Time,
-=======
     /// By plane, then rack: the route by which its ToR admits.
     routes: Vec<Vec<Option<RackId>>>,
     /// By plane, then rack: a port that refused a change is left alone, dark, until then.
     retry: Vec<Vec<Time>>,
->>>>>>> live
 }
 
 /// A port that refused a change is tried again so much later; the others do not wait for it.
@@ -121,12 +118,9 @@ impl Switched {
             ocs: vec![],
             tors: vec![],
             set: vec![vec![Some((None, false)); racks]; topology.planes.len()],
-<<<<<<< HEAD
             turned: Time::ZERO,
-=======
             routes: vec![vec![None; racks]; topology.planes.len()],
             retry: vec![vec![Time::ZERO; racks]; topology.planes.len()],
->>>>>>> live
         };
         for core in &mut net.ocs {
             let mut v = vec![];
@@ -309,21 +303,13 @@ impl Flipper {
             self.retry[p][r] = then + RETRY;
             next = next.min(self.retry[p][r]);
         }
-<<<<<<< HEAD
         // A change that an order brought, not an instant, cannot be late.
-        if last > self.turned {
-            let late = self.clock.now().since(last);
-            if let Ok(mut h) = self.shared.lateness.lock() {
-                h.saturating_record(late.0);
-            }
-        }
-        self.turned = now;
-        self.set = wanted.into_iter().map(|p| p.into_iter().map(Some).collect()).collect();
-=======
-        if let Ok(mut h) = self.shared.lateness.lock() {
+        if last > self.turned
+            && let Ok(mut h) = self.shared.lateness.lock()
+        {
             h.saturating_record(then.since(last).0);
         }
->>>>>>> live
+        self.turned = now;
         next
     }
 
