@@ -3,7 +3,8 @@
 //! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
 //! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
 //! within [`PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
-//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 20 us on an idle machine.
+//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 20 us on
+//! an idle machine.
 
 use std::collections::BTreeMap;
 use std::io;
