@@ -175,8 +175,17 @@ def host_lines(rack, k):
     return [
         "addr add %s/32 dev eth0" % host_ip(rack, k),
         "neigh replace 169.254.1.1 lladdr %s dev eth0 nud permanent" % mac(KIND_TOR_HOST, host_number(rack, k)),
-        "route replace default via 169.254.1.1 dev eth0 onlink",
+        "route replace default via 169.254.1.1 dev eth0 onlink" + (" congctl cubic" if cubic_is_there() else ""),
     ]
+
+
+def cubic_is_there():
+    """Whether TCP of this kernel has CUBIC ready: hosts use it whatever the machine's default, as in Heliostat's own namespaces."""
+    try:
+        with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as source:
+            return "cubic" in source.read().split()
+    except OSError:
+        return False
 
 
 def tor_lines(plan, rack):

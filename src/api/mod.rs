@@ -18,7 +18,7 @@ mod server;
 pub mod state;
 pub mod wire;
 
-pub use server::{Options, ServeError, Server, serve};
+pub use server::{Options, ServeError, Server, reserve, serve, serve_on};
 pub use state::Sender;
 
 /// Where the API listens unless told otherwise.

@@ -100,19 +100,36 @@ impl Drop for Server {
     }
 }
 
+/// Takes the TCP address of a server to come, so that it is known to be free before anything is built. Whoever connects meanwhile
+/// waits.
+///
+/// # Errors
+/// When the address cannot be had, or would be open to others without a token.
+pub fn reserve(options: &Options) -> Result<Option<TcpListener>, ServeError> {
+    if options.token.as_ref().is_some_and(|t| t.len() < 16) {
+        return Err(ServeError::WeakToken);
+    }
+    match options.listen {
+        Some(a) if !a.ip().is_loopback() && options.token.is_none() => Err(ServeError::NeedsToken(a)),
+        Some(a) => bind_tcp(a).map(Some).map_err(|e| ServeError::Listen(a.to_string(), e)),
+        None => Ok(None),
+    }
+}
+
 /// Starts the server; when this returns, it accepts.
 ///
 /// # Errors
 /// When an address or the socket cannot be had, or would be open to others without a token.
 pub fn serve(handle: Handle, options: Options) -> Result<Server, ServeError> {
-    if options.token.as_ref().is_some_and(|t| t.len() < 16) {
-        return Err(ServeError::WeakToken);
-    }
-    let tcp = match options.listen {
-        Some(a) if !a.ip().is_loopback() && options.token.is_none() => return Err(ServeError::NeedsToken(a)),
-        Some(a) => Some(bind_tcp(a).map_err(|e| ServeError::Listen(a.to_string(), e))?),
-        None => None,
-    };
+    let tcp = reserve(&options)?;
+    serve_on(handle, options, tcp)
+}
+
+/// Starts the server on an address that [`reserve`] took.
+///
+/// # Errors
+/// When the socket cannot be had.
+pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> Result<Server, ServeError> {
     let unix = options.socket.as_deref().map(bind_unix).transpose()?;
     let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
     let (stop, stopping) = watch::channel(false);

@@ -1,23 +1,19 @@
 //! `heliostat clean`: remove what killed runs left behind.
 
-use super::CliError;
+use super::{CliError, print};
 use crate::fabric::kernel::ownership;
 
-/// Remove what a killed run left behind: only namespaces that carry Heliostat's mark and whose fabric is not running.
+/// Remove what a killed run left behind: namespaces, and queues and filters in Mininet's nodes; only what carries Heliostat's
+/// mark and whose fabric is not running.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// None today; running fabrics and other people's objects are left alone.
+/// When stdout cannot be written. Running fabrics and other people's objects are left alone.
 pub fn run(_: &Args) -> Result<(), CliError> {
     let gone = ownership::clean(&ownership::base());
-    for g in &gone {
-        println!("removed {g}");
-    }
-    if gone.is_empty() {
-        println!("nothing to remove");
-    }
-    Ok(())
+    let lines: String = gone.iter().map(|g| format!("removed {g}\n")).collect();
+    print(if gone.is_empty() { "nothing to remove\n" } else { &lines })
 }

@@ -27,6 +27,9 @@ pub struct Args {
 /// No such fabric or node, or a namespace that cannot be entered.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let note = choose(ownership::running(&ownership::base()), args.name.as_deref())?;
+    if note.nodes.is_empty() {
+        return Err(CliError::Failed(format!("the fabric {} is still being built; try again", note.fabric)));
+    }
     let fd = note.nodes.get(&args.node).ok_or_else(|| {
         let some: Vec<&str> = note.nodes.keys().map(String::as_str).take(8).collect();
         CliError::Invalid(format!("no node {} in {} (nodes: {} ...)", args.node, note.fabric, some.join(", ")))

@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand. Data goes to stdout, everything else to stderr.
 //!
-//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in [`commands!`].
+//! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in `commands!` below.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -13,6 +13,7 @@ pub mod clean;
 pub mod client;
 pub mod compare;
 pub mod completions;
+pub mod doctor;
 pub mod exec;
 pub mod run;
 pub mod show;
@@ -53,6 +54,8 @@ commands! {
     Simulate => simulate,
     Compare => compare,
     Workload => workload,
+    Doctor => doctor,
+    Clean => clean,
     Completions => completions,
 }
 

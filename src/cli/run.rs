@@ -1,7 +1,7 @@
 //! `heliostat run`: build a network on this machine, control its circuits, and carry a workload over it.
 
 use std::io::IsTerminal;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::workload::Reading;
-use super::{CliError, Output, attach, read_text, tables, user_namespace, write_text};
+use super::{CliError, Output, attach, print, read_text, tables, user_namespace, write_text};
 use crate::api;
 use crate::config;
 use crate::control::policy::{Policy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
-use crate::fabric::kernel::ownership;
+use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
@@ -85,6 +85,9 @@ struct Plan {
     workload: Option<Workload>,
     forced: bool,
     options: Options,
+    /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
+    /// other commands can reach them.
+    listener: Option<TcpListener>,
 }
 
 /// Runs the subcommand.
@@ -138,22 +141,27 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
     let read = |f: &PathBuf| args.reading.read(f, &topology).map(|w| w.adjusted(&adjust));
     let workload = args.workload.as_ref().map(read).transpose()?;
+    if args.attach.is_some() && !sys::is_root() {
+        return Err(CliError::Failed("--attach: Mininet's nodes are root's; run as root".into()));
+    }
     let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
     let base = ownership::base();
     let exceeded = Capacity::of_this_machine(&base).exceeded_by(&topology);
     if let Some(why) = exceeded.as_ref().filter(|_| !args.force) {
         return Err(CliError::Failed(format!("{why}; circuits would be slower than they claim. Run it all the same with --force")));
     }
+    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
+    check_name(&name)?;
+    Owned::free(&base, &name).map_err(|e| explain(&e.into()))?;
+    let listener = api::reserve(&listen(args)).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
     let mechanism = match args.mechanism {
         MechanismArg::Auto => None,
         MechanismArg::Timed => Some(Mechanism::Timed),
         MechanismArg::Netlink => Some(Mechanism::Netlink),
     };
-    let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
-    check_name(&name)?;
     let options = Options { name, mechanism, base, attach };
-    Ok(Plan { topology: Arc::new(topology), policy, workload, forced: exceeded.is_some(), options })
+    Ok(Plan { topology: Arc::new(topology), policy, workload, forced: exceeded.is_some(), options, listener })
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -164,19 +172,27 @@ fn check_name(name: &str) -> Result<(), CliError> {
     Ok(())
 }
 
+/// Where the API listens over TCP.
+fn listen(args: &Args) -> api::Options {
+    api::Options { listen: Some(args.listen), token: args.token.clone(), ..api::Options::default() }
+}
+
+fn no_api(e: api::ServeError) -> CliError {
+    CliError::Failed(format!("{e}; choose another address with --listen"))
+}
+
 /// Starts an emulation and its API.
 fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::Server), CliError> {
     let begun = Instant::now();
-    let e = Emulation::start(plan.topology.clone(), policy.clone(), &plan.options).map_err(|e| explain(&e))?;
+    let o = &plan.options;
+    let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
+    let socket = owned.socket();
+    let e = Emulation::start_as(owned, plan.topology.clone(), policy.clone(), o).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let options = api::Options {
-        listen: Some(args.listen),
-        socket: Some(e.owned.socket()),
-        token: args.token.clone(),
-        sender: Some(Arc::new(Posted::new(&e))),
-    };
-    let server =
-        api::serve(e.live.handle.clone(), options).map_err(|e| CliError::Failed(format!("{e}; choose another address with --listen")))?;
+    let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
+    let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
+    let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
+    let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
     let url = server.url();
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
     let racks = plan.topology.rack_count();
@@ -202,20 +218,26 @@ fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &At
     progress.done();
     result.forced = plan.forced;
     server.stop();
-    drop(e);
-    Ok(result)
+    e.lost().map_or(Ok(result), |why| Err(CliError::Failed(why)))
 }
 
 /// Stays up until a signal.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.policy)?;
     eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
-    while !stop.load(Relaxed) {
+    let mut lost = None;
+    for tick in 1_u32.. {
         std::thread::sleep(Duration::from_millis(50));
+        if tick.is_multiple_of(20) {
+            lost = e.lost();
+        }
+        if stop.load(Relaxed) || lost.is_some() {
+            break;
+        }
     }
     server.stop();
     drop(e);
-    Ok(())
+    lost.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
 async fn wait_for_signal(stop: Arc<AtomicBool>) {
@@ -233,8 +255,8 @@ async fn wait_for_signal(stop: Arc<AtomicBool>) {
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
     match (results, args.output) {
-        ([off, on], Output::Table) => print!("{}", tables::with_baseline(off, on)),
-        _ => print!("{}", tables::run_result(last, args.output)),
+        ([off, on], Output::Table) => print(&tables::with_baseline(off, on))?,
+        _ => print(&tables::run_result(last, args.output))?,
     }
     if let Some(file) = &args.json {
         write_results(file, results)?;

@@ -3,6 +3,10 @@
 use super::CliError;
 use crate::fabric::kernel::sys;
 
+/// What a user can do who is neither root nor may have user namespaces.
+pub const REMEDY: &str =
+    "run with sudo, or allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)";
+
 /// Enters a fresh user namespace unless this process is root. Must be called before any thread is made.
 ///
 /// # Errors
@@ -11,12 +15,8 @@ pub fn enter_unless_root() -> Result<(), CliError> {
     if sys::is_root() {
         return Ok(());
     }
-    sys::become_namespace_root().map_err(|e| {
-        CliError::Failed(format!(
-            "neither root nor allowed to make a user namespace ({e}); run with sudo, or allow user namespaces \
-             (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"
-        ))
-    })?;
+    sys::become_namespace_root()
+        .map_err(|e| CliError::Failed(format!("neither root nor allowed to make a user namespace ({e}); {REMEDY}")))?;
     tracing::info!("not root: emulating inside a user namespace");
     Ok(())
 }

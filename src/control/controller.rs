@@ -157,6 +157,8 @@ impl Controller {
             }
             Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
+            Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
+            Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now)?,
         }
@@ -236,8 +238,10 @@ impl Controller {
             self.demand = self.demand.map(|b| if b < threshold { 0 } else { b });
         }
         let asked = deadline + self.policy.lead + self.notice;
-        let late = now > deadline + self.policy.lead;
-        let at = asked.max(now + self.notice);
+        // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
+        let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
+        let late = soonest > asked;
+        let at = asked.max(soonest);
         self.stats.cycles += 1;
         self.stats.late_cycles += u64::from(late);
         // What stands is the truth; what was wanted and refused is decided anew.

@@ -108,6 +108,13 @@ pub enum Event {
         /// Whose port.
         rack: RackId,
     },
+    /// Something that the controller does not do itself failed (`why`), or is well again (`None`).
+    Trouble {
+        /// What.
+        what: String,
+        /// What was said.
+        why: Option<String>,
+    },
     /// Decide by this policy from the next cycle on.
     PolicyReplaced {
         /// The policy, already checked.

@@ -8,11 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
 use crate::plan::{Op, Programmed};
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 pub mod kernel;
 pub mod sim;
 pub mod traffic;
+
+/// What a socket holds of what was written and not acknowledged: a sender's backlog is at most this a flow. Large, as in c-Through,
+/// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.
+pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 
 /// Everything that we own, as the fabric saw it at one instant; never half of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

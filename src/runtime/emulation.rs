@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -15,9 +14,10 @@ use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
+use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::network::{Network, too_large};
-use crate::fabric::kernel::ownership::{OwnError, Owned, mark};
-use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};
+use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
@@ -33,8 +33,8 @@ pub struct Options {
     pub mechanism: Option<Mechanism>,
     /// Where running fabrics keep their notes.
     pub base: PathBuf,
-    /// Nodes that somebody else made, by name: their processes.
-    pub attach: Option<BTreeMap<String, u32>>,
+    /// Nodes that Mininet made: their processes.
+    pub attach: Option<Processes>,
 }
 
 /// Why an emulation cannot start.
@@ -46,6 +46,16 @@ pub enum StartError {
     /// The name cannot be had.
     #[error(transparent)]
     Own(#[from] OwnError),
+    /// The hosts' kernel has no such TCP congestion control, or may not use it.
+    #[error("TCP congestion control `{name}` cannot be had ({why}); available: {available}")]
+    Congestion {
+        /// What the policy asks for.
+        name: String,
+        /// What the kernel said.
+        why: String,
+        /// What there is.
+        available: String,
+    },
     /// The kernel refused.
     #[error("{0}: {1}")]
     Kernel(&'static str, io::Error),
@@ -67,25 +77,37 @@ pub struct Emulation {
     pub mechanism: Mechanism,
     finished: mpsc::Receiver<TrafficEvent>,
     policy: Policy,
+    attached: Option<Processes>,
     /// Last: the names go when nothing uses them any more.
     pub owned: Owned,
 }
 
 impl Emulation {
-    /// Builds the network and starts the control loop.
+    /// Takes the name, builds the network and starts the control loop.
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
     pub fn start(topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+        let owned = Owned::take(&options.base, &options.name)?;
+        Self::start_as(owned, topology, policy, options)
+    }
+
+    /// Builds the network and starts the control loop under a name that was taken before.
+    ///
+    /// # Errors
+    /// When the kernel refuses something. Nothing is left behind then.
+    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         sys::raise_open_files();
-        let mut owned = Owned::take(&options.base, &options.name)?;
+        check_congestion(&policy.congestion)?;
         let clock = Clock::start();
         let net = match &options.attach {
-            None => {
-                Network::build(topology.clone(), &mark(&options.name), Some(&policy.congestion)).map_err(kernel("build the network"))?
+            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&policy.congestion))
+                .map_err(kernel("build the network"))?,
+            Some(nodes) => {
+                let others: Vec<String> = ownership::held(&options.base).into_iter().filter(|n| *n != options.name).collect();
+                Network::attach(topology.clone(), &options.name, &others, |n| nodes.open(n)).map_err(kernel("attach to the network"))?
             }
-            Some(nodes) => Network::attach(topology.clone(), |name| open_node(nodes, name)).map_err(kernel("attach to the network"))?,
         };
         if options.attach.is_none() && sys::is_root() && sys::in_first_user_namespace() {
             owned.publish(&net)?;
@@ -106,13 +128,15 @@ impl Emulation {
         .map_err(kernel("start the traffic"))?;
         let traffic = Arc::new(traffic);
         let moving = traffic.clone();
+        let mut names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
         let feed = Box::new(move || {
             let progress = moving.progress().into_iter();
-            progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+            let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
+            progress.chain(names.look(clock.now())).collect()
         });
         let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, finished, policy, owned })
+        Ok(Self { live, traffic, clock, mechanism, finished, policy, attached: options.attach.clone(), owned })
     }
 
     /// Writes down where the API listens, so that other commands find it.
@@ -121,6 +145,12 @@ impl Emulation {
     /// When the note cannot be written.
     pub fn announce(&self, api: &str) -> io::Result<()> {
         self.owned.amend(|note| note.api = Some(api.to_owned()))
+    }
+
+    /// Says so when nodes that we attached to are gone: whoever made them took them down. Costs about 10 us a node.
+    pub fn lost(&self) -> Option<String> {
+        let (node, pid) = self.attached.as_ref()?.lost()?;
+        Some(format!("the network is gone: node {node} (process {pid}) has ended"))
     }
 
     /// Starts one coflow now, under the id in `spec`.
@@ -134,10 +164,19 @@ impl Emulation {
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
+    /// The next instant half-way between two cycles: workloads begin there, as they do in simulation, so that the two can be
+    /// compared.
+    fn between_cycles(&self) -> Time {
+        let (first, interval) = (self.live.first_cycle, self.policy.interval);
+        let cycles = self.clock.now().since(first).0 / interval.0 + 1;
+        first + interval * cycles + Span(interval.0 / 2)
+    }
+
     /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
     /// ends the run early, with what has finished by then.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
-        let start = self.clock.now();
+        let start = self.between_cycles();
+        self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
         let mut failed = 0;
         let mut next = 0;
@@ -156,6 +195,7 @@ impl Emulation {
                     tracing::error!("coflow {}: {why}", coflow.0);
                     failed += 1;
                 }
+                Err(_) if self.lost().is_some() => break,
                 Err(_) => watch(&self.live.handle.snapshot()),
             }
         }
@@ -207,7 +247,40 @@ impl Emulation {
     }
 }
 
-fn open_node(nodes: &BTreeMap<String, u32>, name: &str) -> io::Result<OwnedFd> {
-    let pid = nodes.get(name).ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "not among the nodes to attach to"))?;
-    sys::open_ns(&PathBuf::from(format!("/proc/{pid}/ns/net")))
+/// Looks now and then whether the names of our namespaces still lead to them. Without its name a namespace works on, but
+/// `ip netns` and whoever goes by it no longer finds it.
+struct NamesWatch {
+    names: Vec<Name>,
+    next: Time,
+    /// What was said last.
+    told: Option<String>,
+}
+
+impl NamesWatch {
+    /// One `stat` a name.
+    const EVERY: Span = Span::secs(1);
+
+    fn look(&mut self, now: Time) -> Option<Event> {
+        if now < self.next {
+            return None;
+        }
+        self.next = now + Self::EVERY;
+        let lost: Vec<&str> = self.names.iter().filter(|n| !n.stands()).map(|n| n.name.as_str()).collect();
+        let why = (!lost.is_empty()).then(|| format!("{} was removed while in use; the node works on, without its name", lost.join(", ")));
+        if why == self.told {
+            return None;
+        }
+        self.told.clone_from(&why);
+        Some(Event::Trouble { what: "find the namespaces by name".into(), why })
+    }
+}
+
+fn check_congestion(name: &str) -> Result<(), StartError> {
+    features::check_congestion(name).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => {
+            let available = features::congestion_controls().join(", ");
+            StartError::Congestion { name: name.into(), why: "the kernel has none of this name".into(), available }
+        }
+        _ => StartError::Kernel("try the TCP congestion control", e),
+    })
 }

@@ -1,5 +1,6 @@
 //! The live runtime: one thread drives the controller over a kernel fabric by the monotonic clock.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use super::handle::{Command, Ends, Handle};
 use crate::control::policy::Policy;
+use crate::control::record::What;
 use crate::control::{Action, Controller, Event};
 use crate::fabric::Fabric;
 use crate::fabric::kernel::prober::{ProbeRequest, Prober};
@@ -18,6 +20,8 @@ use crate::units::{Span, Time};
 pub struct Live {
     /// How to speak to it.
     pub handle: Handle,
+    /// When the first cycle begins; the others follow an interval apart.
+    pub first_cycle: Time,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<KernelFabric>>,
 }
@@ -39,7 +43,8 @@ impl Live {
         let probes = handle.clone();
         let prober = Prober::start(fabric.network(), clock, fabric.may_probe(), move |report| probes.notify(Event::Probed { report }))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut driver = Driver { fabric, controller, clock, ends, prober, feed, spent: Spent::default(), shown: start };
+        let mut driver =
+            Driver { fabric, controller, clock, ends, prober, feed, spent: Spent::default(), shown: start, told: BTreeMap::new() };
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("controller".into()).spawn(move || {
             sys::realtime(10);
@@ -48,7 +53,7 @@ impl Live {
             }
             driver.fabric
         })?;
-        Ok(Self { handle, stop, thread: Some(thread) })
+        Ok(Self { handle, first_cycle: start, stop, thread: Some(thread) })
     }
 
     /// Stops the control loop and gives the fabric back.
@@ -86,6 +91,8 @@ struct Driver {
     feed: Feed,
     spent: Spent,
     shown: Time,
+    /// Failures that the log has told of, and why.
+    told: BTreeMap<String, String>,
 }
 
 /// A snapshot is made at least so often while events come in.
@@ -152,14 +159,34 @@ impl Driver {
             }
             Action::Log { record } => {
                 tracing::trace!(seq = record.seq, at = %record.at, "{:?}", record.what);
+                self.tell(&record.what);
                 // Nobody may be listening.
                 let _ = self.ends.events.send(Arc::new(record));
             }
         }
     }
 
+    /// What an operator must know goes to the log: a failure when it begins or changes, not every time that it is tried again.
+    fn tell(&mut self, what: &What) {
+        match what {
+            What::Failed { what, why } if self.told.insert(what.clone(), why.clone()).as_ref() != Some(why) => {
+                tracing::warn!("{what}: {why}");
+            }
+            What::PortFaulty { plane, rack, why } => tracing::warn!("the port of {rack} on plane {} is faulty: {why}", plane.0),
+            _ => {}
+        }
+    }
+
     fn show(&mut self) {
         self.shown = self.clock.now();
-        self.ends.snapshot.send_replace(Arc::new(self.controller.snapshot(self.shown, self.fabric.mechanism())));
+        let snapshot = self.controller.snapshot(self.shown, self.fabric.mechanism());
+        self.told.retain(|what, _| {
+            let goes_on = snapshot.failures.iter().any(|f| f.what == *what);
+            if !goes_on {
+                tracing::debug!("{what}: well again");
+            }
+            goes_on
+        });
+        self.ends.snapshot.send_replace(Arc::new(snapshot));
     }
 }

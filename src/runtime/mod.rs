@@ -3,6 +3,7 @@
 pub mod emulation;
 pub mod handle;
 pub mod live;
+pub mod measure;
 pub mod posted;
 pub mod report;
 pub mod simulate;

@@ -36,7 +36,9 @@ pub fn simulate(
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
     let fabric = SimFabric::new(topology.clone(), policy.elephants.admit == Admit::All);
-    let controller = Controller::new(topology.clone(), policy.clone(), Time::ZERO, fabric.notice());
+    // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
+    let first = Time(policy.interval.0 / 2);
+    let controller = Controller::new(topology.clone(), policy.clone(), first, fabric.notice());
     let mut run = Run {
         topology: topology.clone(),
         threshold: policy.elephants.threshold,

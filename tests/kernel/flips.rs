@@ -15,12 +15,12 @@ use crate::packets::{Flood, Sink};
 use crate::support::{Bench, each_mechanism, topology};
 
 /// Writes a rotation ahead: from `first` on, every `period` all inputs of `inputs` move on to the next of their outputs.
-struct Rotation {
-    first: Time,
-    period: Span,
-    delta: Span,
+pub struct Rotation {
+    pub first: Time,
+    pub period: Span,
+    pub delta: Span,
     /// By input: the outputs that it visits in turn.
-    turns: Vec<(u32, Vec<u32>)>,
+    pub turns: Vec<(u32, Vec<u32>)>,
 }
 
 impl Rotation {
@@ -38,7 +38,7 @@ impl Rotation {
     }
 
     /// Keeps two periods written ahead, `n` in all; returns the times that the calls took, a whole reconfiguration each.
-    fn run(&self, b: &mut Bench, n: u64) -> Vec<Span> {
+    pub fn run(&self, b: &mut Bench, n: u64) -> Vec<Span> {
         let mut took = vec![];
         for k in 0..n {
             // When k - 2 has ended there is room, and k is two periods away.

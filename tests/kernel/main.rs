@@ -9,4 +9,5 @@ mod flips;
 mod goodput;
 mod packets;
 mod rest;
+mod rotation;
 mod support;

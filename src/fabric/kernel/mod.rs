@@ -8,8 +8,11 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+pub mod attached;
 pub mod bpf;
+pub mod detach;
 pub mod diag;
+pub mod features;
 pub mod layout;
 pub mod msg;
 pub mod netns;
@@ -24,6 +27,7 @@ pub mod switched;
 pub mod sys;
 pub mod tc;
 pub mod timed;
+pub mod watch;
 
 use network::Network;
 
@@ -115,10 +119,12 @@ enum Circuits {
 
 /// The emulated fabric.
 pub struct KernelFabric {
-    net: Network,
+    /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
+    net: Network,
     clock: Clock,
     sockets: Vec<diag::SocketQueues>,
+    watch: watch::Watch,
 }
 
 impl KernelFabric {
@@ -145,7 +151,8 @@ impl KernelFabric {
             Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, admit, clock)?),
         };
         let sockets = net.hosts.iter().map(|h| diag::SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
-        Ok(Self { net, circuits, clock, sockets })
+        let watch = watch::Watch::start(&mut net)?;
+        Ok(Self { net, circuits, clock, sockets, watch })
     }
 
     /// The network.
@@ -213,6 +220,9 @@ impl KernelFabric {
 impl Fabric for KernelFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
+        if let Some(object) = self.watch.missing(&mut self.net).map_err(|e| refused("list the links", e))? {
+            return Err(FabricError::Gone { object });
+        }
         let backlog = self.backlog().map_err(|e| refused("read the hosts' sockets", e))?;
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let timetable = match &self.circuits {

@@ -73,6 +73,20 @@ pub fn alias(index: u32, text: &str) -> Message {
     Message::SetLink(link)
 }
 
+/// Takes a link's alias away.
+pub fn no_alias(index: u32) -> Message {
+    const ALIAS: u16 = 20;
+    let mut link = change(index);
+    // The typed attribute always ends its text with a zero byte, and one byte is still an alias.
+    link.attributes.push(LinkAttribute::Other(netlink_packet_core::DefaultNla::new(ALIAS, vec![])));
+    Message::SetLink(link)
+}
+
+/// Removes a link, and a veth's other end with it.
+pub fn remove_link(index: u32) -> Message {
+    Message::DelLink(change(index))
+}
+
 /// Limits the segments that a host hands down at once, so that slow links have fine grain.
 pub fn gso_max(index: u32, bytes: u32) -> Message {
     const GSO_IPV4_MAX_SIZE: u16 = 63;
@@ -152,6 +166,19 @@ impl Route<'_> {
     /// Deletes it.
     pub fn delete(&self) -> Message {
         Message::DelRoute(self.build())
+    }
+}
+
+/// All IPv4 routes, of every table.
+pub fn route_dump() -> Message {
+    Message::GetRoute(RouteMessageBuilder::<Ipv4Addr>::new().build())
+}
+
+/// Removes the rule at a priority that leads to `table`, whatever its TOS byte.
+pub fn remove_rule(table: u32, priority: u32) -> Message {
+    match rule(None, table, priority) {
+        Message::NewRule(m) => Message::DelRule(m),
+        other => other,
     }
 }
 

@@ -72,18 +72,19 @@ fn own_path() -> PathBuf {
     PathBuf::from(format!("/proc/self/task/{}/ns/net", sys::thread_id()))
 }
 
-/// Gives a namespace a name that `ip netns` shows.
+/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]).
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken; else what the kernel refused.
-pub fn publish(ns: BorrowedFd, name: &str) -> io::Result<()> {
+pub fn publish(ns: BorrowedFd, name: &str) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
     std::fs::create_dir_all(NAMES)?;
     let path = Path::new(NAMES).join(name);
     std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
     sys::bind_mount(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())), &path).inspect_err(|_| {
         let _ = std::fs::remove_file(&path);
-    })
+    })?;
+    identity(&path)
 }
 
 /// Takes a name away; the namespace goes when nobody uses it any more.

@@ -11,8 +11,9 @@ use netlink_packet_route::link::LinkAttribute;
 
 use super::layout::{self, NodeId, Port};
 use super::msg::{self, End, Route};
-use super::netns;
 use super::nl::{NEW, Netlink, Request};
+use super::ownership::link_mark;
+use super::{detach, netns};
 use crate::ids::{HostId, RackId};
 use crate::topology::Topology;
 use crate::topology::addresses::{MAX_HOSTS_PER_RACK, MAX_RACKS, host_ip, rack_net};
@@ -74,6 +75,10 @@ pub struct HostNode {
 pub struct Network {
     /// What it emulates.
     pub topology: Arc<Topology>,
+    /// The mark on what is ours in it.
+    pub mark: String,
+    /// The fabric that must leave the nodes as they were: they are somebody else's. `None`: they are ours, and go as a whole.
+    guest: Option<String>,
     /// The packet switch.
     pub eps: Core,
     /// The optical switches, by plane.
@@ -142,15 +147,21 @@ impl Network {
         for o in &mut ocs {
             o.node.send(o.ports.iter().map(|&p| (msg::up(p), 0)).collect())?;
         }
-        Ok(Self { topology, eps, ocs, tors, hosts })
+        Ok(Self { topology, mark: mark.into(), guest: None, eps, ocs, tors, hosts })
     }
 
     /// Enters nodes that somebody else made (Mininet): `open` gives the namespace of a node by its name. Links are found
-    /// by their names.
+    /// by their names and marked as `fabric`'s; what fabrics that are not `running` left on them is removed. Dropping the
+    /// network leaves the nodes as they were found.
     ///
     /// # Errors
-    /// A node or link that is not there.
-    pub fn attach(topology: Arc<Topology>, mut open: impl FnMut(&str) -> io::Result<OwnedFd>) -> io::Result<Self> {
+    /// A node or link that is not there, or is not free ([`detach::claim`]).
+    pub fn attach(
+        topology: Arc<Topology>,
+        fabric: &str,
+        running: &[String],
+        mut open: impl FnMut(&str) -> io::Result<OwnedFd>,
+    ) -> io::Result<Self> {
         let mut node = |id: NodeId| -> io::Result<Node> {
             let name = id.name(&topology);
             let ns = open(&name).map_err(|e| io::Error::new(e.kind(), format!("node {name}: {e}")))?;
@@ -176,7 +187,22 @@ impl Network {
                 hosts.push(HostNode { node: n, eth });
             }
         }
-        Ok(Self { topology, eps, ocs, tors, hosts })
+        let mut net = Self { topology, mark: link_mark(fabric), guest: Some(fabric.into()), eps, ocs, tors, hosts };
+        for (node, links) in net.nodes_and_links() {
+            detach::claim(node, &links, fabric, running)?;
+        }
+        Ok(net)
+    }
+
+    /// Every node with its links, ToRs first: they decide where packets go.
+    pub fn nodes_and_links(&mut self) -> Vec<(&mut Node, Vec<u32>)> {
+        fn split(t: &mut Tor) -> (&mut Node, Vec<u32>) {
+            let Tor { node, eps, ocs, hosts } = t;
+            (node, std::iter::once(*eps).chain(ocs.iter().copied()).chain(hosts.iter().copied()).collect())
+        }
+        let core = std::iter::once(&mut self.eps).chain(&mut self.ocs).map(|c| (&mut c.node, c.ports.clone()));
+        let hosts = self.hosts.iter_mut().map(|h| (&mut h.node, vec![h.eth]));
+        self.tors.iter_mut().map(split).chain(core).chain(hosts).collect()
     }
 
     /// The namespace of a node by its name.
@@ -184,10 +210,24 @@ impl Network {
         self.nodes().find(|n| n.name == name).map(|n| n.ns.as_fd())
     }
 
+    /// Every node, to speak to; in the order of [`Network::nodes`].
+    pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        let core = std::iter::once(&mut self.eps).chain(&mut self.ocs).map(|c| &mut c.node);
+        core.chain(self.tors.iter_mut().map(|t| &mut t.node)).chain(self.hosts.iter_mut().map(|h| &mut h.node))
+    }
+
     /// Every node.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
         let core = std::iter::once(&self.eps).chain(&self.ocs).map(|c| &c.node);
         core.chain(self.tors.iter().map(|t| &t.node)).chain(self.hosts.iter().map(|h| &h.node))
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if let Some(fabric) = self.guest.take() {
+            detach::leave(self, &fabric);
+        }
     }
 }
 

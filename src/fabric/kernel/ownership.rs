@@ -1,7 +1,8 @@
 //! What is ours: a lock for every running fabric, a note of its nodes, and a mark on every object.
 //!
-//! The mark is the alias of each namespace's loopback link (`heliostat:NAME`), so that it goes with the object and never
-//! points at somebody else's. Only what carries a mark whose fabric is not running is ever removed.
+//! The mark is the alias of each namespace's loopback link (`heliostat:NAME:WHERE`, the fabric's name and where it keeps its
+//! note), so that it goes with the object and never points at somebody else's. Only what carries a mark of ours, kept at the
+//! same place, whose fabric is not running is ever removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,18 +16,24 @@ use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 use super::nl::Netlink;
-use super::{msg, netns, sys};
+use super::{detach, msg, netns, sys};
 
-const PREFIX: &str = "heliostat:";
+/// How every mark begins.
+pub const PREFIX: &str = "heliostat:";
 
-/// The mark of a fabric's objects.
-pub fn mark(fabric: &str) -> String {
+/// The mark of a fabric's objects; `base` is where it keeps its note.
+pub fn mark(base: &Path, fabric: &str) -> String {
+    format!("{PREFIX}{fabric}:{}", base.display())
+}
+
+/// The mark of a fabric's links in nodes that somebody else made.
+pub fn link_mark(fabric: &str) -> String {
     format!("{PREFIX}{fabric}")
 }
 
-/// Where fabrics keep their notes: `/run/heliostat` for root, else below the user's own runtime directory.
+/// Where fabrics keep their notes: `/run/heliostat` for the machine's root, else below the user's own runtime directory.
 pub fn base() -> PathBuf {
-    if sys::is_root() {
+    if sys::is_root() && sys::in_first_user_namespace() {
         return "/run/heliostat".into();
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
@@ -42,7 +49,7 @@ pub struct Note {
     pub pid: u32,
     /// The fabric's name.
     pub fabric: String,
-    /// `timed` or `netlink`.
+    /// `timed` or `netlink`; `starting` until it is known.
     pub mechanism: String,
     /// Where its API listens.
     pub api: Option<String>,
@@ -55,9 +62,24 @@ pub struct Note {
 pub struct Owned {
     name: String,
     directory: PathBuf,
-    published: Vec<String>,
+    published: Vec<Name>,
     /// Its lock says that the fabric is running.
     _lock: File,
+}
+
+/// A name that `ip netns` shows, and the identity of the namespace that it was given to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The name.
+    pub name: String,
+    inode: u64,
+}
+
+impl Name {
+    /// Whether the name still leads to its namespace.
+    pub fn stands(&self) -> bool {
+        netns::identity(&Path::new(netns::NAMES).join(&self.name)).is_ok_and(|i| i == self.inode)
+    }
 }
 
 /// Why a name cannot be had.
@@ -85,21 +107,35 @@ fn io_error(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> OwnError 
 }
 
 impl Owned {
+    /// Says whether a name could be had now; [`Owned::take`] has the last word.
+    ///
+    /// # Errors
+    /// When it is running.
+    pub fn free(base: &Path, name: &str) -> Result<(), OwnError> {
+        let directory = base.join(name);
+        match lock(&directory) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(running_already(name, &directory)),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a name. What a fabric of this name left behind when it was killed is removed first.
     ///
     /// # Errors
     /// When it is running, or the notes cannot be kept.
     pub fn take(base: &Path, name: &str) -> Result<Self, OwnError> {
         let directory = base.join(name);
-        fs::create_dir_all(&directory).map_err(io_error(directory.display()))?;
-        let lock = lock(&directory).map_err(|e| match e.kind() {
-            io::ErrorKind::WouldBlock => {
-                OwnError::Running { name: name.into(), pid: read_note(&directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
-            }
+        make_base(base).map_err(io_error(base.display()))?;
+        let lock = make_lock(&directory).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => running_already(name, &directory),
             _ => OwnError::Io(directory.join("lock").display().to_string(), e),
         })?;
-        remove_marked(name);
-        Ok(Self { name: name.into(), directory, published: vec![], _lock: lock })
+        remove_leftovers(base, name);
+        let owned = Self { name: name.into(), directory, published: vec![], _lock: lock };
+        // Whoever wants the name meanwhile shall be told who has it.
+        let note = Note { pid: std::process::id(), fabric: name.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new() };
+        owned.put(&note).map_err(io_error(owned.directory.display()))?;
+        Ok(owned)
     }
 
     /// Gives every node of a network a name that `ip netns` shows: `NAME-h3-1`.
@@ -110,7 +146,7 @@ impl Owned {
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
             match netns::publish(node.ns.as_fd(), &name) {
-                Ok(()) => self.published.push(name),
+                Ok(inode) => self.published.push(Name { name, inode }),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(OwnError::Taken(name)),
                 Err(e) => return Err(OwnError::Io(format!("name the namespace {name}"), e)),
             }
@@ -121,6 +157,11 @@ impl Owned {
     /// The name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The names that its namespaces were given.
+    pub fn names(&self) -> &[Name] {
+        &self.published
     }
 
     /// Where the API's unix socket goes.
@@ -163,12 +204,47 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        for name in &self.published {
+        // A name that leads elsewhere by now is somebody else's.
+        for Name { name, .. } in self.published.iter().filter(|n| n.stands()) {
             if let Err(e) = netns::unpublish(name) {
                 tracing::debug!("namespace {name}: {e}");
             }
         }
         let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn running_already(name: &str, directory: &Path) -> OwnError {
+    OwnError::Running { name: name.into(), pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
+}
+
+/// Makes the directory of all notes. One that lies where everybody may write must be ours, and nobody else may write into it.
+fn make_base(base: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    fs::create_dir_all(base)?;
+    let meta = fs::symlink_metadata(base)?;
+    let elsewhere = meta.uid() != sys::uid_gid().0 || meta.mode() & 0o022 != 0;
+    if elsewhere && base.starts_with("/tmp") {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "somebody else can write there; remove it, or set XDG_RUNTIME_DIR"));
+    }
+    Ok(())
+}
+
+/// Makes a fabric's directory and locks it. Its last owner may take it away meanwhile: a lock on what is gone counts nothing.
+fn make_lock(directory: &Path) -> io::Result<File> {
+    use std::os::unix::fs::MetadataExt;
+    loop {
+        fs::create_dir_all(directory)?;
+        match lock(directory) {
+            Ok(held) => {
+                let there = fs::metadata(directory.join("lock")).map(|m| m.ino());
+                if there.is_ok_and(|i| held.metadata().is_ok_and(|m| m.ino() == i)) {
+                    return Ok(held);
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
     }
 }
 
@@ -180,6 +256,15 @@ fn lock(directory: &Path) -> io::Result<File> {
 
 fn read_note(directory: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
+}
+
+/// The names that are held, by fabrics that run or are being built.
+pub fn held(base: &Path) -> Vec<String> {
+    let locked = |d: &PathBuf| lock(d).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
+    let mut names: Vec<String> =
+        directories(base).filter(locked).filter_map(|d| Some(d.file_name()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
 }
 
 /// The notes of all running fabrics, by name.
@@ -195,12 +280,13 @@ fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
     fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(not_a_fabric)
 }
 
-/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, and stale notes. Returns
+/// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
+/// of Mininet's, and stale notes. Returns
 /// what was removed.
 pub fn clean(base: &Path) -> Vec<String> {
-    let alive: Vec<String> = running(base).into_iter().map(|n| n.fabric).collect();
-    let mut gone = vec![];
-    for (name, fabric) in marked() {
+    let alive = held(base);
+    let mut gone = detach::clean(&alive);
+    for (name, fabric) in marked(base) {
         if !alive.contains(&fabric) && netns::unpublish(&name).is_ok() {
             gone.push(format!("namespace {name}"));
         }
@@ -216,13 +302,13 @@ pub fn clean(base: &Path) -> Vec<String> {
     gone
 }
 
-/// Named namespaces that carry a mark, and their fabric.
-fn marked() -> Vec<(String, String)> {
+/// Named namespaces that carry a mark of a fabric that keeps its note in `base`, and that fabric.
+fn marked(base: &Path) -> Vec<(String, String)> {
     let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
     let mut found: Vec<_> = names
         .filter_map(|e| {
             let name = e.file_name().into_string().ok()?;
-            let fabric = fabric_of(&e.path())?;
+            let fabric = fabric_of(&e.path(), base)?;
             Some((name, fabric))
         })
         .collect();
@@ -230,8 +316,8 @@ fn marked() -> Vec<(String, String)> {
     found
 }
 
-/// The fabric whose mark a namespace carries, if any.
-fn fabric_of(path: &Path) -> Option<String> {
+/// The fabric of `base` whose mark a namespace carries, if any.
+fn fabric_of(path: &Path, base: &Path) -> Option<String> {
     let ns = sys::open_ns(path).ok()?;
     let mut netlink = Netlink::open(ns.as_fd()).ok()?;
     let mut fabric = None;
@@ -241,17 +327,53 @@ fn fabric_of(path: &Path) -> Option<String> {
                 && l.header.index == 1
             {
                 let alias = l.attributes.iter().find_map(|a| if let LinkAttribute::IfAlias(t) = a { Some(t) } else { None });
-                fabric = alias.and_then(|t| t.strip_prefix(PREFIX)).map(str::to_owned);
+                fabric = alias.and_then(|t| marked_by(t, base)).map(str::to_owned);
             }
         })
         .ok()?;
     fabric
 }
 
-fn remove_marked(fabric: &str) {
-    for (name, of) in marked() {
-        if of == fabric {
-            let _ = netns::unpublish(&name);
+/// The fabric in a mark, if it keeps its note in `base`.
+fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
+    let (fabric, place) = alias.strip_prefix(PREFIX)?.split_once(':')?;
+    (Path::new(place) == base).then_some(fabric)
+}
+
+/// What a fabric of this name left when it was killed. The caller holds its lock.
+fn remove_leftovers(base: &Path, fabric: &str) {
+    let mut removed = 0;
+    for (name, _) in marked(base).into_iter().filter(|m| m.1 == fabric) {
+        removed += usize::from(netns::unpublish(&name).is_ok());
+    }
+    if removed > 0 {
+        tracing::info!("removed {removed} namespaces that a killed run of {fabric} had left");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_known_where_it_was_made_and_nowhere_else() {
+        let (here, there) = (Path::new("/run/heliostat"), Path::new("/tmp/other"));
+        let m = mark(here, "lab");
+        assert_eq!(marked_by(&m, here), Some("lab"));
+        assert_eq!(marked_by(&m, there), None);
+        for stranger in ["", "lab", "heliostat", "heliostat:lab", "heliostats:lab:/run/heliostat", "mininet:lab:/run/heliostat"] {
+            assert_eq!(marked_by(stranger, here), None, "{stranger}");
         }
+    }
+
+    #[test]
+    fn a_name_is_had_once_and_again_after_it_was_given_back() {
+        let base = std::env::temp_dir().join(format!("heliostat-unit-{}", std::process::id()));
+        let held = Owned::take(&base, "twice").expect("free");
+        assert!(matches!(Owned::take(&base, "twice"), Err(OwnError::Running { .. })));
+        drop(held);
+        assert!(!base.join("twice").exists());
+        drop(Owned::take(&base, "twice").expect("free again"));
+        let _ = fs::remove_dir(&base);
     }
 }

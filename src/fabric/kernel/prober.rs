@@ -3,7 +3,7 @@
 //! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
 //! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
 //! within [`PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
-//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 20 us on
+//! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 100 us on
 //! an idle machine.
 
 use std::collections::BTreeMap;
@@ -24,9 +24,11 @@ use crate::units::{Span, Time};
 
 /// A probe that did not come out so long after its circuit should have light is lost. Long against what a busy machine delays
 /// a frame, short against an interval.
-pub const PATIENCE: Span = Span::millis(15);
+pub const PATIENCE: Span = Span::millis(30);
 /// The train begins so long before the circuit should have light.
 const EARLY: Span = Span::micros(40);
+/// Between two frames of a train.
+const GRAIN: Span = Span::micros(30);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;
 
@@ -165,12 +167,10 @@ impl Loop {
             let now = self.clock.now();
             let (given_up, mut due): (Vec<Waiting>, Vec<Waiting>) = due.into_iter().partition(|w| now > w.gives_up());
             self.give_up(&given_up);
-            // Not at once: leave the processor to whoever carries frames.
-            let hurry = due.iter().any(|w| now <= w.request.at + Span::millis(1));
             self.waiting.append(&mut due);
-            if !hurry {
-                std::thread::sleep(Duration::from_micros(100));
-            }
+            // Frames are carried by kernel threads of ordinary priority, on the processor that sent them: a train that never paused
+            // would keep its own frames from arriving.
+            self.clock.sleep_until(now + GRAIN);
         }
     }
 

@@ -30,11 +30,14 @@ use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
 use crate::units::{Span, Time};
 
-/// The routing table of circuits, and the place of its rule.
-const TABLE: u32 = 100;
-const RULE_PRIORITY: u32 = 1000;
-/// Indexes of the sink's two ends: packets that go nowhere are sent there, and counted.
-const SINK: (u32, u32) = (5000, 5001);
+/// The routing table of circuits.
+pub const TABLE: u32 = 100;
+/// The rule's place among the node's rules.
+pub const RULE_PRIORITY: u32 = 1000;
+/// Name of the sink's near end: packets that go nowhere are sent there, and counted.
+pub const SINK_NAME: &str = "sink0";
+/// Indexes of the sink's two ends, far above those that the kernel hands out in somebody else's nodes.
+const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
 /// Priorities of the filters on an OCS port: the circuit, and a filter that is never reached and keeps the dark action alive.
 const LIGHT: (u16, u32) = (1, tc::FIRST_NODE);
 const KEEP: (u16, u32) = (9, 0);
@@ -73,6 +76,8 @@ struct Flipper {
     tors: Vec<(Netlink, Vec<u32>)>,
     /// By plane, then rack.
     set: Vec<Vec<Known>>,
+    /// When something was last changed.
+    turned: Time,
     /// By plane, then rack: the route by which its ToR admits.
     routes: Vec<Vec<Option<RackId>>>,
     /// By plane, then rack: a port that refused a change is left alone, dark, until then.
@@ -92,7 +97,7 @@ impl Switched {
         let racks = topology.rack_count();
         let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
-            add_sink(&mut tor.node)?;
+            add_sink(&mut tor.node, &net.mark)?;
             let mut v = queues::eps_port_counted(tor.eps, topology.racks[r].uplink, r, racks);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, true));
@@ -113,6 +118,7 @@ impl Switched {
             ocs: vec![],
             tors: vec![],
             set: vec![vec![Some((None, false)); racks]; topology.planes.len()],
+            turned: Time::ZERO,
             routes: vec![vec![None; racks]; topology.planes.len()],
             retry: vec![vec![Time::ZERO; racks]; topology.planes.len()],
         };
@@ -212,9 +218,13 @@ fn dark_action(rack: usize) -> u32 {
 }
 
 /// A pair of links whose far end nobody listens on.
-fn add_sink(node: &mut Node) -> io::Result<()> {
+fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
     let end = |name, index, last| End { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
-    node.send(vec![(msg::veth(&end("sink0", SINK.0, 0), &end("sink1", SINK.1, 1)), NEW), (msg::up(SINK.1), 0)])
+    node.send(vec![
+        (msg::veth(&end(SINK_NAME, SINK.0, 0), &end("sink1", SINK.1, 1)), NEW),
+        (msg::alias(SINK.0, mark), 0),
+        (msg::up(SINK.1), 0),
+    ])
 }
 
 /// Priority of the filter for what is not for this rack.
@@ -293,9 +303,13 @@ impl Flipper {
             self.retry[p][r] = then + RETRY;
             next = next.min(self.retry[p][r]);
         }
-        if let Ok(mut h) = self.shared.lateness.lock() {
+        // A change that an order brought, not an instant, cannot be late.
+        if last > self.turned
+            && let Ok(mut h) = self.shared.lateness.lock()
+        {
             h.saturating_record(then.since(last).0);
         }
+        self.turned = now;
         next
     }
 

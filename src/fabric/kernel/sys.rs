@@ -126,12 +126,6 @@ pub fn uid_gid() -> (u32, u32) {
     unsafe { (libc::getuid(), libc::getgid()) }
 }
 
-/// Whether a process exists.
-pub fn alive(pid: u32) -> bool {
-    // SAFETY: signal 0 only asks.
-    unsafe { libc::kill(pid as i32, 0) == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM) }
-}
-
 /// `bpf(2)`: `attr` is the command's attribute block, of the size that the kernel knows or zero beyond.
 pub fn bpf(command: u32, attr: &mut [u64; 16]) -> io::Result<i32> {
     // SAFETY: the block is valid and writable for its whole size; pointers in it are the callers' duty (see `bpf/mod.rs`).

@@ -3,6 +3,7 @@
 //! netlink-packet-route types u32, mirred, cls_bpf and statistics; HTB's structures are written here by hand
 //! (`struct tc_htb_glob`, `struct tc_htb_opt` of linux/pkt_sched.h).
 
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -10,12 +11,16 @@ use netlink_packet_core::DefaultNla;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::tc::*;
 
+use super::nl::Netlink;
 use crate::units::BitRate;
 
 /// The root of a link's egress.
 pub const ROOT: u32 = 0xffff_ffff;
 /// The ingress hook of `clsact`.
 pub const INGRESS: u32 = 0xffff_fff2;
+
+/// The handle of a link's HTB.
+pub const HTB: u32 = handle(1, 0);
 
 /// A class or queue handle.
 pub const fn handle(major: u16, minor: u16) -> u32 {
@@ -46,7 +51,7 @@ pub fn remove_clsact(link: u32) -> Message {
 
 /// An HTB as a link's root, handle 1:, with the class for packets that no filter names.
 pub fn htb(link: u32, default_class: u16) -> Message {
-    let mut m = base(link, ROOT, handle(1, 0), "htb");
+    let mut m = base(link, ROOT, HTB, "htb");
     let version_3 = [3u32, 10, u32::from(default_class), 0, 0];
     let glob = version_3.iter().flat_map(|v| v.to_ne_bytes()).collect();
     const DIRECT_QLEN: u16 = 5;
@@ -56,7 +61,34 @@ pub fn htb(link: u32, default_class: u16) -> Message {
 
 /// Takes a link's HTB away.
 pub fn remove_htb(link: u32) -> Message {
-    Message::DelQueueDiscipline(base(link, ROOT, handle(1, 0), "htb"))
+    Message::DelQueueDiscipline(base(link, ROOT, HTB, "htb"))
+}
+
+/// A queue, or hooks, of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// The link.
+    pub link: u32,
+    /// Its handle; 0 for what the kernel puts there by itself.
+    pub handle: u32,
+    /// `htb`, `clsact`, `noqueue`...
+    pub kind: String,
+}
+
+/// The queues of all links of a namespace.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
+    let mut found = vec![];
+    nl.dump(Message::GetQueueDiscipline(TcMessage::default()), |m| {
+        if let Message::NewQueueDiscipline(q) = m {
+            let kind = q.attributes.iter().find_map(|a| if let TcAttribute::Kind(k) = a { Some(k.clone()) } else { None });
+            let link = q.header.index.unsigned_abs();
+            found.push(Queue { link, handle: q.header.handle.into(), kind: kind.unwrap_or_default() });
+        }
+    })?;
+    Ok(found)
 }
 
 /// An HTB class.

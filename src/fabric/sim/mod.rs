@@ -17,6 +17,7 @@ use super::{Fabric, FabricError, Observation, OpResult};
 use crate::coflows::bounds::payload_rate;
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::DemandMatrix;
+use crate::fabric::SEND_BUFFER;
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::plan::Op;
 use crate::topology::Topology;
@@ -35,9 +36,6 @@ use crossbar::Crossbars;
 pub use ledger::Delivered;
 use ledger::Ledger;
 use maxmin::{MaxMin, Path};
-
-/// What a sender's socket buffer holds at most: more of a flow is not seen as backlog.
-pub const SEND_BUFFER: Bytes = Bytes(4_000_000);
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

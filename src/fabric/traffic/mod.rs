@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
+use crate::fabric::SEND_BUFFER;
 use crate::fabric::kernel::{Clock, netns, sys};
 use crate::ids::{CoflowId, RackId};
 use crate::topology::Topology;
@@ -207,6 +208,8 @@ fn socket(elephant: bool, congestion: &str) -> io::Result<std::net::TcpStream> {
     let s = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM.nonblocking(), None)?;
     // Before connect(): a connection that was born with another algorithm keeps some of its state.
     s.set_tcp_congestion(congestion.as_bytes())?;
+    // Refused beyond net.core.wmem_max, which is then what we get.
+    s.set_send_buffer_size(SEND_BUFFER.0 as usize)?;
     if elephant {
         s.set_tos_v4(u32::from(ELEPHANT_DSCP) << 2)?;
     }

@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+"""Tests of `heliostat run --attach` on networks that the real Mininet made: run as root by `scripts/test`.
+
+HELIOSTAT_BIN is the program (default: target/debug/heliostat). Prints lines as test_hybrid.py does, and like it touches only
+a network of its own name.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+from test_hybrid import ATTACH, HERE, HYBRID, NAME, PYTHON, SKIP, Lines, NetworkTest, in_node, run_tests
+
+BIN = os.environ.get("HELIOSTAT_BIN", os.path.join(HERE, "..", "target", "debug", "heliostat"))
+POLICY = os.path.join(HERE, "..", "policies", "c-through.yaml")
+MECHANISMS = ("timed", "netlink")
+if SKIP is None and not os.access(BIN, os.X_OK):
+    SKIP = "%s is not there; name it by HELIOSTAT_BIN" % BIN
+# The EPS carries 100 Mb/s, a circuit 1 Gb/s.
+WELL_ABOVE_THE_EPS = 300
+
+
+def mbits(said):
+    """The rates in what iperf, or Mininet's `iperf`, said."""
+    return [float(n) * (1000 if unit == "G" else 1) for n, unit in re.findall(r"([\d.]+) ([MG])bits/sec", said)]
+
+
+def sees(pid):
+    """What a node's namespace holds, without counters and without what the kernel numbers itself."""
+    asked = (["tc", "qdisc"], ["ip", "rule"], ["ip", "route", "show", "table", "all"], ["ip", "-details", "link"])
+    said = "".join(in_node(pid, *command) for command in asked)
+    # A link's state settles some time after it is made.
+    return "\n".join(sorted(re.sub(r" state \w+", "", line.strip()) for line in said.splitlines()))
+
+
+class Cli:
+    """Mininet's CLI, fed one command at a time."""
+
+    def __init__(self, test):
+        command = [PYTHON, HYBRID, test.file, "--cli"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
+        test.addCleanup(self.process.stdout.close)
+        test.addCleanup(self.leave)
+        self.said_until("is up. From another terminal")
+        with open(ATTACH, encoding="utf-8") as source:
+            self.nodes = json.load(source)["nodes"]
+
+    def said_until(self, text):
+        for line in self.process.stdout:
+            if text in line:
+                return line
+        raise AssertionError("Mininet ended before it said: " + text)
+
+    def tell(self, command):
+        self.process.stdin.write(command + "\n")
+
+    def pingall(self):
+        self.tell("pingall")
+        return self.said_until("*** Results:")
+
+    def iperf(self, *hosts):
+        self.tell("iperf " + " ".join(hosts))
+        return mbits(self.said_until("*** Results:"))
+
+    def leave(self):
+        """End it as a user does; by force if that takes too long."""
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+
+class Controller:
+    """`heliostat run --attach`."""
+
+    def __init__(self, test, mechanism="auto", name=NAME):
+        command = [BIN, "run", test.file, "--policy", POLICY, "--attach", NAME, "--name", name]
+        command += ["--listen", "127.0.0.1:0", "--mechanism", mechanism]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        test.addCleanup(self.process.stderr.close)
+        test.addCleanup(self.process.wait)
+        test.addCleanup(self.process.kill)
+        self.said, self.url = "", None
+        for line in self.process.stderr:
+            self.said += line
+            found = re.search(r"API at (\S+)", line)
+            if found:
+                self.url = found.group(1)
+                break
+
+    def exec(self, node, *command):
+        return subprocess.run([BIN, "exec", "--name", NAME, node, "--", *command], capture_output=True, text=True, check=True).stdout
+
+    def show(self, what):
+        command = [BIN, "show", what, "-o", "json", "--controller", self.url]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    def end(self, number=signal.SIGINT):
+        """Send a signal (none if 0), and wait; returns the exit code."""
+        if number:
+            self.process.send_signal(number)
+        self.said += self.process.stderr.read()
+        return self.process.wait(30)
+
+
+@unittest.skipIf(SKIP, SKIP)
+class Attach(NetworkTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(subprocess.run, [BIN, "clean"], stdout=subprocess.DEVNULL, check=False)
+
+    def attach(self, **options):
+        controller = Controller(self, **options)
+        self.assertIsNotNone(controller.url, controller.said)
+        return controller
+
+    def snapshot(self, cli):
+        return {node: sees(pid) for node, pid in cli.nodes.items()}
+
+    def load(self, cli, server, client, seconds):
+        """Run iperf between two hosts in the background; returns its client once it has begun."""
+        command = ["nsenter", "--net", "--target", str(cli.nodes[server]), "iperf", "-s", "-p", "5099", "-P", "1"]
+        serving = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(serving.stdout.close)
+        self.addCleanup(serving.wait)
+        self.addCleanup(serving.kill)
+        serving.stdout.readline()
+        rack, k = server[1:].split("-")
+        to = "10.%s.0.%d" % (rack, int(k) + 2)
+        command = ["nsenter", "--net", "--target", str(cli.nodes[client]), "iperf", "-c", to, "-p", "5099", "-t", str(seconds)]
+        sending = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(sending.stdout.close)
+        self.addCleanup(sending.wait)
+        self.addCleanup(sending.kill)
+        sending.stdout.readline()
+        return sending
+
+    def check_circuits_carry(self, cli, controller):
+        """Load rides a circuit, is shown, and lets pings through."""
+        before = controller.show("demand")["over_ocs_bytes"]
+        sending = self.load(cli, "h1-0", "h0-0", 5)
+        self.assertIn("0% dropped (56/56 received)", cli.pingall())
+        circuits = controller.show("circuits")["circuits"]
+        self.assertIn((0, 1), [(c["input"], c["output"]) for c in circuits], circuits)
+        rate = mbits(sending.communicate(timeout=60)[0])
+        self.assertGreater(rate[-1], WELL_ABOVE_THE_EPS)
+        grown = controller.show("demand")["over_ocs_bytes"][0][1] - before[0][1]
+        self.assertGreater(grown, 100_000_000, "bytes over the OCS")
+        rates = cli.iperf("h2-1", "h3-0")
+        self.assertGreater(min(rates), WELL_ABOVE_THE_EPS)
+        self.assertIn("0% dropped (56/56 received)", cli.pingall())
+
+    def test_circuits_carry_mininets_traffic_and_leave_nothing(self):
+        cli = Cli(self)
+        before = self.snapshot(cli)
+        for mechanism in MECHANISMS:
+            controller = self.attach(mechanism=mechanism)
+            self.assertIn("mechanism " + mechanism, controller.said)
+            self.check_circuits_carry(cli, controller)
+            self.assertIn("10.3.0.3/32", controller.exec("h3-1", "ip", "-brief", "address", "show", "eth0"))
+            self.assertEqual(controller.end(), 0, controller.said)
+            self.assertEqual(self.snapshot(cli), before, mechanism)
+            self.assertIn("0% dropped (56/56 received)", cli.pingall())
+            self.assertGreater(min(cli.iperf("h0-0", "h1-0")), 0)
+        cli.leave()
+        self.assert_gone()
+
+    def test_what_a_killed_controller_left_is_no_hindrance_and_can_be_cleaned(self):
+        cli = Cli(self)
+        before = self.snapshot(cli)
+        for mechanism in MECHANISMS:
+            self.attach(mechanism=mechanism).end(signal.SIGKILL)
+            self.assertNotEqual(self.snapshot(cli), before)
+            # Under another name and by the other mechanism: it must not matter who was killed.
+            second = self.attach(mechanism=MECHANISMS[mechanism == MECHANISMS[0]], name=NAME + "b")
+            self.assertIn("0% dropped (56/56 received)", cli.pingall())
+            self.assertEqual(second.end(signal.SIGTERM), 0, second.said)
+            self.assertEqual(self.snapshot(cli), before)
+            self.attach(mechanism=mechanism).end(signal.SIGKILL)
+            cleaned = subprocess.run([BIN, "clean"], capture_output=True, text=True, check=True).stdout
+            self.assertIn("removed what was left in 15 nodes of Mininet's network %s\n" % NAME, cleaned)
+            self.assertEqual(self.snapshot(cli), before)
+        self.assertIn("0% dropped (56/56 received)", cli.pingall())
+
+    def test_a_network_that_goes_away_ends_the_controller(self):
+        for mechanism in MECHANISMS:
+            cli = Cli(self)
+            controller = self.attach(mechanism=mechanism)
+            cli.leave()
+            self.assertEqual(controller.end(0), 1)
+            self.assertRegex(controller.said, r"the network is gone: node \S+ \(process \d+\) has ended\n$")
+            self.assertNotIn("panicked", controller.said)
+            self.assert_gone()
+
+    def test_clean_leaves_a_running_controller_alone(self):
+        cli = Cli(self)
+        controller = self.attach()
+        during = self.snapshot(cli)
+        subprocess.run([BIN, "clean"], capture_output=True, check=True)
+        self.assertEqual(self.snapshot(cli), during)
+        self.assertEqual(controller.end(), 0, controller.said)
+
+    def test_what_is_not_free_is_refused(self):
+        cli = Cli(self)
+        first = self.attach()
+        second = Controller(self, name=NAME + "b")
+        self.assertEqual(second.end(0), 1)
+        self.assertIn("is controlled by the fabric %s already; stop it first" % NAME, second.said)
+        self.assertGreater(len(first.show("ports")), 0)
+        self.assertEqual(first.end(), 0, first.said)
+        before = self.snapshot(cli)
+        host = cli.nodes["h1-1"]
+        for command, undo, why in (
+            ("ip link set eth0 alias mine", "ip link set eth0 alias", "link eth0 of node h1-1 is somebody else's: its alias is `mine`"),
+            ("tc qdisc add dev eth0 root handle 5: tbf rate 1gbit burst 1mb latency 1ms", "tc qdisc del dev eth0 root", "has a queue already (tbf)"),
+        ):
+            in_node(host, *command.split())
+            refused = Controller(self)
+            self.assertEqual(refused.end(0), 1)
+            self.assertIn(why, refused.said)
+            in_node(host, *(undo.split() + ([""] if undo.endswith("alias") else [])))
+            self.assertEqual(self.snapshot(cli), before, why)
+
+    def test_a_process_that_is_no_node_is_refused(self):
+        cli = Cli(self)
+        other = os.path.join(self.dir.name, "other.json")
+        for pid, why in ((os.getpid(), "node eps (process %d) is gone" % os.getpid()), (2**22 + 1, "is gone")):
+            with open(other, "w", encoding="utf-8") as out:
+                json.dump({"nodes": {**cli.nodes, "eps": pid}}, out)
+            command = [BIN, "run", self.file, "--attach", other, "--listen", "127.0.0.1:0"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn(why, done.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(Attach, Lines()))

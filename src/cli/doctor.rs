@@ -1,0 +1,234 @@
+//! `heliostat doctor`: what this kernel lacks, and what this machine carries honestly.
+
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use super::tables::Rows;
+use super::{CliError, Output, print, user_namespace};
+use crate::fabric::kernel::features::{self, Feature, Need};
+use crate::fabric::kernel::scale::Capacity;
+use crate::fabric::kernel::{Mechanism, ownership, sys};
+use crate::runtime::measure::{self, Look};
+use crate::units::{BitRate, Span};
+
+/// Try what an emulation needs of this kernel, and measure what rates and scale this machine carries honestly
+///
+/// What was measured on an otherwise idle machine is left for `run`, which refuses networks that ask for more. Takes about half a
+/// minute.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only try the kernel's features
+    #[arg(long)]
+    no_measure: bool,
+    /// How the result is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// TCP between racks uses it while measuring, if it is there.
+const CONGESTION: &str = "cubic";
+/// How long the search for the limits may take.
+const SEARCH: Span = Span::secs(20);
+
+/// Measuring next to others who take more of the processors says nothing of the machine.
+const BUSY: f64 = 0.1;
+
+/// What the doctor found.
+#[derive(Debug, Serialize)]
+struct Report {
+    features: Vec<Feature>,
+    /// What `run` will use; `None` if nothing can run.
+    mechanism: Option<&'static str>,
+    looks: Vec<Look>,
+    capacity: Option<Capacity>,
+    remarks: Vec<String>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When nothing can run here, or measuring fails half-way.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    if args.output == Output::Csv {
+        return Err(CliError::Usage("doctor prints a table or JSON".into()));
+    }
+    // Before a user namespace is entered: there, everybody is root.
+    let base = ownership::base();
+    let mininet = mininet();
+    let mut report = Report { features: vec![rights()], mechanism: None, looks: vec![], capacity: None, remarks: vec![] };
+    if report.features[0].ok {
+        report.features.extend(features::probe());
+    }
+    report.features.push(mininet);
+    report.mechanism = mechanism(&report.features).map(Mechanism::name);
+    if args.output == Output::Table {
+        print(&(features_table(&report.features) + "\n\n" + &verdict(&report) + "\n"))?;
+    }
+    let result = match mechanism(&report.features) {
+        None => Err(CliError::Failed("nothing can run here: see what is missing above".into())),
+        Some(_) if args.no_measure => Ok(()),
+        Some(m) => measured(&mut report, m, &base, args.output),
+    };
+    if args.output == Output::Json {
+        print(&(serde_json::to_string_pretty(&report).expect("a report is plain data") + "\n"))?;
+    }
+    result
+}
+
+/// Root, or else a user namespace, which is entered.
+fn rights() -> Feature {
+    let (ok, found, remedy) = if sys::is_root() {
+        (true, "root".to_owned(), "")
+    } else {
+        match sys::become_namespace_root() {
+            Ok(()) => (true, "not root; a user namespace".into(), ""),
+            Err(e) => (false, format!("not root, and no user namespace: {e}"), user_namespace::REMEDY),
+        }
+    };
+    Feature { name: "rights", need: Need::Run, ok, found, remedy }
+}
+
+fn mininet() -> Feature {
+    let has = |python: &str| {
+        let mut c = Command::new(python);
+        c.args(["-c", "import mininet.net"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        c.status().is_ok_and(|s| s.success())
+    };
+    let ok = ["python3", "/usr/bin/python3"].into_iter().any(has);
+    let found = if ok { String::new() } else { "python3 cannot import it".into() };
+    let remedy = if ok { "" } else { "only mininet/hybrid.py needs it: apt install mininet" };
+    Feature { name: "Mininet", need: Need::Better, ok, found, remedy }
+}
+
+/// What `run` will use.
+fn mechanism(features: &[Feature]) -> Option<Mechanism> {
+    let has = |need: Need| features.iter().filter(|f| f.need == need).all(|f| f.ok);
+    match () {
+        () if !has(Need::Run) => None,
+        () if has(Need::Timed) => Some(Mechanism::Timed),
+        () => has(Need::Netlink).then_some(Mechanism::Netlink),
+    }
+}
+
+fn features_table(features: &[Feature]) -> String {
+    let state = |f: &Feature| match (f.ok, f.need) {
+        (true, _) => "ok",
+        (false, Need::Run) => "MISSING",
+        (false, _) => "missing",
+    };
+    let wide = features.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    let line = |f: &Feature| {
+        let mut l = format!("{:wide$}  {:7}  {}", f.name, state(f), f.found);
+        if !f.ok {
+            l += &format!("\n{:wide$}           {}", "", f.remedy);
+        }
+        l.trim_end().to_owned()
+    };
+    features.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn verdict(report: &Report) -> String {
+    match report.mechanism {
+        Some(m) => format!("`heliostat run` will carry circuits by `{m}`."),
+        None => "`heliostat run` cannot work here.".into(),
+    }
+}
+
+/// Measures, prints the table, and leaves the note for `run`.
+fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: Output) -> Result<(), CliError> {
+    for other in ownership::running(base) {
+        report.remarks.push(format!("the fabric {} is running: what it takes is missing from what was measured", other.fabric));
+    }
+    let before = measure::others(Span::millis(400));
+    if report.features.iter().any(|f| f.name == CONGESTION && !f.ok) {
+        return Err(CliError::Failed(format!("cannot measure without the congestion control {CONGESTION}")));
+    }
+    let failed = |e: std::io::Error| CliError::Failed(format!("measuring failed: {e}"));
+    let tell = |l: &Look| {
+        if output == Output::Table {
+            eprintln!("{} racks at {}: the worst carried {:.1} %", l.racks, l.rate, l.worst * 100.0);
+        }
+    };
+    let first = measure::look(4, BitRate::mbit(2500), m, CONGESTION).map_err(failed)?;
+    tell(&first);
+    report.looks.push(first);
+    let looks = &mut report.looks;
+    let capacity = measure::capacity(m, CONGESTION, SEARCH, |l| {
+        tell(l);
+        looks.push(l.clone());
+    })
+    .map_err(failed)?;
+    let busy = before.max(measure::others(Span::millis(400)));
+    let idle = busy < BUSY;
+    if !idle {
+        report.remarks.push(format!(
+            "other programs take {:.0} % of the processors: what was measured is what they leave, and is not kept for `run`",
+            busy * 100.0
+        ));
+    }
+    if output == Output::Table {
+        print(&format!("\n{}\n\n{}\n", looks_table(&report.looks), capacity_table(&capacity)))?;
+        report.remarks.iter().try_for_each(|r| print(&format!("{r}\n")))?;
+    }
+    if idle {
+        capacity.note(base).map_err(|e| CliError::Failed(format!("leave the result in {}: {e}", base.display())))?;
+    }
+    report.capacity = Some(capacity);
+    Ok(())
+}
+
+fn looks_table(looks: &[Look]) -> String {
+    let mut rows = Rows::new(&["racks", "circuits", "all together", "average", "worst", "every rack has its rate"]);
+    for l in looks {
+        rows.rows.push(vec![
+            l.racks.to_string(),
+            l.rate.to_string(),
+            l.total.to_string(),
+            format!("{:.1} %", l.average * 100.0),
+            format!("{:.1} %", l.worst * 100.0),
+            if l.honest() { "yes" } else { "no" }.into(),
+        ]);
+    }
+    rows.table()
+}
+
+fn capacity_table(c: &Capacity) -> String {
+    let mut rows = Rows::new(&["circuits of", "this machine carries at once"]);
+    for (of, total) in [("1 Gb/s and more", c.fast), ("250 Mb/s and more", c.middle), ("less", c.slow)] {
+        rows.rows.push(vec![of.into(), total.to_string()]);
+    }
+    rows.table()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn feature(need: Need, ok: bool) -> Feature {
+        Feature { name: "f", need, ok, found: "why".into(), remedy: if ok { "" } else { "how" } }
+    }
+
+    #[test]
+    fn the_mechanism_is_the_best_that_has_all_it_needs() {
+        let all = |run, timed, netlink, better| {
+            mechanism(&[
+                feature(Need::Run, run),
+                feature(Need::Timed, timed),
+                feature(Need::Netlink, netlink),
+                feature(Need::Better, better),
+            ])
+        };
+        assert_eq!(all(true, true, true, true), Some(Mechanism::Timed));
+        assert_eq!(all(true, true, false, false), Some(Mechanism::Timed));
+        assert_eq!(all(true, false, true, false), Some(Mechanism::Netlink));
+        assert_eq!(all(true, false, false, true), None);
+        assert_eq!(all(false, true, true, true), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_remedy() {
+        let text = features_table(&[feature(Need::Run, false), feature(Need::Better, true)]);
+        assert_eq!(text, "f  MISSING  why\n            how\nf  ok       why");
+    }
+}

@@ -1,0 +1,9 @@
+//! Errors and ends: whatever happens to a run, it says what, leaves nothing behind, and touches nobody else's objects.
+//!
+//! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name: reason` without it.
+
+mod removed;
+mod rights;
+mod stops;
+mod support;
+mod taken;

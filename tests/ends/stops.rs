@@ -1,0 +1,94 @@
+//! Signals: asked to stop, a run takes everything down; killed, the next start or `clean` does.
+
+use crate::support::*;
+
+/// The network works, seen from inside a host: its peer's receiver takes a connection.
+const CONNECT: [&str; 3] = ["bash", "-c", ": < /dev/tcp/10.1.0.2/5300"];
+
+#[test]
+fn a_daemon_stops_at_a_signal_and_leaves_nothing() {
+    let test = "a_daemon_stops_at_a_signal_and_leaves_nothing";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    for mechanism in ["timed", "netlink"] {
+        for signal in ["INT", "TERM"] {
+            let name = unique("stop");
+            let mut d = Daemon::start(&name, &["--mechanism", mechanism]);
+            assert!(note(&name).join("state.json").exists());
+            // 8 hosts, 4 ToRs, the EPS and an OCS.
+            assert_eq!(namespaces(&name).len(), 14);
+            let o = d.exec("h0-0", &["cat", "/proc/net/dev"]);
+            assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("eth0"), "{}", said(&o));
+            let o = d.exec("h0-0", &CONNECT);
+            assert!(o.status.success(), "h0-0 cannot reach h1-0: {}", said(&o));
+            d.signal(signal);
+            assert_eq!(d.ended(), Some(0), "{}", d.log());
+            assert_nothing_left(&name);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_tells_what_it_has() {
+    let test = "a_run_that_is_interrupted_tells_what_it_has";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("cut"), Scratch::new("cut"));
+    let json = scratch.0.join("run.json");
+    let mut c = run(&name);
+    c.arg("--workload").arg(file("workloads/shuffle-4.yaml")).arg("--json").arg(&json);
+    let mut d = Daemon::spawn(&name, &mut c);
+    d.api();
+    until("a coflow is on its way", || d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty()));
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(1), "{}", d.log());
+    d.until_says("interrupted");
+    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("the result was written")).expect("JSON");
+    assert!(result["summary"]["unfinished"].as_u64().is_some_and(|n| n > 0), "{result}");
+    assert_eq!(result["coflows"].as_array().map(Vec::len), Some(7));
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
+    let test = "what_a_killed_daemon_left_goes_with_clean_or_the_next_start";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let name = unique("kill");
+    let (alike, mut other) = (Stranger::new(&format!("{name}-h9-9")), Daemon::start(&format!("{name}-o"), &[]));
+    let with_other = || namespaces(&format!("{name}-o")).len();
+    let kill_one = || {
+        let mut d = Daemon::start(&name, &[]);
+        d.signal("KILL");
+        assert_eq!(d.ended(), None);
+        assert_eq!(namespaces(&name).len(), 14 + with_other() + 1, "what was killed cannot have tidied up");
+    };
+    kill_one();
+    let o = output(heliostat().arg("clean"));
+    assert!(o.status.success(), "{}", said(&o));
+    let told = String::from_utf8_lossy(&o.stdout).into_owned();
+    assert!(told.contains(&format!("namespace {name}-h0-0")) && !told.contains("h9-9"), "{told}");
+    assert!(!told.contains(&format!("{name}-o-")), "{told}");
+    assert_eq!((namespaces(&name).len(), with_other()), (15, 14), "too much or too little was removed");
+    assert!(!note(&name).exists());
+
+    kill_one();
+    let mut d = Daemon::start(&name, &[]);
+    assert!(d.log().contains("removed 14 namespaces"), "{}", d.log());
+    assert!(d.exec("h0-0", &CONNECT).status.success());
+    d.signal("TERM");
+    assert_eq!(d.ended(), Some(0), "{}", d.log());
+    assert_eq!(namespaces(&name).len(), 15);
+    assert!(alike.stands());
+    assert!(other.exec("h0-0", &CONNECT).status.success(), "the other fabric was harmed");
+    other.signal("INT");
+    assert_eq!(other.ended(), Some(0), "{}", other.log());
+    drop(alike);
+    assert_nothing_left(&name);
+}
