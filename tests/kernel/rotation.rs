@@ -24,7 +24,7 @@ fn a_rotation_uses_its_light() {
         let (warm, n) = (6, 30);
         rotation.run(&mut b, warm);
         let before = b.fabric.observe(b.clock.now()).expect("observed").over_ocs.total();
-        rotation.first = rotation.first + period * warm;
+        rotation.first += period * warm;
         rotation.run(&mut b, n);
         let seen = b.fabric.observe(b.clock.now()).expect("observed");
         let light = Span((period.0 - plane.delta.0) * n);
