@@ -247,7 +247,7 @@ pub enum What {
         /// What the probe found.
         why: String,
     },
-    /// A faulty port is used again.
+    /// A faulty port is used again: it was mended, or another one explains what its probes found.
     PortRepaired {
         /// The plane.
         plane: PlaneId,

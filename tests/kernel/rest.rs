@@ -66,7 +66,7 @@ fn coflows_posted_are_sent_or_watched() {
         d.cycles(2);
         let half = d.get(&format!("coflows/{}", watched.0));
         let received = half["received_bytes"].as_u64().expect("bytes");
-        assert!(half["state"] == "active" && (1_000_000..1_200_000).contains(&received), "{half}");
+        assert!(half["state"] == "active" && (1_000_000..2_000_000).contains(&received), "{half}");
         send_by_hand(&d, 1, 2, 2_000_000);
         let c = finished(&d, watched);
         assert!(c["received_bytes"] == json!(3_000_000) && c["cct_ns"].is_u64(), "{c}");

@@ -1,7 +1,7 @@
 //! The queues of every port: rates by HTB, FIFOs in bytes, acknowledgements before bulk.
 //!
-//! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half a second; behind a full EPS queue without priority for
-//! acknowledgements, circuits carry 46 to 81 % only.
+//! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half a second; behind a full EPS
+//! queue without priority for acknowledgements, circuits carry 46 to 81 % only.
 
 use super::nl::{NEW, Request};
 use super::tc::{self, Class, Match};
