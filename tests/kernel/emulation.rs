@@ -12,7 +12,7 @@ use heliostat::runtime::report::RunResult;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-use crate::support::{alone, each_mechanism, topology};
+use crate::support::{each_mechanism, topology};
 
 /// A shuffle from two racks to the two others, and mice.
 fn workload() -> Workload {
@@ -54,7 +54,6 @@ pub fn run(policy: &Policy, mechanism: Mechanism, name: &str) -> RunResult {
 #[test]
 fn circuits_carry_coflows_and_lose_nothing() {
     each_mechanism("circuits_carry_coflows_and_lose_nothing", |mechanism| {
-        let _alone = alone();
         for scheduler in
             [SchedulerKind::Edmonds, SchedulerKind::Bipartite, SchedulerKind::Greedy, SchedulerKind::Hold, SchedulerKind::RoundRobin]
         {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::broadcast;
 
 use crate::daemon::Daemon;
-use crate::support::{alone, each_mechanism, topology};
+use crate::support::{each_mechanism, topology};
 
 fn faulty(s: &Snapshot) -> Vec<u32> {
     s.ports.iter().filter(|p| p.faulty.is_some()).map(|p| p.rack.0).collect()
@@ -58,7 +58,6 @@ fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: (&str, &s
 #[test]
 fn a_dark_port_is_found_and_mended() {
     each_mechanism("a_dark_port_is_found_and_mended", |mechanism| {
-        let _alone = alone();
         break_and_mend(mechanism, "hst-dark", 1, ("ip", "link set tor1 down"), Some(("ip", "link set tor1 up")), "never came out");
     });
 }
@@ -66,7 +65,6 @@ fn a_dark_port_is_found_and_mended() {
 #[test]
 fn a_port_without_its_crossbar_is_found_and_the_others_go_on() {
     each_mechanism("a_port_without_its_crossbar_is_found_and_the_others_go_on", |mechanism| {
-        let _alone = alone();
         break_and_mend(mechanism, "hst-bare", 2, ("tc", "qdisc del dev tor2 clsact"), None, "never came out");
     });
 }
@@ -74,7 +72,6 @@ fn a_port_without_its_crossbar_is_found_and_the_others_go_on() {
 #[test]
 fn a_misaligned_mirror_is_found_and_mended() {
     each_mechanism("a_misaligned_mirror_is_found_and_mended", |mechanism| {
-        let _alone = alone();
         let damage = "filter add dev tor1 egress protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev tor3";
         break_and_mend(mechanism, "hst-mirror", 1, ("tc", damage), Some(("tc", "filter del dev tor1 egress")), "came out at r3");
     });

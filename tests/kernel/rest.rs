@@ -10,7 +10,7 @@ use heliostat::units::{BitRate, Bytes, Span};
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
-use crate::support::{alone, each_mechanism, topology};
+use crate::support::{each_mechanism, topology};
 
 fn daemon(name: &str, policy: Policy, mechanism: Mechanism) -> Daemon {
     Daemon::start(name, topology(3, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), policy, mechanism)
@@ -52,7 +52,6 @@ fn send_by_hand(d: &Daemon, from: u32, to: u32, bytes: usize) {
 #[test]
 fn coflows_posted_are_sent_or_watched() {
     each_mechanism("coflows_posted_are_sent_or_watched", |mechanism| {
-        let _alone = alone();
         let d = daemon("hst-rest", policy(SchedulerKind::Bipartite, Admit::All), mechanism);
         let sent = post(&d, 0, 1, 40_000_000, true);
         let s = d.wait("progress", |s| s.coflows.iter().any(|c| c.received > Bytes(0) && c.finished.is_none()));
@@ -77,7 +76,6 @@ fn coflows_posted_are_sent_or_watched() {
 #[test]
 fn circuits_by_hand_and_another_policy_under_way() {
     each_mechanism("circuits_by_hand_and_another_policy_under_way", |mechanism| {
-        let _alone = alone();
         let d = daemon("hst-hand", policy(SchedulerKind::Manual, Admit::Marked), mechanism);
         let over_ocs = |from, to| {
             let c = finished(&d, post(&d, from, to, 2_000_000, true));
@@ -107,7 +105,6 @@ fn circuits_by_hand_and_another_policy_under_way() {
 #[test]
 fn two_fabrics_side_by_side_do_not_meet() {
     each_mechanism("two_fabrics_side_by_side_do_not_meet", |mechanism| {
-        let _alone = alone();
         let a = daemon("hst-left", policy(SchedulerKind::RoundRobin, Admit::Marked), mechanism);
         let b = daemon("hst-right", policy(SchedulerKind::Manual, Admit::Marked), mechanism);
         assert_eq!(b.call("PUT", "circuits/0/1", Some(&json!({"output": 0}))).0, 204);
