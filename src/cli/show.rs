@@ -193,7 +193,7 @@ fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
 }
 
 fn ports(p: &wire::Ports, exact: bool) -> Rows {
-    let people = ["plane", "rack", "sends to", "receives from", "crossed", "packets", "lost dark", "misdelivered", "fault"];
+    let people = ["plane", "rack", "sends to", "receives from", "crossed", "packets", "sent back", "misdelivered", "fault"];
     let programs = [
         "plane",
         "rack",

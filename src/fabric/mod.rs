@@ -45,7 +45,8 @@ pub struct PortCounters {
     /// Packets that reached this input after its circuit had ended, because this machine was late to drain their queue. They go
     /// back to their ToR and on over the EPS: none is lost. A machine that keeps up has none.
     pub late_packets: u64,
-    /// Packets from this input that would have come out at a rack for which they were not meant, and were dropped.
+    /// Packets from this input that would have come out at a rack for which they were not meant. `timed` sends them back to their
+    /// ToR like late ones; with `netlink` the rack that they reach drops them, and counts them at its own port.
     pub misdelivered: u64,
 }
 

@@ -110,9 +110,7 @@ impl Timed {
         let racks = self.arrays.racks;
         let sum = |a: &super::bpf::SharedArray, n: usize, k: usize| (0..n).map(|i| a.cell(i, k).load(Relaxed)).sum::<u64>();
         let admitted = sum(&self.arrays.admitted, racks * racks, 1);
-        let settled = sum(&self.arrays.crossed, racks * racks, 1)
-            + sum(&self.arrays.counts, racks * self.out.len(), programs::LATE_HANDLED)
-            + sum(&self.arrays.counts, racks * self.out.len(), programs::MISDELIVERED);
+        let settled = sum(&self.arrays.crossed, racks * racks, 1) + sum(&self.arrays.counts, racks * self.out.len(), programs::SENT_BACK);
         admitted.saturating_sub(settled)
     }
 }

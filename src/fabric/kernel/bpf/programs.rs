@@ -30,11 +30,11 @@ pub const CROSSED_PACKETS: usize = 0;
 pub const CROSSED_BYTES: usize = 1;
 /// Packets that came after their circuit had ended, and were sent back to their ToR.
 pub const LATE: usize = 2;
-/// Packets that were for another rack than the circuit's.
+/// Packets that were for another rack than the circuit's, and were sent back too.
 pub const MISDELIVERED: usize = 3;
 
-/// Of the late packets, how many as the kernel handles them.
-pub const LATE_HANDLED: usize = 4;
+/// Packets sent back, as the kernel handles them (aggregated).
+pub const SENT_BACK: usize = 4;
 /// Cells of a port's counters.
 pub const COUNTERS: usize = 5;
 
@@ -193,8 +193,8 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     a.finish()
 }
 
-/// The program on every port of an OCS: a packet goes out where the circuit leads that has light now. In the dark it goes back to
-/// its ToR; if it is for another rack, it is dropped. All are counted.
+/// The program on every port of an OCS: a packet goes out where the circuit leads that has light now. In the dark, and if it
+/// is for another rack, it goes back to its ToR. All are counted.
 pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     let racks = arrays.racks;
     let mut a = Asm::default();
@@ -215,13 +215,14 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     a.jump_if(R7, Gt, 255, "drop");
     look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
     count_packets(&mut a, "late");
-    a.atomic_add(R0, 8 * LATE as i16, R1);
-    count_one(&mut a, LATE_HANDLED);
-    a.load(Word, R1, R6, IFINDEX).set(R2, 0).call(REDIRECT).exit();
+    a.atomic_add(R0, 8 * LATE as i16, R1).label("back");
+    count_one(&mut a, SENT_BACK);
+    a.load(Word, R1, R6, IFINDEX).set(R2, 0).call(REDIRECT).exit().label("drop").ret(SHOT);
+    // So late that the port's next circuit has light already: it must not come out there.
     a.label("stray");
     look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
     count_packets(&mut a, "strays");
-    a.atomic_add(R0, 8 * MISDELIVERED as i16, R1).label("drop").ret(SHOT);
+    a.atomic_add(R0, 8 * MISDELIVERED as i16, R1).jump("back");
 
     a.label("light").jump_if(R7, Gt, 255, "out");
     a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right");

@@ -89,12 +89,13 @@ fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), s
     match light {
         None => {
             counts[programs::LATE] += packets;
-            counts[programs::LATE_HANDLED] += 1;
+            counts[programs::SENT_BACK] += 1;
             Verdict::Out(p.link)
         }
         Some(s) if s.out.1 != u32::from(d[1]) => {
             counts[programs::MISDELIVERED] += packets;
-            Verdict::Drop
+            counts[programs::SENT_BACK] += 1;
+            Verdict::Out(p.link)
         }
         Some(s) => {
             counts[programs::CROSSED_PACKETS] += packets;
@@ -211,7 +212,7 @@ fn edges_are_exact_to_the_nanosecond() {
     assert_eq!(at(&crossbar, EPOCH), Verdict::Out(101));
     assert_eq!(at(&crossbar, EPOCH + 99), Verdict::Out(101));
     assert_eq!(at(&crossbar, EPOCH + 100), Verdict::Out(777));
-    assert_eq!(run(&crossbar, &arrays, &marked_packet(2), EPOCH), Verdict::Drop);
+    assert_eq!(run(&crossbar, &arrays, &marked_packet(2), EPOCH), Verdict::Out(777));
     assert_eq!(at(&tor, EPOCH - 1), Verdict::Pass);
     assert_eq!(at(&tor, EPOCH), hop);
     assert_eq!(at(&tor, EPOCH + 94), hop);
