@@ -112,7 +112,7 @@ class Hybrid(NetworkTest):
         hosts = ["h%d-%d" % (r, k) for r in range(4) for k in range(2)]
         self.assertEqual(sorted(nodes), sorted(["eps", "ocs0", "ocs1", "tor0", "tor1", "tor2", "tor3", *hosts]))
         expected = {
-            "tor1": {"eps0": "01:00:01", "ocs0": "03:00:01", "ocs1": "31:00:01", "host0": "05:01:00", "host1": "05:01:01"},
+            "tor1": {"eps0": "01:00:01", "ocs0": "03:00:00", "ocs1": "03:00:01", "host0": "05:01:00", "host1": "05:01:01"},
             "eps": {"tor%d" % r: "02:00:0%d" % r for r in range(4)},
             "ocs1": {"tor%d" % r: "41:00:0%d" % r for r in range(4)},
             "h3-1": {"eth0": "06:03:01"},
@@ -123,7 +123,7 @@ class Hybrid(NetworkTest):
             self.assertEqual(found, {name: ("02:00:00:" + mac, 1000, 1500) for name, mac in links.items()}, node)
         self.assertRegex(in_node(nodes["h3-1"], "ip", "route").strip(), "^default via 169.254.1.1 dev eth0 onlink( congctl cubic)?$")
         self.assertIn("10.2.0.0/16 via 169.254.4.2 dev tor2 onlink", in_node(nodes["eps"], "ip", "route"))
-        self.assertIn("169.254.3.2 dev ocs1 lladdr 02:00:00:31:00:02 PERMANENT", in_node(nodes["tor1"], "ip", "neigh"))
+        self.assertIn("169.254.3.2 dev ocs1 lladdr 02:00:00:03:00:01 PERMANENT", in_node(nodes["tor1"], "ip", "neigh"))
         self.assertEqual(in_node(nodes["tor1"], "ip", "-6", "addr").strip(), "")
         lab.send_signal(signal.SIGTERM)
         self.assertEqual(lab.wait(30), 128 + signal.SIGTERM)
