@@ -5,10 +5,11 @@
 //! wakes for each change). Both live in the same namespaces, behind the same [`KernelFabric`].
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 pub mod attached;
+pub mod backlog;
 pub mod bpf;
 pub mod detach;
 pub mod diag;
@@ -34,10 +35,8 @@ use network::Network;
 use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters};
-use crate::ids::HostId;
 use crate::plan::{Op, Programmed};
 use crate::topology::Topology;
-use crate::topology::addresses::rack_of_ip;
 use crate::units::{Span, Time};
 
 /// The run's clock: CLOCK_MONOTONIC, counted from the run's epoch.
@@ -123,7 +122,7 @@ pub struct KernelFabric {
     circuits: Circuits,
     net: Network,
     clock: Clock,
-    sockets: Vec<diag::SocketQueues>,
+    backlog: backlog::Backlog,
     watch: watch::Watch,
 }
 
@@ -150,9 +149,9 @@ impl KernelFabric {
             Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),
             Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, admit, clock)?),
         };
-        let sockets = net.hosts.iter().map(|h| diag::SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
+        let backlog = backlog::Backlog::start(&net)?;
         let watch = watch::Watch::start(&mut net)?;
-        Ok(Self { net, circuits, clock, sockets, watch })
+        Ok(Self { net, circuits, clock, backlog, watch })
     }
 
     /// The network.
@@ -192,20 +191,6 @@ impl KernelFabric {
         }
     }
 
-    fn backlog(&mut self) -> io::Result<DemandMatrix> {
-        let topology = &self.net.topology;
-        let mut m = DemandMatrix::zero(topology.rack_count());
-        for (k, q) in self.sockets.iter_mut().enumerate() {
-            let from = topology.rack_of(HostId::from(k));
-            q.read(|to, bytes| {
-                if let Some(to) = rack_of_ip(topology, to) {
-                    m.add(from, to, bytes);
-                }
-            })?;
-        }
-        Ok(m)
-    }
-
     fn counters(&mut self) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
         match &mut self.circuits {
             Circuits::Timed(t) => {
@@ -223,7 +208,7 @@ impl Fabric for KernelFabric {
         if let Some(object) = self.watch.missing(&mut self.net).map_err(|e| refused("list the links", e))? {
             return Err(FabricError::Gone { object });
         }
-        let backlog = self.backlog().map_err(|e| refused("read the hosts' sockets", e))?;
+        let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let timetable = match &self.circuits {
             Circuits::Timed(t) => t.programmed(now),
