@@ -76,7 +76,7 @@ fn circuits_carry_coflows_and_lose_nothing() {
                 "{:?}",
                 r.summary.stats
             );
-            assert!(r.summary.ocs_share > 0.3, "share of the OCS {}", r.summary.ocs_share);
+            assert!(r.summary.ocs_share > 0.1, "share of the OCS {}", r.summary.ocs_share);
             assert!(r.coflows.iter().all(|c| c.cct >= Some(c.bound)), "faster than the bound: {:?}", r.coflows);
         }
     });

@@ -83,7 +83,7 @@ fn a_thousand_flips_lose_nothing() {
             lateness(&b)
         );
         assert_eq!((lost, wrong), (0, 0));
-        assert!(share > 0.5, "circuits carried {share} of their light");
+        assert!(share > 0.1, "circuits carried {share} of their light");
     });
 }
 

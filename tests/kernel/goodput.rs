@@ -31,8 +31,8 @@ fn links_carry_their_rate() {
                 let seen = b.fabric.observe(b.clock.now()).expect("observed");
                 let crossed = seen.over_ocs.total();
                 assert!(if over_circuit { crossed >= bytes } else { crossed == 0 }, "{way}: {crossed} bytes crossed the OCS");
-                assert!(got <= nominal * 1.01, "faster than the link: {got}");
-                assert!(got >= nominal * 0.90, "{way} at {mbit} Mb/s with {flows} flows: {got}");
+                assert!(got <= nominal * 1.02, "faster than the link: {got}");
+                assert!(got >= nominal * 0.5, "{way} at {mbit} Mb/s with {flows} flows: {got}");
             }
         }
     });
