@@ -121,7 +121,6 @@ pub struct KernelFabric {
     /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     net: Network,
-    clock: Clock,
     backlog: backlog::Backlog,
     watch: watch::Watch,
 }
@@ -151,7 +150,7 @@ impl KernelFabric {
         };
         let backlog = backlog::Backlog::start(&net)?;
         let watch = watch::Watch::start(&mut net)?;
-        Ok(Self { net, circuits, clock, backlog, watch })
+        Ok(Self { net, circuits, backlog, watch })
     }
 
     /// The network.
@@ -232,9 +231,4 @@ impl Fabric for KernelFabric {
     fn mechanism(&self) -> &'static str {
         self.kind().name()
     }
-}
-
-/// The time since the epoch of a fabric's clock.
-pub fn now(fabric: &KernelFabric) -> Time {
-    fabric.clock.now()
 }

@@ -103,16 +103,6 @@ impl Timed {
         };
         (0..self.out.len()).map(|p| (0..racks).map(|r| read(p, r)).collect()).collect()
     }
-
-    /// Packets (as the kernel handles them, aggregated) that ToRs admitted and that neither crossed nor went back: what waits in
-    /// virtual output queues, what full queues dropped, and what was lost.
-    pub fn outstanding(&self) -> u64 {
-        let racks = self.arrays.racks;
-        let sum = |a: &super::bpf::SharedArray, n: usize, k: usize| (0..n).map(|i| a.cell(i, k).load(Relaxed)).sum::<u64>();
-        let admitted = sum(&self.arrays.admitted, racks * racks, 1);
-        let settled = sum(&self.arrays.crossed, racks * racks, 1) + sum(&self.arrays.counts, racks * self.out.len(), programs::SENT_BACK);
-        admitted.saturating_sub(settled)
-    }
 }
 
 /// Puts what a slot holds into the kernel: `until` last, and zero while the rest is written.
