@@ -59,6 +59,10 @@ pub mod coflows;
 
 pub mod workload;
 
+pub mod placement;
+
+pub mod scheduler;
+
 pub mod plan;
 
 pub mod fabric;

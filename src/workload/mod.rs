@@ -11,6 +11,7 @@ use crate::ids::CoflowId;
 use crate::units::{Bytes, Time};
 
 pub mod coflow_benchmark;
+pub mod jobs;
 pub mod stats;
 pub mod synth;
 

@@ -1,0 +1,4 @@
+//! Placement: where data and tasks go.
+//!
+//! Each published system, and each baseline, is a file or folder; what they share (latency response functions, replicas, slot
+//! calendars) stands once. Planners are pure functions of jobs and a cluster.

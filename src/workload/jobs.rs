@@ -1,0 +1,216 @@
+//! Jobs: stages of tasks, and the bytes between them.
+//!
+//! A job is a directed acyclic graph of stages. A stage without incoming edges reads data blocks (a MapReduce's map stage); an
+//! edge is a shuffle: every task of its first stage sends to every task of its second. A MapReduce is two stages and one edge.
+//! Where the tasks run is not said here: that is what placement decides.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::JobId;
+use crate::units::{Bytes, Span, Time};
+
+/// How long the tasks of a stage compute, network not included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskTimes {
+    /// All alike.
+    Even(Span),
+    /// By task, as many as the stage has tasks.
+    Each(Vec<Span>),
+}
+
+impl TaskTimes {
+    /// Of task `k` of the stage.
+    ///
+    /// # Panics
+    /// If the stage has no task `k`.
+    pub fn of(&self, k: usize) -> Span {
+        match self {
+            Self::Even(t) => *t,
+            Self::Each(all) => all[k],
+        }
+    }
+
+    /// The longest.
+    pub fn longest(&self) -> Span {
+        match self {
+            Self::Even(t) => *t,
+            Self::Each(all) => all.iter().copied().max().unwrap_or(Span::ZERO),
+        }
+    }
+
+    /// All of them together, of a stage of `tasks` tasks: slot time that the stage takes, network not included.
+    pub fn total(&self, tasks: u32) -> Span {
+        match self {
+            Self::Even(t) => *t * u64::from(tasks),
+            Self::Each(all) => all.iter().copied().fold(Span::ZERO, |a, b| a + b),
+        }
+    }
+}
+
+/// Tasks that are alike and do not wait for each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageSpec {
+    /// What people call it: `map`, `reduce`.
+    pub name: String,
+    /// Number of tasks, at least one.
+    pub tasks: u32,
+    /// How long each computes.
+    pub times: TaskTimes,
+    /// Bytes that the stage reads from data blocks, spread evenly over its tasks: one block a task. Zero: it reads none.
+    pub input: Bytes,
+    /// Bytes that the stage writes for good, spread evenly over its tasks.
+    pub output: Bytes,
+}
+
+/// A shuffle between two stages: every task of `from` sends the same share to every task of `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeSpec {
+    /// Place of the sending stage in [`JobSpec::stages`].
+    pub from: usize,
+    /// Place of the receiving stage; greater than `from`.
+    pub to: usize,
+    /// All bytes of this shuffle.
+    pub bytes: Bytes,
+}
+
+/// A job as it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// Its number in this run: dense from zero, by arrival.
+    pub id: JobId,
+    /// What people call it.
+    pub name: String,
+    /// Whose it is: the queue in which it waits, dense from zero.
+    pub queue: u32,
+    /// When it is submitted.
+    pub arrival: Time,
+    /// It ran before: its sizes and times are known ahead, so that a planner may count on them. Else it is ad hoc.
+    pub recurring: bool,
+    /// In topological order.
+    pub stages: Vec<StageSpec>,
+    /// By `from`, then `to`; at most one a pair.
+    pub edges: Vec<EdgeSpec>,
+}
+
+impl JobSpec {
+    /// A MapReduce with even tasks; a job that has no reduce task is its map stage alone.
+    pub fn map_reduce(name: impl Into<String>, arrival: Time, map: StageSpec, reduce: StageSpec, shuffle: Bytes) -> Self {
+        let (stages, edges) = match reduce.tasks {
+            0 => (vec![map], vec![]),
+            _ => (vec![map, reduce], vec![EdgeSpec { from: 0, to: 1, bytes: shuffle }]),
+        };
+        Self { id: JobId(0), name: name.into(), queue: 0, arrival, recurring: false, stages, edges }
+    }
+
+    /// All bytes that its shuffles move.
+    pub fn shuffle_bytes(&self) -> Bytes {
+        self.edges.iter().map(|e| e.bytes).sum()
+    }
+
+    /// All bytes that it reads from data blocks.
+    pub fn input_bytes(&self) -> Bytes {
+        self.stages.iter().map(|s| s.input).sum()
+    }
+
+    /// All its tasks.
+    pub fn tasks(&self) -> u64 {
+        self.stages.iter().map(|s| u64::from(s.tasks)).sum()
+    }
+
+    /// Slot time of all its tasks, network not included.
+    pub fn work(&self) -> Span {
+        self.stages.iter().map(|s| s.times.total(s.tasks)).fold(Span::ZERO, |a, b| a + b)
+    }
+
+    /// The shuffles that a stage waits for.
+    pub fn edges_into(&self, stage: usize) -> impl Iterator<Item = &EdgeSpec> {
+        self.edges.iter().filter(move |e| e.to == stage)
+    }
+
+    /// Whether the job makes sense: what readers of files and traces must prove before they hand it on.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and what is allowed.
+    pub fn check(&self) -> Result<(), String> {
+        if self.stages.is_empty() {
+            return Err("a job without stages; at least one".into());
+        }
+        for s in &self.stages {
+            match &s.times {
+                _ if s.tasks == 0 => return Err(format!("stage `{}` has no task; at least one", s.name)),
+                TaskTimes::Each(all) if all.len() != s.tasks as usize => {
+                    return Err(format!("stage `{}` has {} tasks and {} times; one a task", s.name, s.tasks, all.len()));
+                }
+                _ => {}
+            }
+        }
+        for (k, e) in self.edges.iter().enumerate() {
+            if e.from >= e.to || e.to >= self.stages.len() {
+                return Err(format!("an edge from stage {} to {}; to a later one of {} stages", e.from, e.to, self.stages.len()));
+            }
+            if k > 0 && (self.edges[k - 1].from, self.edges[k - 1].to) >= (e.from, e.to) {
+                return Err(format!("edge {} to {} out of order or twice; by first stage, then second", e.from, e.to));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A list of jobs, by arrival.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JobList {
+    /// What people call it.
+    pub name: String,
+    /// In the order of arrival, ids dense from zero.
+    pub jobs: Vec<JobSpec>,
+}
+
+impl JobList {
+    /// Brings jobs into the order of their arrival (ties keep their order) and numbers them from zero.
+    pub fn new(name: impl Into<String>, mut jobs: Vec<JobSpec>) -> Self {
+        jobs.sort_by_key(|j| j.arrival);
+        for (k, j) in jobs.iter_mut().enumerate() {
+            j.id = JobId::from(k);
+        }
+        Self { name: name.into(), jobs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(tasks: u32, times: TaskTimes) -> StageSpec {
+        StageSpec { name: "map".into(), tasks, times, input: Bytes(100), output: Bytes(0) }
+    }
+
+    #[test]
+    fn a_map_reduce_is_two_stages_and_one_edge() {
+        let even = |n| stage(n, TaskTimes::Even(Span::millis(5)));
+        let job = JobSpec::map_reduce("j", Time(7), even(4), even(2), Bytes(80));
+        assert_eq!((job.check(), job.tasks(), job.shuffle_bytes(), job.input_bytes()), (Ok(()), 6, Bytes(80), Bytes(200)));
+        assert_eq!((job.work(), job.edges_into(1).count(), job.edges_into(0).count()), (Span::millis(30), 1, 0));
+        let alone = JobSpec::map_reduce("j", Time(7), even(4), even(0), Bytes(80));
+        assert_eq!((alone.check(), alone.stages.len(), alone.shuffle_bytes()), (Ok(()), 1, Bytes(0)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let even = || stage(1, TaskTimes::Even(Span::millis(5)));
+        let good = JobSpec::map_reduce("j", Time(0), even(), even(), Bytes(1));
+        let edge = |from, to| EdgeSpec { from, to, bytes: Bytes(1) };
+        let bad = [
+            JobSpec { stages: vec![], ..good.clone() },
+            JobSpec { stages: vec![stage(0, TaskTimes::Even(Span::ZERO))], edges: vec![], ..good.clone() },
+            JobSpec { stages: vec![stage(2, TaskTimes::Each(vec![Span::ZERO]))], edges: vec![], ..good.clone() },
+            JobSpec { edges: vec![edge(1, 0)], ..good.clone() },
+            JobSpec { edges: vec![edge(0, 2)], ..good.clone() },
+            JobSpec { edges: vec![edge(0, 1), edge(0, 1)], ..good.clone() },
+        ];
+        assert!(bad.iter().all(|j| j.check().is_err()));
+        let each = TaskTimes::Each(vec![Span(1), Span(9), Span(2)]);
+        assert_eq!((each.of(1), each.longest(), each.total(3)), (Span(9), Span(9), Span(12)));
+        assert_eq!(JobList::new("l", vec![JobSpec { arrival: Time(9), ..good.clone() }, good]).jobs[1].id, JobId(1));
+    }
+}
