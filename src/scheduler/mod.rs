@@ -1,1 +1,146 @@
-//! The companion task scheduler: a state machine that decides which task runs where and when, and touches nothing.
+//! The companion task scheduler: it decides which task runs on which slot, and which bytes move when.
+//!
+//! A [`Scheduler`] takes [`Event`]s and a time, says with [`Scheduler::poll_timeout`] when it wants to be woken, and with
+//! [`Scheduler::poll_action`] what it wants done. It has no clock, socket, thread or random number inside. Where data and tasks go it
+//! asks a [`Placement`](crate::placement::policy::Placement) policy; this room keeps the books.
+//!
+//! # What happens to a job
+//!
+//! 1. It is submitted; its blocks get their hosts (`PlaceData`), and once they are there its first stage may start.
+//! 2. A task gets a slot when the policy gives it one. If none of its block's replicas is on its host, it first reads the block over
+//!    the network; then it computes; then its output stands on its host.
+//! 3. A task that waits for a shuffle gets a slot when no task before it is pending and enough of them have finished (slowstart).
+//!    When the policy says so, it fetches what there is, together with the others of its stage, as one coflow; outputs that come
+//!    later are fetched in rounds. When it has everything it computes.
+//! 4. With the last task of the last stage the job is finished.
+//!
+//! # Failures
+//!
+//! When a host goes down, its tasks start anew elsewhere, and outputs that stood on it are computed again if somebody still needs
+//! them. Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting
+//! task gives its slot to one that it waits for.
+//!
+//! # Files
+//!
+//! [`slots`] and [`queues`] are indexes, [`share`] the arithmetic of shuffles, [`stage`] and [`state`] the books, [`machine`] the
+//! state machine with its parts in `machine/`, [`record`] what is reported, [`estimate`] the remaining time of tasks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
+use crate::placement::policy::{Block, Locality};
+use crate::units::{Span, Time};
+use crate::workload::jobs::JobSpec;
+
+pub mod estimate;
+pub mod machine;
+pub mod queues;
+pub mod record;
+pub mod share;
+pub mod slots;
+pub mod stage;
+pub mod state;
+
+pub use machine::Scheduler;
+
+/// One task of one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskRef {
+    /// Whose.
+    pub job: JobId,
+    /// Its stage's place in the job.
+    pub stage: u32,
+    /// Its number in the stage.
+    pub task: u32,
+}
+
+/// What the scheduler is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A job is submitted; ids come in their order from zero.
+    Submitted(Box<JobSpec>),
+    /// The blocks of a job are where [`Action::PlaceData`] wanted them.
+    DataPlaced(JobId),
+    /// A task has computed. Word of an attempt that was given up is ignored.
+    TaskFinished(TaskRef, u32),
+    /// A flow's last byte was received. Not needed: the coflow's end is enough, but then tasks wait for the slowest flow of all.
+    FlowFinished(CoflowId, FlowId),
+    /// A coflow's last byte was received.
+    CoflowFinished(CoflowId),
+    /// A host is gone, with the tasks and outputs on it.
+    HostFailed(HostId),
+    /// A host is back, empty.
+    HostRecovered(HostId),
+    /// All hosts of a rack are gone.
+    RackFailed(RackId),
+    /// All hosts of a rack are back.
+    RackRecovered(RackId),
+    /// Time has passed.
+    Tick,
+}
+
+/// What the scheduler wants done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub enum Action {
+    /// Put a job's blocks there (by stage, by task), then say [`Event::DataPlaced`].
+    PlaceData {
+        /// Whose.
+        job: JobId,
+        /// By stage: one block a task, or none.
+        blocks: Vec<Vec<Block>>,
+    },
+    /// A task holds this slot from now on.
+    StartTask {
+        /// Which.
+        task: TaskRef,
+        /// How often it has started, this time included.
+        attempt: u32,
+        /// Where.
+        host: HostId,
+        /// In which of the host's slots.
+        slot: u32,
+        /// How near to its block.
+        near: Locality,
+    },
+    /// Let a task compute for so long, then say [`Event::TaskFinished`].
+    Compute {
+        /// Which.
+        task: TaskRef,
+        /// Its attempt.
+        attempt: u32,
+        /// How long.
+        span: Span,
+    },
+    /// A task gives up its slot; nothing more is expected of this attempt.
+    StopTask {
+        /// Which.
+        task: TaskRef,
+        /// Its attempt.
+        attempt: u32,
+    },
+    /// Send these flows now, then say [`Event::CoflowFinished`] (and, if possible, [`Event::FlowFinished`] of each).
+    StartCoflow {
+        /// Between the hosts of the network as the scheduler's [`Grain`](state::Grain) has them.
+        coflow: CoflowSpec,
+        /// Whose.
+        job: JobId,
+        /// A shuffle; else reads of data blocks.
+        shuffle: bool,
+    },
+    /// What is on its way of this coflow is not wanted any more.
+    CancelCoflow(CoflowId),
+    /// A job is finished.
+    FinishJob(JobId),
+}
+
+/// Why an event was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Rejected(pub String);
+
+/// Since when nothing was decided.
+pub(crate) const NEVER: Time = Time::MAX;
+
+#[cfg(test)]
+mod tests;

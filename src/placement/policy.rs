@@ -1,0 +1,178 @@
+//! How the task scheduler asks a placement policy: one trait, and the view of the cluster that it is given.
+//!
+//! The scheduler keeps the books (slots, queues, tasks, blocks, shuffles) and knows no strategy; a [`Placement`] knows one and
+//! keeps only what it needs for it. It is asked at five moments: before the run (offline planning of recurring jobs), when a
+//! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
+
+use crate::ids::{HostId, JobId, RackId};
+use crate::topology::Topology;
+use crate::units::{Bytes, Time};
+use crate::workload::jobs::JobSpec;
+
+/// The hosts that hold a data block: the first replica first. At most one a host; empty only on a network without hosts.
+pub type Block = Vec<HostId>;
+
+/// How near to its block a task runs; the nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Locality {
+    /// On a host that holds it. Tasks without a block are at home everywhere.
+    Host,
+    /// In a rack that holds it.
+    Rack,
+    /// Elsewhere.
+    Remote,
+}
+
+/// A task of this stage shall start on the rack that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// Whose.
+    pub job: JobId,
+    /// Which stage.
+    pub stage: usize,
+}
+
+/// Whether reduce tasks that hold slots may begin to fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shuffle {
+    /// What there is to fetch is fetched now, as one coflow.
+    Start,
+    /// Not yet; asked again when a task of the job starts or finishes, and at this time at the latest.
+    Hold(Time),
+}
+
+/// The numbers of a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StageCounts {
+    /// Tasks that hold no slot and have not finished.
+    pub pending: u32,
+    /// Tasks that hold a slot.
+    pub running: u32,
+    /// Of those, how many wait for (more of) their input and fetch nothing now.
+    pub waiting: u32,
+    /// Tasks that have finished and whose output stands.
+    pub finished: u32,
+}
+
+impl StageCounts {
+    /// All tasks.
+    pub fn tasks(&self) -> u32 {
+        self.pending + self.running + self.finished
+    }
+}
+
+/// What a policy sees of the cluster. Every question is answered from an index.
+pub trait View {
+    /// The time.
+    fn now(&self) -> Time;
+    /// The network.
+    fn topology(&self) -> &Topology;
+    /// A job that was submitted.
+    fn job(&self, job: JobId) -> &JobSpec;
+    /// Jobs that have a task which may start now, in the order of the queues: who shall have the next slot comes first.
+    fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_>;
+    /// Number of tasks of a stage by what they do.
+    fn counts(&self, job: JobId, stage: usize) -> StageCounts;
+    /// Whether a task of the stage may start now, were there a slot: the job's data is placed, and enough of the stages before
+    /// this one has finished.
+    fn may_start(&self, job: JobId, stage: usize) -> bool;
+    /// The nearest that a pending task of the stage would run to its block on a free slot of this rack; `None` if none is
+    /// pending. O(hosts of the rack).
+    fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality>;
+    /// Where the blocks of a stage are, one a task; empty for a stage that reads none.
+    fn blocks(&self, job: JobId, stage: usize) -> &[Block];
+    /// Tasks of a stage that hold a slot in the rack.
+    fn running_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
+    /// Finished tasks of a stage whose output stands in the rack.
+    fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
+    /// Free slots of a rack.
+    fn free(&self, rack: RackId) -> u32;
+    /// Slots of a rack on hosts that are up.
+    fn slots(&self, rack: RackId) -> u32;
+    /// Hosts of a rack that are up.
+    fn hosts_up(&self, rack: RackId) -> u32;
+    /// Whether a host is up.
+    fn is_up(&self, host: HostId) -> bool;
+    /// When `n` slots of the rack will be free at once, by the estimated remaining times of the tasks that hold them; `None` if
+    /// the rack has fewer. O(n log).
+    fn released(&self, rack: RackId, n: u32) -> Option<Time>;
+    /// Bytes of shuffles that are on their way into the rack from others.
+    fn shuffling_into(&self, rack: RackId) -> Bytes;
+}
+
+/// A placement policy. Methods that have a default are for policies that care.
+pub trait Placement: Send {
+    /// Its name in results.
+    fn name(&self) -> &'static str;
+
+    /// Before the run: plans for the recurring jobs, whose sizes and times are known ahead. `jobs` are all jobs of the run; a
+    /// policy looks at those that are recurring only.
+    ///
+    /// # Errors
+    /// Why these jobs cannot be planned on this network.
+    fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
+        let _ = (topology, jobs);
+        Ok(())
+    }
+
+    /// Where the data blocks of a job's stages go: by stage, one block a task; an empty list for a stage without input.
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>>;
+
+    /// Of the tasks of the stages before, how many per cent must have finished before tasks of a stage get slots. (They
+    /// never get one while a task before them is pending: who holds a slot must not wait for who has none.)
+    fn slowstart(&self, view: &dyn View, job: JobId) -> u32;
+
+    /// A rack has a free slot: a task of which stage shall have it? `None`: nobody, until a slot of the rack becomes free, a
+    /// stage becomes startable, or [`Placement::wake_at`]. Only stages that may start, with a pending task.
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
+
+    /// When offers that were declined shall be made again, though nothing happened.
+    fn wake_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// Whether the tasks of a stage that wait for their shuffle may fetch what there is.
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+        let _ = (view, job, stage);
+        Shuffle::Start
+    }
+
+    /// The data of a job is placed: its tasks may start.
+    fn submitted(&mut self, view: &dyn View, job: JobId) {
+        let _ = (view, job);
+    }
+
+    /// A task started on the rack, as it was picked.
+    fn started(&mut self, view: &dyn View, pick: Pick, rack: RackId, near: Locality) {
+        let _ = (view, pick, rack, near);
+    }
+
+    /// All tasks of a stage have finished.
+    fn stage_finished(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        let _ = (view, job, stage);
+    }
+
+    /// Hosts went down or came up.
+    fn cluster_changed(&mut self, view: &dyn View) {
+        let _ = view;
+    }
+
+    /// The racks outside of which no task of this stage may start now; `None`: anywhere. What is said here is a promise that
+    /// the scheduler checks at every start; a policy that falls back says `None`.
+    fn guideline(&self, job: JobId, stage: usize) -> Option<&[RackId]> {
+        let _ = (job, stage);
+        None
+    }
+
+    /// Jobs whose guideline was dropped, and why, in the order in which that happened.
+    fn fallbacks(&self) -> &[(JobId, String)] {
+        &[]
+    }
+}
+
+/// The first stage in the job's order that may start and has a pending task; stages that read data first, as map tasks come before
+/// reduce tasks.
+pub fn startable(view: &dyn View, job: JobId) -> impl Iterator<Item = usize> + '_ {
+    (0..view.job(job).stages.len()).filter(move |&s| view.may_start(job, s) && view.counts(job, s).pending > 0)
+}

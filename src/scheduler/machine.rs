@@ -1,0 +1,342 @@
+//! The [`Scheduler`]: events in, actions out.
+//!
+//! Events only change the books. What follows from them (tasks for free slots, reads and shuffles that may begin) is decided
+//! when the next action is asked for, so that everything that happens at one instant is seen together: tasks that start together read
+//! together, as one coflow.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::record::{Counters, TaskRun};
+use super::stage::{Doing, Output, Stage};
+use super::state::{Account, JobState, Settings, State};
+use super::{Action, Event, NEVER, Rejected, TaskRef};
+use crate::ids::{CoflowId, HostId, JobId, RackId};
+use crate::placement::policy::{Locality, Pick, Placement};
+use crate::topology::Topology;
+use crate::units::{Span, Time};
+use crate::workload::jobs::JobSpec;
+
+mod dispatch;
+mod failures;
+mod shuffle;
+mod views;
+
+/// Decides about tasks. See the room's documentation.
+pub struct Scheduler {
+    state: State,
+    policy: Box<dyn Placement>,
+    actions: VecDeque<Action>,
+    /// Something happened since the last dispatch.
+    stirred: bool,
+    /// Racks whose free slots must be offered.
+    dirty: BTreeSet<RackId>,
+    /// The rack that was served last.
+    last: RackId,
+    /// Stages whose waiting tasks may have something to fetch.
+    look: BTreeSet<(JobId, usize)>,
+    /// Tasks that must read their block over the network.
+    reads: BTreeMap<(JobId, usize), Vec<u32>>,
+    /// Shuffles that the policy holds back, until when.
+    holds: BTreeMap<(JobId, usize), Time>,
+    next_coflow: u32,
+    counters: Counters,
+    timeline: Vec<TaskRun>,
+}
+
+impl Scheduler {
+    /// A scheduler over an empty cluster.
+    pub fn new(topology: Arc<Topology>, settings: Settings, policy: Box<dyn Placement>) -> Self {
+        Self {
+            dirty: topology.racks.iter().map(|r| r.id).collect(),
+            state: State::new(topology, settings),
+            policy,
+            actions: VecDeque::new(),
+            stirred: false,
+            last: RackId(0),
+            look: BTreeSet::new(),
+            reads: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            next_coflow: 0,
+            counters: Counters::default(),
+            timeline: Vec::new(),
+        }
+    }
+
+    /// When the scheduler wants [`Event::Tick`].
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let holds = self.holds.values().copied().filter(|&t| t != NEVER).min();
+        holds.into_iter().chain(self.policy.wake_at()).min().map(|t| t.max(self.state.now))
+    }
+
+    /// The next thing to do, if any. Tell everything that happened at this instant before asking.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        if self.actions.is_empty() && std::mem::take(&mut self.stirred) {
+            self.dispatch();
+        }
+        self.actions.pop_front()
+    }
+
+    /// Takes one event. Word of what was given up (a task's earlier attempt, a cancelled coflow) is no error: it was on its way.
+    ///
+    /// # Errors
+    /// What cannot be; the books are then as before.
+    pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
+        self.state.now = self.state.now.max(now);
+        match event {
+            Event::Submitted(job) => self.submitted(*job)?,
+            Event::DataPlaced(job) => self.placed(job)?,
+            Event::TaskFinished(task, attempt) => self.finished(task, attempt)?,
+            Event::FlowFinished(id, flow) => self.flow_finished(id, flow),
+            Event::CoflowFinished(id) => self.coflow_finished(id),
+            Event::HostFailed(host) => self.hosts_failed(&[self.known(host)?]),
+            Event::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
+            Event::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),
+            Event::RackRecovered(rack) => self.hosts_recovered(&self.hosts_of(rack)?),
+            Event::Tick => self.tick(),
+        }
+        self.stirred = true;
+        Ok(())
+    }
+
+    fn known(&self, host: HostId) -> Result<HostId, Rejected> {
+        let n = self.state.topology.hosts.len();
+        if host.index() < n { Ok(host) } else { Err(Rejected(format!("no host {}; there are {n}", host.0))) }
+    }
+
+    fn hosts_of(&self, rack: RackId) -> Result<Vec<HostId>, Rejected> {
+        let t = &self.state.topology;
+        if rack.index() >= t.rack_count() {
+            return Err(Rejected(format!("no rack {}; there are {}", rack.0, t.rack_count())));
+        }
+        Ok(t.hosts_of(rack).iter().map(|h| h.id).collect())
+    }
+
+    fn submitted(&mut self, spec: JobSpec) -> Result<(), Rejected> {
+        spec.check().map_err(Rejected)?;
+        let job = spec.id;
+        if job.index() != self.state.jobs.len() {
+            return Err(Rejected(format!("job {} out of order: the next is {}", job.0, self.state.jobs.len())));
+        }
+        self.state.queues.join(spec.queue);
+        let racks = self.state.topology.rack_count();
+        let stages: Vec<Stage> = (0..spec.stages.len()).map(|s| Stage::new(&spec, s, racks)).collect();
+        let unfinished = stages.len() as u32;
+        self.state.jobs.push(JobState { spec, stages, slowstart: 100, placed: false, unfinished, account: Account::default() });
+        let blocks = self.policy.place_data(&self.state, job);
+        for (s, b) in blocks.iter().enumerate() {
+            let State { topology, jobs, .. } = &mut self.state;
+            jobs[job.index()].stages[s].place(b.clone(), topology);
+        }
+        self.actions.push_back(Action::PlaceData { job, blocks });
+        Ok(())
+    }
+
+    fn placed(&mut self, job: JobId) -> Result<(), Rejected> {
+        let Some(j) = self.state.jobs.get_mut(job.index()) else { return Err(Rejected(format!("no job {}", job.0))) };
+        if std::mem::replace(&mut j.placed, true) {
+            return Ok(());
+        }
+        self.policy.submitted(&self.state, job);
+        let percent = self.policy.slowstart(&self.state, job).min(100);
+        self.state.jobs[job.index()].slowstart = percent;
+        let stages = self.state.jobs[job.index()].stages.len();
+        (0..stages).for_each(|s| self.reopen(job, s));
+        self.state.refresh(job);
+        Ok(())
+    }
+
+    /// Whether the tasks of a stage may have slots: nothing before it is pending, and enough of that has finished.
+    fn reopen(&mut self, job: JobId, stage: usize) {
+        let j = &self.state.jobs[job.index()];
+        let enough = j.stages[stage].incoming.iter().all(|e| {
+            let c = j.stages[e.from].counts;
+            c.pending == 0 && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(j.slowstart)
+        });
+        let open = j.placed && enough;
+        let s = self.state.stage_mut(job, stage);
+        if s.open != open {
+            s.open = open;
+            if open {
+                self.all_dirty();
+            }
+        }
+    }
+
+    /// The stages after this one are looked at anew.
+    fn reopen_after(&mut self, job: JobId, stage: usize) {
+        for k in 0..self.state.stage(job, stage).outgoing.len() {
+            let next = self.state.stage(job, stage).outgoing[k];
+            self.reopen(job, next);
+        }
+    }
+
+    fn all_dirty(&mut self) {
+        self.dirty.extend(self.state.topology.racks.iter().map(|r| r.id));
+    }
+
+    fn tick(&mut self) {
+        let now = self.state.now;
+        if self.policy.wake_at().is_some_and(|t| t <= now) {
+            self.all_dirty();
+        }
+        let due: Vec<_> = self.holds.iter().filter(|h| *h.1 <= now).map(|h| *h.0).collect();
+        for key in due {
+            self.holds.remove(&key);
+            self.look.insert(key);
+        }
+    }
+
+    /// A task has computed: its slot is free and its output stands.
+    fn finished(&mut self, r: TaskRef, attempt: u32) -> Result<(), Rejected> {
+        let (job, s) = (r.job, r.stage as usize);
+        let known = self.state.jobs.get(job.index()).and_then(|j| j.stages.get(s)).and_then(|s| s.tasks.get(r.task as usize));
+        let Some(task) = known.copied() else { return Err(Rejected(format!("no task {} of stage {s} of job {}", r.task, job.0))) };
+        if task.doing != Doing::Computing || task.attempt != attempt {
+            return Ok(());
+        }
+        self.state.computing -= 1;
+        self.free_slot(r, true);
+        let rack = self.state.topology.rack_of(task.host);
+        let stage = self.state.stage_mut(job, s);
+        stage.tasks[r.task as usize].doing = Doing::Finished;
+        stage.counts.finished += 1;
+        stage.output_in[rack.index()] += 1;
+        if !stage.outgoing.is_empty() {
+            let have = self.take_have(job, s, r.task);
+            self.state.stage_mut(job, s).log.push(Output { task: r.task, host: task.host, void: false, have });
+            self.reopen_after(job, s);
+            self.look_after(job, s);
+        }
+        if self.state.stage(job, s).is_done() {
+            self.stage_done(job, s);
+        }
+        self.state.refresh(job);
+        Ok(())
+    }
+
+    fn stage_done(&mut self, job: JobId, stage: usize) {
+        self.policy.stage_finished(&self.state, job, stage);
+        self.all_dirty();
+        let now = self.state.now;
+        let j = &mut self.state.jobs[job.index()];
+        j.unfinished -= 1;
+        if j.unfinished == 0 && j.account.finished.is_none() {
+            j.account.finished = Some(now);
+            self.counters.jobs_finished += 1;
+            self.actions.push_back(Action::FinishJob(job));
+        }
+    }
+
+    /// Gives a task's slot back and books its time. `finished`: it has done its work.
+    fn free_slot(&mut self, r: TaskRef, finished: bool) {
+        let now = self.state.now;
+        let task = self.state.stage(r.job, r.stage as usize).tasks[r.task as usize];
+        let rack = self.state.topology.rack_of(task.host);
+        self.state.slots.give(task.host, task.slot, task.eta);
+        self.state.queues.gave(r.job);
+        self.dirty.insert(rack);
+        let stage = self.state.stage_mut(r.job, r.stage as usize);
+        stage.counts.running -= 1;
+        stage.running_in[rack.index()] -= 1;
+        self.state.jobs[r.job.index()].account.slot_time += now.since(task.started);
+        self.timeline.push(TaskRun {
+            task: r,
+            attempt: task.attempt,
+            host: task.host,
+            slot: task.slot,
+            near: task.near,
+            started: task.started,
+            computes: if task.doing == Doing::Computing { Some(task.computes) } else { None },
+            ended: now,
+            finished,
+        });
+    }
+
+    /// A task gets a slot on the rack that was offered.
+    fn start(&mut self, pick: Pick, rack: RackId) {
+        let Pick { job, stage: s } = pick;
+        self.counters.starts += 1;
+        if self.policy.guideline(job, s).is_some_and(|racks| !racks.contains(&rack)) {
+            self.counters.violations += 1;
+        }
+        let now = self.state.now;
+        let State { topology, slots, jobs, .. } = &mut self.state;
+        let stage = &mut jobs[job.index()].stages[s];
+        let host = stage.best_host(topology, rack, |h| slots.free_on(h)).or_else(|| slots.least_loaded(rack));
+        let host = host.expect("a rack that is offered has a free slot");
+        let (k, near) = stage.take(topology, host);
+        let spec = &jobs[job.index()].spec.stages[s];
+        let (input, span) = (spec.input.0, spec.times.of(k as usize));
+        let eta = now + span;
+        let slot = slots.take(host, eta);
+        let stage = &mut jobs[job.index()].stages[s];
+        let reading = near != Locality::Host && input > 0;
+        let task = &mut stage.tasks[k as usize];
+        (task.doing, task.host, task.slot, task.near, task.started, task.eta) = (Doing::Fetching, host, slot, near, now, eta);
+        (task.reading, task.shuffling) = (reading, false);
+        task.attempt += 1;
+        let attempt = task.attempt;
+        (stage.counts.pending, stage.counts.running) = (stage.counts.pending - 1, stage.counts.running + 1);
+        stage.running_in[rack.index()] += 1;
+        let (shuffles, all_started) = (!stage.incoming.is_empty(), stage.counts.pending == 0);
+        if shuffles {
+            stage.waiting.insert(k);
+        }
+        let account = &mut jobs[job.index()].account;
+        account.near[near as usize] += u32::from(input > 0);
+        account.started.get_or_insert(now);
+        account.reruns += u32::from(attempt > 1);
+        self.state.queues.took(job);
+        self.state.fetching += 1;
+        let task = TaskRef { job, stage: s as u32, task: k };
+        self.actions.push_back(Action::StartTask { task, attempt, host, slot, near });
+        if reading {
+            self.reads.entry((job, s)).or_default().push(k);
+        }
+        match shuffles {
+            true => drop(self.look.insert((job, s))),
+            false if !reading => self.compute(task),
+            false => {}
+        }
+        if all_started {
+            self.reopen_after(job, s);
+            self.state.refresh(job);
+        }
+        self.policy.started(&self.state, pick, rack, near);
+    }
+
+    /// A task has everything: it computes.
+    fn compute(&mut self, r: TaskRef) {
+        let now = self.state.now;
+        let span = self.state.jobs[r.job.index()].spec.stages[r.stage as usize].times.of(r.task as usize);
+        let task = &mut self.state.jobs[r.job.index()].stages[r.stage as usize].tasks[r.task as usize];
+        (task.doing, task.computes) = (Doing::Computing, now);
+        let (host, slot, old, attempt) = (task.host, task.slot, task.eta, task.attempt);
+        task.eta = now + span;
+        self.state.slots.expect(host, slot, old, now + span);
+        self.state.fetching -= 1;
+        self.state.computing += 1;
+        self.actions.push_back(Action::Compute { task: r, attempt, span });
+    }
+
+    /// Computes if nothing is missing any more.
+    fn compute_if_ready(&mut self, r: TaskRef) {
+        let stage = self.state.stage(r.job, r.stage as usize);
+        let task = &stage.tasks[r.task as usize];
+        let shuffled = !task.shuffling && !stage.waiting.contains(&r.task);
+        if task.doing == Doing::Fetching && !task.reading && shuffled {
+            self.compute(r);
+        }
+    }
+
+    fn new_coflow(&mut self) -> CoflowId {
+        self.next_coflow += 1;
+        CoflowId(self.next_coflow - 1)
+    }
+
+    /// Time that a stage's shuffle has taken so far, from its first flow to its last.
+    pub fn shuffle_time(&self, job: JobId, stage: usize) -> Option<Span> {
+        self.state.stage(job, stage).shuffle.map(|(a, b)| b.since(a))
+    }
+}

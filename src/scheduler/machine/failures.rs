@@ -1,0 +1,177 @@
+//! Hosts that go down and come back: what ran there starts anew, what stood there is computed again if somebody needs it.
+
+use std::collections::BTreeSet;
+
+use super::Scheduler;
+use crate::ids::{CoflowId, HostId, JobId};
+use crate::scheduler::stage::Doing;
+use crate::scheduler::{Action, TaskRef};
+
+/// A receiver: its stage and its number.
+type Receiver = (usize, u32);
+
+impl Scheduler {
+    pub(super) fn hosts_failed(&mut self, hosts: &[HostId]) {
+        let dead: BTreeSet<HostId> = hosts.iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
+        let jobs: Vec<JobId> = self.state.jobs.iter().filter(|j| j.account.finished.is_none()).map(|j| j.spec.id).collect();
+        for &job in &jobs {
+            for stage in 0..self.state.jobs[job.index()].stages.len() {
+                let running: Vec<u32> = self.state.running(job, stage).collect();
+                for task in running {
+                    let on = self.state.stage(job, stage).tasks[task as usize];
+                    if dead.contains(&on.host) {
+                        self.give_up(TaskRef { job, stage: stage as u32, task }, on.doing);
+                    }
+                }
+            }
+        }
+        dead.iter().for_each(|&h| self.state.slots.take_down(h));
+        let mut hit = BTreeSet::new();
+        for &job in &jobs {
+            // Later stages first: what they lose tells whether earlier outputs are needed.
+            for stage in (0..self.state.jobs[job.index()].stages.len()).rev() {
+                if self.void(job, stage, &dead) {
+                    hit.extend(self.state.stage(job, stage).outgoing.iter().map(|&to| (job, to)));
+                }
+            }
+            self.state.refresh(job);
+        }
+        let ids = self.state.transfers.iter();
+        let lost = ids.filter(|(_, t)| if t.shuffle { hit.contains(&(t.job, t.stage)) } else { t.from.iter().any(|h| dead.contains(h)) });
+        let lost: Vec<CoflowId> = lost.map(|e| *e.0).collect();
+        lost.into_iter().for_each(|id| self.cancel(id));
+        self.counters.hosts_failed += dead.len() as u64;
+        self.policy.cluster_changed(&self.state);
+        self.all_dirty();
+    }
+
+    pub(super) fn hosts_recovered(&mut self, hosts: &[HostId]) {
+        hosts.iter().for_each(|&h| self.state.slots.bring_up(h));
+        self.policy.cluster_changed(&self.state);
+        self.all_dirty();
+    }
+
+    /// A task that holds a slot gives it up and waits for another, with nothing fetched.
+    pub(super) fn give_up(&mut self, r: TaskRef, doing: Doing) {
+        let (job, s) = (r.job, r.stage as usize);
+        let attempt = self.state.stage(job, s).tasks[r.task as usize].attempt;
+        self.actions.push_back(Action::StopTask { task: r, attempt });
+        self.free_slot(r, false);
+        *(if doing == Doing::Computing { &mut self.state.computing } else { &mut self.state.fetching }) -= 1;
+        for t in self.state.transfers.values_mut().filter(|t| (t.job, t.stage) == (job, s)) {
+            t.to.values_mut().for_each(|d| d.1.retain(|&k| k != r.task));
+        }
+        let stage = self.state.stage_mut(job, s);
+        stage.waiting.remove(&r.task);
+        let task = &mut stage.tasks[r.task as usize];
+        (task.doing, task.reading, task.shuffling) = (Doing::Pending, false, false);
+        stage.counts.pending += 1;
+        stage.incoming.iter_mut().for_each(|e| e.cursor[r.task as usize] = 0);
+        let senders: Vec<usize> = stage.incoming.iter().map(|e| e.from).collect();
+        let t = self.state.topology.clone();
+        self.state.stage_mut(job, s).put_back(&t, r.task);
+        for from in senders {
+            self.forget_receiver(job, from, (s, r.task));
+        }
+        self.reopen(job, s);
+        self.reopen_after(job, s);
+        self.state.refresh(job);
+    }
+
+    /// A receiver starts anew: it has none of the stage's outputs any more, and those that were lost when nobody needed them are
+    /// needed again.
+    fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: Receiver) {
+        let s = self.state.stage_mut(job, stage);
+        s.log.iter_mut().for_each(|o| o.have.retain(|h| *h != receiver));
+        s.had.values_mut().for_each(|h| h.retain(|h| *h != receiver));
+        let lost: Vec<u32> = (0..s.tasks.len() as u32).filter(|&k| s.tasks[k as usize].output_lost).collect();
+        for k in lost {
+            let at = self.state.stage(job, stage).log.iter().rposition(|o| o.task == k).expect("what was lost once stood");
+            self.compute_again(job, stage, at, Some(receiver));
+        }
+    }
+
+    /// Marks the outputs that stood on dead hosts; those that somebody needs are computed again. Returns whether there were any.
+    fn void(&mut self, job: JobId, stage: usize, dead: &BTreeSet<HostId>) -> bool {
+        let s = self.state.stage_mut(job, stage);
+        let gone: Vec<usize> = (0..s.log.len()).filter(|&i| !s.log[i].void && dead.contains(&s.log[i].host)).collect();
+        for &i in &gone {
+            let rack = self.state.topology.rack_of(self.state.stage(job, stage).log[i].host);
+            let s = self.state.stage_mut(job, stage);
+            s.log[i].void = true;
+            s.output_in[rack.index()] -= 1;
+            let task = s.log[i].task;
+            s.tasks[task as usize].output_lost = true;
+            let receivers: usize = s.outgoing.iter().map(|&to| self.state.stage(job, to).tasks.len()).sum();
+            if self.holders(job, stage, i).len() < receivers {
+                self.compute_again(job, stage, i, None);
+            }
+        }
+        !gone.is_empty()
+    }
+
+    /// Who has output `at` of the stage's list, or needs none of it any more.
+    fn holders(&self, job: JobId, stage: usize, at: usize) -> Vec<Receiver> {
+        let s = self.state.stage(job, stage);
+        let mut found = Vec::new();
+        for &to in &s.outgoing {
+            let next = self.state.stage(job, to);
+            let edge = next.incoming.iter().find(|e| e.from == stage).expect("edges have two ends");
+            let has = |k: usize| {
+                let past = next.tasks[k].doing != Doing::Pending && edge.cursor[k] as usize > at;
+                past || matches!(next.tasks[k].doing, Doing::Computing | Doing::Finished) || s.log[at].have.contains(&(to, k as u32))
+            };
+            found.extend((0..next.tasks.len()).filter(|&k| has(k)).map(|k| (to, k as u32)));
+        }
+        found
+    }
+
+    /// The task of output `at` runs again; who has the output already will not fetch it twice, `but` one who lost it.
+    fn compute_again(&mut self, job: JobId, stage: usize, at: usize, but: Option<Receiver>) {
+        let have: Vec<Receiver> = self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != but).collect();
+        let was_done = self.state.stage(job, stage).is_done();
+        let t = self.state.topology.clone();
+        let s = self.state.stage_mut(job, stage);
+        let k = s.log[at].task;
+        s.had.insert(k, have);
+        let task = &mut s.tasks[k as usize];
+        (task.doing, task.output_lost) = (Doing::Pending, false);
+        s.counts.finished -= 1;
+        s.counts.pending += 1;
+        s.put_back(&t, k);
+        let senders: Vec<usize> = s.incoming.iter_mut().map(|e| (e.cursor[k as usize] = 0, e.from).1).collect();
+        self.state.jobs[job.index()].unfinished += u32::from(was_done);
+        self.counters.outputs_lost += 1;
+        for from in senders {
+            self.forget_receiver(job, from, (stage, k));
+        }
+        self.reopen(job, stage);
+        self.reopen_after(job, stage);
+        self.state.refresh(job);
+    }
+
+    /// Who had the output of a task that ran again.
+    pub(super) fn take_have(&mut self, job: JobId, stage: usize, task: u32) -> Vec<Receiver> {
+        self.state.stage_mut(job, stage).had.remove(&task).unwrap_or_default()
+    }
+
+    /// Breaks a transfer off; its tasks wait again.
+    fn cancel(&mut self, id: CoflowId) {
+        let Some(t) = self.state.transfers.remove(&id) else { return };
+        self.actions.push_back(Action::CancelCoflow(id));
+        if t.shuffle {
+            let open = t.flows.iter().zip(&t.crossing).filter(|f| f.0.is_some());
+            open.for_each(|(_, (rack, bytes))| self.state.inbound[rack.index()] -= bytes.0);
+        }
+        for k in t.to.into_values().flat_map(|d| d.1) {
+            let s = self.state.stage_mut(t.job, t.stage);
+            if t.shuffle {
+                s.tasks[k as usize].shuffling = false;
+                s.waiting.insert(k);
+                self.look.insert((t.job, t.stage));
+            } else {
+                self.reads.entry((t.job, t.stage)).or_default().push(k);
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Bytes that tasks wait for: reads of blocks that are elsewhere, and shuffles in rounds.
+
+use std::collections::BTreeMap;
+
+use super::Scheduler;
+use crate::coflows::{CoflowSpec, FlowSpec};
+use crate::ids::{CoflowId, FlowId, HostId, JobId};
+use crate::placement::policy::Shuffle;
+use crate::scheduler::share::{Receivers, Senders, Spread};
+use crate::scheduler::stage::Doing;
+use crate::scheduler::state::{State, Transfer};
+use crate::scheduler::{Action, TaskRef};
+use crate::units::Bytes;
+
+/// Bytes by pair of places.
+type Pairs = BTreeMap<(HostId, HostId), u64>;
+
+impl Scheduler {
+    /// An output came to stand: whether it is time for those after it to fetch.
+    pub(super) fn look_after(&mut self, job: JobId, stage: usize) {
+        let s = self.state.stage(job, stage);
+        if s.is_done() || s.log.len().is_multiple_of(self.step(job, stage)) {
+            let next: Vec<_> = s.outgoing.iter().map(|&to| (job, to)).collect();
+            self.look.extend(next);
+        }
+    }
+
+    /// So many new outputs of a stage are worth another round.
+    fn step(&self, job: JobId, stage: usize) -> usize {
+        (self.state.stage(job, stage).tasks.len() * self.state.settings.fetch_percent as usize).div_ceil(100).max(1)
+    }
+
+    /// Whether a task that has just received a round shall ask for the next.
+    fn worth_a_round(&self, job: JobId, stage: usize, task: u32) -> bool {
+        self.state.stage(job, stage).incoming.iter().any(|e| {
+            let from = self.state.stage(job, e.from);
+            let new = from.log.len() - e.cursor[task as usize] as usize;
+            new > 0 && (from.is_done() || new >= self.step(job, e.from))
+        })
+    }
+
+    /// Starts the reads of the tasks that got slots in this dispatch: one coflow a stage.
+    pub(super) fn begin_reads(&mut self) {
+        while let Some(((job, stage), tasks)) = self.reads.pop_first() {
+            self.read(job, stage, tasks);
+        }
+    }
+
+    fn read(&mut self, job: JobId, stage: usize, tasks: Vec<u32>) {
+        let spec = &self.state.jobs[job.index()].spec.stages[stage];
+        let spread = Spread::new(spec.input.0, spec.tasks, 1);
+        let mut one = Receivers::default();
+        spread.receive(&mut one, 0);
+        let (mut pairs, mut to, mut from) = (Pairs::new(), BTreeMap::<HostId, Vec<u32>>::new(), Vec::new());
+        for k in tasks {
+            let task = &self.state.stage(job, stage).tasks[k as usize];
+            if task.doing != Doing::Fetching || !task.reading {
+                continue;
+            }
+            let mut own = Senders::default();
+            spread.send(&mut own, k);
+            let source = self.source(job, stage, k);
+            from.push(source);
+            let there = self.state.place(self.state.stage(job, stage).tasks[k as usize].host);
+            *pairs.entry((self.state.place(source), there)).or_default() += spread.between(&own, &one);
+            to.entry(there).or_default().push(k);
+        }
+        self.send((job, stage, false), &pairs, to, from, Vec::new());
+    }
+
+    /// From which replica a task reads: one in its rack if there is one, else by the task's number; where all are gone, the block is
+    /// restored on a host that is up, by the task's number.
+    fn source(&mut self, job: JobId, stage: usize, k: u32) -> HostId {
+        let t = &self.state.topology;
+        let s = self.state.stage(job, stage);
+        let host = s.tasks[k as usize].host;
+        let up: Vec<HostId> = s.blocks[k as usize].iter().copied().filter(|&h| self.state.slots.is_up(h)).collect();
+        let near: Vec<HostId> = up.iter().copied().filter(|&h| t.rack_of(h) == t.rack_of(host)).collect();
+        let choice = if near.is_empty() { &up } else { &near };
+        if let Some(&h) = choice.get(k as usize % choice.len().max(1)) {
+            return h;
+        }
+        let alive: Vec<HostId> = t.hosts.iter().map(|h| h.id).filter(|&h| self.state.slots.is_up(h)).collect();
+        self.counters.blocks_restored += 1;
+        alive[k as usize % alive.len()]
+    }
+
+    /// Looks at every stage whose waiting tasks may have something to fetch, and asks the policy.
+    pub(super) fn begin_shuffles(&mut self) {
+        while let Some((job, stage)) = self.look.pop_first() {
+            self.holds.remove(&(job, stage));
+            if self.state.stage(job, stage).waiting.is_empty() {
+                continue;
+            }
+            match self.policy.shuffle(&self.state, job, stage) {
+                Shuffle::Start => drop(self.fetch(job, stage)),
+                Shuffle::Hold(until) if until <= self.state.now => drop(self.fetch(job, stage)),
+                Shuffle::Hold(until) => drop(self.holds.insert((job, stage), until)),
+            }
+        }
+    }
+
+    /// Waiting tasks of a stage fetch what there is, if that is enough or all. Tasks that have everything compute. Returns whether
+    /// anything happened.
+    pub(super) fn fetch(&mut self, job: JobId, stage: usize) -> bool {
+        let mut groups: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
+        let mut complete = Vec::new();
+        let s = self.state.stage(job, stage);
+        for &k in &s.waiting {
+            if self.state.has_all(job, stage, k) {
+                complete.push(k);
+            } else {
+                groups.entry(s.incoming.iter().map(|e| e.cursor[k as usize]).collect()).or_default().push(k);
+            }
+        }
+        let upto: Vec<u32> = s.incoming.iter().map(|e| self.state.stage(job, e.from).log.len() as u32).collect();
+        let (mut pairs, mut to, mut any) = (Pairs::new(), BTreeMap::<HostId, Vec<u32>>::new(), !complete.is_empty());
+        for (cursors, tasks) in groups {
+            if cursors == upto {
+                continue;
+            }
+            any = true;
+            for (e, &cursor) in cursors.iter().enumerate() {
+                add_pairs(&self.state, (job, stage, e), cursor, &tasks, &mut pairs);
+            }
+            for k in tasks {
+                to.entry(self.state.place(self.state.stage(job, stage).tasks[k as usize].host)).or_default().push(k);
+            }
+        }
+        for k in complete {
+            self.state.stage_mut(job, stage).waiting.remove(&k);
+            self.compute_if_ready(TaskRef { job, stage: stage as u32, task: k });
+        }
+        self.send((job, stage, true), &pairs, to, Vec::new(), upto);
+        any
+    }
+
+    /// Starts a coflow for waiting tasks. What needs no network is there at once.
+    fn send(&mut self, what: (JobId, usize, bool), pairs: &Pairs, to: BTreeMap<HostId, Vec<u32>>, from: Vec<HostId>, upto: Vec<u32>) {
+        let (job, stage, shuffle) = what;
+        if to.is_empty() {
+            return;
+        }
+        let mut transfer = Transfer {
+            job,
+            stage,
+            shuffle,
+            began: self.state.now,
+            flows: Vec::new(),
+            crossing: Vec::new(),
+            to: to.into_iter().map(|(h, tasks)| (h, (0, tasks))).collect(),
+            upto,
+            from,
+        };
+        let mut flows = Vec::new();
+        for (&(a, b), &bytes) in pairs.iter().filter(|p| p.0.0 != p.0.1 && *p.1 > 0) {
+            flows.push(FlowSpec { from: a, to: b, bytes: Bytes(bytes) });
+            let racks = (self.state.rack_of_place(a), self.state.rack_of_place(b));
+            let crossing = if racks.0 == racks.1 { 0 } else { bytes };
+            transfer.flows.push(Some(b));
+            transfer.crossing.push((racks.1, Bytes(crossing)));
+            transfer.to.get_mut(&b).expect("flows go where tasks wait").0 += 1;
+            let account = &mut self.state.jobs[job.index()].account;
+            account.between_racks += Bytes(crossing);
+            *(if shuffle { &mut account.shuffled } else { &mut account.read }) += Bytes(bytes);
+            self.state.inbound[racks.1.index()] += if shuffle { crossing } else { 0 };
+        }
+        self.mark(&transfer);
+        let there: Vec<HostId> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
+        let ready: Vec<(HostId, Vec<u32>)> = there.into_iter().map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default())).collect();
+        let (upto, now) = (transfer.upto.clone(), self.state.now);
+        if !flows.is_empty() {
+            let id = self.new_coflow();
+            let spec = &self.state.jobs[job.index()].spec;
+            let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
+            self.actions.push_back(Action::StartCoflow { coflow: CoflowSpec { id, name, arrival: now, flows }, job, shuffle });
+            self.state.transfers.insert(id, transfer);
+        }
+        for (_, tasks) in ready {
+            self.arrived(what, &tasks, &upto);
+        }
+    }
+
+    /// The tasks of a transfer are on their way, and do not wait.
+    fn mark(&mut self, t: &Transfer) {
+        let now = self.state.now;
+        let stage = self.state.stage_mut(t.job, t.stage);
+        for &k in t.to.values().flat_map(|d| &d.1).filter(|_| t.shuffle) {
+            stage.waiting.remove(&k);
+            stage.tasks[k as usize].shuffling = true;
+        }
+        if t.shuffle && !t.flows.is_empty() {
+            stage.shuffle.get_or_insert((now, now));
+        }
+    }
+
+    /// Tasks have received what a transfer brought them.
+    fn arrived(&mut self, (job, stage, shuffle): (JobId, usize, bool), tasks: &[u32], upto: &[u32]) {
+        for &k in tasks {
+            let s = self.state.stage_mut(job, stage);
+            let task = &mut s.tasks[k as usize];
+            if !shuffle {
+                task.reading = false;
+            } else {
+                task.shuffling = false;
+                s.waiting.insert(k);
+                s.incoming.iter_mut().zip(upto).for_each(|(e, &u)| e.cursor[k as usize] = u);
+                if self.state.has_all(job, stage, k) {
+                    self.state.stage_mut(job, stage).waiting.remove(&k);
+                } else if self.worth_a_round(job, stage, k) {
+                    self.look.insert((job, stage));
+                }
+            }
+            self.compute_if_ready(TaskRef { job, stage: stage as u32, task: k });
+        }
+    }
+
+    pub(super) fn flow_finished(&mut self, id: CoflowId, flow: FlowId) {
+        let now = self.state.now;
+        let Some(t) = self.state.transfers.get_mut(&id) else { return };
+        let Some(place) = t.flows.get_mut(flow.index()).and_then(Option::take) else { return };
+        let (rack, bytes) = t.crossing[flow.index()];
+        let what = (t.job, t.stage, t.shuffle);
+        let done = t.to.get_mut(&place).is_some_and(|d| {
+            d.0 -= 1;
+            d.0 == 0
+        });
+        let tasks = if done { t.to.remove(&place).map(|d| d.1) } else { None };
+        let (upto, last) = (t.upto.clone(), t.flows.iter().all(Option::is_none) || t.to.is_empty());
+        if what.2 {
+            self.state.inbound[rack.index()] -= bytes.0;
+            if let Some(s) = &mut self.state.stage_mut(what.0, what.1).shuffle {
+                s.1 = now;
+            }
+        }
+        if last {
+            self.state.transfers.remove(&id);
+        }
+        self.arrived(what, &tasks.unwrap_or_default(), &upto);
+    }
+
+    pub(super) fn coflow_finished(&mut self, id: CoflowId) {
+        let flows = self.state.transfers.get(&id).map_or(0, |t| t.flows.len());
+        (0..flows).for_each(|k| self.flow_finished(id, FlowId::from(k)));
+    }
+}
+
+/// Adds what the tasks, whose cursors stand at `cursor`, have still to fetch of edge `e`.
+fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32, tasks: &[u32], pairs: &mut Pairs) {
+    let own = state.stage(job, stage);
+    let edge = &own.incoming[e];
+    let from = state.stage(job, edge.from);
+    let mut receivers: BTreeMap<HostId, Receivers> = BTreeMap::new();
+    for &k in tasks {
+        edge.spread.receive(receivers.entry(state.place(own.tasks[k as usize].host)).or_default(), k);
+    }
+    let mut senders: BTreeMap<HostId, Senders> = BTreeMap::new();
+    for o in from.log[cursor as usize..].iter().filter(|o| !o.void) {
+        if o.have.is_empty() {
+            edge.spread.send(senders.entry(state.place(o.host)).or_default(), o.task);
+            continue;
+        }
+        // After a failure, some receivers have this output already.
+        let mut one = Senders::default();
+        edge.spread.send(&mut one, o.task);
+        for &k in tasks.iter().filter(|&&k| from.needed(o, (stage, k))) {
+            let mut to = Receivers::default();
+            edge.spread.receive(&mut to, k);
+            *pairs.entry((state.place(o.host), state.place(own.tasks[k as usize].host))).or_default() += edge.spread.between(&one, &to);
+        }
+    }
+    for (&a, s) in &senders {
+        for (&b, r) in &receivers {
+            *pairs.entry((a, b)).or_default() += edge.spread.between(s, r);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a scheduler shows.
+
+use super::Scheduler;
+use crate::scheduler::record::{Counters, JobRecord, Snapshot, TaskRun};
+use crate::scheduler::state::{JobState, State};
+
+impl Scheduler {
+    /// Everything that the API and the reports show. O(jobs).
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            now: self.state.now,
+            policy: self.policy.name().into(),
+            jobs: self.state.jobs.iter().map(record).collect(),
+            free_slots: self.state.slots.free(),
+            computing: self.state.computing,
+            fetching: self.state.fetching,
+            coflows: self.state.transfers.len(),
+            counters: self.counters,
+            fallbacks: self.policy.fallbacks().to_vec(),
+        }
+    }
+
+    /// Every attempt of a task that has ended, in the order of the ends.
+    pub fn timeline(&self) -> &[TaskRun] {
+        &self.timeline
+    }
+
+    /// Sums.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The books.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Whether every job that was submitted has finished.
+    pub fn is_idle(&self) -> bool {
+        self.counters.jobs_finished == self.state.jobs.len() as u64
+    }
+}
+
+fn record(j: &JobState) -> JobRecord {
+    let a = &j.account;
+    JobRecord {
+        id: j.spec.id,
+        name: j.spec.name.clone(),
+        queue: j.spec.queue,
+        recurring: j.spec.recurring,
+        tasks: j.spec.tasks(),
+        arrival: j.spec.arrival,
+        started: a.started,
+        finished: a.finished,
+        jct: a.finished.map(|t| t.since(j.spec.arrival)),
+        slot_time: a.slot_time,
+        shuffle_bytes: j.spec.shuffle_bytes(),
+        shuffled: a.shuffled,
+        read: a.read,
+        between_racks: a.between_racks,
+        shuffle_ccts: j.stages.iter().filter_map(|s| s.shuffle).map(|(a, b)| b.since(a)).collect(),
+        near: a.near,
+        reruns: a.reruns,
+    }
+}

@@ -1,0 +1,177 @@
+//! Queues of users: who shall have the next slot.
+//!
+//! FIFO takes jobs as they came, over all queues. Fair gives every queue slots in proportion to its weight, and within a queue every
+//! job the same number; who has the least comes first. Capacity gives queues slots in proportion to their weight too, but within
+//! a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::JobId;
+
+/// The order of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// As they came, whatever their queue.
+    Fifo,
+    /// Queues by slots held over weight, jobs of a queue by slots held.
+    #[default]
+    Fair,
+    /// Queues by slots held over weight, jobs of a queue as they came.
+    Capacity,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    weight: u64,
+    running: u64,
+    /// Jobs that have a task which may start, by their key.
+    ready: BTreeSet<(u64, JobId)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    queue: u32,
+    running: u64,
+    ready: bool,
+}
+
+/// All queues and the jobs in them. Every change is O(log n).
+#[derive(Clone, Debug)]
+pub struct Queues {
+    order: Order,
+    queues: Vec<Queue>,
+    jobs: Vec<Job>,
+    /// Queues with ready jobs, by what they hold over their weight.
+    by_share: BTreeSet<(u64, u32)>,
+}
+
+impl Queues {
+    /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with weight one.
+    pub fn new(order: Order, weights: &[u32]) -> Self {
+        let queue = |w: &u32| Queue { weight: u64::from((*w).max(1)), running: 0, ready: BTreeSet::new() };
+        Self { order, queues: weights.iter().map(queue).collect(), jobs: Vec::new(), by_share: BTreeSet::new() }
+    }
+
+    /// Takes in the next job by id; it is not ready yet.
+    pub fn join(&mut self, queue: u32) {
+        let queue = if self.order == Order::Fifo { 0 } else { queue };
+        while self.queues.len() <= queue as usize {
+            self.queues.push(Queue { weight: 1, running: 0, ready: BTreeSet::new() });
+        }
+        self.jobs.push(Job { queue, running: 0, ready: false });
+    }
+
+    /// Says whether a job has a task that may start.
+    pub fn set_ready(&mut self, job: JobId, ready: bool) {
+        if self.jobs[job.index()].ready != ready {
+            self.change(job, |j| j.ready = ready);
+        }
+    }
+
+    /// A job holds one slot more.
+    pub fn took(&mut self, job: JobId) {
+        self.change(job, |j| j.running += 1);
+    }
+
+    /// A job holds one slot less.
+    pub fn gave(&mut self, job: JobId) {
+        self.change(job, |j| j.running -= 1);
+    }
+
+    /// Whether no job is ready.
+    pub fn is_idle(&self) -> bool {
+        self.by_share.is_empty()
+    }
+
+    /// Ready jobs: who shall have the next slot comes first.
+    pub fn ready(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.by_share.iter().flat_map(|&(_, q)| self.queues[q as usize].ready.iter().map(|e| e.1))
+    }
+
+    fn change(&mut self, job: JobId, f: impl FnOnce(&mut Job)) {
+        let j = &mut self.jobs[job.index()];
+        let q = &mut self.queues[j.queue as usize];
+        if !q.ready.is_empty() {
+            self.by_share.remove(&(share(q), j.queue));
+        }
+        if j.ready {
+            q.ready.remove(&(key(self.order, j), job));
+        }
+        let before = j.running;
+        f(j);
+        q.running = q.running + j.running - before;
+        if j.ready {
+            q.ready.insert((key(self.order, j), job));
+        }
+        if !q.ready.is_empty() {
+            self.by_share.insert((share(q), j.queue));
+        }
+    }
+}
+
+fn key(order: Order, j: &Job) -> u64 {
+    if order == Order::Fair { j.running } else { 0 }
+}
+
+fn share(q: &Queue) -> u64 {
+    q.running * (1 << 20) / q.weight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(order: Order) -> Queues {
+        let mut q = Queues::new(order, &[3, 1]);
+        for queue in [0, 1, 0, 1] {
+            q.join(queue);
+        }
+        (0..4).for_each(|j| q.set_ready(JobId(j), true));
+        q
+    }
+
+    /// Who gets the first `n` slots, each job wanting all it can have.
+    fn served(mut q: Queues, n: usize) -> Vec<u32> {
+        let next = |q: &mut Queues| {
+            let j = q.ready().next().unwrap();
+            q.took(j);
+            j.0
+        };
+        (0..n).map(|_| next(&mut q)).collect()
+    }
+
+    #[test]
+    fn fair_shares_by_weight_between_queues_and_evenly_within() {
+        assert_eq!(served(filled(Order::Fair), 8), [0, 1, 2, 0, 2, 3, 0, 2]);
+        let many = served(filled(Order::Fair), 400);
+        let of = |j| many.iter().filter(|&&k| k == j).count();
+        assert_eq!([of(0), of(1), of(2), of(3)], [150, 50, 150, 50]);
+    }
+
+    #[test]
+    fn capacity_shares_between_queues_and_keeps_their_order_within() {
+        assert_eq!(served(filled(Order::Capacity), 8), [0, 1, 0, 0, 0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn fifo_knows_no_queues() {
+        let mut q = filled(Order::Fifo);
+        assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        q.set_ready(JobId(0), false);
+        assert_eq!(served(q, 3), [1, 1, 1]);
+    }
+
+    #[test]
+    fn who_is_not_ready_is_not_asked_and_still_counts() {
+        let mut q = filled(Order::Fair);
+        (0..6).for_each(|_| q.took(JobId(0)));
+        q.set_ready(JobId(0), false);
+        assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [1, 3, 2]);
+        (0..6).for_each(|_| q.gave(JobId(0)));
+        (1..4).for_each(|j| q.set_ready(JobId(j), false));
+        assert!(q.is_idle());
+    }
+}

@@ -1,0 +1,115 @@
+//! What is reported of jobs and tasks.
+
+use serde::{Deserialize, Serialize};
+
+use super::TaskRef;
+use crate::ids::{HostId, JobId};
+use crate::placement::policy::Locality;
+use crate::units::{Bytes, Span, Time};
+
+/// One attempt of a task: a bar of the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRun {
+    /// Which.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// Its attempt, from one.
+    pub attempt: u32,
+    /// Where.
+    pub host: HostId,
+    /// In which of the host's slots.
+    pub slot: u32,
+    /// How near to its block.
+    pub near: Locality,
+    /// When it got its slot.
+    pub started: Time,
+    /// When it had its input; `None` if it never did.
+    pub computes: Option<Time>,
+    /// When it gave its slot back.
+    pub ended: Time,
+    /// It did its work; else it was given up.
+    pub finished: bool,
+}
+
+/// The account of one job: a line of the result table, live and simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Its number.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// Its queue.
+    pub queue: u32,
+    /// Known ahead.
+    pub recurring: bool,
+    /// Number of tasks.
+    pub tasks: u64,
+    /// When it was submitted.
+    pub arrival: Time,
+    /// When its first task got a slot.
+    pub started: Option<Time>,
+    /// When its last task finished; `None` if the run ended first.
+    pub finished: Option<Time>,
+    /// Job completion time.
+    pub jct: Option<Span>,
+    /// Time that its tasks held slots.
+    pub slot_time: Span,
+    /// Bytes of its shuffles as specified, wherever they went.
+    pub shuffle_bytes: Bytes,
+    /// Bytes of shuffles asked of the network.
+    pub shuffled: Bytes,
+    /// Bytes of blocks asked of the network.
+    pub read: Bytes,
+    /// Of both, bytes between racks.
+    pub between_racks: Bytes,
+    /// By stage that has a shuffle over the network: from its first flow to its last.
+    pub shuffle_ccts: Vec<Span>,
+    /// Tasks with a block that ran on its host, in its rack, elsewhere.
+    pub near: [u32; 3],
+    /// Starts beyond one a task.
+    pub reruns: u32,
+}
+
+/// What happened in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Tasks started, again included.
+    pub starts: u64,
+    /// Jobs finished.
+    pub jobs_finished: u64,
+    /// Starts outside a guideline that stood: never, if the policy keeps its word.
+    pub violations: u64,
+    /// Shuffles let go before the policy wanted, because nothing moved any more.
+    pub released_holds: u64,
+    /// Waiting tasks that gave their slot to one they waited for.
+    pub preempted: u64,
+    /// Hosts that went down.
+    pub hosts_failed: u64,
+    /// Outputs that were lost and computed again.
+    pub outputs_lost: u64,
+    /// Blocks all of whose replicas were gone.
+    pub blocks_restored: u64,
+}
+
+/// What the scheduler shows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When.
+    pub now: Time,
+    /// The placement policy.
+    pub policy: String,
+    /// By id.
+    pub jobs: Vec<JobRecord>,
+    /// Slots that are free.
+    pub free_slots: u64,
+    /// Tasks that compute.
+    pub computing: u64,
+    /// Tasks that hold a slot and wait for input.
+    pub fetching: u64,
+    /// Coflows on their way.
+    pub coflows: usize,
+    /// Sums.
+    pub counters: Counters,
+    /// Jobs whose guideline was dropped, and why.
+    pub fallbacks: Vec<(JobId, String)>,
+}

@@ -1,0 +1,265 @@
+//! The books of the whole cluster, and what a placement policy sees of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::queues::{Order, Queues};
+use super::slots::Slots;
+use super::stage::{Doing, Stage};
+use crate::ids::{CoflowId, HostId, JobId, RackId};
+use crate::placement::policy::{Block, Locality, StageCounts, View};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobSpec;
+
+/// How the scheduler works, whatever the placement policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The order of jobs.
+    pub order: Order,
+    /// Weights of the queues, by number; others have one.
+    pub weights: Vec<u32>,
+    /// A reduce task that waits fetches again when so many per cent of the sending stage's tasks have finished since, 1 to 100.
+    pub fetch_percent: u32,
+    /// Between which places flows go.
+    pub grain: Grain,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { order: Order::Fair, weights: Vec::new(), fetch_percent: 20, grain: Grain::Host }
+    }
+}
+
+/// Between which places flows go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grain {
+    /// Hosts: what real traffic needs. A shuffle has as many flows as pairs of hosts.
+    #[default]
+    Host,
+    /// Racks: host r of a coflow is rack r as a whole, and what stays in a rack takes no time. For large networks in virtual time;
+    /// the network under it has one host a rack ([`rack_level`]).
+    Rack,
+}
+
+/// The network of [`Grain::Rack`]: each rack is one host with the NICs of all its hosts.
+pub fn rack_level(t: &Topology) -> Topology {
+    let mut flat = Topology { racks: Vec::new(), hosts: Vec::new(), ..t.clone() };
+    for r in &t.racks {
+        let slots = t.hosts_of(r.id).iter().map(|h| h.slots).sum();
+        flat.push_rack(1, slots, t.rack_nic(r.id), r.uplink);
+    }
+    flat
+}
+
+/// A job in the cluster.
+#[derive(Clone, Debug)]
+pub struct JobState {
+    /// As it was asked for.
+    pub spec: JobSpec,
+    /// By place.
+    pub stages: Vec<Stage>,
+    /// Per cent of the stages before that must have finished.
+    pub slowstart: u32,
+    /// Its blocks are where they shall be.
+    pub placed: bool,
+    /// Stages whose outputs do not all stand.
+    pub unfinished: u32,
+    /// What is reported.
+    pub account: Account,
+}
+
+/// What is counted of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// When its first task got a slot.
+    pub started: Option<Time>,
+    /// When its last task finished.
+    pub finished: Option<Time>,
+    /// Time that its tasks held slots.
+    pub slot_time: Span,
+    /// Tasks started with their block on their host, in their rack, elsewhere.
+    pub near: [u32; 3],
+    /// Starts beyond one a task.
+    pub reruns: u32,
+    /// Bytes of blocks read over the network, between hosts.
+    pub read: Bytes,
+    /// Bytes of shuffles sent over the network, between hosts (or racks).
+    pub shuffled: Bytes,
+    /// Of `read` and `shuffled`, bytes between racks.
+    pub between_racks: Bytes,
+}
+
+/// Bytes on their way for tasks that wait for them.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// Whose.
+    pub job: JobId,
+    /// For tasks of this stage.
+    pub stage: usize,
+    /// A shuffle; else reads of blocks.
+    pub shuffle: bool,
+    /// When it began.
+    pub began: Time,
+    /// By flow: where it goes; `None` once it has arrived.
+    pub flows: Vec<Option<HostId>>,
+    /// By flow: bytes into another rack.
+    pub crossing: Vec<(RackId, Bytes)>,
+    /// By receiving place: flows that are missing, and the tasks that wait for them.
+    pub to: BTreeMap<HostId, (u32, Vec<u32>)>,
+    /// Of a shuffle: by incoming edge, how far the tasks' cursors go when it is there.
+    pub upto: Vec<u32>,
+    /// Hosts that send.
+    pub from: Vec<HostId>,
+}
+
+/// The books.
+pub struct State {
+    /// The network.
+    pub topology: Arc<Topology>,
+    /// How the scheduler works.
+    pub settings: Settings,
+    /// The time of the last event.
+    pub now: Time,
+    /// By id.
+    pub jobs: Vec<JobState>,
+    /// Who shall have the next slot.
+    pub queues: Queues,
+    /// Who has which.
+    pub slots: Slots,
+    /// Coflows on their way.
+    pub transfers: BTreeMap<CoflowId, Transfer>,
+    /// By rack: bytes of shuffles on their way into it.
+    pub inbound: Vec<u64>,
+    /// Tasks that compute.
+    pub computing: u64,
+    /// Tasks that hold a slot and do not compute.
+    pub fetching: u64,
+}
+
+impl State {
+    /// A cluster at rest.
+    pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
+        Self {
+            slots: Slots::new(&topology),
+            queues: Queues::new(settings.order, &settings.weights),
+            inbound: vec![0; topology.rack_count()],
+            topology,
+            settings,
+            now: Time::ZERO,
+            jobs: Vec::new(),
+            transfers: BTreeMap::new(),
+            computing: 0,
+            fetching: 0,
+        }
+    }
+
+    /// A stage's books.
+    pub fn stage(&self, job: JobId, stage: usize) -> &Stage {
+        &self.jobs[job.index()].stages[stage]
+    }
+
+    /// A stage's books, to write.
+    pub fn stage_mut(&mut self, job: JobId, stage: usize) -> &mut Stage {
+        &mut self.jobs[job.index()].stages[stage]
+    }
+
+    /// The place of a host in coflows.
+    pub fn place(&self, host: HostId) -> HostId {
+        match self.settings.grain {
+            Grain::Host => host,
+            Grain::Rack => HostId(self.topology.rack_of(host).0),
+        }
+    }
+
+    /// The rack of a place in coflows.
+    pub fn rack_of_place(&self, place: HostId) -> RackId {
+        match self.settings.grain {
+            Grain::Host => self.topology.rack_of(place),
+            Grain::Rack => RackId(place.0),
+        }
+    }
+
+    /// Whether a task may start: in the right state, with a pending task.
+    pub fn startable(&self, job: JobId, stage: usize) -> bool {
+        let s = self.stage(job, stage);
+        s.open && s.counts.pending > 0
+    }
+
+    /// Looks anew whether a job has a task that may start, and tells the queues. O(stages).
+    pub fn refresh(&mut self, job: JobId) {
+        let ready = (0..self.jobs[job.index()].stages.len()).any(|s| self.startable(job, s));
+        self.queues.set_ready(job, ready);
+    }
+
+    /// Whether a waiting task has everything that it waits for.
+    pub fn has_all(&self, job: JobId, stage: usize, task: u32) -> bool {
+        let j = &self.jobs[job.index()];
+        j.stages[stage].incoming.iter().all(|e| {
+            let from = &j.stages[e.from];
+            let rest = &from.log[e.cursor[task as usize] as usize..];
+            from.is_done() && rest.iter().all(|o| !from.needed(o, (stage, task)))
+        })
+    }
+
+    /// Tasks of a stage that hold slots, by number.
+    pub fn running(&self, job: JobId, stage: usize) -> impl Iterator<Item = u32> + '_ {
+        let tasks = self.stage(job, stage).tasks.iter().enumerate();
+        tasks.filter(|(_, t)| matches!(t.doing, Doing::Fetching | Doing::Computing)).map(|(k, _)| k as u32)
+    }
+}
+
+impl View for State {
+    fn now(&self) -> Time {
+        self.now
+    }
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+    fn job(&self, job: JobId) -> &JobSpec {
+        &self.jobs[job.index()].spec
+    }
+    fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_> {
+        Box::new(self.queues.ready())
+    }
+    fn counts(&self, job: JobId, stage: usize) -> StageCounts {
+        let s = self.stage(job, stage);
+        StageCounts { waiting: s.waiting.len() as u32, ..s.counts }
+    }
+    fn may_start(&self, job: JobId, stage: usize) -> bool {
+        self.stage(job, stage).open
+    }
+    fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality> {
+        self.stage(job, stage).locality(&self.topology, rack, |h| self.slots.free_on(h))
+    }
+    fn blocks(&self, job: JobId, stage: usize) -> &[Block] {
+        &self.stage(job, stage).blocks
+    }
+    fn running_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
+        self.stage(job, stage).running_in[rack.index()]
+    }
+    fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
+        self.stage(job, stage).output_in[rack.index()]
+    }
+    fn free(&self, rack: RackId) -> u32 {
+        self.slots.free_in(rack)
+    }
+    fn slots(&self, rack: RackId) -> u32 {
+        self.slots.slots_in(rack)
+    }
+    fn hosts_up(&self, rack: RackId) -> u32 {
+        self.slots.hosts_up(rack)
+    }
+    fn is_up(&self, host: HostId) -> bool {
+        self.slots.is_up(host)
+    }
+    fn released(&self, rack: RackId, n: u32) -> Option<Time> {
+        self.slots.released(rack, n, self.now)
+    }
+    fn shuffling_into(&self, rack: RackId) -> Bytes {
+        Bytes(self.inbound[rack.index()])
+    }
+}
