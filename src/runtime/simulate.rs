@@ -117,7 +117,7 @@ impl Run<'_> {
             let pairs = c.matrix(&self.topology).entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
             let bound = bounds::hybrid(c, &self.topology);
             let (id, name, progress) = (c.id, c.name.clone(), ProgressBy::Sender);
-            self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress }, now)?;
+            self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 }, now)?;
             self.fabric.add_flows(c, &elephants::marks(c, &self.topology, self.threshold), now);
             if c.flows.is_empty() {
                 self.over(c.id, now)?;
