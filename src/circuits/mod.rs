@@ -11,6 +11,7 @@ use crate::topology::Plane;
 use crate::units::{Span, Time};
 use timetable::Reservation;
 
+pub mod clearing;
 pub mod decompose;
 pub mod matching;
 pub mod timetable;

@@ -11,6 +11,7 @@ use crate::workload::{Workload, coflow_benchmark};
 pub mod error;
 mod fit;
 pub mod jobs;
+pub mod matrix;
 pub mod policy;
 pub mod topology;
 pub mod workload;

@@ -85,6 +85,13 @@ impl SchedulerKind {
     }
 }
 
+impl SchedulerKind {
+    /// Whether one decision is meant for the whole demand, in many configurations, and not for one interval.
+    pub fn plans_ahead(self) -> bool {
+        matches!(self, Self::Bvn | Self::Solstice | Self::Eclipse | Self::Sunflow)
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
