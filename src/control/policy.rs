@@ -138,11 +138,9 @@ impl SchedulerKind {
 impl SchedulerKind {
     /// Whether one decision is meant for the whole demand, in many configurations, and not for one interval.
     pub fn plans_ahead(self) -> bool {
-        match self {
-            Self::Bvn | Self::BvnBottleneck | Self::BirkhoffPlus | Self::Clearance | Self::Solstice | Self::Eclipse => true,
-            Self::Sunflow | Self::SunflowSebf | Self::SunflowFifo | Self::SunflowLas | Self::SunflowWeighted => true,
-            _ => false,
-        }
+        let decomposes =
+            matches!(self, Self::Bvn | Self::BvnBottleneck | Self::BirkhoffPlus | Self::Clearance | Self::Solstice | Self::Eclipse);
+        decomposes || matches!(self, Self::Sunflow | Self::SunflowSebf | Self::SunflowFifo | Self::SunflowLas | Self::SunflowWeighted)
     }
 }
 
