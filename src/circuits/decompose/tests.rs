@@ -123,7 +123,8 @@ proptest! {
         let usable = [Usable { input: bits(0), output: bits(10) }, Usable { input: bits(20), output: bits(30) }];
         let current = vec![Matching::empty(r); 2];
         let (at, interval) = (Time(100), Span(1000));
-        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps: BitRate::ZERO, coflows: &[] };
+        let eps = BitRate::ZERO;
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &[] };
         let all: [Box<dyn Scheduler>; 7] = [
             Box::new(Bvn),
             Box::new(BvnBottleneck),

@@ -263,7 +263,8 @@ proptest! {
             .map(|p| Usable { input: bits(p * 20), output: bits(p * 20 + 10) })
             .collect();
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
-        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle, eps: BitRate::ZERO, coflows: &[] };
+        let (at, interval, eps) = (Time(0), Span::millis(100), BitRate::ZERO);
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle, eps, coflows: &[] };
         let all: [Box<dyn Scheduler>; 9] = [
             Box::new(BMatching),
             Box::new(Bipartite::default()),

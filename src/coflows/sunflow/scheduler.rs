@@ -148,7 +148,8 @@ mod tests {
             });
             let before: Timetable = up.collect();
             let (at, interval) = (Time(5000), Span(1000));
-            let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps: BitRate::ZERO, coflows: &[] };
+            let eps = BitRate::ZERO;
+            let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &[] };
             let decision = Sunflow::default().decide(&ask);
             let Decision::Reservations(list) = &decision else { unreachable!() };
             for c in list {
