@@ -45,6 +45,8 @@ impl Account {
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     coflows: BTreeMap<CoflowId, Account>,
+    /// Open ones whose progress is read from the ToRs' counters.
+    by_counters: usize,
 }
 
 impl Accounts {
@@ -75,6 +77,7 @@ impl Accounts {
         let pairs: Vec<Pair> =
             by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
+        self.by_counters += usize::from(progress == ProgressBy::Counters);
         self.coflows.insert(id, Account { name, arrival: now, bound, progress, pairs, finished: None, cancelled: false, settled: false });
         Ok(bytes)
     }
@@ -107,7 +110,9 @@ impl Accounts {
         for p in &mut a.pairs {
             p.received = p.asked;
         }
-        Ok(at.since(a.arrival))
+        let (cct, counted) = (at.since(a.arrival), a.progress == ProgressBy::Counters);
+        self.by_counters -= usize::from(counted);
+        Ok(cct)
     }
 
     /// Forgets what a coflow still has to send.
@@ -120,7 +125,14 @@ impl Accounts {
             return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
         }
         a.cancelled = true;
+        let counted = a.progress == ProgressBy::Counters;
+        self.by_counters -= usize::from(counted);
         Ok(())
+    }
+
+    /// Whether the progress of an open coflow is read from the ToRs' counters.
+    pub fn read_counters(&self) -> bool {
+        self.by_counters > 0
     }
 
     fn get_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
