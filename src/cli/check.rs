@@ -10,9 +10,11 @@ use super::{CliError, print, read_text};
 use crate::config::{self, ConfigError, yaml};
 use crate::control::policy::Policy;
 use crate::topology::Topology;
+use crate::units::Bytes;
 use crate::workload::coflow_benchmark::{self, Mapping};
+use crate::workload::jobs::{JobList, JobSpec};
 
-/// Checks topology, policy and workload files, each by itself and all of them together
+/// Checks topology, policy, workload and jobs files, each by itself and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The files, of any kind; - is stdin. A workload must fit one of the topologies among them
@@ -32,9 +34,11 @@ enum Kind {
     Policy,
     /// What is sent
     Workload,
+    /// What is computed: jobs of stages
+    Jobs,
 }
 
-const KINDS: [Kind; 3] = [Kind::Topology, Kind::Policy, Kind::Workload];
+const KINDS: [Kind; 4] = [Kind::Topology, Kind::Policy, Kind::Workload, Kind::Jobs];
 
 impl Kind {
     fn schema(self) -> Value {
@@ -42,6 +46,7 @@ impl Kind {
             Self::Topology => config::schema_topology(),
             Self::Policy => config::schema_policy(),
             Self::Workload => config::schema_workload(),
+            Self::Jobs => config::schema_jobs(),
         }
     }
 
@@ -130,6 +135,10 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 Err(e) => found.errors.push(e.to_string()),
             },
             Ok(Kind::Workload) => found.workloads.push(file),
+            Ok(Kind::Jobs) => match config::read_jobs(&file.text, &file.name) {
+                Ok(list) => found.said.push_str(&describe(&file.name, &list)),
+                Err(e) => found.errors.push(e.to_string()),
+            },
             Err(e) => found.errors.push(e.to_string()),
         }
     }
@@ -143,6 +152,14 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         found.advice = config::advice(t, p);
     }
     found
+}
+
+/// What is said of a valid list of jobs.
+fn describe(file: &str, list: &JobList) -> String {
+    let (n, tasks) = (list.jobs.len(), list.jobs.iter().map(JobSpec::tasks).sum::<u64>());
+    let shuffles: Bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).sum();
+    let recurring = list.jobs.iter().filter(|j| j.recurring).count();
+    format!("{file}: jobs {}: {n} jobs ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n", list.name)
 }
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
@@ -184,7 +201,7 @@ fn kind(file: &File) -> Result<Kind, ConfigError> {
     let best = KINDS.into_iter().rev().max_by_key(|&k| score(k)).filter(|&k| score(k) > 0);
     best.ok_or_else(|| {
         let allowed = KINDS.map(|k| format!("{k:?}: {}", k.keys().join(", "))).join("; ").to_lowercase();
-        ConfigError::at(&file.text, &file.name, (1, 1), "neither a topology, nor a policy, nor a workload", allowed)
+        ConfigError::at(&file.text, &file.name, (1, 1), "neither a topology, nor a policy, nor a workload, nor jobs", allowed)
     })
 }
 
@@ -196,6 +213,7 @@ mod tests {
         "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
     const POLICY: &str = "name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n";
     const WORKLOAD: &str = "name: w\ncoflows:\n- flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n";
+    const JOBS: &str = "name: j\njobs: [{maps: 4, map_time: 1s, reduces: 2, reduce_time: 1s, shuffle: 8MB, recurring: true}]\n";
     const TRACE: &str = "3 1\n1 0 1 0 1 1:2.0\n";
 
     fn checked(texts: &[&str]) -> Found {
@@ -212,18 +230,19 @@ mod tests {
             "f1: policy p: every 100ms\nf2: topology net: 4 racks, 8 hosts, 1 OCS planes\n\
              f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
         );
+        assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 
     #[test]
     fn every_file_has_its_error() {
-        let texts = ["name: x\n", "", "[", "racks: 1\n", "interval: 1s\n", "coflows: 3\n", "1 1\nx\n", TOPOLOGY];
+        let texts = ["name: x\n", "", "[", "racks: 1\n", "interval: 1s\n", "coflows: 3\n", "jobs: 3\n", "1 1\nx\n", TOPOLOGY];
         let found = checked(&texts);
         assert_eq!(found.errors.len(), texts.len() - 1, "{:#?}", found.errors);
         for k in 0..texts.len() - 1 {
             assert!(found.errors.iter().any(|e| e.contains(&format!("f{k}:"))), "f{k} in {:#?}", found.errors);
         }
-        assert!(found.errors[0].contains("neither a topology, nor a policy, nor a workload"));
+        assert!(found.errors[0].contains("neither a topology, nor a policy, nor a workload, nor jobs"));
     }
 
     #[test]

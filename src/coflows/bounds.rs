@@ -2,7 +2,7 @@
 
 use super::CoflowSpec;
 use crate::demand::DemandMatrix;
-use crate::topology::Topology;
+use crate::topology::{Plane, Topology};
 use crate::units::{BitRate, Bytes, Span};
 
 /// Payload share of the wire: 1448 bytes of TCP payload (timestamps on) in a frame of 1514 bytes as `tc` counts it.
@@ -68,12 +68,31 @@ pub fn circuit(demand: &DemandMatrix, rate: BitRate, delta: Span) -> Span {
     rows.into_iter().chain(cols).max().unwrap_or(Span::ZERO)
 }
 
+/// No schedule of circuits on `planes` equal planes and an electrical network of `eps` a rack moves `demand` sooner, all ports dark
+/// at first.
+///
+/// Without the electrical network: the larger of T(C) ([`circuit`]) shared by the planes, and the longest pair on all planes at once.
+/// A duplex circuit carries both ways, so a pair counts with its larger direction. With it, dark time may be hidden: every port's
+/// bytes over all its rates. O(R^2).
+pub fn circuits(demand: &DemandMatrix, plane: &Plane, planes: u64, eps: BitRate) -> Span {
+    let both = |i, j, b: u64| if plane.duplex { b.max(demand.get(j, i)) } else { b };
+    let pairs = demand.map_pairs(both);
+    let rate = BitRate(plane.rate.0.saturating_mul(planes));
+    if eps > BitRate::ZERO || planes == 0 {
+        let all = BitRate(rate.0.saturating_add(eps.0));
+        return circuit(demand, all, Span::ZERO).saturating_sub(Span(demand.racks() as u64));
+    }
+    let shared = Span(circuit(&pairs, plane.rate, plane.delta).0.div_ceil(planes));
+    let longest = demand.entries().map(|(_, _, b)| rate.time_for(Bytes(b)) + plane.delta).max();
+    shared.max(longest.unwrap_or(Span::ZERO))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::coflows::FlowSpec;
     use crate::ids::{CoflowId, HostId, PlaneId};
-    use crate::topology::{Plane, StopMode};
+    use crate::topology::StopMode;
     use crate::units::Time;
     use proptest::prelude::*;
 

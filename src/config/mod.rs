@@ -1,14 +1,17 @@
-//! From YAML to checked types, once: text -> raw shapes -> [`Topology`] and [`Policy`].
+//! From YAML to checked types, once: text -> raw shapes -> [`Topology`], [`Policy`], [`Workload`] and [`JobList`].
 //!
 //! `yaml` is the only file that calls the YAML library. Every error carries the file, line and column, the path of the
 //! key, and what is allowed there; errors of meaning (a duplicate id, an impossible value) are all reported at once.
 
 use crate::control::policy::Policy;
 use crate::topology::Topology;
+use crate::workload::jobs::JobList;
 use crate::workload::{Workload, coflow_benchmark};
 
 pub mod error;
 mod fit;
+pub mod jobs;
+pub mod matrix;
 pub mod policy;
 pub mod topology;
 pub mod workload;
@@ -56,6 +59,19 @@ pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
         return yaml::read::<workload::RawWorkload>(text, file).map(drop);
     }
     coflow_benchmark::parse(text).map(drop).map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
+}
+
+/// Reads a jobs file's text; `file` is the name that errors show.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn read_jobs(text: &str, file: &str) -> Result<JobList, ConfigError> {
+    yaml::read_checked(text, file, jobs::RawJobs::check)
+}
+
+/// The JSON Schema of jobs files, for editors.
+pub fn schema_jobs() -> serde_json::Value {
+    schemars::schema_for!(jobs::RawJobs).to_value()
 }
 
 /// The JSON Schema of workload files, for editors.
