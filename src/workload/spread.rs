@@ -114,7 +114,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_byte_is_lost_and_hosts_are_loaded_evenly(tasks in [1u32..30, 1u32..30, 1u32..30], a in 0u64..1 << 40, hosts in 1usize..12, seed: u64) {
+        fn no_byte_is_lost_and_hosts_are_loaded_evenly(
+            tasks in [1u32..30, 1u32..30, 1u32..30],
+            a in 0u64..1 << 40,
+            hosts in 1usize..12,
+            seed: u64,
+        ) {
             let w = spread(&JobList::new("l", vec![job(tasks, [a, 77])]), hosts, seed).unwrap();
             prop_assert_eq!(w.bytes().0, a + 77);
             let c = counts(seed as usize % hosts, tasks[0], hosts);

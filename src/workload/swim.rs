@@ -39,7 +39,7 @@ pub fn looks_like(text: &str) -> bool {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
     let fields: Vec<&str> = first.split('\t').map(str::trim).collect();
     let number = |f: &&str| !f.is_empty() && f.bytes().all(|b| b.is_ascii_digit());
-    (6..=7).contains(&fields.len()) && fields[1..6].iter().all(|f| number(f))
+    (6..=7).contains(&fields.len()) && fields[1..6].iter().all(number)
 }
 
 /// Reads a trace. O(length of the text).

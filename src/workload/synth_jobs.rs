@@ -1,12 +1,15 @@
 //! A synthesiser of jobs with the distributions that papers publish, from a seed.
 //!
-//! | model | published | ours, where the paper is silent |
-//! |---|---|---|
-//! | `jobpacker` | table 1: shuffle 0.1, 2.5 and 82 GB at the 5th, 50th and 95th percentile | log-normal between; input = shuffle (the ratio that Co-scheduler section IV-D starts from) = output |
-//! | `co-scheduler` | the same traces as JobPacker's; 20 users, blocks of 256 MB, a quarter as many reduce tasks as maps | as `jobpacker` |
-//! | `corral-w1` | section 6.1: small (<= 50 tasks), medium (<= 500) and large (>= 1000) jobs, selectivities between 4:1 and 1:4 | a third each, at most 5000 tasks, even logarithms |
-//! | `corral-w2` | section 6.2: 90 % of the jobs below 200 MB of input and 75 MB of shuffle; 2 of 400 read 5.5 TB and shuffle 1.8 times that | the rest between, even logarithms |
-//! | `corral-w3` | table 1: tasks 180 and 2060, input 7.1 and 162.3 GB, intermediate 6 and 71.5 GB at the 50th and 95th percentile | log-normal, all three by one draw; output = intermediate |
+//! - `jobpacker`: table 1 has shuffles of 0.1, 2.5 and 82 GB at the 5th, 50th and 95th percentile. Ours: log-normal between; input =
+//!   shuffle (the ratio that Co-scheduler, section IV-D, starts from) = output.
+//! - `co-scheduler`: 20 users, blocks of 256 MB, a quarter as many reduce tasks as maps. Ours: sizes as `jobpacker`, since both papers
+//!   took SWIM's Facebook jobs.
+//! - `corral-w1`: section 6.1 has small (<= 50 tasks), medium (<= 500) and large (>= 1000) jobs, selectivities between 4:1 and 1:4.
+//!   Ours: a third each, at most 5000 tasks, even logarithms.
+//! - `corral-w2`: section 6.2 has 90 % of the jobs below 200 MB of input and 75 MB of shuffle; 2 of 400 read 5.5 TB and shuffle 1.8
+//!   times that. Ours: the rest between, even logarithms.
+//! - `corral-w3`: table 1 has 180 and 2060 tasks, 7.1 and 162.3 GB of input, 6 and 71.5 GB of intermediate data at the 50th and 95th
+//!   percentile. Ours: log-normal, all three by one draw; output = intermediate.
 //!
 //! Draws are stratified: of n jobs, one lies in each n-th part of the distribution, so that the percentiles come out for every seed.
 //! What a model does not say of tasks and times comes from a [`JobModel`].
