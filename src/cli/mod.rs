@@ -15,11 +15,13 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod exec;
+pub mod jobs;
 pub mod plan;
 pub mod run;
 pub mod show;
 pub mod simulate;
 pub mod tables;
+pub mod timeline;
 pub mod user_namespace;
 pub mod workload;
 
@@ -28,6 +30,7 @@ macro_rules! commands {
     ($($variant:ident => $module:ident),* $(,)?) => {
         /// The subcommands.
         #[derive(clap::Subcommand, Debug)]
+        #[allow(clippy::large_enum_variant, reason = "there is one, and it is made once")]
         #[allow(missing_docs, reason = "each module says what its subcommand does")]
         pub enum Command {
             $($variant($module::Args)),*

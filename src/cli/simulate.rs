@@ -1,12 +1,16 @@
 //! `heliostat simulate`: a run in virtual time, with the columns of a live run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::workload::Reading;
-use super::{CliError, Output, read_text, tables, write_text};
+use super::{CliError, Output, jobs, print, read_text, tables, timeline, write_text};
 use crate::config;
+use crate::control::policy::Policy;
+use crate::runtime;
+use crate::runtime::jobs::simulate::Ask;
 use crate::runtime::simulate::simulate;
+use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
 
@@ -19,11 +23,16 @@ pub struct Args {
     #[arg(long)]
     policy: PathBuf,
     /// What is sent: a workload file, or a trace of the coflow-benchmark
-    #[arg(long)]
-    workload: PathBuf,
+    #[arg(long, required_unless_present = "jobs", conflicts_with = "jobs")]
+    workload: Option<PathBuf>,
+    /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles
+    #[arg(long, value_name = "FILE")]
+    jobs: Option<PathBuf>,
+    #[command(flatten)]
+    tuning: jobs::Tuning,
     #[command(flatten)]
     reading: Reading,
-    /// Ends the run at this time even if coflows are unfinished, such as 60s
+    /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
     until: Option<Span>,
     /// What is printed
@@ -46,20 +55,64 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let topology = Arc::new(config::read_topology(&read_text(&args.topology)?, &file)?);
     let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
     config::fit(&topology, &policy)?;
+    match (&args.jobs, &args.workload) {
+        (Some(jobs), _) => run_jobs(args, &topology, &policy, jobs),
+        (None, Some(workload)) => run_workload(args, &topology, &policy, workload),
+        (None, None) => Err(CliError::Usage("either --workload or --jobs".into())),
+    }
+}
+
+fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload: &Path) -> Result<(), CliError> {
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
-    let workload = args.reading.read(&args.workload, &topology)?.adjusted(&adjust);
+    let workload = args.reading.read(workload, topology)?.adjusted(&adjust);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let result = simulate(&topology, &policy, &workload, args.until.map(|s| Time::ZERO + s), &mut |record| {
+    let result = simulate(topology, policy, &workload, args.until(), &mut |record| {
         if keep {
-            log.push_str(&serde_json::to_string(&record).expect("a record is plain data"));
-            log.push('\n');
+            push_line(&mut log, &record);
         }
     });
     let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
-    print!("{}", tables::run_result(&result, args.output));
+    print(&tables::run_result(&result, args.output))?;
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;
     }
     args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))
+}
+
+fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
+    let list = args.tuning.read(file, policy, &args.reading)?;
+    let jobs_by = args.tuning.policy(policy, &args.policy, topology, true)?;
+    let mut log = String::new();
+    let keep = args.events.is_some();
+    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.tuning.failures(topology)?, until: args.until() };
+    let result = runtime::jobs::simulate::simulate(&ask, &mut |line| {
+        if keep {
+            push_line(&mut log, &line);
+        }
+    });
+    let result = result.map_err(CliError::Failed)?;
+    print(&jobs::result(&result, args.output))?;
+    if let Some(file) = &args.json {
+        write_text(file, &jobs::result(&result, Output::Json))?;
+    }
+    if let Some(file) = &args.tuning.timeline {
+        write_text(file, &timeline::svg(&result, topology))?;
+    }
+    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
+    match result.summary.unfinished {
+        n if n > 0 && args.until.is_none() => Err(CliError::Failed(format!("{n} jobs did not finish: nothing moves any more"))),
+        _ => Ok(()),
+    }
+}
+
+fn push_line(log: &mut String, line: &impl serde::Serialize) {
+    log.push_str(&serde_json::to_string(line).expect("a record is plain data"));
+    log.push('\n');
+}
+
+impl Args {
+    fn until(&self) -> Option<Time> {
+        self.until.map(|s| Time::ZERO + s)
+    }
 }

@@ -14,6 +14,7 @@ mod fit;
 mod formats;
 pub mod jobs;
 pub mod matrix;
+pub mod placement;
 pub mod policy;
 pub mod topology;
 pub mod workload;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::{Flaw, Flaws};
+use super::placement::RawPlacement;
 use super::{NAME_RULE, is_name};
 use crate::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
 use crate::units::{Bytes, Span};
@@ -50,6 +51,9 @@ pub struct RawPolicy {
     /// Whether newly connected circuits are probed with a frame; true if left out.
     #[serde(default = "yes")]
     probes: bool,
+    /// How jobs are scheduled; needed for runs of jobs only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    placement: Option<RawPlacement>,
 }
 
 /// Which traffic may use circuits.
@@ -76,7 +80,7 @@ fn yes() -> bool {
 }
 
 /// Writes a quantity with its unit where that is exact, and as an integer in its base unit otherwise.
-fn exact<T, S>(value: &T, s: S) -> Result<S::Ok, S::Error>
+pub(super) fn exact<T, S>(value: &T, s: S) -> Result<S::Ok, S::Error>
 where
     T: std::fmt::Display + std::str::FromStr + PartialEq + Serialize,
     S: Serializer,
@@ -104,6 +108,7 @@ impl From<&Policy> for RawPolicy {
             scale: p.scale,
             congestion: p.congestion.clone(),
             probes: p.probes,
+            placement: p.placement.as_ref().map(RawPlacement::from),
         }
     }
 }
@@ -130,6 +135,7 @@ impl RawPolicy {
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
+        let placement = self.placement.as_ref().map(|p| p.check(&mut flaws));
         flaws.done(|| Policy {
             name: self.name,
             interval: self.interval,
@@ -140,6 +146,7 @@ impl RawPolicy {
             scale: self.scale,
             congestion: self.congestion,
             probes: self.probes,
+            placement,
         })
     }
 }

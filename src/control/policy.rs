@@ -7,6 +7,7 @@ use crate::circuits::{decompose, matching};
 pub use crate::coflows::elephants::{Admit, ELEPHANT_DSCP, Elephants};
 use crate::coflows::sunflow::{Order, Sunflow};
 pub use crate::demand::Estimator;
+use crate::scheduler::spec::JobPolicy;
 use crate::units::{Bytes, Span};
 
 /// How the controller decides, checked.
@@ -31,6 +32,8 @@ pub struct Policy {
     pub congestion: String,
     /// Whether newly connected circuits are probed with a frame.
     pub probes: bool,
+    /// How jobs are scheduled, where there are any; the controller itself looks at coflows only.
+    pub placement: Option<JobPolicy>,
 }
 
 /// The circuit schedulers by name.
@@ -156,6 +159,7 @@ impl Default for Policy {
             scale: 1,
             congestion: "cubic".into(),
             probes: true,
+            placement: None,
         }
     }
 }

@@ -132,6 +132,11 @@ pub trait Placement: Send {
         None
     }
 
+    /// The time of [`Placement::wake_at`] has come: the offers follow. From then on it must lie ahead.
+    fn woken(&mut self, now: Time) {
+        let _ = now;
+    }
+
     /// Whether the tasks of a stage that wait for their shuffle may fetch what there is.
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
         let _ = (view, job, stage);

@@ -2,6 +2,7 @@
 
 pub mod emulation;
 pub mod handle;
+pub mod jobs;
 pub mod live;
 pub mod measure;
 pub mod posted;

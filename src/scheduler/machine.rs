@@ -178,6 +178,7 @@ impl Scheduler {
     fn tick(&mut self) {
         let now = self.state.now;
         if self.policy.wake_at().is_some_and(|t| t <= now) {
+            self.policy.woken(now);
             self.all_dirty();
         }
         let due: Vec<_> = self.holds.iter().filter(|h| *h.1 <= now).map(|h| *h.0).collect();

@@ -39,6 +39,7 @@ pub mod queues;
 pub mod record;
 pub mod share;
 pub mod slots;
+pub mod spec;
 pub mod stage;
 pub mod state;
 

@@ -202,7 +202,10 @@ mod tests {
             s.take(HostId(2), Time(eta));
         }
         let at = |s: &Slots, n| s.released(RackId(1), n, Time(12));
-        assert_eq!([at(&s, 0), at(&s, 1), at(&s, 2), at(&s, 3), at(&s, 4)], [Some(Time(12)), Some(Time(12)), Some(Time(20)), Some(Time(30)), None]);
+        assert_eq!(
+            [at(&s, 0), at(&s, 1), at(&s, 2), at(&s, 3), at(&s, 4)],
+            [Some(Time(12)), Some(Time(12)), Some(Time(20)), Some(Time(30)), None]
+        );
         s.expect(HostId(2), 1, Time(10), Time(40));
         assert_eq!(at(&s, 1), Some(Time(20)));
         s.give(HostId(2), 2, Time(20));

@@ -9,7 +9,7 @@ use crate::units::BitRate;
 use crate::workload::{coflow_benchmark, coflowsim, htsim};
 
 mod convert;
-mod reading;
+pub mod reading;
 mod stats;
 mod synth;
 

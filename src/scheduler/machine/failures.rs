@@ -102,6 +102,7 @@ impl Scheduler {
             s.output_in[rack.index()] -= 1;
             let task = s.log[i].task;
             s.tasks[task as usize].output_lost = true;
+            let s = self.state.stage(job, stage);
             let receivers: usize = s.outgoing.iter().map(|&to| self.state.stage(job, to).tasks.len()).sum();
             if self.holders(job, stage, i).len() < receivers {
                 self.compute_again(job, stage, i, None);

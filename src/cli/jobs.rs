@@ -1,0 +1,228 @@
+//! What the subcommands that run jobs share: options, and the tables of a result.
+
+use std::path::{Path, PathBuf};
+
+use super::tables::{self, Rows};
+use super::workload::Reading;
+use super::workload::reading::{JobsArgs, ModelArgs};
+use super::{CliError, Output, read_text};
+use crate::config;
+use crate::control::policy::Policy;
+use crate::runtime::jobs::report::{JobsResult, JobsSummary};
+use crate::scheduler::Event;
+use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::Grain;
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobList;
+
+/// With more hosts than this, flows are counted between racks unless somebody asks for hosts.
+const HOSTS_BY_HOST: usize = 64;
+
+/// How jobs are run
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Jobs")]
+pub struct Tuning {
+    /// Between what flows go in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
+    #[arg(long, value_enum)]
+    pub grain: Option<GrainArg>,
+    /// A host or rack that fails, and comes back: h3-1@10s, r2@10s+30s
+    #[arg(long, value_name = "WHAT@TIME[+TIME]")]
+    pub fail: Vec<String>,
+    /// Draws the tasks on their slots over time into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+    /// Keeps only jobs that shuffle at least so much
+    #[arg(long, value_name = "BYTES")]
+    pub min_shuffle: Option<Bytes>,
+    /// Then keeps N of them, drawn evenly
+    #[arg(long, value_name = "N")]
+    pub sample: Option<usize>,
+    /// Then keeps the first N
+    #[arg(long, value_name = "N")]
+    pub first: Option<usize>,
+    /// All jobs arrive at once
+    #[arg(long)]
+    pub batch: bool,
+    /// Decides what is drawn when a trace becomes jobs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How a trace's bytes become tasks.
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+/// Between what flows go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum GrainArg {
+    /// Hosts.
+    Host,
+    /// Racks as a whole; what stays in a rack takes no time.
+    Rack,
+}
+
+impl Tuning {
+    /// Reads the jobs: our YAML, a SWIM trace or TPC-H queries.
+    ///
+    /// # Errors
+    /// A file that cannot be read or makes no sense.
+    pub fn read(&self, file: &Path, policy: &Policy, reading: &Reading) -> Result<JobList, CliError> {
+        let reading = Reading { scale: Some(reading.scale.unwrap_or(policy.scale)), ..reading.clone() };
+        let args = JobsArgs {
+            model: self.model.clone(),
+            seed: self.seed,
+            min_shuffle: self.min_shuffle,
+            sample: self.sample,
+            jobs: self.first,
+            batch: self.batch,
+            mean_gap: Span::secs(25),
+            executors: 50,
+            selectivity: 50,
+        };
+        Ok(config::read_any_jobs(&read_text(file)?, &file.display().to_string(), &args.how(&reading)?)?)
+    }
+
+    /// How jobs are scheduled by the policy; `simulated` runs may count flows between racks.
+    ///
+    /// # Errors
+    /// A policy without a `placement` section.
+    pub fn policy(&self, policy: &Policy, file: &Path, topology: &Topology, simulated: bool) -> Result<JobPolicy, CliError> {
+        let none = || {
+            let file = file.display();
+            CliError::Invalid(format!("{file}: no `placement` section, which says where tasks go; see policies/fair.yaml"))
+        };
+        let mut p = policy.placement.clone().ok_or_else(none)?;
+        p.settings.grain = match self.grain {
+            Some(GrainArg::Rack) if !simulated => return Err(CliError::Usage("--grain rack: real traffic runs between hosts".into())),
+            Some(GrainArg::Rack) => Grain::Rack,
+            None if simulated && topology.hosts.len() > HOSTS_BY_HOST => Grain::Rack,
+            Some(GrainArg::Host) | None => Grain::Host,
+        };
+        Ok(p)
+    }
+
+    /// What `--fail` says, by time.
+    ///
+    /// # Errors
+    /// What is no host or rack, or no time.
+    pub fn failures(&self, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
+        let mut all = Vec::new();
+        for text in &self.fail {
+            let bad = |why: String| CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"));
+            let (what, when) = text.split_once('@').ok_or_else(|| bad("no time".into()))?;
+            let (at, long) = when.split_once('+').map_or((when, None), |(a, b)| (a, Some(b)));
+            let at = Time::ZERO + at.parse::<Span>().map_err(|e| bad(e.to_string()))?;
+            let long = long.map(|l| l.parse::<Span>().map_err(|e| bad(e.to_string()))).transpose()?;
+            let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
+            let (down, up) = match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
+                (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
+                (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
+                _ => return Err(bad(format!("no host or rack {what}"))),
+            };
+            all.push((at, down));
+            all.extend(long.map(|l| (at + l, up)));
+        }
+        all.sort_by_key(|f| f.0);
+        Ok(all)
+    }
+}
+
+/// A run of jobs as it is printed. Table: the jobs, then the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base units.
+pub fn result(r: &JobsResult, output: Output) -> String {
+    match output {
+        Output::Table => format!("{}\n\n{}\n", table(r).table(), summary(&r.summary).table()),
+        Output::Json => serde_json::to_string_pretty(r).expect("a result is plain data") + "\n",
+        Output::Csv => exact(r).csv(),
+    }
+}
+
+fn table(r: &JobsResult) -> Rows {
+    let mut rows =
+        Rows::new(&["job", "queue", "tasks", "near/rack/far", "arrival", "JCT", "slot time", "shuffle", "over network", "shuffle CCT"]);
+    for j in &r.jobs {
+        let cct = j.shuffle_ccts.iter().max();
+        rows.rows.push(vec![
+            j.name.clone(),
+            j.queue.to_string(),
+            j.tasks.to_string(),
+            format!("{}/{}/{}", j.near[0], j.near[1], j.near[2]),
+            tables::span(j.arrival.since(Time::ZERO)),
+            j.jct.map_or("unfinished".into(), tables::span),
+            tables::span(j.slot_time),
+            tables::bytes(j.shuffle_bytes),
+            tables::bytes(j.shuffled),
+            cct.map_or("-".into(), |s| tables::span(*s)),
+        ]);
+    }
+    rows
+}
+
+fn exact(r: &JobsResult) -> Rows {
+    let mut rows = Rows::new(&[
+        "job",
+        "queue",
+        "recurring",
+        "tasks",
+        "near_host",
+        "near_rack",
+        "remote",
+        "arrival_ns",
+        "started_ns",
+        "finished_ns",
+        "jct_ns",
+        "slot_time_ns",
+        "shuffle_bytes",
+        "shuffled_bytes",
+        "read_bytes",
+        "between_racks_bytes",
+        "shuffle_cct_ns",
+        "reruns",
+    ]);
+    let time = |t: Option<Time>| t.map_or(String::new(), |t| t.0.to_string());
+    for j in &r.jobs {
+        rows.rows.push(vec![
+            j.name.clone(),
+            j.queue.to_string(),
+            j.recurring.to_string(),
+            j.tasks.to_string(),
+            j.near[0].to_string(),
+            j.near[1].to_string(),
+            j.near[2].to_string(),
+            j.arrival.0.to_string(),
+            time(j.started),
+            time(j.finished),
+            j.jct.map_or(String::new(), |s| s.0.to_string()),
+            j.slot_time.0.to_string(),
+            j.shuffle_bytes.0.to_string(),
+            j.shuffled.0.to_string(),
+            j.read.0.to_string(),
+            j.between_racks.0.to_string(),
+            j.shuffle_ccts.iter().max().map_or(String::new(), |s| s.0.to_string()),
+            j.reruns.to_string(),
+        ]);
+    }
+    rows
+}
+
+/// The sums of a run of jobs, for people: one a row.
+pub fn summary(s: &JobsSummary) -> Rows {
+    let mut rows = Rows::new(&["summary", ""]);
+    let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
+    let of = if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) };
+    let three = |a, b, c| format!("{} / {} / {}", tables::span(a), tables::span(b), tables::span(c));
+    row("jobs finished", format!("{}{of}", s.finished));
+    row("makespan", tables::span(s.makespan));
+    row("JCT average / median / p95", three(s.average_jct, s.median_jct, s.p95_jct));
+    row("shuffle CCT average / median / p95", three(s.average_cct, s.median_cct, s.p95_cct));
+    row("OCS share", tables::percent(s.ocs_share));
+    row("slot time", tables::span(s.slot_time));
+    row("bytes planned / received", format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)));
+    row("of these between racks", tables::bytes(s.bytes_between_racks));
+    row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
+    row("task starts (outputs lost, gave way)", format!("{} ({}, {})", s.counters.starts, s.counters.outputs_lost, s.counters.preempted));
+    row("starts outside a guideline", s.counters.violations.to_string());
+    if !s.fallbacks.is_empty() {
+        row("guidelines dropped", s.fallbacks.len().to_string());
+    }
+    rows
+}

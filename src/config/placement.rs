@@ -1,0 +1,89 @@
+//! The `placement` section of policy files: how jobs are scheduled.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::Flaws;
+use super::policy::exact;
+use crate::placement::spec::{Kind, Spec};
+use crate::scheduler::queues::Order;
+use crate::scheduler::spec::{JobPolicy, usual_order};
+use crate::scheduler::state::{Grain, Settings};
+use crate::units::Span;
+
+/// The most queues with a weight of their own.
+const MAX_QUEUES: usize = 10_000;
+
+/// How jobs are scheduled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RawPlacement {
+    /// Which tasks go where.
+    policy: Kind,
+    /// Which job is next; the policy's own order if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    order: Option<Order>,
+    /// Weights of the queues from queue 0 on; a queue beyond them has 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    weights: Vec<u32>,
+    /// Per cent of a stage's tasks that must have finished before tasks of the next get slots, 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 100))]
+    slowstart: Option<u32>,
+    /// A waiting reduce task fetches again when so many per cent of the map tasks have finished since, 1 to 100; 20 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    fetch: Option<u32>,
+    /// Where data goes is drawn from this; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    /// Delay scheduling: how long a job waits for a slot near its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wait: Option<RawWait>,
+}
+
+/// How long a job waits for a slot near its data.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawWait {
+    /// For one on a host that holds a block.
+    #[serde(serialize_with = "exact")]
+    host: Span,
+    /// And then for one in the rack of a block.
+    #[serde(serialize_with = "exact")]
+    rack: Span,
+}
+
+impl RawPlacement {
+    /// The checked section; what makes no sense goes to `flaws`.
+    pub(super) fn check(&self, flaws: &mut Flaws) -> JobPolicy {
+        let usual = Spec::new(self.policy);
+        let at = |key: &str| vec!["placement".into(), key.into()];
+        let slowstart = self.slowstart.unwrap_or(usual.slowstart);
+        flaws.unless(slowstart <= 100, at("slowstart"), format!("a slowstart of {slowstart} %"), "0 to 100");
+        let fetch_percent = self.fetch.unwrap_or(Settings::default().fetch_percent);
+        flaws.unless((1..=100).contains(&fetch_percent), at("fetch"), format!("a fetch of {fetch_percent} %"), "1 to 100");
+        let many = self.weights.len() <= MAX_QUEUES && self.weights.iter().all(|&w| (1..=1_000_000).contains(&w));
+        flaws.unless(many, at("weights"), "weights that no queue can have", format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"));
+        let wait = self.wait.map_or(usual.wait, |w| (w.host, w.rack));
+        let order = self.order.unwrap_or(usual_order(self.policy));
+        JobPolicy {
+            placement: Spec { slowstart, seed: self.seed.unwrap_or(usual.seed), wait, ..usual },
+            settings: Settings { order, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
+        }
+    }
+}
+
+impl From<&JobPolicy> for RawPlacement {
+    fn from(p: &JobPolicy) -> Self {
+        Self {
+            policy: p.placement.kind,
+            order: Some(p.settings.order),
+            weights: p.settings.weights.clone(),
+            slowstart: Some(p.placement.slowstart),
+            fetch: Some(p.settings.fetch_percent),
+            seed: Some(p.placement.seed),
+            wait: Some(RawWait { host: p.placement.wait.0, rack: p.placement.wait.1 }),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Delay scheduling: a job that could only run far from its data lets others go first for a while.
+//!
+//! Zaharia et al., "Delay scheduling", EuroSys 2010, section 3.4 and figure 5: when a slot is free, the jobs are asked in their order. One
+//! with a task whose block is on the host takes it. One with a block in the rack takes it if the job has been skipped for W1
+//! already; one without takes it after W1 + W2. Else it is skipped, and the next job is asked. A job that has started a task nearer than
+//! it was allowed to starts waiting anew. With queues of capacity this is what Corral's authors call Yarn-CS.
+
+use std::collections::BTreeMap;
+
+use super::{first_of, hdfs};
+use crate::ids::{JobId, RackId};
+use crate::placement::policy::{Block, Locality, Pick, Placement, View};
+use crate::units::{Span, Time};
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Delay {
+    name: &'static str,
+    slowstart: u32,
+    seed: u64,
+    waits: Waits,
+}
+
+impl Delay {
+    /// Under a name; `host` is W1 and `rack` is W2, `slowstart` in per cent, `seed` for the placement of data.
+    pub fn new(name: &'static str, (host, rack): (Span, Span), slowstart: u32, seed: u64) -> Self {
+        Self { name, slowstart, seed, waits: Waits::new(host, rack) }
+    }
+}
+
+/// Who has been skipped since when. Other policies use it too, for locality within their racks.
+#[derive(Clone, Debug)]
+pub struct Waits {
+    host: Span,
+    rack: Span,
+    since: BTreeMap<JobId, Skipped>,
+    wake: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Skipped {
+    since: Time,
+    /// The farthest that the job may run now.
+    level: Locality,
+}
+
+impl Waits {
+    /// `host` until a job may run in the rack of its block, `rack` longer until it may run anywhere.
+    pub fn new(host: Span, rack: Span) -> Self {
+        Self { host, rack, since: BTreeMap::new(), wake: None }
+    }
+
+    /// Whether a job may take a slot so near to its block now; if not, it has been skipped. O(log jobs).
+    pub fn may(&mut self, now: Time, job: JobId, near: Locality) -> bool {
+        if near == Locality::Host {
+            return true;
+        }
+        let first = Skipped { since: now, level: if self.host == Span::ZERO { self.after_host() } else { Locality::Host } };
+        let s = self.since.entry(job).or_insert(first);
+        // A job climbs one level a wait, and waits anew on each.
+        while s.level < near {
+            let wait = if s.level == Locality::Host { self.host } else { self.rack };
+            if now < s.since + wait {
+                let due = s.since + wait;
+                self.wake = Some(self.wake.map_or(due, |w| w.min(due)));
+                return false;
+            }
+            s.since += wait;
+            s.level = if s.level == Locality::Host && self.rack > Span::ZERO { Locality::Rack } else { Locality::Remote };
+        }
+        true
+    }
+
+    fn after_host(&self) -> Locality {
+        if self.rack == Span::ZERO { Locality::Remote } else { Locality::Rack }
+    }
+
+    /// A job started a task so near to its block: it waits anew, at that level.
+    pub fn started(&mut self, now: Time, job: JobId, near: Locality) {
+        if near == Locality::Host {
+            self.since.remove(&job);
+        } else if let Some(s) = self.since.get_mut(&job) {
+            (s.level, s.since) = (near, now);
+        }
+    }
+
+    /// When somebody's wait ends.
+    pub fn wake_at(&self) -> Option<Time> {
+        self.wake
+    }
+
+    /// The wake-up has come: who is skipped again will say so again.
+    pub fn woken(&mut self, now: Time) {
+        if self.wake.is_some_and(|w| w <= now) {
+            self.wake = None;
+        }
+    }
+}
+
+impl Placement for Delay {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        hdfs::blocks(view, job, self.seed)
+    }
+
+    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
+        self.slowstart
+    }
+
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let waits = &mut self.waits;
+        first_of(view, |job, s| view.locality(job, s, rack).is_some_and(|near| waits.may(view.now(), job, near)))
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.waits.wake_at()
+    }
+
+    fn woken(&mut self, now: Time) {
+        self.waits.woken(now);
+    }
+
+    fn started(&mut self, view: &dyn View, pick: Pick, _: RackId, near: Locality) {
+        if !view.blocks(pick.job, pick.stage).is_empty() {
+            self.waits.started(view.now(), pick.job, near);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_climbs_from_host_to_rack_to_anywhere() {
+        let mut w = Waits::new(Span(10), Span(20));
+        let j = JobId(0);
+        assert!(w.may(Time(100), j, Locality::Host));
+        assert!(!w.may(Time(100), j, Locality::Rack) && w.wake_at() == Some(Time(110)));
+        assert!(!w.may(Time(109), j, Locality::Rack));
+        w.woken(Time(110));
+        assert!(w.may(Time(110), j, Locality::Rack) && !w.may(Time(110), j, Locality::Remote));
+        assert_eq!(w.wake_at(), Some(Time(130)));
+        assert!(!w.may(Time(129), j, Locality::Remote) && w.may(Time(130), j, Locality::Remote));
+        // A start in the rack brings it back to that level; one on the host, to the beginning.
+        w.started(Time(140), j, Locality::Rack);
+        assert!(w.may(Time(141), j, Locality::Rack) && !w.may(Time(141), j, Locality::Remote));
+        w.started(Time(150), j, Locality::Host);
+        assert!(!w.may(Time(150), j, Locality::Rack));
+    }
+
+    #[test]
+    fn without_waits_nobody_waits() {
+        let mut w = Waits::new(Span(0), Span(0));
+        assert!(w.may(Time(1), JobId(0), Locality::Remote));
+        let mut w = Waits::new(Span(0), Span(5));
+        assert!(w.may(Time(1), JobId(0), Locality::Rack) && !w.may(Time(1), JobId(0), Locality::Remote));
+    }
+}

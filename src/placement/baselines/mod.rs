@@ -1,0 +1,24 @@
+//! The schedulers with which the papers compare themselves, each whole.
+//!
+//! - [`fair`]: whoever holds the fewest slots has the next one (Hadoop's Fair Scheduler). On a hybrid network this is F-Hybrid, on a
+//!   packet core as fast as the circuits F-EPS.
+//! - [`delay`]: a job waits a little for a slot near its data (Zaharia et al., EuroSys 2010). With queues of capacity this is Yarn-CS.
+//!
+//! All place data by HDFS's default ([`hdfs`]) and let reduce tasks fetch as soon as they run.
+
+use crate::ids::{JobId, RackId};
+use crate::placement::policy::{Pick, View, startable};
+
+pub mod delay;
+pub mod fair;
+pub mod hdfs;
+
+/// The first job in the queues' order that has something for this rack, and which stage.
+pub fn first_of(view: &dyn View, mut fits: impl FnMut(JobId, usize) -> bool) -> Option<Pick> {
+    view.ready().find_map(|job| startable(view, job).find(|&s| fits(job, s)).map(|stage| Pick { job, stage }))
+}
+
+/// Racks as a policy has them in its lists: sorted, each once.
+pub fn contains(racks: &[RackId], rack: RackId) -> bool {
+    racks.binary_search(&rack).is_ok()
+}

@@ -1,0 +1,10 @@
+//! Jobs: the task scheduler beside the controller, in virtual time and live.
+//!
+//! The [`Scheduler`](crate::scheduler::Scheduler) says what shall happen; [`simulate`] lets it happen over the simulated fabric. Every
+//! run ends in a [`JobsResult`](report::JobsResult).
+
+pub mod report;
+pub mod simulate;
+
+#[cfg(test)]
+mod tests;

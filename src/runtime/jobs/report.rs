@@ -1,0 +1,132 @@
+//! The result of a run of jobs, live or simulated.
+
+use serde::{Deserialize, Serialize};
+
+use crate::coflows::CoflowRecord;
+use crate::ids::JobId;
+use crate::runtime::report::{RunResult, Summary, percentile};
+use crate::scheduler::record::{Counters, JobRecord, Snapshot, TaskRun};
+use crate::units::{Bytes, Span, Time};
+
+/// Everything that a run of jobs measured; what `--json` writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobsResult {
+    /// Heliostat's version.
+    pub version: String,
+    /// `timed`, `netlink` or `sim`.
+    pub mechanism: String,
+    /// Name of the topology.
+    pub topology: String,
+    /// Name of the policy.
+    pub policy: String,
+    /// Name of the placement policy.
+    pub placement: String,
+    /// Name of the list of jobs.
+    pub workload: String,
+    /// `host` or `rack`: between what flows were counted.
+    pub grain: String,
+    /// Every job, by id.
+    pub jobs: Vec<JobRecord>,
+    /// The sums.
+    pub summary: JobsSummary,
+    /// The network's sums.
+    pub network: Summary,
+    /// Every coflow, by id.
+    pub coflows: Vec<CoflowRecord>,
+    /// Every attempt of a task, by its end.
+    pub timeline: Vec<TaskRun>,
+}
+
+/// The sums of a run of jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobsSummary {
+    /// Jobs that finished.
+    pub finished: usize,
+    /// Jobs that did not.
+    pub unfinished: usize,
+    /// From the first arrival to the last finish.
+    pub makespan: Span,
+    /// Mean job completion time.
+    pub average_jct: Span,
+    /// Median job completion time (nearest rank).
+    pub median_jct: Span,
+    /// 95th percentile of the job completion times.
+    pub p95_jct: Span,
+    /// Mean time of a job's shuffle over the network, from its first flow to its last.
+    pub average_cct: Span,
+    /// Median of these.
+    pub median_cct: Span,
+    /// 95th percentile of these.
+    pub p95_cct: Span,
+    /// Time that tasks held slots.
+    pub slot_time: Span,
+    /// Share of the bytes between racks that went over circuits, 0..=1.
+    pub ocs_share: f64,
+    /// Bytes that the scheduler asked of the network: shuffles and reads.
+    pub bytes_planned: Bytes,
+    /// Of these, bytes between racks.
+    pub bytes_between_racks: Bytes,
+    /// Bytes that arrived.
+    pub bytes_received: Bytes,
+    /// Tasks with a block that ran on its host, in its rack, elsewhere.
+    pub near: [u64; 3],
+    /// The scheduler's counters.
+    pub counters: Counters,
+    /// Jobs whose guideline was dropped, and why.
+    pub fallbacks: Vec<(JobId, String)>,
+}
+
+impl JobsSummary {
+    /// Of the scheduler's last snapshot and what the network measured. O(n log n).
+    pub fn new(end: &Snapshot, network: &Summary) -> Self {
+        let jcts: Vec<Span> = end.jobs.iter().filter_map(|j| j.jct).collect();
+        let ccts: Vec<Span> = end.jobs.iter().flat_map(|j| j.shuffle_ccts.iter().copied()).collect();
+        let first = end.jobs.iter().map(|j| j.arrival).min().unwrap_or(Time::ZERO);
+        let last = end.jobs.iter().filter_map(|j| j.finished).max().unwrap_or(first);
+        let near = |k: usize| end.jobs.iter().map(|j| u64::from(j.near[k])).sum();
+        Self {
+            finished: jcts.len(),
+            unfinished: end.jobs.len() - jcts.len(),
+            makespan: last.since(first),
+            average_jct: mean(&jcts),
+            median_jct: percentile(&jcts, 50),
+            p95_jct: percentile(&jcts, 95),
+            average_cct: mean(&ccts),
+            median_cct: percentile(&ccts, 50),
+            p95_cct: percentile(&ccts, 95),
+            slot_time: end.jobs.iter().fold(Span::ZERO, |s, j| s + j.slot_time),
+            ocs_share: network.ocs_share,
+            bytes_planned: end.jobs.iter().map(|j| j.shuffled + j.read).sum(),
+            bytes_between_racks: end.jobs.iter().map(|j| j.between_racks).sum(),
+            bytes_received: network.bytes_received,
+            near: [near(0), near(1), near(2)],
+            counters: end.counters,
+            fallbacks: end.fallbacks.clone(),
+        }
+    }
+}
+
+impl JobsResult {
+    /// Puts together what the scheduler and the network say at the end of a run.
+    pub fn new(end: &Snapshot, timeline: &[TaskRun], grain: &str, network: RunResult) -> Self {
+        Self {
+            version: network.version,
+            mechanism: network.mechanism,
+            topology: network.topology,
+            policy: network.policy,
+            placement: end.policy.clone(),
+            workload: network.workload,
+            grain: grain.into(),
+            jobs: end.jobs.clone(),
+            summary: JobsSummary::new(end, &network.summary),
+            network: network.summary,
+            coflows: network.coflows,
+            timeline: timeline.to_vec(),
+        }
+    }
+}
+
+fn mean(spans: &[Span]) -> Span {
+    let total: u128 = spans.iter().map(|s| u128::from(s.0)).sum();
+    Span((total / spans.len().max(1) as u128) as u64)
+}

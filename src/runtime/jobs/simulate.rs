@@ -1,0 +1,162 @@
+//! Jobs in virtual time: the scheduler and the controller over the simulated fabric.
+//!
+//! At one instant, in this order: flows finish and circuits change, tasks finish, hosts fail or come back, jobs arrive, the scheduler
+//! decides and its coflows begin, the controller wakes. Blocks are where they shall be as soon as a job is submitted: uploading is
+//! not part of a run. Nothing reads a clock or a random number, so one input gives one event log, byte for byte.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::report::JobsResult;
+use crate::control::Rejected;
+use crate::control::policy::Policy;
+use crate::control::record::Record;
+use crate::runtime::simulate::Simulation;
+use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::{Grain, rack_level};
+use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::topology::Topology;
+use crate::units::Time;
+use crate::workload::jobs::JobList;
+
+/// What is run.
+pub struct Ask<'a> {
+    /// The network.
+    pub topology: &'a Topology,
+    /// How circuits are decided.
+    pub policy: &'a Policy,
+    /// How jobs are scheduled; its grain is the run's.
+    pub jobs_by: &'a JobPolicy,
+    /// What is run.
+    pub jobs: &'a JobList,
+    /// Hosts that fail and come back: word for the scheduler, by time.
+    pub failures: &'a [(Time, Event)],
+    /// Ends the run then, even if jobs are unfinished.
+    pub until: Option<Time>,
+}
+
+/// A line of a run's event log.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Line<'a> {
+    /// From the controller.
+    Network(Record),
+    /// From the scheduler: what it wanted done.
+    Jobs {
+        /// When.
+        at: Time,
+        /// What.
+        job_action: &'a Action,
+    },
+}
+
+/// Runs jobs until all have finished, or until `until`, or until nothing can move any more. Every line of the event log goes to
+/// `log`.
+///
+/// # Errors
+/// Jobs that the policy cannot plan, or what the scheduler or the controller refuses.
+pub fn simulate(ask: &Ask, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+    let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
+    let grain = ask.jobs_by.settings.grain;
+    let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
+    let mut placement = ask.jobs_by.placement.build(ask.policy.elephants.threshold);
+    placement.plan(&topology, &ask.jobs.jobs)?;
+    let scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
+    let lines = std::cell::RefCell::new(log);
+    let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
+    let mut run = Run {
+        network: Simulation::new(&network, ask.policy, &mut from_network),
+        scheduler,
+        timers: BTreeMap::new(),
+        timers_set: 0,
+        now: Time::ZERO,
+        log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
+    };
+    run.play(ask)?;
+    let grain = if grain == Grain::Rack { "rack" } else { "host" };
+    Ok(JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, run.network.result(&ask.jobs.name, &[])))
+}
+
+struct Run<'a> {
+    network: Simulation<'a>,
+    scheduler: Scheduler,
+    /// Tasks that compute, by when they are done and in which order they began.
+    timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
+    timers_set: u64,
+    now: Time,
+    log: &'a mut dyn FnMut(Time, &Action),
+}
+
+fn refused(e: &Rejected) -> String {
+    e.to_string()
+}
+
+impl Run<'_> {
+    fn play(&mut self, ask: &Ask) -> Result<(), String> {
+        let mut coming = ask.jobs.jobs.iter().peekable();
+        let mut failures = ask.failures.iter().peekable();
+        let until = ask.until.unwrap_or(Time::MAX);
+        loop {
+            let own = [coming.peek().map(|j| j.arrival), failures.peek().map(|f| f.0), self.timers.keys().next().map(|k| k.0)];
+            let next = own.into_iter().chain([self.scheduler.poll_timeout(), self.network.next_event()]).flatten().min();
+            let done = coming.peek().is_none() && self.scheduler.is_idle() && self.network.unfinished() == 0;
+            let alone = own.iter().all(Option::is_none) && self.scheduler.poll_timeout().is_none();
+            let Some(t) = next.filter(|_| !(done || alone && self.network.is_stuck())) else { return Ok(()) };
+            self.now = t.min(until).max(self.now);
+            self.network.advance(self.now).map_err(|e| refused(&e))?;
+            self.take_finished()?;
+            if t > until {
+                return Ok(());
+            }
+            while let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= t) {
+                let (task, attempt) = e.remove();
+                self.tell(Event::TaskFinished(task, attempt))?;
+            }
+            while let Some((_, e)) = failures.next_if(|f| f.0 <= t) {
+                self.tell(e.clone())?;
+            }
+            while let Some(j) = coming.next_if(|j| j.arrival <= t) {
+                self.tell(Event::Submitted(Box::new(j.clone())))?;
+            }
+            if self.scheduler.poll_timeout().is_some_and(|w| w <= t) {
+                self.tell(Event::Tick)?;
+            }
+            self.act()?;
+            self.network.wake().map_err(|e| refused(&e))?;
+        }
+    }
+
+    fn tell(&mut self, e: Event) -> Result<(), String> {
+        self.scheduler.handle(e, self.now).map_err(|e| e.to_string())
+    }
+
+    fn take_finished(&mut self) -> Result<(), String> {
+        let done = self.network.take_finished();
+        for f in done.flows {
+            self.tell(Event::FlowFinished(f.coflow, f.flow))?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self) -> Result<(), String> {
+        while let Some(action) = self.scheduler.poll_action() {
+            (self.log)(self.now, &action);
+            match action {
+                Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
+                Action::Compute { task, attempt, span } => {
+                    self.timers_set += 1;
+                    self.timers.insert((self.now + span, self.timers_set), (task, attempt));
+                }
+                Action::StartCoflow { coflow, .. } => {
+                    self.network.arrive(&coflow).map_err(|e| refused(&e))?;
+                    self.take_finished()?;
+                }
+                // The model lets cancelled bytes run on; nobody waits for them.
+                Action::CancelCoflow(_) | Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Jobs in virtual time, scheduler and controller together.
+
+use super::report::JobsResult;
+use super::simulate::{Ask, Line, simulate};
+use crate::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use crate::ids::{HostId, PlaneId, RackId};
+use crate::placement::spec::Kind;
+use crate::scheduler::Event;
+use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::Grain;
+use crate::topology::{Plane, StopMode, Topology};
+use crate::units::{BitRate, Bytes, Span, Time};
+use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
+
+fn network() -> Topology {
+    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![plane]);
+    (0..4).for_each(|_| t.push_rack(2, 2, BitRate::mbit(1000), BitRate::mbit(100)));
+    t
+}
+
+/// Six jobs, every other one recurring, a quarter of a second apart.
+fn jobs() -> JobList {
+    let stage = |name: &str, tasks, ms, mb: u64| StageSpec {
+        name: name.into(),
+        tasks,
+        times: TaskTimes::Even(Span::millis(ms)),
+        input: Bytes(mb * 1_000_000),
+        output: Bytes(0),
+    };
+    let job = |k: u64| {
+        let (map, reduce) = (stage("map", 3 + k as u32, 400 + 30 * k, 8), stage("reduce", 2 + k as u32 % 3, 300, 0));
+        let spec = JobSpec::map_reduce(format!("j{k}"), Time(k * 250_000_000), map, reduce, Bytes(6_000_000 * (k + 1)));
+        JobSpec { recurring: k.is_multiple_of(2), queue: k as u32 % 2, ..spec }
+    };
+    JobList::new("six", (0..6).map(job).collect())
+}
+
+fn run(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> (JobsResult, String) {
+    let elephants = Elephants { threshold: Bytes(2_000_000), admit: Admit::Marked };
+    let policy = Policy { demand: Estimator::Declared, scheduler: SchedulerKind::Bipartite, elephants, ..Policy::default() };
+    let mut jobs_by = JobPolicy::new(kind);
+    jobs_by.settings.grain = grain;
+    let (topology, jobs) = (network(), jobs());
+    let mut log = String::new();
+    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures, until };
+    let r = simulate(&ask, &mut |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"))).unwrap();
+    (r, log)
+}
+
+/// Every policy there is.
+pub(crate) fn kinds() -> Vec<Kind> {
+    use clap::ValueEnum as _;
+    Kind::value_variants().to_vec()
+}
+
+#[test]
+fn every_policy_finishes_every_job_and_every_byte_arrives() {
+    for kind in kinds() {
+        for grain in [Grain::Host, Grain::Rack] {
+            let (r, _) = run(kind, grain, &[], None);
+            let s = &r.summary;
+            assert_eq!((s.finished, s.unfinished, s.counters.violations), (6, 0, 0), "{kind:?} {grain:?}");
+            assert_eq!(s.bytes_planned, s.bytes_received, "{kind:?} {grain:?}");
+            assert_eq!(s.counters.starts, r.jobs.iter().map(|j| j.tasks).sum::<u64>(), "{kind:?}: every task once");
+            assert!(r.timeline.len() as u64 == s.counters.starts && r.jobs.iter().all(|j| j.jct.unwrap() >= Span::millis(700)));
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log_byte_for_byte() {
+    for kind in kinds() {
+        let (a, b) = (run(kind, Grain::Host, &[], None), run(kind, Grain::Host, &[], None));
+        assert_eq!(a, b, "{kind:?}");
+        assert!(a.1.contains("job_action") && a.1.contains("\"event\""), "both halves speak");
+    }
+}
+
+#[test]
+fn hosts_and_racks_may_fail_under_every_policy() {
+    let at = |ms: u64| Time(ms * 1_000_000);
+    let failures = [
+        (at(500), Event::HostFailed(HostId(1))),
+        (at(900), Event::RackFailed(RackId(2))),
+        (at(1500), Event::RackRecovered(RackId(2))),
+        (at(2500), Event::HostRecovered(HostId(1))),
+    ];
+    for kind in kinds() {
+        let (r, _) = run(kind, Grain::Host, &failures, None);
+        let s = &r.summary;
+        assert_eq!((s.finished, s.counters.violations, s.counters.hosts_failed), (6, 0, 3), "{kind:?}");
+        assert!(r.jobs.iter().map(|j| j.reruns).sum::<u32>() > 0, "{kind:?}: something ran there");
+    }
+}
+
+#[test]
+fn until_cuts_a_run_short() {
+    let (r, _) = run(Kind::Fair, Grain::Host, &[], Some(Time(600_000_000)));
+    assert!(r.summary.unfinished > 0 && r.network.ended == Time(600_000_000));
+}
+
+#[test]
+fn a_fast_packet_core_needs_no_circuits() {
+    let (fast, hybrid) = (run(Kind::FEps, Grain::Host, &[], None).0, run(Kind::Fair, Grain::Host, &[], None).0);
+    assert!(fast.summary.average_cct < hybrid.summary.average_cct && fast.summary.ocs_share == 0.0);
+}

@@ -1,0 +1,158 @@
+//! The scheduler over a world that does what it is told: computing takes its time, a byte of the network takes one nanosecond.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::queues::Order;
+use super::state::{Grain, Settings};
+use super::*;
+use crate::placement::baselines::delay::Delay;
+use crate::placement::baselines::fair::Fair;
+use crate::placement::policy::Placement;
+use crate::topology::Topology;
+use crate::units::{BitRate, Bytes};
+use crate::workload::jobs::{EdgeSpec, JobList, StageSpec, TaskTimes};
+
+mod by_hand;
+mod failing;
+mod laws;
+
+/// `racks` x `hosts` x `slots`.
+pub(super) fn network(racks: usize, hosts: usize, slots: u32) -> Arc<Topology> {
+    let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![]);
+    (0..racks).for_each(|_| t.push_rack(hosts, slots, BitRate(8), BitRate(8)));
+    Arc::new(t)
+}
+
+pub(super) fn stage(name: &str, tasks: u32, time: u64, input: u64) -> StageSpec {
+    StageSpec { name: name.into(), tasks, times: TaskTimes::Even(Span(time)), input: Bytes(input), output: Bytes(0) }
+}
+
+pub(super) fn map_reduce(at: u64, map: (u32, u64), reduce: (u32, u64), shuffle: u64) -> JobSpec {
+    let input = u64::from(map.0) * 10;
+    JobSpec::map_reduce("j", Time(at), stage("map", map.0, map.1, input), stage("reduce", reduce.0, reduce.1, 0), Bytes(shuffle))
+}
+
+/// A scheduler, and a world that checks it at every step.
+pub(super) struct World {
+    pub s: Scheduler,
+    topology: Arc<Topology>,
+    pub now: Time,
+    queue: BTreeMap<(Time, u64), Event>,
+    seq: u64,
+    /// Who holds which slot.
+    held: BTreeMap<(HostId, u32), (TaskRef, u32)>,
+    pub starts: BTreeMap<TaskRef, u32>,
+    pub done: BTreeMap<TaskRef, u32>,
+    cancelled: BTreeSet<CoflowId>,
+    pub sent: BTreeMap<(JobId, bool), u64>,
+    pub log: Vec<String>,
+}
+
+impl World {
+    pub fn new(topology: &Arc<Topology>, order: Order, policy: Box<dyn Placement>) -> Self {
+        Self::with(topology, Settings { order, ..Settings::default() }, policy)
+    }
+
+    pub fn with(topology: &Arc<Topology>, settings: Settings, policy: Box<dyn Placement>) -> Self {
+        Self {
+            s: Scheduler::new(topology.clone(), settings, policy),
+            topology: topology.clone(),
+            now: Time::ZERO,
+            queue: BTreeMap::new(),
+            seq: 0,
+            held: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            done: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            log: vec![],
+        }
+    }
+
+    pub fn at(&mut self, t: Time, e: Event) {
+        self.seq += 1;
+        self.queue.insert((t, self.seq), e);
+    }
+
+    pub fn submit(&mut self, jobs: Vec<JobSpec>) {
+        for j in JobList::new("l", jobs).jobs {
+            self.at(j.arrival, Event::Submitted(Box::new(j)));
+        }
+    }
+
+    /// Until nothing is left to happen, or `until`.
+    pub fn run(&mut self, until: Time) {
+        for steps in 0.. {
+            assert!(steps < 200_000, "it never ends");
+            let wake = self.s.poll_timeout();
+            let next = self.queue.keys().next().map(|k| k.0);
+            let Some(t) = next.into_iter().chain(wake).min().filter(|&t| t <= until) else { return };
+            self.now = self.now.max(t);
+            while let Some(e) = self.queue.first_entry().filter(|e| e.key().0 <= self.now) {
+                let e = e.remove();
+                self.tell(e);
+            }
+            if wake.is_some_and(|w| w <= self.now) {
+                self.s.handle(Event::Tick, self.now).unwrap();
+            }
+            while let Some(a) = self.s.poll_action() {
+                self.log.push(format!("{} {}", self.now.0, serde_json::to_string(&a).unwrap()));
+                self.act(a);
+            }
+        }
+    }
+
+    fn tell(&mut self, e: Event) {
+        match &e {
+            Event::FlowFinished(id, _) | Event::CoflowFinished(id) if self.cancelled.contains(id) => return,
+            Event::TaskFinished(r, attempt) => {
+                let key = self.held.iter().find(|h| *h.1 == (*r, *attempt)).map(|h| *h.0);
+                let Some(key) = key else { return };
+                self.held.remove(&key);
+                *self.done.entry(*r).or_default() += 1;
+            }
+            _ => {}
+        }
+        self.s.handle(e, self.now).unwrap();
+    }
+
+    fn act(&mut self, a: Action) {
+        match a {
+            Action::PlaceData { job, blocks } => {
+                for b in blocks.iter().flatten() {
+                    assert_eq!(b.iter().collect::<BTreeSet<_>>().len(), b.len(), "a block twice on a host");
+                }
+                self.at(self.now, Event::DataPlaced(job));
+            }
+            Action::StartTask { task, attempt, host, slot, .. } => {
+                assert!(slot < self.topology.hosts[host.index()].slots, "no such slot");
+                assert!(self.held.insert((host, slot), (task, attempt)).is_none(), "slot {slot} of {host} used twice");
+                *self.starts.entry(task).or_default() += 1;
+                assert_eq!(self.starts[&task], attempt);
+            }
+            Action::Compute { task, attempt, span } => self.at(self.now + span, Event::TaskFinished(task, attempt)),
+            Action::StopTask { task, attempt } => self.held.retain(|_, h| *h != (task, attempt)),
+            Action::StartCoflow { coflow, job, shuffle } => {
+                for (k, f) in coflow.flows.iter().enumerate() {
+                    assert!(f.from != f.to && f.bytes.0 > 0);
+                    *self.sent.entry((job, shuffle)).or_default() += f.bytes.0;
+                    self.at(self.now + Span(f.bytes.0), Event::FlowFinished(coflow.id, k.into()));
+                }
+                let longest = coflow.flows.iter().map(|f| f.bytes.0).max().unwrap();
+                self.at(self.now + Span(longest), Event::CoflowFinished(coflow.id));
+            }
+            Action::CancelCoflow(id) => drop(self.cancelled.insert(id)),
+            Action::FinishJob(_) => {}
+        }
+    }
+
+    /// When each job finished.
+    pub fn ends(&self) -> Vec<Option<u64>> {
+        self.s.snapshot().jobs.iter().map(|j| j.finished.map(|t| t.0)).collect()
+    }
+}
+
+pub(super) fn fair() -> Box<dyn Placement> {
+    Box::new(Fair::new("fair", 5, 1))
+}

@@ -1,0 +1,156 @@
+//! Small schedules that are worked out by hand.
+
+use super::*;
+
+#[test]
+fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
+    let t = network(1, 1, 2);
+    let mut w = World::new(&t, Order::Fair, fair());
+    // Three maps of 10 on two slots: 0-10, 0-10, 10-20. The first reduce starts at 10 beside the third map and waits for it; the
+    // second gets the map's slot at 20; 20-25 both.
+    w.submit(vec![map_reduce(0, (3, 10), (2, 5), 600)]);
+    w.run(Time::MAX);
+    assert_eq!(w.ends(), [Some(25)]);
+    let j = &w.s.snapshot().jobs[0];
+    assert_eq!((j.slot_time, j.near, j.shuffled, j.started), (Span(30 + 15 + 5), [3, 0, 0], Bytes(0), Some(Time(0))));
+    assert_eq!(w.sent, BTreeMap::new());
+}
+
+#[test]
+fn a_shuffle_between_hosts_carries_exactly_its_bytes() {
+    let t = network(2, 1, 2);
+    let mut w = World::new(&t, Order::Fair, fair());
+    // Two maps a rack by turns, all at 0-10; four reduces at 10, two a rack. Of 1602 bytes over 16 pairs, 100 each and 2 left over.
+    w.submit(vec![map_reduce(0, (4, 10), (4, 5), 1602)]);
+    w.run(Time::MAX);
+    let sent = w.sent[&(JobId(0), true)];
+    assert!((800..=802).contains(&sent), "half of the pairs are in one place: {sent}");
+    // A flow of two maps to two reduces: 400 bytes, and the odd ones on one of them.
+    assert!(matches!(w.ends()[0], Some(415..=417)), "{:?}", w.ends());
+    assert_eq!(w.s.snapshot().jobs[0].shuffle_ccts.len(), 1);
+}
+
+#[test]
+fn fair_gives_two_jobs_the_same_number_of_slots_and_fifo_does_not() {
+    let t = network(1, 1, 4);
+    let jobs = || vec![map_reduce(0, (8, 10), (0, 0), 0), map_reduce(0, (8, 10), (0, 0), 0)];
+    let ends = |order| {
+        let mut w = World::new(&t, order, fair());
+        w.submit(jobs());
+        w.run(Time::MAX);
+        w.ends()
+    };
+    assert_eq!(ends(Order::Fair), [Some(40), Some(40)]);
+    assert_eq!(ends(Order::Fifo), [Some(20), Some(40)]);
+    assert_eq!(ends(Order::Capacity), [Some(20), Some(40)]);
+}
+
+#[test]
+fn queues_share_by_weight() {
+    let t = network(1, 1, 4);
+    let settings = Settings { order: Order::Capacity, weights: vec![1, 3], ..Settings::default() };
+    let mut w = World::with(&t, settings, fair());
+    let job = |queue| JobSpec { queue, ..map_reduce(0, (6, 10), (0, 0), 0) };
+    w.submit(vec![job(0), job(1)]);
+    w.run(Time::MAX);
+    // 1 and 3 slots while both want them: queue 1 needs two waves, then queue 0 has all four.
+    assert_eq!(w.ends(), [Some(30), Some(20)]);
+}
+
+#[test]
+fn a_task_far_from_its_block_reads_it_first() {
+    let t = network(2, 1, 1);
+    let mut w = World::new(&t, Order::Fair, fair());
+    // With two hosts each block is on both: no read. With a third rack, one of three has none.
+    w.submit(vec![map_reduce(0, (2, 10), (0, 0), 0)]);
+    w.run(Time::MAX);
+    assert_eq!((w.ends(), w.sent.len()), (vec![Some(10)], 0));
+    let t = network(6, 1, 1);
+    let mut w = World::new(&t, Order::Fair, fair());
+    w.submit(vec![map_reduce(0, (6, 10), (0, 0), 0)]);
+    w.run(Time::MAX);
+    let j = &w.s.snapshot().jobs[0];
+    assert!(j.near[2] > 0, "somebody is remote: {:?}", j.near);
+    assert_eq!((w.sent[&(JobId(0), false)], w.ends()[0]), (u64::from(j.near[2]) * 10, Some(20)));
+}
+
+#[test]
+fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
+    // Six hosts of one slot become free one after the other; the second job's two blocks stand on three of them each.
+    let near = |policy: Box<dyn Placement>| {
+        let t = network(6, 1, 1);
+        let mut w = World::new(&t, Order::Fifo, policy);
+        let mut first = map_reduce(0, (6, 100), (0, 0), 0);
+        first.stages[0].times = TaskTimes::Each((1..=6).map(|k| Span(100 * k)).collect());
+        w.submit(vec![first, map_reduce(1, (2, 30), (0, 0), 0)]);
+        w.run(Time::MAX);
+        let j = w.s.snapshot().jobs[1].clone();
+        (j.near, j.finished.unwrap().0)
+    };
+    let waits = |host, rack| Box::new(Delay::new("delay", (Span(host), Span(rack)), 5, 1));
+    let (patient, end) = near(waits(1000, 1000));
+    assert_eq!(patient, [2, 0, 0]);
+    let (hasty, soon) = near(waits(0, 0));
+    // Whoever takes the first slots that come, at 100 and 130 (or 140, after reading), is not at home, and done first.
+    assert!(hasty[2] > 0 && soon <= 240 && end > soon, "{hasty:?} {soon} {end}");
+    // A wait that ends at 350 + 1 is over before the fourth slot comes.
+    let (middling, at) = near(waits(175, 175));
+    assert!(soon <= at && at <= end, "{middling:?}: {soon} {at} {end}");
+}
+
+#[test]
+fn slowstart_holds_reduces_back() {
+    let started = |slowstart| {
+        let t = network(1, 1, 8);
+        let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", slowstart, 1)));
+        let mut job = map_reduce(0, (4, 10), (1, 5), 0);
+        job.stages[0].times = TaskTimes::Each(vec![Span(10), Span(20), Span(30), Span(40)]);
+        w.submit(vec![job]);
+        w.run(Time::MAX);
+        assert_eq!(w.ends(), [Some(45)]);
+        w.s.timeline().iter().find(|r| r.task.stage == 1).unwrap().started.0
+    };
+    assert_eq!([started(0), started(5), started(25), started(26), started(70), started(100)], [0, 10, 10, 20, 30, 40]);
+}
+
+#[test]
+fn a_graph_of_stages_runs_in_order() {
+    let t = network(2, 2, 2);
+    let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", 100, 1)));
+    let mut job = map_reduce(0, (2, 10), (2, 5), 40);
+    job.stages = vec![stage("left", 2, 10, 20), stage("right", 2, 30, 20), stage("join", 2, 5, 0), stage("out", 1, 7, 0)];
+    let edge = |from, to, bytes| EdgeSpec { from, to, bytes: Bytes(bytes) };
+    job.edges = vec![edge(0, 2, 80), edge(1, 2, 80), edge(2, 3, 0)];
+    w.submit(vec![job]);
+    w.run(Time::MAX);
+    let end = w.ends()[0].unwrap();
+    assert!((30 + 5 + 7..=30 + 40 + 5 + 7).contains(&end), "{end}");
+    assert_eq!(w.done.len(), 7);
+}
+
+#[test]
+fn at_the_grain_of_racks_what_stays_in_a_rack_takes_no_time() {
+    let t = network(1, 4, 1);
+    let settings = Settings { grain: Grain::Rack, ..Settings::default() };
+    let mut w = World::with(&t, settings, fair());
+    w.submit(vec![map_reduce(0, (4, 10), (4, 5), 100_000)]);
+    w.run(Time::MAX);
+    assert_eq!((w.ends(), w.sent.len()), (vec![Some(15)], 0));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let t = network(1, 1, 1);
+    let mut w = World::new(&t, Order::Fair, fair());
+    let job = |id| Event::Submitted(Box::new(JobSpec { id: JobId(id), ..map_reduce(0, (1, 1), (0, 0), 0) }));
+    let task = TaskRef { job: JobId(3), stage: 0, task: 0 };
+    for bad in
+        [job(1), Event::DataPlaced(JobId(0)), Event::TaskFinished(task, 1), Event::HostFailed(HostId(1)), Event::RackFailed(RackId(9))]
+    {
+        assert!(w.s.handle(bad.clone(), Time(0)).is_err(), "{bad:?}");
+    }
+    assert!(w.s.handle(job(0), Time(0)).is_ok());
+    for late in [Event::CoflowFinished(CoflowId(7)), Event::FlowFinished(CoflowId(7), FlowId(0)), Event::Tick] {
+        assert!(w.s.handle(late, Time(0)).is_ok());
+    }
+}

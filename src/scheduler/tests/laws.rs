@@ -1,0 +1,146 @@
+//! What holds for all jobs, networks, orders and failures.
+
+use super::*;
+use proptest::prelude::*;
+
+/// A job of up to four stages.
+fn job() -> impl Strategy<Value = JobSpec> {
+    let stages = prop::collection::vec((1u32..7, 0u64..60, prop::option::of(0u64..100)), 1..5);
+    (0u64..200, 0u32..3, stages, prop::collection::vec(0u64..400, 6), any::<u8>()).prop_map(|(at, queue, stages, bytes, some)| {
+        let n = stages.len();
+        let all = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).zip(bytes).enumerate();
+        let edges: Vec<EdgeSpec> = all
+            .filter(|(k, ((a, b), _))| a + 1 == *b || some >> k & 1 == 1)
+            .map(|(_, ((from, to), bytes))| EdgeSpec { from, to, bytes: Bytes(bytes) })
+            .collect();
+        let stages =
+            stages.into_iter().enumerate().map(|(k, (tasks, time, input))| stage(&format!("s{k}"), tasks, time, input.unwrap_or(0)));
+        JobSpec { id: JobId(0), name: "j".into(), queue, arrival: Time(at), recurring: false, stages: stages.collect(), edges }
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    network: (usize, usize, u32),
+    jobs: Vec<JobSpec>,
+    order: Order,
+    slowstart: u32,
+    fetch: u32,
+    waits: Option<(u64, u64)>,
+    grain: Grain,
+    failures: Vec<(u64, u32, u64)>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let order = prop_oneof![Just(Order::Fifo), Just(Order::Fair), Just(Order::Capacity)];
+    let grain = prop_oneof![Just(Grain::Host), Just(Grain::Rack)];
+    let failures = prop::collection::vec((0u64..600, any::<u32>(), 1u64..300), 0..4);
+    let how = (order, 0u32..=100, 1u32..=100, prop::option::of((0u64..40, 0u64..40)), grain, failures);
+    ((1usize..4, 1usize..4, 1u32..4), prop::collection::vec(job(), 1..5), how).prop_map(
+        |(network, jobs, (order, slowstart, fetch, waits, grain, failures))| Case {
+            network,
+            jobs,
+            order,
+            slowstart,
+            fetch,
+            waits,
+            grain,
+            failures,
+        },
+    )
+}
+
+fn run(c: &Case, failures: bool) -> World {
+    let t = network(c.network.0, c.network.1, c.network.2);
+    let policy: Box<dyn Placement> = match c.waits {
+        None => Box::new(Fair::new("fair", c.slowstart, 7)),
+        Some((a, b)) => Box::new(Delay::new("delay", (Span(a), Span(b)), c.slowstart, 7)),
+    };
+    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain };
+    let mut w = World::with(&t, settings, policy);
+    w.submit(c.jobs.clone());
+    for &(at, host, long) in c.failures.iter().filter(|_| failures) {
+        let host = HostId(host % t.hosts.len() as u32);
+        w.at(Time(at), Event::HostFailed(host));
+        w.at(Time(at + long), Event::HostRecovered(host));
+    }
+    w.run(Time::MAX);
+    w
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    /// Without failures every task runs exactly once, every job ends, and shuffles carry what their places ask: the bytes between
+    /// different places, each once. (That no slot is used twice, [`World`] checks at every start.)
+    #[test]
+    fn every_task_runs_once(c in case()) {
+        let w = run(&c, false);
+        let s = w.s.snapshot();
+        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{:?}", s);
+        prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));
+        prop_assert_eq!(w.done.len() as u64, s.jobs.iter().map(|j| j.tasks).sum::<u64>());
+        let at_rest = (s.free_slots, s.computing, s.fetching, s.coflows);
+        prop_assert_eq!(at_rest, (w.topology.hosts.iter().map(|h| u64::from(h.slots)).sum(), 0, 0, 0));
+        for j in &s.jobs {
+            let moved = w.sent.get(&(j.id, true)).copied().unwrap_or(0);
+            prop_assert_eq!(moved, j.shuffled.0);
+            prop_assert_eq!(moved, between_places(&w, j.id), "job {}", j.id);
+        }
+        prop_assert_eq!(w.s.state().inbound.iter().sum::<u64>(), 0);
+        prop_assert!(w.held.is_empty());
+    }
+
+    /// Whatever fails and comes back, every job ends, and a task runs again only if its host failed, its output was lost or it
+    /// gave way.
+    #[test]
+    fn failures_are_survived(c in case()) {
+        let w = run(&c, true);
+        let s = w.s.snapshot();
+        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{:?}", s);
+        prop_assert_eq!(w.done.len() as u64, s.jobs.iter().map(|j| j.tasks).sum::<u64>());
+        let again: u64 = w.starts.values().map(|&n| u64::from(n) - 1).sum();
+        prop_assert_eq!(again, s.jobs.iter().map(|j| u64::from(j.reruns)).sum::<u64>());
+        let stopped = w.s.timeline().iter().filter(|r| !r.finished).count() as u64;
+        prop_assert_eq!(again, stopped + s.counters.outputs_lost);
+        prop_assert_eq!((s.computing, s.fetching, s.coflows, w.s.state().inbound.iter().sum::<u64>()), (0, 0, 0, 0));
+        prop_assert!(w.held.is_empty());
+        if c.failures.is_empty() {
+            prop_assert_eq!(again, 0);
+        }
+    }
+
+    /// The same events give the same actions, word for word.
+    #[test]
+    fn it_is_deterministic(c in case()) {
+        prop_assert_eq!(run(&c, true).log, run(&c, true).log);
+    }
+
+    /// Fair and FIFO leave no slot free while a task may start: after every instant, no job is ready or no slot is free.
+    #[test]
+    fn fair_is_work_conserving(c in case()) {
+        let t = network(c.network.0, c.network.1, c.network.2);
+        let mut w = World::new(&t, c.order, Box::new(Fair::new("fair", c.slowstart, 7)));
+        w.submit(c.jobs.clone());
+        for t in (0..2000).step_by(7) {
+            w.run(Time(t));
+            prop_assert!(w.s.waiting_jobs().is_empty() || w.s.state().slots.free() == 0);
+        }
+    }
+}
+
+/// By looking at every pair of tasks: the bytes of a job's shuffles whose two tasks ran in different places.
+fn between_places(w: &World, job: JobId) -> u64 {
+    let state = w.s.state();
+    let j = &state.jobs[job.index()];
+    let place = |s: usize, k: usize| state.place(j.stages[s].tasks[k].host);
+    let mut sum = 0;
+    for e in &j.spec.edges {
+        let (m, n) = (j.stages[e.from].tasks.len(), j.stages[e.to].tasks.len());
+        for p in 0..m * n {
+            let bytes = e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64);
+            sum += if place(e.from, p / n) == place(e.to, p % n) { 0 } else { bytes };
+        }
+    }
+    sum
+}
