@@ -74,7 +74,13 @@ mod tests {
 
     /// Mean completion time when one link after another is passed in this order: on one link the order is all there is.
     fn mean(order: &[usize], sizes: &[u64]) -> u64 {
-        order.iter().scan(0, |t, &c| { *t += sizes[c]; Some(*t) }).sum()
+        order
+            .iter()
+            .scan(0, |t, &c| {
+                *t += sizes[c];
+                Some(*t)
+            })
+            .sum()
     }
 
     proptest! {

@@ -6,18 +6,15 @@ use serde::{Deserialize, Serialize};
 use crate::units::Bytes;
 
 /// Aalo's queues: the first holds coflows that have sent less than `first`, each later one `factor` times as much.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aalo {
-    /// How many queues; 10 if left out.
-    #[schemars(range(min = 1, max = 64))]
+    /// How many queues, one at least.
     pub queues: u32,
-    /// What a coflow may send before it leaves the first queue; 10 MB if left out.
+    /// What a coflow may send before it leaves the first queue.
     pub first: Bytes,
-    /// How much further each later queue reaches; 10 if left out.
-    #[schemars(range(min = 2, max = 1_000_000))]
+    /// How much further each later queue reaches.
     pub factor: u64,
-    /// How the queues share the links; strict if left out.
+    /// How the queues share the links.
     pub sharing: Sharing,
 }
 

@@ -7,8 +7,7 @@ use crate::coflows::rates::{Demand, bottleneck};
 ///
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.2.
 pub fn sebf(demands: &[&Demand], capacity: &[u64]) -> Vec<usize> {
-    let slowest: Vec<(u64, u64)> =
-        demands.iter().map(|d| bottleneck(d, |l| capacity[l as usize]).unwrap_or((0, 1))).collect();
+    let slowest: Vec<(u64, u64)> = demands.iter().map(|d| bottleneck(d, |l| capacity[l as usize]).unwrap_or((0, 1))).collect();
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (slowest[a], slowest[b]);

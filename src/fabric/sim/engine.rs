@@ -1,10 +1,10 @@
 //! What the network schedulers of the model have in common.
 
+use super::FlowFinished;
 use super::bundle::Route;
 use super::crossbar::Crossbars;
 use super::ledger::Ledger;
 use super::links::Links;
-use super::FlowFinished;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::units::{Bytes, Time};

@@ -25,7 +25,12 @@ struct Carried {
 
 impl Carried {
     fn new(racks: usize) -> Self {
-        Self { units: vec![0; racks * racks], touched: Vec::new(), is_touched: vec![false; racks * racks], bytes: DemandMatrix::zero(racks) }
+        Self {
+            units: vec![0; racks * racks],
+            touched: Vec::new(),
+            is_touched: vec![false; racks * racks],
+            bytes: DemandMatrix::zero(racks),
+        }
     }
 
     fn add(&mut self, cell: usize, units: u128, beyond: u128) {

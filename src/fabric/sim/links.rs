@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::bundle::Route;
-use crate::coflows::bounds::payload_rate;
 use crate::coflows::rates::Path;
 use crate::ids::HostId;
 use crate::topology::Topology;
@@ -25,9 +24,10 @@ impl Links {
         let uplinks = || topology.racks.iter().map(|r| r.uplink);
         let circuits = topology.planes.iter().flat_map(|p| std::iter::repeat_n(p.rate, topology.rack_count()));
         let rates = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits);
-        let capacity = rates.map(|r| payload_rate(r).0).collect();
-        let all = |r: &crate::topology::Rack| topology.hosts_of(r.id).iter().map(|h| payload_rate(h.nic).0).fold(0, u64::saturating_add);
-        let wide = topology.racks.iter().map(|r| all(r) <= payload_rate(r.uplink).0).collect();
+        let capacity = rates.map(|r| topology.payload(r).0).collect();
+        let all =
+            |r: &crate::topology::Rack| topology.hosts_of(r.id).iter().map(|h| topology.payload(h.nic).0).fold(0, u64::saturating_add);
+        let wide = topology.racks.iter().map(|r| all(r) <= topology.payload(r.uplink).0).collect();
         Self { capacity, wide, topology }
     }
 

@@ -37,8 +37,8 @@ mod laws;
 
 use crossbar::Crossbars;
 use engine::{Engine, Part, World};
-use ledger::Ledger;
 pub use ledger::Delivered;
+use ledger::Ledger;
 use links::Links;
 
 /// A flow's last byte was received.
@@ -57,11 +57,29 @@ pub struct SimFabric {
     links: Links,
     /// Circuits take all flows, not only those that are marked.
     admit_all: bool,
+    circuits: bool,
     now: Time,
     crossbars: Crossbars,
     ledger: Ledger,
     engine: Box<dyn Engine>,
     done: Vec<FlowFinished>,
+}
+
+/// What a [`SimFabric`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Circuits take all flows of their rack pair, not only elephants.
+    pub admit_all: bool,
+    /// Circuits may be set. Without them a network of two links a flow is far cheaper.
+    pub circuits: bool,
+    /// How coflows share the links.
+    pub network: Network,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { admit_all: false, circuits: true, network: Network::default() }
+    }
 }
 
 /// Lends an engine the rest of the fabric.
@@ -79,13 +97,12 @@ macro_rules! world {
 }
 
 impl SimFabric {
-    /// A network at rest at time zero, shared by `network`. `admit_all`: circuits take all flows of their rack pair, not only
-    /// elephants.
-    pub fn new(topology: Arc<Topology>, admit_all: bool, network: Network) -> Self {
+    /// A network at rest at time zero.
+    pub fn new(topology: Arc<Topology>, Settings { admit_all, circuits, network }: Settings) -> Self {
         let links = Links::new(topology.clone());
-        let hosts = topology.hosts.len();
+        let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let engine: Box<dyn Engine> = match network.kind {
-            NetworkKind::MaxMin if topology.planes.is_empty() && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
+            NetworkKind::MaxMin if dark && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
                 Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
             }
             NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
@@ -94,6 +111,7 @@ impl SimFabric {
         Self {
             links,
             admit_all,
+            circuits,
             now: Time::ZERO,
             crossbars: Crossbars::new(&topology),
             ledger: Ledger::new(&topology),
@@ -107,6 +125,13 @@ impl SimFabric {
     pub fn add_flows(&mut self, coflow: &CoflowSpec, elephants: &[bool], now: Time) {
         self.run(now);
         self.engine.add(coflow, elephants, world!(self));
+    }
+
+    /// From now on `coflow`, which may come later, goes before those of larger `priority` under strict priorities. A coflow of
+    /// which nothing is said has its bytes for a priority: the smallest goes first.
+    pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
+        self.run(now);
+        self.engine.prefer(coflow, priority, world!(self));
     }
 
     /// Lets time pass up to `to`; returns the flows that have finished since the last call, by time.
@@ -193,6 +218,10 @@ impl Fabric for SimFabric {
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {
         self.run(now);
+        if !self.circuits {
+            let none = |&op| OpResult { op, outcome: Err("this model was made without circuits".into()) };
+            return ops.iter().map(none).collect();
+        }
         let results = self.crossbars.apply(ops, self.links.topology(), self.now);
         self.edges();
         results

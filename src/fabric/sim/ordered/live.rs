@@ -62,6 +62,8 @@ pub struct Live {
     sent: (u128, Time),
     /// Units a nanosecond of all groups together since then: the sum of the rates.
     speed: u128,
+    /// When somebody last looked.
+    looked: Time,
     /// When the last group ends that moves at its base rate alone.
     steady: Option<Time>,
     /// When something of it must be looked at; `None`: never if nothing else changes.
@@ -73,7 +75,23 @@ impl Live {
     pub fn new(id: CoflowId, now: Time, priority: u64, demand: Demand, about: Vec<About>, more: Vec<(u32, FlowId)>) -> Self {
         let rates = Rates::new(demand.groups());
         let (base, extra, arrival, since) = (rates.clone(), rates, now, vec![now; about.len()]);
-        Self { id, arrival, priority, queue: 0, demand, base, extra, about, since, more, sent: (0, now), speed: 0, steady: None, next: None }
+        Self {
+            id,
+            arrival,
+            priority,
+            queue: 0,
+            demand,
+            base,
+            extra,
+            about,
+            since,
+            more,
+            sent: (0, now),
+            speed: 0,
+            looked: now,
+            steady: None,
+            next: None,
+        }
     }
 
     /// Units that it has sent.
@@ -143,10 +161,11 @@ impl Live {
         }
     }
 
-    /// Writes into the books what a group has sent since the last time, all on its present way. It must be settled.
+    /// Writes into the books what a group has sent by `now` since the last time, all on its present way.
     fn book(&mut self, g: u32, world: &mut World) {
+        let left = self.left(g, world.now);
         let a = &mut self.about[g as usize];
-        let sent = a.size - self.demand.left(g);
+        let sent = a.size - left;
         let units = sent - a.booked;
         world.ledger.carried(a.racks, a.route, units, 0);
         if let Route::Ocs(_) = a.route {
@@ -155,12 +174,19 @@ impl Live {
         a.booked = sent;
     }
 
-    /// Brings the books up to now. O(groups).
-    pub fn book_all(&mut self, world: &mut World, free: &mut Free) {
-        self.settle(world, free);
+    /// What a group still has to send at `now`.
+    fn left(&self, g: u32, now: Time) -> u128 {
+        let rate = self.base.of(g) + self.extra.of(g);
+        let did = u128::from(rate) * u128::from(now.since(self.since[g as usize]).0);
+        self.demand.left(g).saturating_sub(did)
+    }
+
+    /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
+    pub fn book_all(&mut self, world: &mut World) {
         let mut live = Vec::with_capacity(self.demand.live());
         self.demand.live_groups(|g| live.push(g));
         live.into_iter().for_each(|g| self.book(g, world));
+        self.looked = world.now;
     }
 
     /// Moves a group to the way that it must go now. It must be settled, and have stopped.
@@ -230,10 +256,10 @@ impl Live {
         }
     }
 
-    /// What is under way.
+    /// What is under way, as of the last [`Live::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
-            let (a, left) = (&self.about[g as usize], self.demand.left(g));
+            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since[g as usize])));
             each(Part { coflow: self.id, hosts: a.hosts, sent: a.size - left, over_ocs: a.over_ocs, left });
         });
     }

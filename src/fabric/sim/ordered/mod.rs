@@ -289,7 +289,7 @@ impl Engine for Ordered {
     }
 
     fn settle(&mut self, world: &mut World) {
-        self.coflows.iter_mut().for_each(|c| c.book_all(world, &mut self.free));
+        self.coflows.iter_mut().for_each(|c| c.book_all(world));
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
