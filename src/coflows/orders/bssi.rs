@@ -4,8 +4,8 @@ use crate::coflows::rates::Demand;
 
 /// Orders coflows from the last to the first: of those that are left, the link with the most to carry is the bottleneck; last
 /// comes the coflow with the least weight for what it puts on that link; the weights of the others shrink by their part in it.
-/// All weights begin at one. With any order-preserving rates the mean completion time of coflows that are there from the beginning is at most
-/// four times the best.
+/// All weights begin at one. With any order-preserving rates the mean completion time of coflows that are there from the
+/// beginning is at most four times the best.
 ///
 /// Weights are floating-point, as the method asks for fractions; equal ones go by position, the later one last. A coflow that
 /// has nothing to send goes first. Needs [`Demand::weigh`]. O(n (n + links)) for n coflows.
@@ -108,7 +108,8 @@ mod tests {
             // No order can end a coflow before the load of it and all earlier ones on any one link is through.
             let bound = |order: &[usize]| {
                 let ends = (1..=4).map(|k| {
-                    let on = |l: u32| order[..k].iter().flat_map(|&c| &by[c]).filter(|((a, b), _)| *a == l || 4 + *b == l).map(|x| x.1).sum::<u64>();
+                    let crosses = |p: &(u32, u32), l: u32| p.0 == l || 4 + p.1 == l;
+                    let on = |l: u32| order[..k].iter().flat_map(|&c| &by[c]).filter(|(p, _)| crosses(p, l)).map(|x| x.1).sum::<u64>();
                     if by[order[k - 1]].is_empty() { 0 } else { (0..8).map(on).max().unwrap() }
                 });
                 ends.sum::<u64>()

@@ -91,7 +91,6 @@ impl Demand {
             let (up, down) = (group.path.up(), group.path.down());
             assert!(g == 0 || (groups[g - 1].path.up(), groups[g - 1].path.down()) < (up, down), "groups in order, each pair once");
             if rows.last().is_none_or(|r| r.up != up) {
-                // A word that no link has keeps the rows apart.
                 rows.push(Row { up, words: words.len()..words.len(), live: 0 });
             }
             let row = rows.last_mut().expect("just pushed");
