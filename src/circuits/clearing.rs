@@ -64,6 +64,8 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
             at,
             interval: setting.interval,
             cycle: out.decisions as u64,
+            eps: setting.eps,
+            coflows: &[],
         };
         let decision = scheduler.decide(&ask);
         table = lay_out(&table, &decision, setting.planes, racks, at);

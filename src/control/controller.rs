@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::accounts::Accounts;
 use super::faults::Faults;
 use super::meter::Meter;
-use super::policy::Policy;
+use super::policy::{Estimator, Policy};
 use super::record::{Failure, Record, Stats, What};
 use super::{Action, Event, Rejected};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
@@ -166,8 +166,8 @@ impl Controller {
                 self.meters.cycle.add(poll + decide + apply);
             }
             Event::Probed { report } => self.probed(&report, now),
-            Event::CoflowArrived { id, name, pairs, bound, progress } => {
-                let bytes = self.accounts.open((id, name), &pairs, bound, progress, (now, self.topology.rack_count()))?;
+            Event::CoflowArrived { id, name, pairs, bound, progress, weight } => {
+                let bytes = self.accounts.open((id, name, weight.max(1)), &pairs, bound, progress, (now, self.topology.rack_count()))?;
                 self.log(now, What::CoflowArrived { id, bytes });
             }
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
@@ -255,12 +255,14 @@ impl Controller {
             interval: self.policy.interval,
             topology: &self.topology,
         };
-        let threshold = self.policy.elephants.threshold.0;
-        let per_pair = self.policy.demand != super::policy::Estimator::Declared;
+        let threshold = self.policy.elephants.threshold;
+        let per_pair = self.policy.demand != Estimator::Declared;
         self.demand = self.estimator.update(&inputs);
         if per_pair {
-            self.demand = self.demand.map(|b| if b < threshold { 0 } else { b });
+            self.demand = crate::demand::elephants::filter(&self.demand, threshold);
         }
+        let by_coflow = matches!(self.policy.demand, Estimator::Declared | Estimator::Combined);
+        let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
         // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
         let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
@@ -280,6 +282,8 @@ impl Controller {
             at,
             interval: self.policy.interval,
             cycle: self.cycle,
+            eps: self.topology.racks.iter().map(|r| r.uplink).min().unwrap_or_default(),
+            coflows: &coflows,
         };
         let mut decision = self.scheduler.decide(&ask);
         self.add_manual(&mut decision, &usable, at);
