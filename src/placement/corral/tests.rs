@@ -169,7 +169,10 @@ proptest! {
     #[test]
     fn a_price_on_uneven_data_never_narrows_the_longest_job(job in any_map_reduce()) {
         let cluster = Cluster { racks: 5, hosts: 2, slots: 2, ..Cluster::corral() };
-        let width = |percent| plan(std::slice::from_ref(&job), &cluster, Options { imbalance_percent: percent, ..Options::default() }).jobs[0].racks.len();
+        let width = |imbalance_percent| {
+            let options = Options { imbalance_percent, ..Options::default() };
+            plan(std::slice::from_ref(&job), &cluster, options).jobs[0].racks.len()
+        };
         // alpha D / r falls with r: alone, a job takes the r that minimises L + alpha D / r, which grows with alpha.
         prop_assert!(width(0) <= width(100) && width(100) <= width(1000));
     }
