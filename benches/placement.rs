@@ -52,13 +52,16 @@ fn time<T>(runs: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
 }
 
 fn corral_case(jobs: usize, racks: usize, scenario: Scenario, minutes: u64) {
-    // Figure 5: 40 machines a rack; 10 Gb/s and 5:1 as in section 6.1.
-    let cluster = Cluster { racks, hosts: 40, slots: 1, nic: BitRate::mbit(10_000), core: BitRate::mbit(80_000), ..Cluster::corral() };
+    // Figure 5: 40 machines a rack; 8 tasks a machine (240 slots in a rack of 30, figure 2), 10 Gb/s and 5:1 as in section 6.1.
+    let cluster = Cluster { racks, hosts: 40, slots: 8, nic: BitRate::mbit(10_000), core: BitRate::mbit(80_000), ..Cluster::corral() };
     let list = w1(jobs, minutes, 1);
     let options = Options { scenario, ..Options::default() };
     let (took, plan) = time(5, || corral::plan(&list, &cluster, options));
-    let gap = plan.gap * 100.0;
-    println!("corral {scenario:?} {minutes}min\t{jobs} jobs\t{racks} racks\t{took:?}\tgap {gap:.2}%\t{} laid out", plan.laid_out);
+    // How busy the racks are while jobs arrive.
+    let work: f64 = plan.jobs.iter().map(|p| p.finish.since(p.start).as_secs_f64() * p.racks.len() as f64).sum();
+    let load = if minutes == 0 { 1.0 } else { work / (minutes as f64 * 60.0 * racks as f64) };
+    let (gap, n) = (plan.gap * 100.0, plan.laid_out);
+    println!("corral {scenario:?} {minutes}min\t{jobs} jobs\t{racks} racks\tload {load:.2}\t{took:?}\tgap {gap:.2}%\t{n} laid out");
 }
 
 fn corral() {

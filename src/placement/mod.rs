@@ -5,4 +5,6 @@
 
 pub mod cluster;
 pub mod corral;
+pub mod coscheduler;
 pub mod latency;
+pub mod replicas;

@@ -16,6 +16,7 @@ use super::latency::corral as response;
 pub mod lp;
 pub mod prioritise;
 pub mod provision;
+pub mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -107,7 +108,7 @@ pub struct Plan {
     pub bound_ns: f64,
     /// By how much the plan's figure is above the bound, as a share of the bound.
     pub gap: f64,
-    /// How many allocations were laid out; all others could not be better.
+    /// How many allocations were laid out, in part or in full; all others could not be better.
     pub laid_out: usize,
 }
 

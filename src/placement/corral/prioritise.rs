@@ -5,9 +5,9 @@
 //! allocations, the sorted times suffice.
 
 use crate::ids::RackId;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
-use super::{Problem, Scenario};
+use super::{Malleable, Problem, Scenario};
 
 /// Where one job was laid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +26,14 @@ pub struct Slot {
 pub fn order(problem: &Problem, racks: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..racks.len()).collect();
     // In a batch all arrive at zero.
-    order.sort_unstable_by_key(|&j| {
-        let job = &problem.jobs[j];
-        (job.arrival, std::cmp::Reverse((racks[j], job.curve[racks[j] - 1])), j)
-    });
+    order.sort_unstable_by_key(|&j| sort_key(problem, racks, j));
     order
+}
+
+/// By arrival (in a batch all arrive at zero), widest first, longest first.
+pub(super) fn sort_key(problem: &Problem, racks: &[usize], job: usize) -> (Time, std::cmp::Reverse<(usize, Span)>, usize) {
+    let (own, r) = (&problem.jobs[job], racks[job]);
+    (own.arrival, std::cmp::Reverse((r, own.curve[r - 1])), job)
 }
 
 /// Lays out an allocation, in the order of [`order`]. O(J (R + log J)).
@@ -78,7 +81,7 @@ impl<'a> Evaluator<'a> {
         self.free.fill(0);
         let mut last = 0;
         for &j in order {
-            last = last.max(self.place(j, racks[j]));
+            last = last.max(place(&mut self.free, &self.problem.jobs[j], racks[j]));
             if u128::from(last) > limit {
                 return None;
             }
@@ -93,7 +96,7 @@ impl<'a> Evaluator<'a> {
         let mut sum: u128 = order.iter().map(|&j| length(j)).sum();
         for &j in order {
             let job = &self.problem.jobs[j];
-            let finish = self.place(j, racks[j]);
+            let finish = place(&mut self.free, job, racks[j]);
             sum += u128::from(finish.saturating_sub(job.arrival.0).saturating_sub(job.curve[racks[j] - 1].0));
             if sum > limit {
                 return None;
@@ -101,14 +104,13 @@ impl<'a> Evaluator<'a> {
         }
         Some(sum)
     }
+}
 
-    /// Gives a job the `r` racks that are free soonest; gives its end.
-    fn place(&mut self, job: usize, r: usize) -> u64 {
-        let job = &self.problem.jobs[job];
-        let finish = self.free[r - 1].max(job.arrival.0).saturating_add(job.curve[r - 1].0);
-        let passed = r + self.free[r..].partition_point(|&f| f < finish);
-        self.free.copy_within(r..passed, 0);
-        self.free[passed - r..passed].fill(finish);
-        finish
-    }
+/// Gives a job the `r` racks that are free soonest, of the sorted times `free`; gives its end.
+pub(super) fn place(free: &mut [u64], job: &Malleable, r: usize) -> u64 {
+    let finish = free[r - 1].max(job.arrival.0).saturating_add(job.curve[r - 1].0);
+    let passed = r + free[r..].partition_point(|&f| f < finish);
+    free.copy_within(r..passed, 0);
+    free[passed - r..passed].fill(finish);
+    finish
 }

@@ -3,12 +3,14 @@
 //!
 //! The paper lays all J R of them out, O(J^2 R^2). The answer is the same if an allocation is skipped whose lower bound is no better
 //! than what was found: so the way is walked first, with a bound for each step, and steps are laid out by their bound, best first,
-//! until no bound is below the best layout. Among equally good allocations the earliest on the way is taken, as in the paper's loop.
+//! until no bound is below the best layout. Online the bound says less, and steps are laid out one after another, each from where it
+//! differs from the last ([`super::replay`]). Among equally good allocations the earliest on the way is taken, as in the paper's loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::prioritise::{Evaluator, order};
+use super::replay::Replay;
 use super::{Problem, Scenario};
 
 /// The best allocation.
@@ -16,10 +18,21 @@ use super::{Problem, Scenario};
 pub struct Best {
     /// r_j.
     pub racks: Vec<usize>,
+    /// After how many steps of the way.
+    pub step: u32,
     /// Its objective in nanoseconds: makespan, or sum of completion times.
     pub value: u128,
-    /// How many allocations were laid out.
+    /// How many allocations were laid out, in part or in full.
     pub laid_out: usize,
+}
+
+impl Best {
+    fn offer(&mut self, step: u32, value: Option<u128>) {
+        self.laid_out += 1;
+        if let Some(value) = value.filter(|&v| (v, step) < (self.value, self.step)) {
+            (self.value, self.step) = (value, step);
+        }
+    }
 }
 
 /// The way of the provisioning phase: which job gets a rack in each step, and no layout before or after it beats its bound.
@@ -106,26 +119,57 @@ impl Sums {
 /// The best allocation on the way. O(J R log(J R)), and O(J (R + log J)) for each allocation that is laid out.
 pub fn best(problem: &Problem) -> Best {
     let way = Way::walk(problem);
+    let mut found = match problem.scenario {
+        Scenario::Batch => by_bound(problem, &way),
+        Scenario::Online => one_by_one(problem, &way),
+    };
+    found.racks = vec![1; problem.jobs.len()];
+    way.racks_at(found.step, &mut found.racks);
+    found
+}
+
+fn by_bound(problem: &Problem, way: &Way) -> Best {
     let mut by_bound: Vec<u32> = (0..way.bounds.len() as u32).collect();
     by_bound.sort_by_key(|&s| way.bounds[s as usize]);
     let mut evaluator = Evaluator::new(problem);
     let mut racks = vec![1; problem.jobs.len()];
-    let (mut value, mut step, mut laid_out) = (u128::MAX, u32::MAX, 0);
+    let mut best = Best { racks: vec![], step: u32::MAX, value: u128::MAX, laid_out: 0 };
     for &s in &by_bound {
         let bound = way.bounds[s as usize];
-        if bound > value {
+        if bound > best.value {
             break;
         }
-        if bound == value && s > step {
+        if bound == best.value && s > best.step {
             continue;
         }
         way.racks_at(s, &mut racks);
-        laid_out += 1;
-        let found = evaluator.value(&order(problem, &racks), &racks, value);
-        if let Some(v) = found.filter(|&v| (v, s) < (value, step)) {
-            (value, step) = (v, s);
+        best.offer(s, evaluator.value(&order(problem, &racks), &racks, best.value));
+    }
+    best
+}
+
+/// How many allocations are laid out first, so that most of the others can be left early.
+const SAMPLES: usize = 64;
+
+fn one_by_one(problem: &Problem, way: &Way) -> Best {
+    let last = way.bounds.len() - 1;
+    let mut evaluator = Evaluator::new(problem);
+    let mut racks = vec![1; problem.jobs.len()];
+    let mut best = Best { racks: vec![], step: u32::MAX, value: u128::MAX, laid_out: 0 };
+    for s in (0..=last).step_by(last.div_ceil(SAMPLES).max(1)) {
+        way.racks_at(s as u32, &mut racks);
+        best.offer(s as u32, evaluator.value(&order(problem, &racks), &racks, best.value));
+    }
+    let mut job_of = vec![0; last];
+    for (j, steps) in way.steps.iter().enumerate() {
+        steps.iter().for_each(|&s| job_of[s as usize] = j);
+    }
+    let mut replay = Replay::new(problem);
+    for s in 0..=last {
+        best.offer(s as u32, replay.completions(best.value));
+        if let Some(&j) = job_of.get(s) {
+            replay.widen(j);
         }
     }
-    way.racks_at(step, &mut racks);
-    Best { racks, value, laid_out }
+    best
 }
