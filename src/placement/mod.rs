@@ -5,6 +5,9 @@
 
 pub mod baselines;
 pub mod cluster;
+pub mod corral;
+pub mod coscheduler;
 pub mod latency;
 pub mod policy;
+pub mod replicas;
 pub mod spec;
