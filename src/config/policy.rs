@@ -189,11 +189,8 @@ impl RawPolicy {
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
-<<<<<<< HEAD
         let placement = self.placement.as_ref().map(|p| p.check(&mut flaws));
-=======
         let network = self.check_network(&mut flaws);
->>>>>>> main
         flaws.done(|| Policy {
             name: self.name,
             interval: self.interval,
