@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Flaws;
-use super::policy::exact;
+use super::policy::{exact, exact_or_null};
 use crate::placement::spec::{Kind, Spec};
 use crate::scheduler::queues::Order;
 use crate::scheduler::spec::{JobPolicy, usual_order};
@@ -40,6 +40,16 @@ pub struct RawPlacement {
     /// Delay scheduling: how long a job waits for a slot near its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait: Option<RawWait>,
+    /// A shuffle that is held back until more reduce tasks have slots begins after so long at the latest; 30 s if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
+    patience: Option<Span>,
+    /// A guideline is dropped when more than so many per cent of its hosts are down, 0 to 100; 50 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 100))]
+    lost: Option<u32>,
+    /// ShuffleWatcher: maps go first while what is on its way into a rack takes longer than this; 1 s if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
+    busy: Option<Span>,
 }
 
 /// How long a job waits for a slot near its data.
@@ -66,9 +76,12 @@ impl RawPlacement {
         let many = self.weights.len() <= MAX_QUEUES && self.weights.iter().all(|&w| (1..=1_000_000).contains(&w));
         flaws.unless(many, at("weights"), "weights that no queue can have", format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"));
         let wait = self.wait.map_or(usual.wait, |w| (w.host, w.rack));
+        let lost_percent = self.lost.unwrap_or(usual.lost_percent);
+        flaws.unless(lost_percent <= 100, at("lost"), format!("a loss of {lost_percent} %"), "0 to 100");
+        let (patience, busy) = (self.patience.unwrap_or(usual.patience), self.busy.unwrap_or(usual.busy));
         let order = self.order.unwrap_or(usual_order(self.policy));
         JobPolicy {
-            placement: Spec { slowstart, seed: self.seed.unwrap_or(usual.seed), wait, ..usual },
+            placement: Spec { slowstart, seed: self.seed.unwrap_or(usual.seed), wait, patience, lost_percent, busy, ..usual },
             settings: Settings { order, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
         }
     }
@@ -84,6 +97,9 @@ impl From<&JobPolicy> for RawPlacement {
             fetch: Some(p.settings.fetch_percent),
             seed: Some(p.placement.seed),
             wait: Some(RawWait { host: p.placement.wait.0, rack: p.placement.wait.1 }),
+            patience: Some(p.placement.patience),
+            lost: Some(p.placement.lost_percent),
+            busy: Some(p.placement.busy),
         }
     }
 }

@@ -140,7 +140,7 @@ where
     if text.parse::<T>().ok().as_ref() == Some(value) { s.serialize_str(&text) } else { value.serialize(s) }
 }
 
-fn exact_or_null<S: Serializer>(value: &Option<Span>, s: S) -> Result<S::Ok, S::Error> {
+pub(super) fn exact_or_null<S: Serializer>(value: &Option<Span>, s: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(v) => exact(v, s),
         None => s.serialize_none(),

@@ -34,10 +34,12 @@ pub struct Pick {
 }
 
 /// Whether reduce tasks that hold slots may begin to fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shuffle {
     /// What there is to fetch is fetched now, as one coflow.
     Start,
+    /// Those in these racks fetch, the others wait on; they are asked about again when a task of the job starts or finishes.
+    Racks(Vec<RackId>),
     /// Not yet; asked again when a task of the job starts or finishes, and at this time at the latest.
     Hold(Time),
 }
@@ -84,6 +86,8 @@ pub trait View {
     fn blocks(&self, job: JobId, stage: usize) -> &[Block];
     /// Tasks of a stage that hold a slot in the rack.
     fn running_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
+    /// Of those, tasks that wait for (more of) their input and fetch nothing now. O(waiting tasks).
+    fn waiting_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
     /// Finished tasks of a stage whose output stands in the rack.
     fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
     /// Free slots of a rack.
@@ -97,6 +101,8 @@ pub trait View {
     /// When `n` slots of the rack will be free at once, by the estimated remaining times of the tasks that hold them; `None` if
     /// the rack has fewer. O(n log).
     fn released(&self, rack: RackId, n: u32) -> Option<Time>;
+    /// When each slot of the rack will be free, in ascending order; a free one is now. O(slots).
+    fn releases(&self, rack: RackId) -> Vec<Time>;
     /// Bytes of shuffles that are on their way into the rack from others.
     fn shuffling_into(&self, rack: RackId) -> Bytes;
 }

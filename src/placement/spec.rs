@@ -2,8 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::baselines::corral::Corral;
+use super::baselines::coscheduler::CoScheduler;
 use super::baselines::delay::Delay;
 use super::baselines::fair::Fair;
+use super::baselines::jobpacker::JobPacker;
+use super::baselines::shuffle_watcher::ShuffleWatcher;
+use super::baselines::tetris::Tetris;
 use super::policy::Placement;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
@@ -20,6 +25,18 @@ pub enum Kind {
     Capacity,
     /// Fair with delay scheduling.
     Delay,
+    /// Corral's tasks, HDFS's data.
+    LocalShuffle,
+    /// Each job on the racks between which it moves the fewest bytes.
+    ShuffleWatcher,
+    /// Packing of slots and network.
+    Tetris,
+    /// Each planned job's data and tasks on racks of its own.
+    Corral,
+    /// Widths of maps and reduces that keep shuffles on circuits, planned ahead.
+    Jobpacker,
+    /// Data, maps and reduces placed so that shuffles use many circuits, decided when the maps are done.
+    CoScheduler,
 }
 
 /// A placement policy and its parameters. Those that a policy does not use do nothing.
@@ -33,24 +50,38 @@ pub struct Spec {
     pub seed: u64,
     /// Delay scheduling: how long a job waits for a slot on a host of its blocks, and then for one in their rack.
     pub wait: (Span, Span),
+    /// A shuffle that is held back until more reduce tasks have slots begins after so long at the latest.
+    pub patience: Span,
+    /// A guideline is dropped when more than so many per cent of the hosts that it names are down.
+    pub lost_percent: u32,
+    /// ShuffleWatcher: the network into a rack is loaded when what is on its way takes longer than this.
+    pub busy: Span,
 }
 
 impl Spec {
-    /// Of a kind, with its usual parameters: a slowstart of 5 per cent as in Hadoop; waits of three seconds each, as far as the kind
-    /// waits at all.
+    /// Of a kind, with its usual parameters: a slowstart of 5 per cent as in Hadoop (JobPacker: 70, section 5.2), waits of three seconds
+    /// each, as far as the kind waits at all; guidelines are dropped when most of their hosts are down.
     pub fn new(kind: Kind) -> Self {
-        Self { kind, slowstart: 5, seed: 1, wait: (Span::secs(3), Span::secs(3)) }
+        let slowstart = if kind == Kind::Jobpacker { 70 } else { 5 };
+        let wait = (Span::secs(3), Span::secs(3));
+        Self { kind, slowstart, seed: 1, wait, patience: Span::secs(30), lost_percent: 50, busy: Span::secs(1) }
     }
 
     /// The policy. `elephant` is the threshold T_e.
     pub fn build(&self, elephant: Bytes) -> Box<dyn Placement> {
-        let _ = elephant;
+        let spec = self.clone();
         let (slowstart, seed) = (self.slowstart, self.seed);
         match self.kind {
             Kind::Fair => Box::new(Fair::new("fair", slowstart, seed)),
             Kind::FEps => Box::new(Fair::new("f-eps", slowstart, seed)),
             Kind::Capacity => Box::new(Delay::new("capacity", self.wait, slowstart, seed)),
             Kind::Delay => Box::new(Delay::new("delay", self.wait, slowstart, seed)),
+            Kind::LocalShuffle => Box::new(Corral::local_shuffle(spec, elephant)),
+            Kind::ShuffleWatcher => Box::new(ShuffleWatcher::new(spec)),
+            Kind::Tetris => Box::new(Tetris::new(spec)),
+            Kind::Corral => Box::new(Corral::new(spec, elephant)),
+            Kind::Jobpacker => Box::new(JobPacker::new(spec, elephant)),
+            Kind::CoScheduler => Box::new(CoScheduler::new(spec, elephant)),
         }
     }
 

@@ -184,7 +184,7 @@ impl Scheduler {
         let due: Vec<_> = self.holds.iter().filter(|h| *h.1 <= now).map(|h| *h.0).collect();
         for key in due {
             self.holds.remove(&key);
-            self.look.insert(key);
+            self.fetch(key.0, key.1, None);
         }
     }
 

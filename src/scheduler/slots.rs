@@ -162,6 +162,12 @@ impl Slots {
         self.free += u64::from(h.total);
     }
 
+    /// When each slot of a rack that is up will be free, in ascending order. O(slots).
+    pub fn releases(&self, rack: RackId, now: Time) -> Vec<Time> {
+        let r = &self.racks[rack.index()];
+        std::iter::repeat_n(now, r.free as usize).chain(r.held.iter().map(|e| e.0.max(now))).collect()
+    }
+
     /// When `n` slots of a rack will be free at once; `None` if it has fewer. O(n).
     pub fn released(&self, rack: RackId, n: u32, now: Time) -> Option<Time> {
         let r = &self.racks[rack.index()];

@@ -241,6 +241,10 @@ impl View for State {
     fn running_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
         self.stage(job, stage).running_in[rack.index()]
     }
+    fn waiting_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
+        let s = self.stage(job, stage);
+        s.waiting.iter().filter(|&&k| self.topology.rack_of(s.tasks[k as usize].host) == rack).count() as u32
+    }
     fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32 {
         self.stage(job, stage).output_in[rack.index()]
     }
@@ -258,6 +262,9 @@ impl View for State {
     }
     fn released(&self, rack: RackId, n: u32) -> Option<Time> {
         self.slots.released(rack, n, self.now)
+    }
+    fn releases(&self, rack: RackId) -> Vec<Time> {
+        self.slots.releases(rack, self.now)
     }
     fn shuffling_into(&self, rack: RackId) -> Bytes {
         Bytes(self.inbound[rack.index()])

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::ids::{HostId, JobId, RackId};
 use crate::placement::policy::{Block, View};
+use crate::placement::replicas::Replicas;
 use crate::topology::Topology;
 
 /// The random stream of one job's data: the same for a seed and a job, whatever else happened.
@@ -21,7 +22,7 @@ pub fn stream(seed: u64, job: JobId) -> ChaCha8Rng {
 pub fn blocks(view: &dyn View, job: JobId, seed: u64) -> Vec<Vec<Block>> {
     let mut rng = stream(seed, job);
     let up = |h| view.is_up(h);
-    by_stage(view, job, |_| block(view.topology(), &up, &mut rng, None))
+    by_stage(view, job, |_| block(view.topology(), &up, &mut rng))
 }
 
 /// Blocks by stage, each drawn by `draw`, which is told the task.
@@ -30,33 +31,49 @@ pub fn by_stage(view: &dyn View, job: JobId, mut draw: impl FnMut(u32) -> Block)
     stages.iter().map(|s| if s.input.0 == 0 { vec![] } else { (0..s.tasks).map(&mut draw).collect() }).collect()
 }
 
-/// One block: the first replica in one of the `first` racks if any is given, the others by default. Tries a drawn host first and
-/// takes the next that fits, so that it always ends.
-pub fn block(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng, first: Option<&[RackId]>) -> Block {
+/// A seed for what a planner draws for one job.
+pub fn mixed(seed: u64, job: JobId) -> u64 {
+    stream(seed, job).random()
+}
+
+/// Blocks whose replicas stand in the racks that a planner chose for stage `s`: each on a drawn host of its rack, none twice on a
+/// host. Where a rack has none left, another rack's host is taken. O(tasks).
+pub fn in_racks(view: &dyn View, job: JobId, seed: u64, mut racks: impl FnMut(usize) -> Vec<Replicas>) -> Vec<Vec<Block>> {
+    let mut rng = stream(seed, job);
+    let t = view.topology();
+    let mut place = |r: Replicas| {
+        let mut block = Block::with_capacity(3);
+        for rack in r {
+            let fresh = |h: HostId| view.is_up(h) && !block.contains(&h);
+            let there = draw(t, &mut rng, Some(rack), fresh);
+            let host = there.or_else(|| draw(t, &mut rng, None, fresh));
+            block.extend(host);
+        }
+        block
+    };
+    let stages = view.job(job).stages.iter().enumerate();
+    stages.map(|(s, st)| if st.input.0 == 0 { vec![] } else { racks(s).into_iter().map(&mut place).collect() }).collect()
+}
+
+/// One block by default. Tries a drawn host first and takes the next that fits, so that it always ends.
+pub fn block(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng) -> Block {
     let rack = |h: HostId| t.rack_of(h);
     let mut block = Block::with_capacity(3);
-    let wanted = |h: HostId| first.is_none_or(|racks| racks.contains(&rack(h)));
-    let Some(a) = draw(t, rng, |h| up(h) && wanted(h)).or_else(|| draw(t, rng, up)) else { return block };
+    let Some(a) = draw(t, rng, None, up) else { return block };
     block.push(a);
-    let b = draw(t, rng, |h| up(h) && rack(h) != rack(a)).or_else(|| draw(t, rng, |h| up(h) && h != a));
+    let b = draw(t, rng, None, |h| up(h) && rack(h) != rack(a)).or_else(|| draw(t, rng, None, |h| up(h) && h != a));
     let Some(b) = b else { return block };
     block.push(b);
-    let c = draw(t, rng, |h| up(h) && h != b && h != a && rack(h) == rack(b)).or_else(|| draw(t, rng, |h| up(h) && h != b && h != a));
-    block.extend(c);
+    let c = draw(t, rng, Some(rack(b)), |h| up(h) && h != b && h != a);
+    block.extend(c.or_else(|| draw(t, rng, None, |h| up(h) && h != b && h != a)));
     block
 }
 
-/// A host that fits: a drawn one, or the next after it, round the network.
-fn draw(t: &Topology, rng: &mut ChaCha8Rng, fits: impl Fn(HostId) -> bool) -> Option<HostId> {
-    let n = t.hosts.len();
-    for _ in 0..8 {
-        let h = HostId::from(rng.random_range(0..n.max(1)));
-        if h.index() < n && fits(h) {
-            return Some(h);
-        }
-    }
+/// A host that fits, of one rack if it is given: a drawn one, or the next after it, round the network or the rack.
+fn draw(t: &Topology, rng: &mut ChaCha8Rng, rack: Option<RackId>, fits: impl Fn(HostId) -> bool) -> Option<HostId> {
+    let (first, n) = rack.map_or((0, t.hosts.len()), |r| (t.racks[r.index()].first_host.index(), t.racks[r.index()].hosts as usize));
     let from = rng.random_range(0..n.max(1));
-    (from..n).chain(0..from).map(HostId::from).find(|&h| fits(h))
+    (from..n).chain(0..from).map(|k| HostId::from(first + k)).find(|&h| fits(h))
 }
 
 #[cfg(test)]
@@ -75,7 +92,7 @@ mod tests {
         let mut rng = stream(7, JobId(3));
         let mut firsts = [0; 4];
         for _ in 0..400 {
-            let b = block(&t, &|h| h != down, &mut rng, None);
+            let b = block(&t, &|h| h != down, &mut rng);
             let r: Vec<u32> = b.iter().map(|&h| t.rack_of(h).0).collect();
             assert!(b.len() == 3 && r[0] != r[1] && r[1] == r[2] && b[1] != b[2] && !b.contains(&down), "{b:?}");
             firsts[r[0] as usize] += 1;
@@ -87,22 +104,10 @@ mod tests {
     fn small_networks_get_what_there_is() {
         let mut rng = stream(7, JobId(3));
         for (racks, hosts, replicas) in [(1, 1, 1), (1, 2, 2), (2, 1, 2), (1, 3, 3), (3, 1, 3)] {
-            let mut b = block(&network(racks, hosts), &|_| true, &mut rng, None);
+            let mut b = block(&network(racks, hosts), &|_| true, &mut rng);
             b.sort_unstable();
             b.dedup();
             assert_eq!(b.len(), replicas, "{racks} x {hosts}");
-        }
-    }
-
-    #[test]
-    fn the_first_replica_goes_where_it_is_wanted_while_that_stands() {
-        let t = network(4, 2);
-        let mut rng = stream(1, JobId(0));
-        for _ in 0..50 {
-            let b = block(&t, &|_| true, &mut rng, Some(&[RackId(2)]));
-            assert!(t.rack_of(b[0]) == RackId(2) && t.rack_of(b[1]) != RackId(2));
-            let gone = |h: HostId| t.rack_of(h) != RackId(2);
-            assert_eq!(block(&t, &gone, &mut rng, Some(&[RackId(2)])).len(), 3);
         }
     }
 }

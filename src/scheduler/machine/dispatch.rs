@@ -56,7 +56,7 @@ impl Scheduler {
     fn unstick(&mut self) -> bool {
         if let Some((&key, _)) = self.holds.first_key_value() {
             self.holds.remove(&key);
-            if self.fetch(key.0, key.1) {
+            if self.fetch(key.0, key.1, None) {
                 self.counters.released_holds += 1;
             }
             return true;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Scheduler;
 use crate::coflows::{CoflowSpec, FlowSpec};
-use crate::ids::{CoflowId, FlowId, HostId, JobId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::policy::Shuffle;
 use crate::scheduler::share::{Receivers, Senders, Spread};
 use crate::scheduler::stage::Doing;
@@ -93,22 +93,25 @@ impl Scheduler {
                 continue;
             }
             match self.policy.shuffle(&self.state, job, stage) {
-                Shuffle::Start => drop(self.fetch(job, stage)),
-                Shuffle::Hold(until) if until <= self.state.now => drop(self.fetch(job, stage)),
+                Shuffle::Start => drop(self.fetch(job, stage, None)),
+                Shuffle::Racks(racks) => drop(self.fetch(job, stage, Some(&racks))),
                 Shuffle::Hold(until) => drop(self.holds.insert((job, stage), until)),
             }
         }
     }
 
-    /// Waiting tasks of a stage fetch what there is, if that is enough or all. Tasks that have everything compute. Returns whether
+    /// Waiting tasks of a stage (in these racks) fetch what there is, if that is enough or all. Tasks that have everything compute. Returns whether
     /// anything happened.
-    pub(super) fn fetch(&mut self, job: JobId, stage: usize) -> bool {
+    pub(super) fn fetch(&mut self, job: JobId, stage: usize, racks: Option<&[RackId]>) -> bool {
         let mut groups: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
         let mut complete = Vec::new();
         let s = self.state.stage(job, stage);
         for &k in &s.waiting {
+            let there = self.state.topology.rack_of(s.tasks[k as usize].host);
             if self.state.has_all(job, stage, k) {
                 complete.push(k);
+            } else if racks.is_some_and(|r| !r.contains(&there)) {
+                continue;
             } else {
                 groups.entry(s.incoming.iter().map(|e| e.cursor[k as usize]).collect()).or_default().push(k);
             }

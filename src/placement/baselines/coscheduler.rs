@@ -1,0 +1,178 @@
+//! Co-scheduler's OCS- and coflow-aware scheduler, which carries its guidelines out.
+//!
+//! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a shuffle-heavy job run on R_map of them. When all
+//! maps are done, [`decide`] chooses the racks of the reduces and how many go to each, from what the maps made and when slots become
+//! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2. The shuffle begins when all reduces
+//! have their slots; where they are more than the cluster has slots, when no slot is left.
+
+use std::collections::BTreeMap;
+
+use super::corral::is_over;
+use super::hdfs;
+use super::jobpacker::output_by_rack;
+use crate::ids::{JobId, RackId};
+use crate::placement::cluster::Cluster;
+use crate::placement::coscheduler::data::{self, Sir};
+use crate::placement::coscheduler::decide::{Question, decide};
+use crate::placement::coscheduler::maps::MapGuideline;
+use crate::placement::coscheduler::network::Idle;
+use crate::placement::coscheduler::order::{self, Kind, Offer};
+use crate::placement::coscheduler::reduces;
+use crate::placement::latency::hybrid::{self, ShuffleModel};
+use crate::placement::latency::matrix::Matrix;
+use crate::placement::policy::{Block, Locality, Pick, Placement, Shuffle, View, startable};
+use crate::placement::spec::Spec;
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobSpec;
+
+/// What is known of a job.
+#[derive(Clone, Debug)]
+struct Guide {
+    maps: MapGuideline,
+    /// Racks on which its maps run or ran.
+    used: Vec<RackId>,
+    /// By stage behind shuffles: the best schedule, once it is known. `None`: not worth circuits.
+    best: BTreeMap<usize, Option<Vec<(RackId, u32)>>>,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct CoScheduler {
+    spec: Spec,
+    cluster: Cluster,
+    guides: BTreeMap<JobId, Guide>,
+}
+
+impl CoScheduler {
+    /// With parameters and the threshold T_e.
+    pub fn new(spec: Spec, elephant: Bytes) -> Self {
+        Self { spec, cluster: Cluster { elephant, ..Cluster::co_scheduler() }, guides: BTreeMap::new() }
+    }
+
+    /// Whether a job is shuffle-heavy, as far as it is known: by its sizes if it is recurring, else by its input and the ratio learnt
+    /// from the maps that have finished.
+    fn is_heavy(&self, view: &dyn View, job: JobId) -> bool {
+        let spec = view.job(job);
+        if spec.recurring { hybrid::shuffle_heavy(spec, &self.cluster) } else { self.expected(view, job) >= self.cluster.elephant }
+    }
+
+    /// The shuffle to expect of a job that never ran before.
+    fn expected(&self, view: &dyn View, job: JobId) -> Bytes {
+        let (spec, mut sir) = (view.job(job), Sir::default());
+        for e in &spec.edges {
+            let (from, done) = (&spec.stages[e.from], view.counts(job, e.from).finished);
+            let part = |b: Bytes| Bytes((u128::from(b.0) * u128::from(done) / u128::from(from.tasks)) as u64);
+            if from.input > Bytes::ZERO && done > 0 {
+                sir.finished(part(from.input), part(e.bytes));
+            }
+        }
+        sir.shuffle_of(spec.input_bytes())
+    }
+
+    /// The best schedule of a stage whose maps are done; `None` if it is not worth circuits.
+    fn choose(&self, view: &dyn View, job: JobId, stage: usize) -> Option<Vec<(RackId, u32)>> {
+        let made = output_by_rack(view, job, stage);
+        let maps: Vec<(RackId, Bytes)> = made.into_iter().enumerate().map(|(r, b)| (RackId::from(r), b)).filter(|m| m.1.0 > 0).collect();
+        let spec = view.job(job);
+        let tasks = spec.stages[stage].tasks;
+        let widths = match spec.recurring {
+            true => reduces::recurring_widths(&Matrix::of(spec, &self.cluster, ShuffleModel::default()), &maps, tasks, &self.cluster),
+            false => reduces::widths(&maps, tasks, &self.cluster),
+        };
+        let now = view.now();
+        let free: Vec<Vec<Span>> =
+            view.topology().racks.iter().map(|r| view.releases(r.id).into_iter().map(|t: Time| t.since(now)).collect()).collect();
+        let question = Question { cluster: &self.cluster, maps: &maps, reduces: tasks, widths: &widths, free: &free };
+        decide(&question, &Idle(&self.cluster)).map(|d| d.best().racks.clone())
+    }
+
+    /// A task of this stage on this rack, as Algorithm 2 sees it.
+    fn classify(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> Offer {
+        let heavy = self.is_heavy(view, job);
+        let Some(g) = self.guides.get(&job) else { return Offer { kind: Kind::Map, heavy, guided: false } };
+        if view.job(job).edges_into(stage).next().is_none() {
+            let here = view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote);
+            return Offer { kind: Kind::Map, heavy, guided: here && g.maps.allows(rack, &g.used) };
+        }
+        let best = g.best.get(&stage).and_then(Option::as_ref);
+        let room = |b: &Vec<(RackId, u32)>| {
+            let quota = b.iter().find(|e| e.0 == rack).map_or(0, |e| e.1);
+            view.running_in(job, stage, rack) + view.output_in(job, stage, rack) < quota
+        };
+        // What its maps really made decides, not what was foreseen.
+        Offer { kind: Kind::Reduce, heavy: best.is_some(), guided: best.is_some_and(room) }
+    }
+}
+
+impl Placement for CoScheduler {
+    fn name(&self) -> &'static str {
+        "co-scheduler"
+    }
+
+    fn plan(&mut self, topology: &Topology, _: &[JobSpec]) -> Result<(), String> {
+        self.cluster = Cluster::of(topology, self.cluster.elephant);
+        Ok(())
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        let spec = view.job(job);
+        let d = data::guideline(spec, &self.cluster, ShuffleModel::default(), hdfs::mixed(self.spec.seed, job));
+        let blocks = hdfs::in_racks(view, job, self.spec.seed, |s| d.sets.blocks(spec.stages[s].tasks));
+        self.guides.insert(job, Guide { maps: MapGuideline::of(&d), used: Vec::new(), best: BTreeMap::new() });
+        blocks
+    }
+
+    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
+        100
+    }
+
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let ready: Vec<JobId> = view.ready().collect();
+        for user in ready.chunk_by(|a, b| view.job(*a).queue == view.job(*b).queue) {
+            let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick { job, stage })).collect();
+            let offers = picks.iter().map(|p| self.classify(view, p.job, p.stage, rack));
+            if let Some(k) = order::pick(offers) {
+                return Some(picks[k]);
+            }
+        }
+        None
+    }
+
+    fn started(&mut self, view: &dyn View, pick: Pick, rack: RackId, _: Locality) {
+        let expected = self.expected(view, pick.job);
+        let Some(g) = self.guides.get_mut(&pick.job) else { return };
+        if view.job(pick.job).edges_into(pick.stage).next().is_some() {
+            return;
+        }
+        if !view.job(pick.job).recurring {
+            g.maps.width = data::width(expected, &self.cluster);
+        }
+        if !g.used.contains(&rack) {
+            g.used.push(rack);
+        }
+    }
+
+    fn stage_finished(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        if is_over(view, job) {
+            self.guides.remove(&job);
+            return;
+        }
+        let spec = view.job(job);
+        let done = |s: usize| view.counts(job, s).finished == view.counts(job, s).tasks();
+        let next: Vec<usize> = spec.edges.iter().filter(|e| e.from == stage).map(|e| e.to).collect();
+        for to in next.into_iter().filter(|&to| spec.edges_into(to).all(|e| done(e.from))) {
+            let best = self.choose(view, job, to);
+            if let Some(g) = self.guides.get_mut(&job) {
+                g.best.insert(to, best);
+            }
+        }
+    }
+
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+        let counts = view.counts(job, stage);
+        let racks = || view.topology().racks.iter().map(|r| r.id);
+        let crowded = racks().map(|r| view.slots(r)).sum::<u32>() < counts.tasks() && racks().all(|r| view.free(r) == 0);
+        if counts.pending == 0 || crowded { Shuffle::Start } else { Shuffle::Hold(view.now() + self.spec.patience) }
+    }
+}

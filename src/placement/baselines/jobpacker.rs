@@ -1,0 +1,186 @@
+//! JobPacker's real-time scheduler, which carries an offline schedule out.
+//!
+//! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's sequence that has a task to run; only
+//! where there is none, to an ad-hoc job, by the rules of [`realtime`]. Every rack runs as many tasks of a stage as the schedule gave
+//! it. The reduces of a rack fetch together, when that is worth a circuit ([`aggregate`]). The jobs of a rack that fails go by
+//! the default scheduler.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::corral::{gone, is_over, recurring, scenario};
+use super::hdfs;
+use crate::ids::{JobId, RackId};
+use crate::placement::cluster::{Cluster, ELEPHANT};
+use crate::placement::jobpacker::realtime::{self, Choice};
+use crate::placement::jobpacker::{self, Options, aggregate};
+use crate::placement::latency::hybrid;
+use crate::placement::policy::{Block, Pick, Placement, Shuffle, View, startable};
+use crate::placement::replicas;
+use crate::placement::spec::Spec;
+use crate::topology::Topology;
+use crate::units::Bytes;
+use crate::workload::jobs::JobSpec;
+
+/// A job's part of the schedule.
+#[derive(Clone, Debug)]
+struct Planned {
+    data: Vec<RackId>,
+    /// By stage: its racks, ascending, and how many of its tasks each runs.
+    stages: Vec<(Vec<RackId>, Vec<u32>)>,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct JobPacker {
+    spec: Spec,
+    cluster: Cluster,
+    plan: BTreeMap<JobId, Planned>,
+    /// By rack: stages in the order of the schedule.
+    sequences: Vec<Vec<(JobId, usize)>>,
+    /// Submitted, not finished, and heavy.
+    heavy: Vec<JobId>,
+    dropped: Vec<(JobId, String)>,
+}
+
+impl JobPacker {
+    /// With parameters and the threshold T_e.
+    pub fn new(spec: Spec, elephant: Bytes) -> Self {
+        let cluster = Cluster { elephant, ..Cluster::jobpacker() };
+        Self { spec, cluster, plan: BTreeMap::new(), sequences: Vec::new(), heavy: Vec::new(), dropped: Vec::new() }
+    }
+
+    /// The share of a stage that a rack still may start.
+    fn has_turn(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> bool {
+        let Some((racks, tasks)) = self.plan.get(&job).and_then(|p| p.stages.get(stage)) else { return false };
+        let Ok(k) = racks.binary_search(&rack) else { return false };
+        view.running_in(job, stage, rack) + view.output_in(job, stage, rack) < tasks[k]
+    }
+
+    /// Whether a job is taken as shuffle-heavy: from its sizes if they are known, else from its input, whose limit goes with T_e.
+    fn is_heavy(&self, job: &JobSpec) -> bool {
+        let scaled = |b: Bytes| Bytes((u128::from(b.0) * u128::from(ELEPHANT.0) / u128::from(self.cluster.elephant.0.max(1))) as u64);
+        if job.recurring { hybrid::shuffle_heavy(job, &self.cluster) } else { realtime::ad_hoc_heavy(scaled(job.input_bytes())) }
+    }
+}
+
+/// What the finished tasks before a stage have made for it, by rack.
+pub fn output_by_rack(view: &dyn View, job: JobId, stage: usize) -> Vec<Bytes> {
+    let spec = view.job(job);
+    let racks = view.topology().rack_count();
+    let mut made = vec![0u64; racks];
+    for e in spec.edges_into(stage) {
+        let senders = u128::from(spec.stages[e.from].tasks);
+        for (r, sum) in made.iter_mut().enumerate() {
+            *sum += (u128::from(e.bytes.0) * u128::from(view.output_in(job, e.from, RackId::from(r))) / senders) as u64;
+        }
+    }
+    made.into_iter().map(Bytes).collect()
+}
+
+impl Placement for JobPacker {
+    fn name(&self) -> &'static str {
+        "jobpacker"
+    }
+
+    fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
+        self.cluster = Cluster::of(topology, self.cluster.elephant);
+        self.sequences = vec![Vec::new(); topology.rack_count()];
+        let known = recurring(jobs);
+        if known.is_empty() {
+            return Ok(());
+        }
+        let options = Options { scenario: scenario(&known), seed: self.spec.seed, ..Options::default() };
+        let plan = jobpacker::plan(&known, &self.cluster, options);
+        for p in plan.jobs {
+            let tasks = |s: &jobpacker::StagePlan| {
+                let of = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
+                let racks: Vec<RackId> = s.racks();
+                (racks.clone(), racks.iter().map(of).collect())
+            };
+            let mut stages = vec![(Vec::new(), Vec::new()); p.stages.len()];
+            p.stages.iter().for_each(|s| stages[s.stage] = tasks(s));
+            self.plan.insert(p.job, Planned { data: p.data, stages });
+        }
+        for (rack, turns) in plan.sequences.into_iter().enumerate() {
+            for t in turns {
+                if !self.sequences[rack].contains(&(t.job, t.stage)) {
+                    self.sequences[rack].push((t.job, t.stage));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        let Some(p) = self.plan.get(&job).filter(|p| !p.data.is_empty()) else { return hdfs::blocks(view, job, self.spec.seed) };
+        let (seed, racks) = (hdfs::mixed(self.spec.seed, job), view.topology().rack_count());
+        hdfs::in_racks(view, job, self.spec.seed, |s| replicas::jobpacker(view.job(job).stages[s].tasks, &p.data, racks, seed))
+    }
+
+    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
+        self.spec.slowstart
+    }
+
+    fn submitted(&mut self, view: &dyn View, job: JobId) {
+        if self.is_heavy(view.job(job)) {
+            self.heavy.push(job);
+        }
+    }
+
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        // Jobs that have not come yet cannot be asked about: those that may start are in the queues.
+        let ready: BTreeSet<JobId> = view.ready().collect();
+        let can = |&&(job, s): &&(JobId, usize)| {
+            ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.has_turn(view, job, s, rack)
+        };
+        if let Some(&(job, stage)) = self.sequences.get(rack.index()).and_then(|q| q.iter().find(can)) {
+            return Some(Pick { job, stage });
+        }
+        let ad_hoc: Vec<JobId> = view.ready().filter(|j| !self.plan.contains_key(j)).collect();
+        let flags: Vec<bool> = ad_hoc.iter().map(|j| self.heavy.contains(j)).collect();
+        let runs = |j: &JobId| (0..view.job(*j).stages.len()).any(|s| view.running_in(*j, s, rack) > 0);
+        match realtime::choose(false, self.heavy.iter().any(runs), &flags)? {
+            Choice::Planned => None,
+            Choice::AdHoc(k) => startable(view, ad_hoc[k]).next().map(|stage| Pick { job: ad_hoc[k], stage }),
+        }
+    }
+
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+        let made = output_by_rack(view, job, stage);
+        let counts = view.counts(job, stage);
+        let heavy = self.heavy.contains(&job);
+        let may = |r: &RackId| {
+            let waiting = view.waiting_in(job, stage, *r);
+            waiting > 0 && (!heavy || aggregate::may_fetch(&made, waiting, counts.tasks(), counts.pending == 0, &self.cluster))
+        };
+        let racks: Vec<RackId> = view.topology().racks.iter().map(|r| r.id).filter(may).collect();
+        if racks.is_empty() { Shuffle::Hold(view.now() + self.spec.patience) } else { Shuffle::Racks(racks) }
+    }
+
+    fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {
+        if is_over(view, job) {
+            self.heavy.retain(|j| *j != job);
+            self.sequences.iter_mut().for_each(|s| s.retain(|t| t.0 != job));
+        }
+    }
+
+    fn cluster_changed(&mut self, view: &dyn View) {
+        // One rack that fails is enough: its share of the tasks has nowhere to go.
+        let lost = self.spec.lost_percent;
+        let down: Vec<RackId> = view.topology().racks.iter().map(|r| r.id).filter(|&r| gone(view, &[r], lost)).collect();
+        let hit = |p: &Planned| p.stages.iter().any(|s| s.0.iter().any(|r| down.contains(r)));
+        let over: Vec<JobId> = self.plan.iter().filter(|(_, p)| hit(p)).map(|p| *p.0).collect();
+        for job in over {
+            self.plan.remove(&job);
+            self.dropped.push((job, format!("more than {lost} % of the hosts of one of its racks are down")));
+        }
+    }
+
+    fn guideline(&self, job: JobId, stage: usize) -> Option<&[RackId]> {
+        self.plan.get(&job).and_then(|p| p.stages.get(stage)).map(|s| s.0.as_slice())
+    }
+
+    fn fallbacks(&self) -> &[(JobId, String)] {
+        &self.dropped
+    }
+}

@@ -1,0 +1,120 @@
+//! ShuffleWatcher: each job on the racks between which it would move the fewest bytes.
+//!
+//! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014: shuffle-aware map placement weighs maps that read from other racks against shuffles that
+//! leave their rack, and puts a job on few racks; shuffle-aware reduce placement puts reduces where the map output is;
+//! network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided by itself,
+//! without the others, as Corral's authors remark (SIGCOMM 2015, section 6.1).
+//!
+//! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in them) + `shuffle` x
+//! (1 - 1 / k) bytes between racks; the cheapest k counts, the smaller among equals.
+
+use std::collections::BTreeMap;
+
+use super::corral::gone;
+use super::{first_of, hdfs};
+use crate::ids::{JobId, RackId};
+use crate::placement::policy::{Block, Pick, Placement, View};
+use crate::placement::spec::Spec;
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct ShuffleWatcher {
+    spec: Spec,
+    /// By job: its racks, in ascending order.
+    racks: BTreeMap<JobId, Vec<RackId>>,
+    dropped: Vec<(JobId, String)>,
+}
+
+impl ShuffleWatcher {
+    /// With parameters.
+    pub fn new(spec: Spec) -> Self {
+        Self { spec, racks: BTreeMap::new(), dropped: Vec::new() }
+    }
+}
+
+/// The racks between which a job moves the fewest bytes, in ascending order. `blocks` says of each block in which racks it is.
+/// O(R (R + blocks)).
+pub fn cheapest(input: u64, shuffle: u64, blocks: &[Vec<RackId>], racks: usize) -> Vec<RackId> {
+    let mut held = vec![0u64; racks];
+    blocks.iter().flatten().for_each(|r| held[r.index()] += 1);
+    let mut order: Vec<RackId> = (0..racks).map(RackId::from).collect();
+    order.sort_by_key(|r| (std::cmp::Reverse(held[r.index()]), *r));
+    let cost = |k: usize| {
+        let (chosen, all) = (&order[..k], blocks.len().max(1) as u128);
+        let far = blocks.iter().filter(|b| !b.iter().any(|r| chosen.contains(r))).count() as u128;
+        // Times blocks and k, to stay in integers.
+        u128::from(input) * far * k as u128 + u128::from(shuffle) * (k as u128 - 1) * all
+    };
+    // Fractions with different k are compared crosswise.
+    let best = (1..=racks).reduce(|a, b| if cost(b) * a as u128 >= cost(a) * b as u128 { a } else { b }).unwrap_or(0);
+    let mut chosen = order[..best].to_vec();
+    chosen.sort_unstable();
+    chosen
+}
+
+impl Placement for ShuffleWatcher {
+    fn name(&self) -> &'static str {
+        "shuffle-watcher"
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        hdfs::blocks(view, job, self.spec.seed)
+    }
+
+    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
+        self.spec.slowstart
+    }
+
+    fn submitted(&mut self, view: &dyn View, job: JobId) {
+        let (spec, t) = (view.job(job), view.topology());
+        let in_racks = |b: &Block| b.iter().map(|&h| t.rack_of(h)).collect::<Vec<_>>();
+        let blocks: Vec<Vec<RackId>> = (0..spec.stages.len()).flat_map(|s| view.blocks(job, s).iter().map(in_racks)).collect();
+        let racks = cheapest(spec.input_bytes().0, spec.shuffle_bytes().0, &blocks, t.rack_count());
+        if !gone(view, &racks, self.spec.lost_percent) {
+            self.racks.insert(job, racks);
+        }
+    }
+
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let here = |job: JobId| self.racks.get(&job).is_none_or(|r| r.binary_search(&rack).is_ok());
+        let map = |job: JobId, s: usize| view.job(job).edges_into(s).next().is_none();
+        // Loaded: what is on its way into the rack takes longer than a heavy reduce is worth waiting for.
+        let uplink = view.topology().racks[rack.index()].uplink;
+        let loaded = uplink.time_for(view.shuffling_into(rack)) > self.spec.busy;
+        let maps_first = if loaded { first_of(view, |job, s| here(job) && map(job, s)) } else { None };
+        maps_first.or_else(|| first_of(view, |job, _| here(job)))
+    }
+
+    fn cluster_changed(&mut self, view: &dyn View) {
+        let lost = self.spec.lost_percent;
+        let over: Vec<JobId> = self.racks.iter().filter(|(_, r)| gone(view, r, lost)).map(|p| *p.0).collect();
+        for job in over {
+            self.racks.remove(&job);
+            self.dropped.push((job, format!("more than {lost} % of the hosts of its racks are down")));
+        }
+    }
+
+    fn guideline(&self, job: JobId, _: usize) -> Option<&[RackId]> {
+        self.racks.get(&job).map(Vec::as_slice)
+    }
+
+    fn fallbacks(&self) -> &[(JobId, String)] {
+        &self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heavy_shuffle_stays_in_one_rack_and_a_heavy_input_goes_to_its_blocks() {
+        let block = |racks: &[u32]| racks.iter().map(|&r| RackId(r)).collect::<Vec<_>>();
+        let blocks = [block(&[0, 2]), block(&[1, 2]), block(&[1, 3]), block(&[3, 0])];
+        let racks = |input, shuffle| cheapest(input, shuffle, &blocks, 4).iter().map(|r| r.0).collect::<Vec<_>>();
+        // All racks hold two of the four blocks. One rack: half of the input moves; two (0 and 1): none, but half of the shuffle.
+        assert_eq!(racks(100, 1000), [0]);
+        assert_eq!(racks(1000, 100), [0, 1]);
+        assert_eq!(racks(0, 0), [0]);
+    }
+}
