@@ -4,9 +4,11 @@
 //! calendars) stands once. Planners are pure functions of jobs and a cluster.
 
 pub mod baselines;
+pub mod calendar;
 pub mod cluster;
 pub mod corral;
 pub mod coscheduler;
+pub mod jobpacker;
 pub mod latency;
 pub mod policy;
 pub mod replicas;
