@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::delay::Waits;
-use super::{contains, first_of, hdfs};
+use super::{first_of, hdfs};
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::{self, Options, Scenario};
@@ -175,9 +175,4 @@ impl Placement for Corral {
     fn fallbacks(&self) -> &[(JobId, String)] {
         &self.dropped
     }
-}
-
-/// Whether a rack is among a job's.
-pub fn assigned(racks: &[RackId], rack: RackId) -> bool {
-    contains(racks, rack)
 }

@@ -9,7 +9,7 @@
 //!
 //! The baselines place data by HDFS's default ([`hdfs`]) and let reduce tasks fetch as soon as they run.
 
-use crate::ids::{JobId, RackId};
+use crate::ids::JobId;
 use crate::placement::policy::{Pick, View, startable};
 
 pub mod corral;
@@ -24,9 +24,4 @@ pub mod tetris;
 /// The first job in the queues' order that has something for this rack, and which stage.
 pub fn first_of(view: &dyn View, mut fits: impl FnMut(JobId, usize) -> bool) -> Option<Pick> {
     view.ready().find_map(|job| startable(view, job).find(|&s| fits(job, s)).map(|stage| Pick { job, stage }))
-}
-
-/// Racks as a policy has them in its lists: sorted, each once.
-pub fn contains(racks: &[RackId], rack: RackId) -> bool {
-    racks.binary_search(&rack).is_ok()
 }
