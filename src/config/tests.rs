@@ -26,8 +26,29 @@ fn all_shipped_files_are_valid_and_fit_together() {
         topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
         ["fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
     );
-    let names =
-        ["aalo", "c-through", "eps-only", "fair-coflow", "fifo", "helios", "manual", "priority", "round-robin", "sincronia", "varys"];
+    let names = [
+        "aalo",
+        "c-through",
+        "capacity",
+        "co-scheduler",
+        "corral",
+        "delay",
+        "eps-only",
+        "f-eps",
+        "fair-coflow",
+        "fair",
+        "fifo",
+        "helios",
+        "jobpacker",
+        "local-shufl",
+        "manual",
+        "priority",
+        "round-robin",
+        "shuffle-wat",
+        "sincronia",
+        "tetris",
+        "varys",
+    ];
     assert_eq!(policies.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), names);
     assert_eq!((policies[0].network.kind, policies[0].network.aalo), (NetworkKind::Aalo, Aalo::default()));
     for t in &topologies {
