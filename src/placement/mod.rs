@@ -4,4 +4,7 @@
 //! calendars) stands once. Planners are pure functions of jobs and a cluster.
 
 pub mod cluster;
+pub mod corral;
+pub mod coscheduler;
 pub mod latency;
+pub mod replicas;
