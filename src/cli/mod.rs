@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod exec;
 pub mod plan;
 pub mod plot;
+pub mod repeat;
 pub mod run;
 pub mod show;
 pub mod simulate;
