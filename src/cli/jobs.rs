@@ -44,9 +44,6 @@ pub struct Tuning {
     /// All jobs arrive at once
     #[arg(long)]
     pub batch: bool,
-    /// Decides what is drawn when a trace becomes jobs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// How a trace's bytes become tasks.
     #[command(flatten)]
     pub model: ModelArgs,
@@ -66,11 +63,11 @@ impl Tuning {
     ///
     /// # Errors
     /// A file that cannot be read or makes no sense.
-    pub fn read(&self, file: &Path, policy: &Policy, reading: &Reading) -> Result<JobList, CliError> {
+    pub fn read(&self, file: &Path, policy: &Policy, reading: &Reading, seed: u64) -> Result<JobList, CliError> {
         let reading = Reading { scale: Some(reading.scale.unwrap_or(policy.scale)), ..reading.clone() };
         let args = JobsArgs {
             model: self.model.clone(),
-            seed: self.seed,
+            seed,
             min_shuffle: self.min_shuffle,
             sample: self.sample,
             jobs: self.first,

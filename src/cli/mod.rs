@@ -17,6 +17,8 @@ pub mod doctor;
 pub mod exec;
 pub mod jobs;
 pub mod plan;
+pub mod plot;
+pub mod repeat;
 pub mod run;
 pub mod show;
 pub mod simulate;
@@ -59,6 +61,7 @@ commands! {
     Compare => compare,
     Plan => plan,
     Workload => workload,
+    Plot => plot,
     Doctor => doctor,
     Clean => clean,
     Completions => completions,

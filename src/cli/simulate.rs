@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::workload::Reading;
-use super::{CliError, Output, jobs, print, read_text, tables, timeline, write_text};
+use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::config;
 use crate::control::policy::Policy;
 use crate::runtime;
@@ -22,12 +22,22 @@ pub struct Args {
     /// How circuits are decided, such as policies/c-through.yaml
     #[arg(long)]
     policy: PathBuf,
-    /// What is sent: a workload file, or a trace of the coflow-benchmark
+    /// What is sent: a workload in any format; of jobs, every shuffle with tasks spread evenly over the hosts. Or the name of a mix
+    /// that is drawn from the seed (facebook, coflowsim, jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
     #[arg(long, required_unless_present = "jobs", conflicts_with = "jobs")]
     workload: Option<PathBuf>,
     /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles
     #[arg(long, value_name = "FILE")]
     jobs: Option<PathBuf>,
+    /// Decides whatever is drawn: mixes, and tasks of jobs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Repeats the run with so many seeds, this one and those after it, and prints means with their 95% intervals
+    #[arg(long, value_name = "N", conflicts_with_all = ["events", "jobs"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeat: Option<u32>,
+    /// Repetitions that run at once [default: as many as the machine has cores]
+    #[arg(long, value_name = "K", requires = "repeat", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
@@ -64,10 +74,24 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload: &Path) -> Result<(), CliError> {
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
-    let workload = args.reading.read(workload, topology)?.adjusted(&adjust);
+    let load = |seed| Ok::<_, CliError>(args.reading.draw(workload, topology, seed)?.adjusted(&adjust));
+    let until = args.until();
+    if let Some(n) = args.repeat {
+        if !args.reading.depends_on_seed(workload)? {
+            let why = "has the same coflows for every seed; repeat a mix, or jobs";
+            return Err(CliError::Usage(format!("--repeat: {} {why}", workload.display())));
+        }
+        let one =
+            |seed| simulate(topology, policy, &load(seed)?, until, &mut |_| {}).map_err(|e| CliError::Failed(format!("seed {seed}: {e}")));
+        let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
+        let results = repeat::repeat(args.seed, n as usize, threads, one)?;
+        args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results)))?;
+        return print(&repeat::show(&repeat::figures(&results), args.output));
+    }
+    let workload = load(args.seed)?;
     let mut log = String::new();
     let keep = args.events.is_some();
-    let result = simulate(topology, policy, &workload, args.until(), &mut |record| {
+    let result = simulate(topology, policy, &workload, until, &mut |record| {
         if keep {
             push_line(&mut log, &record);
         }
@@ -81,7 +105,7 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
 }
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
-    let list = args.tuning.read(file, policy, &args.reading)?;
+    let list = args.tuning.read(file, policy, &args.reading, args.seed)?;
     let jobs_by = args.tuning.policy(policy, &args.policy, topology, true)?;
     let mut log = String::new();
     let keep = args.events.is_some();
