@@ -116,3 +116,22 @@ fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
     assert_eq!(r.summary.stats.cycle.count, r.summary.stats.cycles);
     assert_eq!(log.lines().count(), 2, "an arrival and a finish: {log}");
 }
+
+#[test]
+fn who_watches_may_end_the_run_and_keeps_what_it_has() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
+    let whole = simulate(&t, &p, &w, None, &mut |_| ()).unwrap();
+    let mut seen = Vec::new();
+    let mut watch = |at: Progress| {
+        seen.push(at);
+        seen.len() < 2
+    };
+    let part = simulate_watched(&t, &p, &w, None, &mut |_| (), &mut watch).unwrap();
+    assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (2, 0, w.coflows.len(), LOOK));
+    assert!(part.summary.finished < whole.summary.finished && part.summary.ended == seen[1].now);
+    for (a, b) in part.coflows.iter().zip(&whole.coflows).filter(|(a, _)| a.finished.is_some()) {
+        assert_eq!(a.cct, b.cct);
+    }
+    assert_eq!(simulate_watched(&t, &p, &w, None, &mut |_| (), &mut |_| true).unwrap(), whole);
+}
