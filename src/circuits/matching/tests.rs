@@ -182,7 +182,8 @@ fn from_nothing(d: &DemandMatrix) -> u128 {
     let scale = num::Scale::new(r, u128::MAX >> 12, false);
     let w = num::both_ways::<i128>(d, None, &scale);
     let y = vec![w.iter().copied().max().unwrap_or(0); r];
-    let mut m = blossom::Machine::new(r, &w, y, vec![blossom::NONE; r]);
+    let table = blossom::Table(r, &w);
+    let mut m = blossom::Machine::new(r, &table, y, vec![blossom::NONE; r]);
     m.run();
     m.certify();
     (0..r).filter(|&i| (m.mate[i] as usize) < i).map(|i| w[i * r + m.mate[i] as usize] as u128).sum()
@@ -217,13 +218,16 @@ proptest! {
         let r = d.racks();
         let scale = num::Scale::new(r, u128::MAX >> 12, false);
         let w = num::both_ways::<i128>(&d, None, &scale);
-        let mut quick = edmonds::relaxed(r, &w);
-        quick.run();
-        quick.certify();
-        for a in [assignment::solve(r, &w), sparse::solve(&sparse::Rows::of(r, &w))] {
-            let mut other = edmonds::begin(r, &w, &a);
+        let rows = sparse::Rows::of(r, &w);
+        for a in [assignment::solve(r, &w), sparse::solve(&rows)] {
+            let table = blossom::Table(r, &w);
+            let mut one = edmonds::begin(&table, &a);
+            one.run();
+            one.certify();
+            let mut other = edmonds::begin(&rows, &a);
             other.run();
             other.certify();
+            prop_assert_eq!(one.mate, other.mate);
         }
         let m = edmonds(&d, None);
         lawful_pairs(&m, &d);
@@ -268,7 +272,7 @@ proptest! {
         let all: [Box<dyn Scheduler>; 9] = [
             Box::new(BMatching),
             Box::new(Bipartite::default()),
-            Box::new(Edmonds),
+            Box::new(Edmonds::default()),
             Box::new(Greedy),
             Box::new(Islip::default()),
             Box::new(RoundRobin),
