@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{CliError, print, read_text};
-use crate::config::{self, ConfigError, yaml};
+use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::control::policy::Policy;
 use crate::topology::Topology;
 use crate::units::Bytes;
-use crate::workload::coflow_benchmark::{self, Mapping};
+use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
 /// Checks topology, policy, workload and jobs files, each by itself and all of them together
@@ -135,7 +135,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 Err(e) => found.errors.push(e.to_string()),
             },
             Ok(Kind::Workload) => found.workloads.push(file),
-            Ok(Kind::Jobs) => match config::read_jobs(&file.text, &file.name) {
+            Ok(Kind::Jobs) => match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
                 Ok(list) => found.said.push_str(&describe(&file.name, &list)),
                 Err(e) => found.errors.push(e.to_string()),
             },
@@ -193,8 +193,10 @@ fn workloads(found: &mut Found) {
 
 /// Tells what a file is by its keys.
 fn kind(file: &File) -> Result<Kind, ConfigError> {
-    if coflow_benchmark::looks_like(&file.text) {
-        return Ok(Kind::Workload);
+    match config::format_of(&file.text) {
+        Format::Coflows | Format::Jobs => {}
+        foreign if foreign.is_jobs() => return Ok(Kind::Jobs),
+        _ => return Ok(Kind::Workload),
     }
     let keys = yaml::keys(&file.text, &file.name)?;
     let score = |kind: Kind| kind.keys().iter().filter(|k| keys.contains(k)).count();
@@ -230,6 +232,7 @@ mod tests {
             "f1: policy p: every 100ms\nf2: topology net: 4 racks, 8 hosts, 1 OCS planes\n\
              f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
         );
+        assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 jobs (0 recurring), 1 tasks"));
         assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
