@@ -93,9 +93,10 @@ impl Online {
             self.demand.set(input, RackId::from(j), bytes);
         }
         let racks = self.demand.racks();
-        match &mut self.dense {
-            Some(s) if row.iter().all(|&b| fits(b, racks)) && s.repair(&weights(&self.demand), input.index()) => {}
-            _ => self.anew(),
+        let room = row.iter().all(|&b| fits(b, racks));
+        let done = room && self.dense.as_mut().is_some_and(|s| s.repair(&weights(&self.demand), input.index()));
+        if !done {
+            self.anew();
         }
     }
 
