@@ -194,6 +194,7 @@ impl Controller {
         let old = &self.policy;
         let fixed = [
             ("elephants.admit", old.elephants.admit == policy.elephants.admit),
+            ("network", old.network == policy.network),
             ("scale", old.scale == policy.scale),
             ("congestion", old.congestion == policy.congestion),
         ];

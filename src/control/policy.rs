@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::circuits::Scheduler;
 use crate::circuits::{decompose, matching};
 pub use crate::coflows::elephants::{Admit, ELEPHANT_DSCP, Elephants};
+pub use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::sunflow::{Order, Sunflow};
 pub use crate::demand::Estimator;
 use crate::units::{Bytes, Span};
@@ -25,6 +26,8 @@ pub struct Policy {
     pub demand: Estimator,
     /// The circuit scheduler.
     pub scheduler: SchedulerKind,
+    /// How coflows share the packet network in a simulation; a live network has what TCP and its switches give.
+    pub network: Network,
     /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
     pub scale: u64,
     /// TCP congestion control of the generated traffic.
@@ -153,6 +156,7 @@ impl Default for Policy {
             elephants: Elephants { admit: Admit::Marked, threshold: Bytes(0) },
             demand: Estimator::Counters,
             scheduler: SchedulerKind::Bipartite,
+            network: Network::default(),
             scale: 1,
             congestion: "cubic".into(),
             probes: true,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
-use crate::control::policy::{Admit, Policy};
+use crate::control::policy::{Admit, Policy, SchedulerKind};
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
-use crate::fabric::sim::{FlowFinished, SimFabric};
+use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, ProbeReport};
 use crate::ids::CoflowId;
 use crate::runtime::report::{RunResult, Summary};
@@ -65,7 +65,9 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
     pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
-        let fabric = SimFabric::new(topology.clone(), policy.elephants.admit == Admit::All);
+        let circuits = policy.scheduler != SchedulerKind::EpsOnly;
+        let settings = Settings { admit_all: policy.elephants.admit == Admit::All, circuits, network: policy.network };
+        let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
         let first = Time(policy.interval.0 / 2);
         let controller = Controller::new(topology.clone(), policy.clone(), first, fabric.notice());
@@ -140,6 +142,12 @@ impl<'a> Simulation<'a> {
             self.over(id, now)?;
         }
         self.enter(now)
+    }
+
+    /// From now on `coflow`, which may come later, goes before those of larger `priority`, where the policy's network has strict
+    /// priorities. A coflow of which nothing is said has its bytes for a priority: the smallest goes first.
+    pub fn prefer(&mut self, coflow: CoflowId, priority: u64) {
+        self.fabric.prefer(coflow, priority, self.now);
     }
 
     /// Lets probes arrive and the controller act at this instant.
