@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A peer is called as `PROGRAM SOLVER FILE REPS SECONDS` and prints one line of fields between tabs: the second says `general` or
-//! `bipartite`, the eighth is the median time of its solver call in nanoseconds, the fourteenth the weight. Ours is the call with the demand
-//! matrix as its argument, so reading the demand into the solver's own form is part of our time and not of theirs. Sequences
+//! `bipartite`, the eighth is the median time of its solver call in nanoseconds, the fourteenth the weight. Ours is the call with the
+//! demand matrix as its argument, so reading the demand into the solver's own form is part of our time and not of theirs. Sequences
 //! (`w1B-128-t00.dm`, `-t01.dm` ...) are solved step by step from a warm start, for us alone. A weight that differs is an error.
 
 use std::path::{Path, PathBuf};

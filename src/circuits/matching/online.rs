@@ -115,7 +115,9 @@ mod tests {
         fn every_update_leaves_the_maximum(
             r in 1usize..9,
             first in prop::collection::vec(0u64..9, 64),
-            changes in prop::collection::vec((0usize..8, 0usize..8, prop_oneof![3 => 0u64..12, 1 => Just(1 << 40), 1 => Just(u64::MAX)]), 1..30),
+            changes in prop::collection::vec(
+                (0usize..8, 0usize..8, prop_oneof![3 => 0u64..12, 1 => Just(1 << 40), 1 => Just(u64::MAX)]), 1..30,
+            ),
             rows in prop::collection::vec((0usize..8, prop::collection::vec(0u64..20, 8)), 1..10),
         ) {
             let mut best = Online::new(DemandMatrix::zero(r).map_pairs(|i, j, _| first[i.index() * 8 + j.index()]));

@@ -296,7 +296,9 @@ proptest! {
 
     /// Large enough for whole vectors, with few distinct weights and with many.
     #[test]
-    fn the_vector_solver_equals_the_plain_one(r in 15usize..40, top in prop_oneof![Just(3u64), Just(1 << 40)], seed: u64, drift in 0u64..3) {
+    fn the_vector_solver_equals_the_plain_one(
+        r in 15usize..40, top in prop_oneof![Just(3u64), Just(1 << 40)], seed: u64, drift in 0u64..3,
+    ) {
         let cell = |i: usize, j: usize, s: u64| (seed ^ s).wrapping_add((i * 41 + j) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         let d = demand(r, |i, j| cell(i, j, 0) % top);
         let plain = |d: &DemandMatrix| {
