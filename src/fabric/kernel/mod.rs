@@ -142,7 +142,8 @@ impl KernelFabric {
             let hosts = topology.hosts_of(rack.id);
             tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::plain_port(l, h.nic)).collect())?;
         }
-        let eps = net.eps.ports.iter().zip(&topology.racks).flat_map(|(&l, r)| queues::eps_port(l, r.uplink)).collect();
+        let eps_limit = queues::eps_limit(&topology);
+        let eps = net.eps.ports.iter().zip(&topology.racks).flat_map(|(&l, r)| queues::eps_port(l, r.uplink, eps_limit)).collect();
         net.eps.node.send(eps)?;
         let circuits = match mechanism {
             Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),

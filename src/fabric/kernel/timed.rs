@@ -42,7 +42,7 @@ impl Timed {
         let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, guard })?;
-            let mut v = queues::eps_port(tor.eps, topology.racks[r].uplink);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, false));
             }
