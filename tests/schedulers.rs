@@ -13,21 +13,7 @@ use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-const SCHEDULERS: [SchedulerKind; 13] = [
-    SchedulerKind::Edmonds,
-    SchedulerKind::Bipartite,
-    SchedulerKind::Greedy,
-    SchedulerKind::Islip,
-    SchedulerKind::RoundRobin,
-    SchedulerKind::Hold,
-    SchedulerKind::Bvn,
-    SchedulerKind::Tms,
-    SchedulerKind::Solstice,
-    SchedulerKind::Eclipse,
-    SchedulerKind::Sunflow,
-    SchedulerKind::Manual,
-    SchedulerKind::EpsOnly,
-];
+const SCHEDULERS: [SchedulerKind; 21] = SchedulerKind::ALL;
 const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
 
 fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {

@@ -6,11 +6,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
-use crate::ids::{PlaneId, RackId};
+use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::topology::Plane;
-use crate::units::{Span, Time};
+use crate::units::{BitRate, Span, Time};
 use timetable::Reservation;
 
+pub mod clearing;
 pub mod decompose;
 pub mod matching;
 pub mod timetable;
@@ -105,6 +106,21 @@ impl Usable {
     }
 }
 
+/// A coflow that is under way, as a scheduler sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCoflow {
+    /// Its number.
+    pub id: CoflowId,
+    /// When it arrived.
+    pub arrival: Time,
+    /// Its weight: of two alike, the one of twice the weight may take twice as long to be next.
+    pub weight: u32,
+    /// Bytes that have arrived so far.
+    pub sent: u64,
+    /// Bytes still to be sent, by (input, output); no pair twice, none of zero.
+    pub rest: Vec<(RackId, RackId, u64)>,
+}
+
 /// What a scheduler is asked: everything it may look at.
 pub struct Ask<'a> {
     /// Bytes wanted, `R x R`, mice and unusable ports already removed.
@@ -121,6 +137,11 @@ pub struct Ask<'a> {
     pub interval: Span,
     /// Number of the cycle, from zero.
     pub cycle: u64,
+    /// A rack's rate on the electrical network, each way: the slowest rack's; zero if there is none.
+    pub eps: BitRate,
+    /// The open coflows by id, where demand is what coflows declare; what `demand` holds beyond them belongs to none. Empty where
+    /// demand comes from elsewhere.
+    pub coflows: &'a [OpenCoflow],
 }
 
 /// One configuration of one plane: a matching, and for how long its circuits carry data.

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{CliError, print, read_text};
-use crate::config::{self, ConfigError, yaml};
+use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::control::policy::Policy;
 use crate::topology::Topology;
-use crate::workload::coflow_benchmark::{self, Mapping};
+use crate::units::Bytes;
+use crate::workload::coflow_benchmark::Mapping;
+use crate::workload::jobs::{JobList, JobSpec};
 
-/// Checks topology, policy and workload files, each by itself and all of them together
+/// Checks topology, policy, workload and jobs files, each by itself and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The files, of any kind; - is stdin. A workload must fit one of the topologies among them
@@ -32,9 +34,11 @@ enum Kind {
     Policy,
     /// What is sent
     Workload,
+    /// What is computed: jobs of stages
+    Jobs,
 }
 
-const KINDS: [Kind; 3] = [Kind::Topology, Kind::Policy, Kind::Workload];
+const KINDS: [Kind; 4] = [Kind::Topology, Kind::Policy, Kind::Workload, Kind::Jobs];
 
 impl Kind {
     fn schema(self) -> Value {
@@ -42,6 +46,7 @@ impl Kind {
             Self::Topology => config::schema_topology(),
             Self::Policy => config::schema_policy(),
             Self::Workload => config::schema_workload(),
+            Self::Jobs => config::schema_jobs(),
         }
     }
 
@@ -130,6 +135,10 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 Err(e) => found.errors.push(e.to_string()),
             },
             Ok(Kind::Workload) => found.workloads.push(file),
+            Ok(Kind::Jobs) => match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
+                Ok(list) => found.said.push_str(&describe(&file.name, &list)),
+                Err(e) => found.errors.push(e.to_string()),
+            },
             Err(e) => found.errors.push(e.to_string()),
         }
     }
@@ -143,6 +152,14 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         found.advice = config::advice(t, p);
     }
     found
+}
+
+/// What is said of a valid list of jobs.
+fn describe(file: &str, list: &JobList) -> String {
+    let (n, tasks) = (list.jobs.len(), list.jobs.iter().map(JobSpec::tasks).sum::<u64>());
+    let shuffles: Bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).sum();
+    let recurring = list.jobs.iter().filter(|j| j.recurring).count();
+    format!("{file}: jobs {}: {n} jobs ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n", list.name)
 }
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
@@ -176,15 +193,17 @@ fn workloads(found: &mut Found) {
 
 /// Tells what a file is by its keys.
 fn kind(file: &File) -> Result<Kind, ConfigError> {
-    if coflow_benchmark::looks_like(&file.text) {
-        return Ok(Kind::Workload);
+    match config::format_of(&file.text) {
+        Format::Coflows | Format::Jobs => {}
+        foreign if foreign.is_jobs() => return Ok(Kind::Jobs),
+        _ => return Ok(Kind::Workload),
     }
     let keys = yaml::keys(&file.text, &file.name)?;
     let score = |kind: Kind| kind.keys().iter().filter(|k| keys.contains(k)).count();
     let best = KINDS.into_iter().rev().max_by_key(|&k| score(k)).filter(|&k| score(k) > 0);
     best.ok_or_else(|| {
         let allowed = KINDS.map(|k| format!("{k:?}: {}", k.keys().join(", "))).join("; ").to_lowercase();
-        ConfigError::at(&file.text, &file.name, (1, 1), "neither a topology, nor a policy, nor a workload", allowed)
+        ConfigError::at(&file.text, &file.name, (1, 1), "neither a topology, nor a policy, nor a workload, nor jobs", allowed)
     })
 }
 
@@ -196,6 +215,7 @@ mod tests {
         "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
     const POLICY: &str = "name: p\ninterval: 100ms\ndemand: backlog\nscheduler: edmonds\n";
     const WORKLOAD: &str = "name: w\ncoflows:\n- flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n";
+    const JOBS: &str = "name: j\njobs: [{maps: 4, map_time: 1s, reduces: 2, reduce_time: 1s, shuffle: 8MB, recurring: true}]\n";
     const TRACE: &str = "3 1\n1 0 1 0 1 1:2.0\n";
 
     fn checked(texts: &[&str]) -> Found {
@@ -212,18 +232,20 @@ mod tests {
             "f1: policy p: every 100ms\nf2: topology net: 4 racks, 8 hosts, 1 OCS planes\n\
              f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
         );
+        assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 jobs (0 recurring), 1 tasks"));
+        assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 
     #[test]
     fn every_file_has_its_error() {
-        let texts = ["name: x\n", "", "[", "racks: 1\n", "interval: 1s\n", "coflows: 3\n", "1 1\nx\n", TOPOLOGY];
+        let texts = ["name: x\n", "", "[", "racks: 1\n", "interval: 1s\n", "coflows: 3\n", "jobs: 3\n", "1 1\nx\n", TOPOLOGY];
         let found = checked(&texts);
         assert_eq!(found.errors.len(), texts.len() - 1, "{:#?}", found.errors);
         for k in 0..texts.len() - 1 {
             assert!(found.errors.iter().any(|e| e.contains(&format!("f{k}:"))), "f{k} in {:#?}", found.errors);
         }
-        assert!(found.errors[0].contains("neither a topology, nor a policy, nor a workload"));
+        assert!(found.errors[0].contains("neither a topology, nor a policy, nor a workload, nor jobs"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod exec;
+pub mod plan;
 pub mod run;
 pub mod show;
 pub mod simulate;
@@ -53,6 +54,7 @@ commands! {
     Check => check,
     Simulate => simulate,
     Compare => compare,
+    Plan => plan,
     Workload => workload,
     Doctor => doctor,
     Clean => clean,

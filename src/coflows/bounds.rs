@@ -2,13 +2,10 @@
 
 use super::CoflowSpec;
 use crate::demand::DemandMatrix;
-use crate::topology::Topology;
+use crate::topology::{PAYLOAD, Plane, Topology};
 use crate::units::{BitRate, Bytes, Span};
 
-/// Payload share of the wire: 1448 bytes of TCP payload (timestamps on) in a frame of 1514 bytes as `tc` counts it.
-pub const PAYLOAD: (u64, u64) = (1448, 1514);
-
-/// The rate at which payload can pass a link of `rate`.
+/// The rate at which payload of TCP can pass a link of `rate`.
 pub fn payload_rate(rate: BitRate) -> BitRate {
     BitRate((u128::from(rate.0) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64)
 }
@@ -29,7 +26,7 @@ pub fn hybrid(coflow: &CoflowSpec, topology: &Topology) -> Span {
             rack_in[b.index()] = rack_in[b.index()].saturating_add(f.bytes.0);
         }
     }
-    let hosts = topology.hosts.iter().map(|h| payload_rate(h.nic).time_for(Bytes(host_out[h.id.index()].max(host_in[h.id.index()]))));
+    let hosts = topology.hosts.iter().map(|h| topology.payload(h.nic).time_for(Bytes(host_out[h.id.index()].max(host_in[h.id.index()]))));
     hosts.chain([racks_bound(&rack_out, &rack_in, topology)]).max().unwrap_or(Span::ZERO)
 }
 
@@ -42,7 +39,7 @@ pub fn hybrid_racks(demand: &DemandMatrix, topology: &Topology) -> Span {
         into[j.index()] = into[j.index()].saturating_add(b);
     }
     let nics =
-        topology.racks.iter().map(|r| payload_rate(topology.rack_nic(r.id)).time_for(Bytes(out[r.id.index()].max(into[r.id.index()]))));
+        topology.racks.iter().map(|r| topology.payload(topology.rack_nic(r.id)).time_for(Bytes(out[r.id.index()].max(into[r.id.index()]))));
     nics.chain([racks_bound(&out, &into, topology)]).max().unwrap_or(Span::ZERO)
 }
 
@@ -50,7 +47,7 @@ pub fn hybrid_racks(demand: &DemandMatrix, topology: &Topology) -> Span {
 fn racks_bound(out: &[u64], into: &[u64], topology: &Topology) -> Span {
     let racks = topology.racks.iter().map(|r| {
         let rate = BitRate(r.uplink.0.saturating_add(topology.ocs_rate().0));
-        payload_rate(rate).time_for(Bytes(out[r.id.index()].max(into[r.id.index()])))
+        topology.payload(rate).time_for(Bytes(out[r.id.index()].max(into[r.id.index()])))
     });
     racks.max().unwrap_or(Span::ZERO)
 }
@@ -68,12 +65,31 @@ pub fn circuit(demand: &DemandMatrix, rate: BitRate, delta: Span) -> Span {
     rows.into_iter().chain(cols).max().unwrap_or(Span::ZERO)
 }
 
+/// No schedule of circuits on `planes` equal planes and an electrical network of `eps` a rack moves `demand` sooner, all ports dark
+/// at first.
+///
+/// Without the electrical network: the larger of T(C) ([`circuit`]) shared by the planes, and the longest pair on all planes at once.
+/// A duplex circuit carries both ways, so a pair counts with its larger direction. With it, dark time may be hidden: every port's
+/// bytes over all its rates. O(R^2).
+pub fn circuits(demand: &DemandMatrix, plane: &Plane, planes: u64, eps: BitRate) -> Span {
+    let both = |i, j, b: u64| if plane.duplex { b.max(demand.get(j, i)) } else { b };
+    let pairs = demand.map_pairs(both);
+    let rate = BitRate(plane.rate.0.saturating_mul(planes));
+    if eps > BitRate::ZERO || planes == 0 {
+        let all = BitRate(rate.0.saturating_add(eps.0));
+        return circuit(demand, all, Span::ZERO).saturating_sub(Span(demand.racks() as u64));
+    }
+    let shared = Span(circuit(&pairs, plane.rate, plane.delta).0.div_ceil(planes));
+    let longest = demand.entries().map(|(_, _, b)| rate.time_for(Bytes(b)) + plane.delta).max();
+    shared.max(longest.unwrap_or(Span::ZERO))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::coflows::FlowSpec;
     use crate::ids::{CoflowId, HostId, PlaneId};
-    use crate::topology::{Plane, StopMode};
+    use crate::topology::StopMode;
     use crate::units::Time;
     use proptest::prelude::*;
 

@@ -9,6 +9,9 @@ use crate::units::{Bytes, Span, Time};
 
 pub mod bounds;
 pub mod elephants;
+pub mod network;
+pub mod orders;
+pub mod rates;
 pub mod sunflow;
 
 /// One flow of a coflow: bytes from a host to a host.

@@ -11,8 +11,10 @@ use crate::units::{Bytes, Span, Time};
 
 use super::bounds;
 
+mod order;
 mod scheduler;
 
+pub use order::Order;
 pub use scheduler::Sunflow;
 
 /// What [`sunflow`] planned.

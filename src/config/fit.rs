@@ -1,8 +1,8 @@
 //! Whether a policy can work on a network.
 
 use super::error::{ConfigError, Flaw, Problem, Step};
-use crate::control::policy::{Policy, SchedulerKind};
-use crate::topology::Topology;
+use crate::control::policy::{Network, Policy, SchedulerKind};
+use crate::topology::{Framing, Topology};
 
 /// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
 ///
@@ -43,6 +43,18 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
     let wants = !matches!(policy.scheduler, SchedulerKind::EpsOnly);
     if wants && topology.planes.is_empty() {
         out.push(format!("policy {} schedules circuits, and topology {} has no OCS plane", policy.name, topology.name));
+    }
+    if topology.framing == Framing::None {
+        out.push(format!(
+            "topology {} counts payload only (`framing: none`): an emulation's packets have headers all the same",
+            topology.name
+        ));
+    }
+    if policy.network != Network::default() {
+        out.push(format!(
+            "policy {} shares the packet network by its own rule, which simulations obey: an emulation has kernel TCP",
+            policy.name
+        ));
     }
     for p in &topology.planes {
         if matches!(policy.scheduler, SchedulerKind::Bipartite | SchedulerKind::Hold) && p.duplex {

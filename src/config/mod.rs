@@ -1,14 +1,19 @@
-//! From YAML to checked types, once: text -> raw shapes -> [`Topology`] and [`Policy`].
+//! From YAML to checked types, once: text -> raw shapes -> [`Topology`], [`Policy`], [`Workload`](crate::workload::Workload) and
+//! [`JobList`]; and from the formats of others to the same types.
 //!
 //! `yaml` is the only file that calls the YAML library. Every error carries the file, line and column, the path of the
 //! key, and what is allowed there; errors of meaning (a duplicate id, an impossible value) are all reported at once.
 
 use crate::control::policy::Policy;
 use crate::topology::Topology;
-use crate::workload::{Workload, coflow_benchmark};
+use crate::workload::job_model::JobModel;
+use crate::workload::jobs::JobList;
 
 pub mod error;
 mod fit;
+mod formats;
+pub mod jobs;
+pub mod matrix;
 pub mod policy;
 pub mod topology;
 pub mod workload;
@@ -16,6 +21,7 @@ pub mod yaml;
 
 pub use error::{ConfigError, Flaw, Problem, Step};
 pub use fit::{advice, fit, unfit};
+pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, read_any_jobs, read_workload};
 
 /// Reads a topology file's text; `file` is the name that errors show.
 ///
@@ -33,29 +39,28 @@ pub fn read_policy(text: &str, file: &str) -> Result<Policy, ConfigError> {
     yaml::read_checked(text, file, policy::RawPolicy::check)
 }
 
-/// Reads a workload of either format: a text that begins with two integers is a trace of the coflow-benchmark, whose ports become
-/// hosts by `mapping`; any other is YAML. `file` is the name that errors show, and the name of a trace.
+/// Reads a jobs file's text; `file` is the name that errors show.
 ///
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
-pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &coflow_benchmark::Mapping) -> Result<Workload, ConfigError> {
-    if !coflow_benchmark::looks_like(text) {
-        return yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology));
-    }
-    let name = file.rsplit('/').next().unwrap_or(file);
-    let trace = coflow_benchmark::parse(text).and_then(|t| t.to_workload(name, topology, mapping));
-    trace.map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
+pub fn read_jobs(text: &str, file: &str) -> Result<JobList, ConfigError> {
+    yaml::read_checked(text, file, jobs::RawJobs::check)
 }
 
-/// Checks the form of a workload without a topology: whether its places exist stays open.
+/// Reads a file with the parameters of the model that turns rows into jobs; what it leaves out keeps the default.
 ///
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
-pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
-    if !coflow_benchmark::looks_like(text) {
-        return yaml::read::<workload::RawWorkload>(text, file).map(drop);
-    }
-    coflow_benchmark::parse(text).map(drop).map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
+pub fn read_job_model(text: &str, file: &str) -> Result<JobModel, ConfigError> {
+    yaml::read_checked(text, file, |m: JobModel| {
+        let flaw = |(key, message): (&str, String)| vec![Flaw { path: vec![key.into()], message, allowed: String::new() }];
+        m.check().map(|()| m).map_err(flaw)
+    })
+}
+
+/// The JSON Schema of jobs files, for editors.
+pub fn schema_jobs() -> serde_json::Value {
+    schemars::schema_for!(jobs::RawJobs).to_value()
 }
 
 /// The JSON Schema of workload files, for editors.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::{Flaw, Flaws};
 use super::{NAME_RULE, is_name};
-use crate::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use crate::coflows::orders::{Aalo, Sharing};
+use crate::control::policy::{Admit, Elephants, Estimator, Network, NetworkKind, Policy, SchedulerKind, Within};
 use crate::units::{Bytes, Span};
 
 /// The shortest interval.
@@ -39,6 +40,15 @@ pub struct RawPolicy {
     demand: Estimator,
     /// The circuit scheduler.
     scheduler: SchedulerKind,
+    /// How coflows share the packet network in a simulation; max-min if left out.
+    #[serde(default)]
+    network: NetworkKind,
+    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within: Option<Within>,
+    /// The queues of network: aalo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    aalo: Option<RawAalo>,
     /// Sizes and rates of the workload are divided by this, times stay; 1 if left out.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
@@ -63,6 +73,47 @@ struct RawElephants {
     /// left out.
     #[serde(default, serialize_with = "exact")]
     threshold: Bytes,
+}
+
+/// Aalo's queues. What is left out is as in the paper, and sharing is strict.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct RawAalo {
+    /// How many; 10 if left out.
+    #[schemars(range(min = 1, max = 64))]
+    queues: u32,
+    /// What a coflow may send before it leaves the first queue; 10 MB if left out.
+    #[serde(serialize_with = "exact")]
+    first: Bytes,
+    /// How much further each later queue reaches; 10 if left out.
+    #[schemars(range(min = 2, max = 1_000_000))]
+    factor: u64,
+    /// How the queues share the links; strict if left out.
+    sharing: Sharing,
+}
+
+impl From<Aalo> for RawAalo {
+    fn from(a: Aalo) -> Self {
+        Self { queues: a.queues, first: a.first, factor: a.factor, sharing: a.sharing }
+    }
+}
+
+impl Default for RawAalo {
+    fn default() -> Self {
+        Aalo::default().into()
+    }
+}
+
+impl RawAalo {
+    fn check(self, flaws: &mut Flaws) -> Aalo {
+        let mut whole = |ok: bool, key: &str, message: String, allowed: &str| {
+            flaws.unless(ok, vec!["aalo".into(), key.into()], message, allowed.to_owned());
+        };
+        whole((1..=64).contains(&self.queues), "queues", format!("{} queues", self.queues), "1 to 64");
+        whole(self.first > Bytes::ZERO, "first", format!("a first queue of {}", self.first), "above zero");
+        whole((2..=1_000_000).contains(&self.factor), "factor", format!("a factor of {}", self.factor), "2 to 1000000");
+        Aalo { queues: self.queues, first: self.first, factor: self.factor, sharing: self.sharing }
+    }
 }
 
 fn one() -> u64 {
@@ -101,6 +152,9 @@ impl From<&Policy> for RawPolicy {
             elephants: RawElephants { admit: p.elephants.admit, threshold: p.elephants.threshold },
             demand: p.demand,
             scheduler: p.scheduler,
+            network: p.network.kind,
+            within: p.network.kind.has_within().then_some(p.network.within),
+            aalo: (p.network.kind == NetworkKind::Aalo).then(|| p.network.aalo.into()),
             scale: p.scale,
             congestion: p.congestion.clone(),
             probes: p.probes,
@@ -130,6 +184,7 @@ impl RawPolicy {
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
+        let network = self.check_network(&mut flaws);
         flaws.done(|| Policy {
             name: self.name,
             interval: self.interval,
@@ -137,9 +192,21 @@ impl RawPolicy {
             elephants: Elephants { admit: self.elephants.admit, threshold: self.elephants.threshold },
             demand: self.demand,
             scheduler: self.scheduler,
+            network,
             scale: self.scale,
             congestion: self.congestion,
             probes: self.probes,
         })
+    }
+
+    fn check_network(&self, flaws: &mut Flaws) -> Network {
+        let kind = self.network;
+        let aalo = self.aalo.map_or_else(Aalo::default, |a| a.check(flaws));
+        let only = |ok: bool, key: &str, allowed: &str, flaws: &mut Flaws| {
+            flaws.unless(ok, vec![key.into()], format!("`{key}` says nothing under this network scheduler"), allowed.to_owned());
+        };
+        only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
+        only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
+        Network { kind, within: self.within.unwrap_or_default(), aalo }
     }
 }

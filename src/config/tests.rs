@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::coflows::network::NetworkKind;
+use crate::coflows::orders::Aalo;
 use crate::topology::StopMode;
 use crate::units::{BitRate, Span};
 
@@ -22,15 +24,18 @@ fn all_shipped_files_are_valid_and_fit_together() {
     let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
     assert_eq!(
         topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
+        ["fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
     );
-    assert_eq!(policies.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["c-through", "eps-only", "helios", "manual", "round-robin"]);
+    let names =
+        ["aalo", "c-through", "eps-only", "fair-coflow", "fifo", "helios", "manual", "priority", "round-robin", "sincronia", "varys"];
+    assert_eq!(policies.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), names);
+    assert_eq!((policies[0].network.kind, policies[0].network.aalo), (NetworkKind::Aalo, Aalo::default()));
     for t in &topologies {
         for p in &policies {
             assert_eq!(fit(t, p), Ok(()));
         }
     }
-    let t = &topologies[4];
+    let t = &topologies[5];
     assert_eq!((t.rack_count(), t.hosts.len(), t.hosts[0].slots), (8, 16, 2));
     assert_eq!((t.hosts[0].nic, t.racks[7].uplink, t.eps.oversubscription_percent), (BitRate::mbit(1000), BitRate::mbit(100), 2000));
     assert_eq!((t.planes[0].rate, t.planes[0].delta, t.planes[0].stop), (BitRate::mbit(1000), Span::millis(10), StopMode::NotAllStop));
@@ -84,6 +89,7 @@ fn every_mistake_has_one_error_with_its_place() {
         ("stop: all-stop", "stop: some"),
         ("duplex: true", "duplex: maybe"),
         ("duplex: true", "duplex: true, x: 1"),
+        ("name: net", "name: net\nframing: udp"),
         ("ocs:\n", "ocs: [\n"),
         ("name: net", "name: *net"),
     ]
@@ -99,6 +105,12 @@ fn every_mistake_has_one_error_with_its_place() {
             ("scheduler: edmonds", "scheduler: blossom"),
             ("scheduler: edmonds", "scheduler: edmonds\nscale: 0"),
             ("scheduler: edmonds", "scheduler: edmonds\ncongestion: 'a b'"),
+            ("scheduler: edmonds", "scheduler: edmonds\nnetwork: tcp"),
+            ("scheduler: edmonds", "scheduler: edmonds\nnetwork: aalo\naalo: {queues: 0}"),
+            ("scheduler: edmonds", "scheduler: edmonds\nnetwork: aalo\naalo: {factor: 1}"),
+            ("scheduler: edmonds", "scheduler: edmonds\nnetwork: aalo\naalo: {limit: 1}"),
+            ("scheduler: edmonds", "scheduler: edmonds\naalo: {queues: 5}"),
+            ("scheduler: edmonds", "scheduler: edmonds\nnetwork: varys\nwithin: max-min"),
         ]
         .iter()
         .map(|(a, b)| broken(POLICY, a, b)),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::error::{Flaw, Flaws, Step};
 use super::{NAME_RULE, is_name};
 use crate::ids::PlaneId;
-use crate::topology::{Eps, Plane, StopMode, Topology};
+use crate::topology::{Eps, Framing, Plane, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
@@ -53,6 +53,9 @@ pub struct RawTopology {
     #[serde(default)]
     #[schemars(length(max = 64))]
     ocs: Vec<RawPlane>,
+    /// What rates count: `tcp`, what is on the wire, headers included, or `none`, payload only; tcp if left out.
+    #[serde(default)]
+    framing: Framing,
 }
 
 /// A number of equal racks, or a list.
@@ -206,7 +209,14 @@ impl RawTopology {
         let total: u64 = racks.iter().map(|r| u64::from(r.hosts)).sum();
         flaws.unless(total <= MAX_HOSTS, vec!["racks".into()], format!("{total} hosts in all"), format!("at most {MAX_HOSTS}"));
         flaws.done(|| {
-            let mut t = Topology { name: self.name, racks: vec![], hosts: vec![], eps: Eps { oversubscription_percent: 100 }, planes };
+            let mut t = Topology {
+                name: self.name,
+                racks: vec![],
+                hosts: vec![],
+                eps: Eps { oversubscription_percent: 100 },
+                planes,
+                framing: self.framing,
+            };
             for r in racks {
                 t.push_rack(r.hosts as usize, r.slots, r.nic, r.uplink);
             }

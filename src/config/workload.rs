@@ -239,7 +239,7 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
 }
 
 /// With a unit if nothing is lost by it, else as a bare number.
-fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw: u64) -> String {
+pub(super) fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw: u64) -> String {
     let text = quantity.to_string();
     if text.parse::<T>().is_ok_and(|back| back == *quantity) { text } else { raw.to_string() }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::record::CoflowView;
 use super::{ProgressBy, Rejected};
+use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
@@ -26,6 +27,7 @@ struct Account {
     name: String,
     arrival: Time,
     bound: Span,
+    weight: u32,
     progress: ProgressBy,
     /// By sender, then receiver.
     pairs: Vec<Pair>,
@@ -45,6 +47,8 @@ impl Account {
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     coflows: BTreeMap<CoflowId, Account>,
+    /// Open ones whose progress is read from the ToRs' counters.
+    by_counters: usize,
 }
 
 impl Accounts {
@@ -54,7 +58,7 @@ impl Accounts {
     /// The id is in use, a rack does not exist or a pair stands twice.
     pub fn open(
         &mut self,
-        (id, name): (CoflowId, String),
+        (id, name, weight): (CoflowId, String, u32),
         pairs: &[RackBytes],
         bound: Span,
         progress: ProgressBy,
@@ -75,7 +79,9 @@ impl Accounts {
         let pairs: Vec<Pair> =
             by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
-        self.coflows.insert(id, Account { name, arrival: now, bound, progress, pairs, finished: None, cancelled: false, settled: false });
+        self.by_counters += usize::from(progress == ProgressBy::Counters);
+        self.coflows
+            .insert(id, Account { name, arrival: now, bound, weight, progress, pairs, finished: None, cancelled: false, settled: false });
         Ok(bytes)
     }
 
@@ -107,7 +113,9 @@ impl Accounts {
         for p in &mut a.pairs {
             p.received = p.asked;
         }
-        Ok(at.since(a.arrival))
+        let (cct, counted) = (at.since(a.arrival), a.progress == ProgressBy::Counters);
+        self.by_counters -= usize::from(counted);
+        Ok(cct)
     }
 
     /// Forgets what a coflow still has to send.
@@ -120,7 +128,14 @@ impl Accounts {
             return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
         }
         a.cancelled = true;
+        let counted = a.progress == ProgressBy::Counters;
+        self.by_counters -= usize::from(counted);
         Ok(())
+    }
+
+    /// Whether the progress of an open coflow is read from the ToRs' counters.
+    pub fn read_counters(&self) -> bool {
+        self.by_counters > 0
     }
 
     fn get_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
@@ -165,6 +180,23 @@ impl Accounts {
             m.add(p.from, p.to, p.asked - p.received);
         }
         m
+    }
+
+    /// The open coflows, by id, with the same pairs as [`Self::remaining`].
+    pub fn open_coflows(&self, threshold: Bytes) -> Vec<OpenCoflow> {
+        let coflow = |(&id, a): (&CoflowId, &Account)| OpenCoflow {
+            id,
+            arrival: a.arrival,
+            weight: a.weight,
+            sent: a.pairs.iter().fold(0, |s, p| s.saturating_add(p.received)),
+            rest: a
+                .pairs
+                .iter()
+                .filter(|p| p.asked >= threshold.0 && p.received < p.asked)
+                .map(|p| (p.from, p.to, p.asked - p.received))
+                .collect(),
+        };
+        self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
     }
 
     /// All accounts, by id, as the API shows them.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::accounts::Accounts;
 use super::faults::Faults;
 use super::meter::Meter;
-use super::policy::Policy;
+use super::policy::{Estimator, Policy};
 use super::record::{Failure, Record, Stats, What};
 use super::{Action, Event, Rejected};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
@@ -120,6 +120,30 @@ impl Controller {
         }
     }
 
+    /// Whether every cycle provably decides nothing, so that nobody needs to wake the controller: the policy has no circuits,
+    /// nothing is set or set by hand, and nobody's progress is read from the counters.
+    pub fn is_passive(&self) -> bool {
+        let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
+        let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
+        let scheduler = self.policy.scheduler == super::policy::SchedulerKind::EpsOnly;
+        scheduler && nothing && dark && self.phase == Phase::Idle && !self.accounts.read_counters()
+    }
+
+    /// Passes the cycles whose deadline has come by `now` at once: they are counted, with no cost, and not logged. Only for a
+    /// passive controller ([`Controller::is_passive`]). O(1).
+    pub fn pass(&mut self, now: Time) {
+        if now < self.next_cycle || !self.is_passive() {
+            return;
+        }
+        let n = now.since(self.next_cycle).0 / self.policy.interval.0.max(1) + 1;
+        self.next_cycle += self.policy.interval * n;
+        self.cycle += n;
+        self.stats.cycles += n;
+        for meter in [&mut self.meters.poll, &mut self.meters.decide, &mut self.meters.apply, &mut self.meters.cycle] {
+            meter.add_many(Span::ZERO, n);
+        }
+    }
+
     /// The next thing to do, if any.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -142,8 +166,8 @@ impl Controller {
                 self.meters.cycle.add(poll + decide + apply);
             }
             Event::Probed { report } => self.probed(&report, now),
-            Event::CoflowArrived { id, name, pairs, bound, progress } => {
-                let bytes = self.accounts.open((id, name), &pairs, bound, progress, (now, self.topology.rack_count()))?;
+            Event::CoflowArrived { id, name, pairs, bound, progress, weight } => {
+                let bytes = self.accounts.open((id, name, weight.max(1)), &pairs, bound, progress, (now, self.topology.rack_count()))?;
                 self.log(now, What::CoflowArrived { id, bytes });
             }
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
@@ -170,6 +194,7 @@ impl Controller {
         let old = &self.policy;
         let fixed = [
             ("elephants.admit", old.elephants.admit == policy.elephants.admit),
+            ("network", old.network == policy.network),
             ("scale", old.scale == policy.scale),
             ("congestion", old.congestion == policy.congestion),
         ];
@@ -231,12 +256,14 @@ impl Controller {
             interval: self.policy.interval,
             topology: &self.topology,
         };
-        let threshold = self.policy.elephants.threshold.0;
-        let per_pair = self.policy.demand != super::policy::Estimator::Declared;
+        let threshold = self.policy.elephants.threshold;
+        let per_pair = self.policy.demand != Estimator::Declared;
         self.demand = self.estimator.update(&inputs);
         if per_pair {
-            self.demand = self.demand.map(|b| if b < threshold { 0 } else { b });
+            self.demand = crate::demand::elephants::filter(&self.demand, threshold);
         }
+        let by_coflow = matches!(self.policy.demand, Estimator::Declared | Estimator::Combined);
+        let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
         // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
         let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
@@ -256,6 +283,8 @@ impl Controller {
             at,
             interval: self.policy.interval,
             cycle: self.cycle,
+            eps: self.topology.racks.iter().map(|r| r.uplink).min().unwrap_or_default(),
+            coflows: &coflows,
         };
         let mut decision = self.scheduler.decide(&ask);
         self.add_manual(&mut decision, &usable, at);

@@ -21,7 +21,12 @@ impl Default for Meter {
 impl Meter {
     /// Adds one duration.
     pub fn add(&mut self, d: Span) {
-        self.histogram.saturating_record(d.0);
+        self.add_many(d, 1);
+    }
+
+    /// Adds the same duration `n` times. O(1).
+    pub fn add_many(&mut self, d: Span, n: u64) {
+        self.histogram.saturating_record_n(d.0, n);
         self.max = self.max.max(d);
     }
 

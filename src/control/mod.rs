@@ -65,6 +65,9 @@ pub enum Event {
         bound: Span,
         /// Who says when bytes have arrived.
         progress: ProgressBy,
+        /// Its weight among the others, 1 at least.
+        #[serde(default = "one")]
+        weight: u32,
     },
     /// Payload of a coflow that has been received so far, by rack pair (cumulative).
     CoflowProgress {
@@ -120,6 +123,10 @@ pub enum Event {
         /// The policy, already checked.
         policy: Box<Policy>,
     },
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Who says when a coflow's bytes have arrived.

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::circuits::Scheduler;
 use crate::circuits::{decompose, matching};
 pub use crate::coflows::elephants::{Admit, ELEPHANT_DSCP, Elephants};
+pub use crate::coflows::network::{Network, NetworkKind, Within};
+use crate::coflows::sunflow::{Order, Sunflow};
 pub use crate::demand::Estimator;
 use crate::units::{Bytes, Span};
 
@@ -24,6 +26,8 @@ pub struct Policy {
     pub demand: Estimator,
     /// The circuit scheduler.
     pub scheduler: SchedulerKind,
+    /// How coflows share the packet network in a simulation; a live network has what TCP and its switches give.
+    pub network: Network,
     /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
     pub scale: u64,
     /// TCP congestion control of the generated traffic.
@@ -40,6 +44,8 @@ pub enum SchedulerKind {
     Edmonds,
     /// Maximum weight bipartite matching; circuits one way.
     Bipartite,
+    /// Maximum weight b-matching over all planes at once.
+    BMatching,
     /// Heaviest pair first.
     Greedy,
     /// iSLIP: blind to weights, fair over time.
@@ -50,14 +56,28 @@ pub enum SchedulerKind {
     Hold,
     /// Birkhoff-von Neumann: the whole demand, cut into configurations.
     Bvn,
+    /// Birkhoff-von Neumann, thickest configurations first.
+    BvnBottleneck,
+    /// Birkhoff+: fewer configurations, by a barrier against thin cells.
+    BirkhoffPlus,
+    /// Preemptive optimal clearance: an open shop; circuits go on where they can.
+    Clearance,
     /// Mordia's traffic matrix scheduling: shares of the interval in proportion to demand.
     Tms,
     /// Solstice: few long configurations first.
     Solstice,
     /// Eclipse: most bytes within the interval, every dark time counted.
     Eclipse,
-    /// Sunflow: every circuit with times of its own.
+    /// Sunflow: every circuit with times of its own; coflows by shortest lower bound.
     Sunflow,
+    /// Sunflow, smallest effective bottleneck first.
+    SunflowSebf,
+    /// Sunflow, first come first served.
+    SunflowFifo,
+    /// Sunflow, least attained service first.
+    SunflowLas,
+    /// Sunflow, shortest lower bound over weight first.
+    SunflowWeighted,
     /// Only circuits set by hand over the API.
     Manual,
     /// No circuits.
@@ -65,23 +85,65 @@ pub enum SchedulerKind {
 }
 
 impl SchedulerKind {
+    /// Every kind, by the order in which the documentation lists them.
+    pub const ALL: [Self; 21] = [
+        Self::Edmonds,
+        Self::Bipartite,
+        Self::BMatching,
+        Self::Greedy,
+        Self::Islip,
+        Self::RoundRobin,
+        Self::Hold,
+        Self::Bvn,
+        Self::BvnBottleneck,
+        Self::BirkhoffPlus,
+        Self::Clearance,
+        Self::Tms,
+        Self::Solstice,
+        Self::Eclipse,
+        Self::Sunflow,
+        Self::SunflowSebf,
+        Self::SunflowFifo,
+        Self::SunflowLas,
+        Self::SunflowWeighted,
+        Self::Manual,
+        Self::EpsOnly,
+    ];
+
     /// A fresh scheduler of this kind.
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
             Self::Edmonds => Box::new(matching::Edmonds),
             Self::Bipartite => Box::new(matching::Bipartite::default()),
+            Self::BMatching => Box::new(matching::BMatching),
             Self::Greedy => Box::new(matching::Greedy),
             Self::Islip => Box::new(matching::Islip::default()),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),
             Self::Bvn => Box::new(decompose::Bvn),
+            Self::BvnBottleneck => Box::new(decompose::BvnBottleneck),
+            Self::BirkhoffPlus => Box::new(decompose::BirkhoffPlus),
+            Self::Clearance => Box::new(decompose::Clearance),
             Self::Tms => Box::new(decompose::Tms),
             Self::Solstice => Box::new(decompose::Solstice),
             Self::Eclipse => Box::new(decompose::Eclipse),
-            Self::Sunflow => Box::new(crate::coflows::sunflow::Sunflow),
+            Self::Sunflow => Box::new(Sunflow { order: Order::Shortest }),
+            Self::SunflowSebf => Box::new(Sunflow { order: Order::Sebf }),
+            Self::SunflowFifo => Box::new(Sunflow { order: Order::Fifo }),
+            Self::SunflowLas => Box::new(Sunflow { order: Order::Las }),
+            Self::SunflowWeighted => Box::new(Sunflow { order: Order::Weighted }),
             Self::Manual => Box::new(matching::Manual),
             Self::EpsOnly => Box::new(matching::EpsOnly),
         }
+    }
+}
+
+impl SchedulerKind {
+    /// Whether one decision is meant for the whole demand, in many configurations, and not for one interval.
+    pub fn plans_ahead(self) -> bool {
+        let decomposes =
+            matches!(self, Self::Bvn | Self::BvnBottleneck | Self::BirkhoffPlus | Self::Clearance | Self::Solstice | Self::Eclipse);
+        decomposes || matches!(self, Self::Sunflow | Self::SunflowSebf | Self::SunflowFifo | Self::SunflowLas | Self::SunflowWeighted)
     }
 }
 
@@ -94,9 +156,27 @@ impl Default for Policy {
             elephants: Elephants { admit: Admit::Marked, threshold: Bytes(0) },
             demand: Estimator::Counters,
             scheduler: SchedulerKind::Bipartite,
+            network: Network::default(),
             scale: 1,
             congestion: "cubic".into(),
             probes: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_builds_the_scheduler_of_its_name() {
+        let mut seen = std::collections::BTreeSet::new();
+        for kind in SchedulerKind::ALL {
+            let name = serde_json::to_value(kind).unwrap();
+            assert_eq!(kind.build().name(), name.as_str().unwrap());
+            assert!(seen.insert(name.to_string()));
+        }
+        let schema = schemars::schema_for!(SchedulerKind).to_value();
+        assert_eq!(schema["oneOf"].as_array().unwrap().len(), SchedulerKind::ALL.len(), "ALL lists every kind");
     }
 }

@@ -27,7 +27,8 @@ pub struct Inputs<'a> {
 pub enum Estimator {
     /// Bytes that the ToRs counted in the last interval.
     Counters,
-    /// Bytes that wait at the senders, as in c-Through.
+    /// Bytes that wait at the senders, as in c-Through; `sockets` is another name, for live they are read from the hosts' sockets.
+    #[serde(alias = "sockets")]
     Backlog,
     /// Hedera's natural demand from the ToRs' counters, as in Helios.
     Hedera,

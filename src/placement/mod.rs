@@ -2,3 +2,11 @@
 //!
 //! Each published system, and each baseline, is a file or folder; what they share (latency response functions, replicas, slot
 //! calendars) stands once. Planners are pure functions of jobs and a cluster.
+
+pub mod calendar;
+pub mod cluster;
+pub mod corral;
+pub mod coscheduler;
+pub mod jobpacker;
+pub mod latency;
+pub mod replicas;

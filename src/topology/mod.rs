@@ -23,7 +23,23 @@ pub struct Topology {
     pub eps: Eps,
     /// The optical planes; empty for a purely electrical network.
     pub planes: Vec<Plane>,
+    /// What a rate counts.
+    pub framing: Framing,
 }
+
+/// What the rates of a topology count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// What is on the wire: payload passes at [`PAYLOAD`] of it, as with full TCP segments.
+    #[default]
+    Tcp,
+    /// Payload itself, as in simulators that know no headers.
+    None,
+}
+
+/// Payload share of the wire: 1448 bytes of TCP payload (timestamps on) in a frame of 1514 bytes as `tc` counts it.
+pub const PAYLOAD: (u64, u64) = (1448, 1514);
 
 /// A rack and its ToR.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,12 +111,21 @@ impl Topology {
             hosts: Vec::with_capacity(racks * hosts),
             eps: Eps { oversubscription_percent: 100 },
             planes,
+            framing: Framing::Tcp,
         };
         for _ in 0..racks {
             t.push_rack(hosts, 1, nic, uplink);
         }
         t.eps.oversubscription_percent = t.oversubscription_percent();
         t
+    }
+
+    /// The rate at which payload can pass a link of `rate`.
+    pub fn payload(&self, rate: BitRate) -> BitRate {
+        match self.framing {
+            Framing::None => rate,
+            Framing::Tcp => BitRate((u128::from(rate.0) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64),
+        }
     }
 
     /// Appends a rack; used while a topology is being made.

@@ -11,6 +11,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::htsim::Group;
+use super::words::Words;
 use super::{TraceError, Workload};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId, RackId};
@@ -75,6 +77,8 @@ pub struct Mapping {
     pub local: Local,
     /// Only the first coflows of the file.
     pub first: Option<usize>,
+    /// Which flows of an htsim file make a coflow.
+    pub group: Group,
 }
 
 /// Whether a text begins with two integers on its first line, as every trace does.
@@ -120,75 +124,22 @@ fn coflow(words: &mut Words, ports: u64) -> Result<TraceCoflow, TraceError> {
     }
     let mut reducers = Vec::new();
     for _ in 0..words.integer("the number of reducers", 1, u64::from(u32::MAX))? {
-        reducers.push(words.reducer(ports)?);
+        reducers.push(reducer(words, ports)?);
     }
     words.end()?;
     Ok(TraceCoflow { id, arrival_ms, mappers, reducers })
 }
 
-/// The words of one line with their columns.
-struct Words<'a> {
-    line: usize,
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Words<'a> {
-    fn new(line: usize, text: &'a str) -> Self {
-        Self { line, text, at: 0 }
-    }
-
-    fn fault(&self, column: usize, why: String) -> TraceError {
-        TraceError { line: self.line, column, why }
-    }
-
-    /// The column of a byte position, in characters from one.
-    fn column(&self, byte: usize) -> usize {
-        self.text[..byte].chars().count() + 1
-    }
-
-    /// The next word and its column; an empty word at the end of the line.
-    fn next(&mut self) -> (usize, &'a str) {
-        let rest = &self.text[self.at..];
-        let start = self.at + rest.find(|c: char| !c.is_ascii_whitespace()).unwrap_or(rest.len());
-        let rest = &self.text[start..];
-        let end = start + rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
-        self.at = end;
-        (self.column(start), &self.text[start..end])
-    }
-
-    fn wrong(&self, column: usize, word: &str, what: &str) -> TraceError {
-        let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", word.chars().take(30).collect::<String>()) };
-        self.fault(column, format!("{what} must stand here, but {found}"))
-    }
-
-    fn integer(&mut self, what: &str, min: u64, max: u64) -> Result<u64, TraceError> {
-        let (column, word) = self.next();
-        self.integer_in(column, word, &format!("{what} ({min} to {max})"), min, max)
-    }
-
-    fn integer_in(&self, column: usize, word: &str, what: &str, min: u64, max: u64) -> Result<u64, TraceError> {
-        let digits = word.bytes().all(|b| b.is_ascii_digit());
-        let value = word.parse().ok().filter(|v| digits && (min..=max).contains(v));
-        value.ok_or_else(|| self.wrong(column, word, what))
-    }
-
-    fn reducer(&mut self, ports: u64) -> Result<(u64, Bytes), TraceError> {
-        let (column, word) = self.next();
-        let what = "a reducer as port:megabytes, such as 17:2.5,";
-        let (port, size) = word.split_once(':').ok_or_else(|| self.wrong(column, word, what))?;
-        let port = self.integer_in(column, port, &format!("a reducer's port (0 to {})", ports - 1), 0, ports - 1)?;
-        let bytes = megabytes(size).ok_or_else(|| {
-            let at = column + word.chars().count() - size.chars().count();
-            self.wrong(at, size, "megabytes (at most six decimals, at most 1e9)")
-        })?;
-        Ok((port, bytes))
-    }
-
-    fn end(&mut self) -> Result<(), TraceError> {
-        let (column, word) = self.next();
-        if word.is_empty() { Ok(()) } else { Err(self.wrong(column, word, "the end of the line")) }
-    }
+fn reducer(words: &mut Words, ports: u64) -> Result<(u64, Bytes), TraceError> {
+    let (column, word) = words.next();
+    let what = "a reducer as port:megabytes, such as 17:2.5,";
+    let (port, size) = word.split_once(':').ok_or_else(|| words.wrong(column, word, what))?;
+    let port = words.integer_in(column, port, &format!("a reducer's port (0 to {})", ports - 1), 0, ports - 1)?;
+    let bytes = megabytes(size).ok_or_else(|| {
+        let at = column + word.chars().count() - size.chars().count();
+        words.wrong(at, size, "megabytes (at most six decimals, at most 1e9)")
+    })?;
+    Ok((port, bytes))
 }
 
 /// Decimal megabytes as bytes.

@@ -1,8 +1,12 @@
-//! What is run: coflows today, jobs with tasks and data blocks beside them.
+//! What is run: coflows between given hosts, and jobs whose tasks a scheduler places.
 //!
-//! A workload comes from our own YAML (read by [`crate::config`]), from a trace of the coflow-benchmark ([`coflow_benchmark`])
-//! or from a seed ([`synth`]). Whatever the source, the result is a [`Workload`] over the hosts of one
-//! [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
+//! Coflows come from our own YAML (read by [`crate::config`]), from a trace of the coflow-benchmark ([`coflow_benchmark`]), of
+//! CoflowSim ([`coflowsim`]) or htsim ([`htsim`]), or from a seed ([`synth`]). Whatever the source, the result is a [`Workload`]
+//! over the hosts of one [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
+//!
+//! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
+//! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows where nobody
+//! schedules them.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +15,19 @@ use crate::ids::CoflowId;
 use crate::units::{Bytes, Time};
 
 pub mod coflow_benchmark;
+pub mod coflowsim;
+pub mod decima;
+mod draws;
+pub mod htsim;
+pub mod job_model;
+pub mod job_stats;
 pub mod jobs;
+pub mod spread;
 pub mod stats;
+pub mod swim;
 pub mod synth;
+pub mod synth_jobs;
+mod words;
 
 /// A list of coflows, by arrival.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -87,6 +101,17 @@ mod tests {
     use super::*;
     use crate::coflows::FlowSpec;
     use crate::ids::HostId;
+
+    /// A folder of real traces, which are not shipped; says that its test is skipped where there is none.
+    pub(super) fn traces(folder: &str) -> Option<std::path::PathBuf> {
+        let near = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
+        let dir = std::env::var_os("HELIOSTAT_TRACES").map_or(near, Into::into).join(folder);
+        if !dir.is_dir() {
+            eprintln!("SKIP {}: no {}", std::thread::current().name().unwrap_or("test"), dir.display());
+            return None;
+        }
+        Some(dir)
+    }
 
     #[test]
     fn workloads_are_sorted_numbered_and_adjusted() {

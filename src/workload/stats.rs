@@ -34,10 +34,14 @@ pub struct Stats {
 pub struct Percentiles {
     /// The smallest.
     pub min: u64,
+    /// 5 of 100 are not larger.
+    pub p5: u64,
     /// The median.
     pub p50: u64,
     /// Nine of ten are not larger.
     pub p90: u64,
+    /// 95 of 100 are not larger.
+    pub p95: u64,
     /// 99 of 100 are not larger.
     pub p99: u64,
     /// The largest.
@@ -56,7 +60,7 @@ impl Percentiles {
         let mut v: Vec<u64> = numbers.into_iter().collect();
         v.sort_unstable();
         let p = |percent| nearest_rank(&v, percent).unwrap_or(0);
-        Self { min: p(0), p50: p(50), p90: p(90), p99: p(99), max: p(100) }
+        Self { min: p(0), p5: p(5), p50: p(50), p90: p(90), p95: p(95), p99: p(99), max: p(100) }
     }
 }
 
@@ -85,7 +89,7 @@ mod tests {
     #[test]
     fn percentiles_are_nearest_rank() {
         let p = Percentiles::of((1..=10).rev());
-        assert_eq!(p, Percentiles { min: 1, p50: 5, p90: 9, p99: 10, max: 10 });
+        assert_eq!(p, Percentiles { min: 1, p5: 1, p50: 5, p90: 9, p95: 10, p99: 10, max: 10 });
         assert_eq!(Percentiles::of([]), Percentiles::default());
         assert_eq!(nearest_rank(&[7], 95), Some(7));
         assert_eq!(nearest_rank(&(1..=20).collect::<Vec<_>>(), 95), Some(19));

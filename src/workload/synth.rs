@@ -10,6 +10,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::coflow_benchmark::{MB, Trace, TraceCoflow};
+use super::draws::exponential;
 use crate::units::{Bytes, Span};
 
 /// What is asked of the synthesiser.
@@ -97,47 +98,11 @@ fn up_to(rng: &mut ChaCha8Rng, max: u64) -> u64 {
     rng.random_range(low..=(2 * low - 1).min(max))
 }
 
-/// An exponentially distributed gap: -ln(u) times the mean, u uniform in (0, 1].
-fn exponential(rng: &mut ChaCha8Rng, mean: Span) -> Span {
-    // -ln(u) = ln 2 * (32 - log2(x)) with u = x / 2^32, in fixed point with 32 fractional bits.
-    const LN2: u128 = 2_977_044_472;
-    let x = rng.random_range(1..=1u64 << 32);
-    let bits = (32u64 << 32) - log2_fixed(x);
-    let factor = (u128::from(bits) * LN2) >> 32;
-    let ns = (factor * u128::from(mean.0)) >> 32;
-    Span(u64::try_from(ns).unwrap_or(u64::MAX))
-}
-
-/// log2(x) with 32 fractional bits, for 1 <= x <= 2^32, by repeated squaring.
-fn log2_fixed(x: u64) -> u64 {
-    let whole = x.ilog2();
-    // y in [1, 2) with 62 fractional bits.
-    let mut y = u128::from(x) << (62 - whole);
-    let mut log = u64::from(whole);
-    for _ in 0..32 {
-        y = (y * y) >> 62;
-        let two = y >> 63 == 1;
-        log = log << 1 | u64::from(two);
-        y >>= u32::from(two);
-    }
-    log
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::workload::coflow_benchmark::parse;
     use proptest::prelude::*;
-
-    #[test]
-    fn logarithms_are_right() {
-        for x in [1u64, 2, 3, 10, 12_345, 1 << 31, (1 << 32) - 1, 1 << 32] {
-            assert!((log2_fixed(x) as f64 / (1u64 << 32) as f64 - (x as f64).log2()).abs() < 1e-8, "{x}");
-        }
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let mean = (0..20_000).map(|_| exponential(&mut rng, Span::millis(10)).0).sum::<u64>() / 20_000;
-        assert!((9_800_000..10_200_000).contains(&mean), "{mean}");
-    }
 
     #[test]
     fn the_classes_have_their_shares() {

@@ -169,6 +169,9 @@ fn check(app: &App, body: &wire::CoflowBody) -> Reply<Vec<RackBytes>> {
     if body.name.as_ref().is_some_and(bad_name) {
         return Err(Problem::value("/name", format!("a name has 1 to {MAX_NAME} characters, none of them a control character")));
     }
+    if body.weight == Some(0) {
+        return Err(Problem::value("/weight", "a weight is 1 at least"));
+    }
     if body.pairs.is_empty() {
         return Err(Problem::value("/pairs", "a coflow has at least one pair of racks"));
     }
@@ -200,7 +203,8 @@ async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, pairs: Vec<Ra
     let progress = if sender.is_some() { ProgressBy::Sender } else { ProgressBy::Counters };
     let bound = bound(&pairs, &app.handle.topology);
     let name = name(body, id);
-    app.tell(Event::CoflowArrived { id, name: name.clone(), pairs: pairs.clone(), bound, progress }).await?;
+    let weight = body.weight.unwrap_or(1);
+    app.tell(Event::CoflowArrived { id, name: name.clone(), pairs: pairs.clone(), bound, progress, weight }).await?;
     if let Some(sender) = sender
         && let Err(why) = sender.send(id, &name, &pairs)
     {

@@ -109,4 +109,8 @@ pub struct CoflowBody {
     /// Whether Heliostat sends the bytes itself. If not, its progress is read from the ToRs' counters.
     #[serde(default)]
     pub send: bool,
+    /// Its weight for policies that order coflows by weight; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub weight: Option<u32>,
 }

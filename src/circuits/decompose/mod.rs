@@ -3,6 +3,9 @@
 //! | function | finds |
 //! |---|---|
 //! | [`bvn()`] | the whole demand in exactly the busiest port's time, dark time not counted; many configurations |
+//! | [`bvn_bottleneck()`] | the same with the thickest configurations first |
+//! | [`birkhoff_plus()`] | the same with fewer configurations, by a barrier against thin cells |
+//! | [`clearance()`] | the same without stuffing: a preemptive open shop, in which circuits go on where they can |
 //! | [`tms()`] | shares of one period in proportion to the demand |
 //! | [`solstice()`] | the demand but for what the electrical network carries meanwhile, in few configurations |
 //! | [`eclipse()`] | most bytes within a window, dark time counted |
@@ -17,13 +20,17 @@ use crate::ids::RackId;
 use crate::topology::Plane;
 use crate::units::{BitRate, Bytes, Span};
 
+mod birkhoff_plus;
 mod bvn;
+mod clearance;
 mod eclipse;
 mod solstice;
 mod stuffed;
 mod tms;
 
-pub use bvn::{Bvn, bvn};
+pub use birkhoff_plus::{BirkhoffPlus, birkhoff_plus};
+pub use bvn::{Bvn, BvnBottleneck, bvn, bvn_bottleneck};
+pub use clearance::{Clearance, clearance};
 pub use eclipse::{Eclipse, eclipse};
 pub use solstice::{Solstice, solstice};
 pub use tms::{Tms, tms};

@@ -51,7 +51,7 @@ fn fits(rest: u64, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
     u128::from(rest) * u128::from(rate.0) <= u128::from(eps.0) * u128::from(elapsed.0)
 }
 
-/// [`solstice()`] every interval, as far as it goes, with the circuits serving everything that they can.
+/// [`solstice()`] every interval, as far as it goes; what the electrical network carries meanwhile gets no circuit.
 pub struct Solstice;
 
 impl Scheduler for Solstice {
@@ -59,6 +59,6 @@ impl Scheduler for Solstice {
         "solstice"
     }
     fn decide(&mut self, ask: &Ask) -> Decision {
-        sequences(ask, |demand, plane| solstice(demand, plane.rate, plane.delta, BitRate::ZERO, ask.interval))
+        sequences(ask, |demand, plane| solstice(demand, plane.rate, plane.delta, ask.eps, ask.interval))
     }
 }

@@ -98,7 +98,49 @@ impl Stuffed {
                 }
             }
         }
-        let time = self.threshold;
+        Some((self.take(self.threshold), self.threshold))
+    }
+
+    /// Cuts along any perfect matching, for as long as all its cells last: Birkhoff's own step. `None` when nothing is left.
+    pub(super) fn cut_any(&mut self) -> Option<(Matching, u64)> {
+        if self.sum == 0 {
+            return None;
+        }
+        self.threshold = 1;
+        for i in 0..self.n {
+            if self.column[i] == NONE {
+                self.place(i as u32);
+            }
+        }
+        Some(self.cut_whole())
+    }
+
+    /// Cuts along a given perfect matching (by row) of cells with light, for as long as all of them last.
+    pub(super) fn cut_along(&mut self, column: Vec<u32>) -> (Matching, u64) {
+        column.iter().enumerate().for_each(|(i, &j)| self.row[j as usize] = i as u32);
+        self.column = column;
+        self.cut_whole()
+    }
+
+    fn cut_whole(&mut self) -> (Matching, u64) {
+        let time = (0..self.n).map(|i| self.cells[i * self.n + self.column[i] as usize]).min().unwrap_or(0);
+        let m = self.take(time);
+        for i in 0..self.n {
+            let j = self.column[i];
+            if j != NONE && self.cells[i * self.n + j as usize] == 0 {
+                (self.column[i], self.row[j as usize]) = (NONE, NONE);
+            }
+        }
+        (m, time)
+    }
+
+    /// Light by cell, row-major: what is left to cut.
+    pub(super) fn cells(&self) -> &[u64] {
+        &self.cells
+    }
+
+    /// Takes `time` off the matching's cells; those with less than `time` left are no longer matched.
+    fn take(&mut self, time: u64) -> Matching {
         let mut m = Matching::empty(self.n);
         for i in 0..self.n {
             let j = self.column[i];
@@ -118,7 +160,7 @@ impl Stuffed {
             }
         }
         self.sum -= time;
-        Some((m, time))
+        m
     }
 
     /// Gives row `f` a column along the widest augmenting path (wider than the threshold counts no more), and says how wide.

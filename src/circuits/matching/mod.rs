@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`bipartite()`] | one way | the maximum weight, exactly |
 //! | [`edmonds()`] | in pairs | the maximum weight, exactly |
+//! | [`b_matching()`] | one way, several planes | the maximum weight over all planes, exactly |
 //! | [`greedy()`], [`greedy_pairs()`] | one way, in pairs | at least half of it |
 //! | [`hopcroft_karp()`] | one way | most circuits |
 //! | [`bottleneck()`] | one way | most circuits, the thinnest as thick as can be |
@@ -20,7 +21,8 @@ use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::StopMode;
 
-mod assignment;
+pub(crate) mod assignment;
+mod b_matching;
 mod bipartite;
 mod blossom;
 pub(crate) mod cardinality;
@@ -36,6 +38,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
+pub use b_matching::{BMatching, b_matching};
 pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
 pub use cardinality::{bottleneck, hopcroft_karp};
 pub use edmonds::{Edmonds, edmonds};
@@ -54,17 +57,23 @@ fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatr
     for (p, plane) in ask.planes.iter().enumerate() {
         let pairs = pairs || plane.duplex;
         let m = one(p, &left.map_pairs(|i, j, d| if usable_pair(&ask.usable[p], pairs, i, j) { d } else { 0 }));
-        let stays = plane.rate.bytes_in(ask.interval).0;
-        let moves = plane.rate.bytes_in(ask.interval.saturating_sub(plane.delta)).0;
-        let unchanged = ask.current.get(p) == Some(&m);
-        for (i, j) in m.pairs() {
-            let kept = ask.current.get(p).is_some_and(|c| c.output(i) == Some(j));
-            let kept = unchanged || (kept && plane.stop == StopMode::NotAllStop);
-            left.set(i, j, left.get(i, j).saturating_sub(if kept { stays } else { moves }));
-        }
+        deduct(&mut left, ask, p, &m);
         all.push(m);
     }
     Decision::hold(all)
+}
+
+/// Takes from `left` what plane `p` carries within the interval by `m`, dark time counted.
+fn deduct(left: &mut DemandMatrix, ask: &Ask, p: usize, m: &Matching) {
+    let plane = &ask.planes[p];
+    let stays = plane.rate.bytes_in(ask.interval).0;
+    let moves = plane.rate.bytes_in(ask.interval.saturating_sub(plane.delta)).0;
+    let unchanged = ask.current.get(p) == Some(m);
+    for (i, j) in m.pairs() {
+        let kept = ask.current.get(p).is_some_and(|c| c.output(i) == Some(j));
+        let kept = unchanged || (kept && plane.stop == StopMode::NotAllStop);
+        left.set(i, j, left.get(i, j).saturating_sub(if kept { stays } else { moves }));
+    }
 }
 
 /// Whether the ports of a circuit (of both directions, where they come in pairs) may be used.

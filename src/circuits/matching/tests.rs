@@ -263,8 +263,10 @@ proptest! {
             .map(|p| Usable { input: bits(p * 20), output: bits(p * 20 + 10) })
             .collect();
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
-        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle };
-        let all: [Box<dyn Scheduler>; 8] = [
+        let (at, interval, eps) = (Time(0), Span::millis(100), BitRate::ZERO);
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle, eps, coflows: &[] };
+        let all: [Box<dyn Scheduler>; 9] = [
+            Box::new(BMatching),
             Box::new(Bipartite::default()),
             Box::new(Edmonds),
             Box::new(Greedy),
@@ -310,7 +312,17 @@ fn a_second_plane_takes_what_the_first_leaves() {
     let planes = [plane(0, false), plane(1, false)];
     let usable = [Usable::all(r), Usable::all(r)];
     let current = [Matching::empty(r), Matching::empty(r)];
-    let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at: Time(0), interval: Span::millis(100), cycle: 0 };
+    let ask = Ask {
+        demand: &d,
+        current: &current,
+        planes: &planes,
+        usable: &usable,
+        at: Time(0),
+        interval: Span::millis(100),
+        cycle: 0,
+        eps: BitRate::ZERO,
+        coflows: &[],
+    };
     let m = matchings(Bipartite::default().decide(&ask));
     assert_eq!(m, [Matching::from_pairs(r, [(0, 1)]), Matching::from_pairs(r, [(0, 2)])]);
 }

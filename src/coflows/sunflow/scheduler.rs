@@ -1,47 +1,89 @@
 //! Sunflow as a circuit scheduler of the control loop.
 
+use super::order::Order;
 use super::sunflow;
 use crate::circuits::matching::{bipartite, edmonds, usable_pair};
 use crate::circuits::timetable::Reservation;
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, OpenCoflow, Scheduler};
+use crate::demand::DemandMatrix;
 use crate::topology::{Plane, StopMode};
 use crate::units::Time;
 
-/// [`sunflow()`] every interval, with the whole demand as one coflow, since that is what an [`Ask`] shows. Circuits that would
-/// begin after the interval are left to the next decision.
+/// [`sunflow()`] every interval over the coflows that an [`Ask`] shows, in an [`Order`]; demand that belongs to no coflow comes last, as
+/// one more. Circuits that would begin after the interval are left to the next decision.
 ///
 /// Circuits with times of their own need a plane on which one port's change leaves the others alone: duplex and all-stop planes
 /// get one maximum weight matching for the interval instead.
-pub struct Sunflow;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sunflow {
+    /// Between coflows.
+    pub order: Order,
+}
 
 impl Scheduler for Sunflow {
     fn name(&self) -> &'static str {
-        "sunflow"
+        match self.order {
+            Order::Shortest => "sunflow",
+            Order::Sebf => "sunflow-sebf",
+            Order::Fifo => "sunflow-fifo",
+            Order::Las => "sunflow-las",
+            Order::Weighted => "sunflow-weighted",
+        }
     }
     fn decide(&mut self, ask: &Ask) -> Decision {
-        let mut left = ask.demand.clone();
+        let racks = ask.demand.racks();
+        let mut left: Vec<(Option<&OpenCoflow>, DemandMatrix)> = by_coflow(ask);
         let mut all = Vec::new();
         let end = ask.at + ask.interval;
         for (p, plane) in ask.planes.iter().enumerate() {
-            let wanted = left.map_pairs(|i, j, d| if usable_pair(&ask.usable[p], plane.duplex, i, j) { d } else { 0 });
-            let nothing = Matching::empty(left.racks());
+            let usable = |m: &DemandMatrix| m.map_pairs(|i, j, d| if usable_pair(&ask.usable[p], plane.duplex, i, j) { d } else { 0 });
+            let nothing = Matching::empty(racks);
             let current = ask.current.get(p).unwrap_or(&nothing);
+            let total = || {
+                usable(&left.iter().fold(DemandMatrix::zero(racks), |sum, (_, m)| sum.map_pairs(|i, j, d| d.saturating_add(m.get(i, j)))))
+            };
             let mut list = if plane.duplex {
-                steady(&edmonds(&wanted, Some(current)), current, plane, ask.at)
+                steady(&edmonds(&total(), Some(current)), current, plane, ask.at)
             } else if plane.stop == StopMode::AllStop {
-                steady(&bipartite(&wanted, Some(current)), current, plane, ask.at)
+                steady(&bipartite(&total(), Some(current)), current, plane, ask.at)
             } else {
-                sunflow(&[&wanted], plane, current, ask.at).reservations
+                let (none, known): (Vec<_>, Vec<_>) = left.iter().partition(|(c, _)| c.is_none());
+                let known = known.into_iter().filter_map(|(c, m)| Some(((*c)?, usable(m)))).collect();
+                let mut ordered: Vec<DemandMatrix> = self.order.sort(known, plane).into_iter().map(|(_, m)| m).collect();
+                ordered.extend(none.into_iter().map(|(_, m)| usable(m)));
+                sunflow(&ordered.iter().collect::<Vec<_>>(), plane, current, ask.at).reservations
             };
             list.retain(|r| r.setup_at < end);
             for r in &list {
-                let carried = plane.rate.bytes_in(r.until.min(end).since(r.up_from)).0;
-                left.set(r.input, r.output, left.get(r.input, r.output).saturating_sub(carried));
+                let mut carried = plane.rate.bytes_in(r.until.min(end).since(r.up_from)).0;
+                for (_, m) in &mut left {
+                    let part = m.get(r.input, r.output).min(carried);
+                    m.set(r.input, r.output, m.get(r.input, r.output) - part);
+                    carried -= part;
+                }
             }
             all.extend(list);
         }
         Decision::Reservations(all)
     }
+}
+
+/// The demand as the coflows that it is of, none with more than there is demand, and what belongs to none.
+fn by_coflow<'a>(ask: &Ask<'a>) -> Vec<(Option<&'a OpenCoflow>, DemandMatrix)> {
+    let racks = ask.demand.racks();
+    let mut unknown = ask.demand.clone();
+    let mut out = Vec::with_capacity(ask.coflows.len() + 1);
+    for c in ask.coflows {
+        let mut own = DemandMatrix::zero(racks);
+        for &(i, j, bytes) in &c.rest {
+            let part = bytes.min(unknown.get(i, j));
+            own.set(i, j, part);
+            unknown.set(i, j, unknown.get(i, j) - part);
+        }
+        out.push((Some(c), own));
+    }
+    out.push((None, unknown));
+    out
 }
 
 /// One matching from `at` on: what goes on does not blink, unless the plane is all-stop and something changes.
@@ -59,10 +101,30 @@ mod tests {
     use super::*;
     use crate::circuits::timetable::{Timetable, lay_out};
     use crate::circuits::{Usable, matching::round_robin};
-    use crate::demand::DemandMatrix;
-    use crate::ids::PlaneId;
+    use crate::ids::{CoflowId, PlaneId, RackId};
     use crate::units::{BitRate, Span};
     use proptest::prelude::*;
+
+    /// Two coflows that want the same circuit: the order alone says who is first.
+    #[test]
+    fn the_order_decides_who_is_first() {
+        let pair = |b| vec![(RackId(0), RackId(1), b), (RackId(0), RackId(2), b)];
+        let coflow = |id, arrival, weight, sent, rest| OpenCoflow { id: CoflowId(id), arrival: Time(arrival), weight, sent, rest };
+        let coflows = [coflow(0, 2, 1, 9, vec![(RackId(0), RackId(1), 100)]), coflow(1, 1, 8, 5, pair(300))];
+        let d = DemandMatrix::from_rows(&[&[0, 400, 300], &[0, 0, 0], &[0, 7, 0]]);
+        let planes = [Plane { id: PlaneId(0), rate: BitRate(8_000_000_000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false }];
+        let (current, usable) = ([Matching::empty(3)], [Usable::all(3)]);
+        let (at, interval, eps) = (Time(0), Span(10_000), BitRate::ZERO);
+        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &coflows };
+        let first = |order| {
+            let Decision::Reservations(list) = (Sunflow { order }).decide(&ask) else { unreachable!() };
+            let light = |i: u32| list.iter().filter(|r| r.input == RackId(i)).map(|r| r.until.since(r.up_from).0).sum::<u64>();
+            assert_eq!((light(0), light(2)), (700, 7), "everything is served, what belongs to no coflow too");
+            list[0].until.since(list[0].up_from).0
+        };
+        assert_eq!([Order::Shortest, Order::Sebf].map(first), [100; 2]);
+        assert_eq!([Order::Fifo, Order::Las, Order::Weighted].map(first), [300; 3]);
+    }
 
     proptest! {
         #[test]
@@ -86,8 +148,9 @@ mod tests {
             });
             let before: Timetable = up.collect();
             let (at, interval) = (Time(5000), Span(1000));
-            let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0 };
-            let decision = Sunflow.decide(&ask);
+            let eps = BitRate::ZERO;
+            let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &[] };
+            let decision = Sunflow::default().decide(&ask);
             let Decision::Reservations(list) = &decision else { unreachable!() };
             for c in list {
                 let p = c.plane.index();

@@ -7,11 +7,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::circuits::timetable::Reservation;
+use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
+use crate::coflows::network::Within;
+use crate::coflows::orders::{self, Sharing};
+use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::coflows::{FlowSpec, bounds};
+use crate::ids::HostId;
 use crate::topology::{Plane, StopMode};
-use crate::units::BitRate;
+use crate::units::{BitRate, Bytes};
 
-fn network(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
+fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
     Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
 }
@@ -33,8 +38,8 @@ fn time(mbit: u64, bytes: u64) -> u64 {
 
 #[test]
 fn one_flow_over_the_eps_takes_its_bound_and_two_share() {
-    let t = network(3, 2, 100);
-    let mut f = SimFabric::new(t.clone(), false);
+    let t = topology(3, 2, 100);
+    let mut f = SimFabric::new(t.clone(), Settings::default());
     let c = coflow(0, 0, &[(0, 2, 1_000_000), (1, 3, 1_000_000), (4, 4, 9), (0, 1, 1_000_000)]);
     f.add_flows(&c, &[true; 4], Time(0));
     let done: Vec<_> = f.advance(Time(NEVER)).iter().map(|d| (d.flow.0, d.at.0)).collect();
@@ -49,8 +54,8 @@ const NEVER: u64 = 1 << 60;
 
 #[test]
 fn a_flow_changes_over_when_light_comes_and_goes() {
-    let t = network(2, 1, 100);
-    let mut f = SimFabric::new(t, false);
+    let t = topology(2, 1, 100);
+    let mut f = SimFabric::new(t, Settings::default());
     let size = 10_000_000;
     f.add_flows(&coflow(0, 0, &[(0, 1, size)]), &[true], Time(0));
     f.add_flows(&coflow(1, 0, &[(0, 1, size)]), &[false], Time(0));
@@ -82,14 +87,29 @@ struct Script {
     circuits: Vec<(u32, u32, u64, u64)>,
     admit_all: bool,
     uplink: u64,
+    network: Network,
 }
 
 fn script() -> impl Strategy<Value = Script> {
     let flow = (0u32..8, 0u32..8, 0u64..3_000_000);
     let coflows = prop::collection::vec(prop::collection::vec(flow, 0..6), 1..6);
     let circuits = prop::collection::vec((0u32..4, 0u32..4, 0u64..80_000_000, 1u64..60_000_000), 0..10);
-    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), prop::sample::select(vec![0u64, 1, 100, 1000]))
-        .prop_map(|(flows, gaps, circuits, admit_all, uplink)| Script { flows, gaps, circuits, admit_all, uplink })
+    let uplink = prop::sample::select(vec![0u64, 1, 100, 1000]);
+    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), uplink, network())
+        .prop_map(|(flows, gaps, circuits, admit_all, uplink, network)| Script { flows, gaps, circuits, admit_all, uplink, network })
+}
+
+/// Every network scheduler with every setting that changes how it works.
+fn network() -> impl Strategy<Value = Network> {
+    let kinds = [MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority];
+    let within = prop::sample::select(vec![Within::Greedy, Within::MaxMin]);
+    let aalo = prop::sample::select(vec![Sharing::Strict, Sharing::Weighted]).prop_map(|sharing| orders::Aalo {
+        queues: 3,
+        first: Bytes(100_000),
+        factor: 10,
+        sharing,
+    });
+    (prop::sample::select(kinds.to_vec()), within, aalo).prop_map(|(kind, within, aalo)| Network { kind, within, aalo })
 }
 
 /// What one run of a script tells: every finish, and the last observation.
@@ -97,7 +117,7 @@ type Told = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, Delivered>);
 
 /// Runs a script, looking at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError> {
-    let mut f = SimFabric::new(t.clone(), s.admit_all);
+    let mut f = SimFabric::new(t.clone(), Settings { admit_all: s.admit_all, network: s.network, ..Settings::default() });
     for &(i, j, at, long) in &s.circuits {
         let refused = f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
         prop_assert_eq!(refused.len(), 1);
@@ -155,7 +175,7 @@ proptest! {
 
     #[test]
     fn bytes_are_conserved_links_hold_and_no_coflow_beats_its_bound(s in script()) {
-        let t = network(4, 2, s.uplink);
+        let t = topology(4, 2, s.uplink);
         let (done, last, delivered) = play(&s, &t, 7_000_000)?;
         let mut at = 0;
         let mut between = 0;
@@ -183,8 +203,170 @@ proptest! {
 
     #[test]
     fn looking_changes_nothing(s in script()) {
-        let t = network(4, 2, s.uplink);
+        let t = topology(4, 2, s.uplink);
         let (often, rarely) = (play(&s, &t, 1_000_000)?, play(&s, &t, 50_000_000)?);
         prop_assert_eq!(often, rarely);
     }
+
+    #[test]
+    fn deciding_for_some_is_deciding_for_all(s in script(), uplink in prop::sample::select(vec![100u64, 1000])) {
+        // The others decide base rates by coflow, which only looks the same.
+        let kind = if matches!(s.network.kind, MaxMin | Varys | FairPerCoflow) { Sincronia } else { s.network.kind };
+        let (network, t) = (Network { kind, ..s.network }, topology(4, 2, uplink));
+        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        let (mut at, mut arrivals) = (0, Vec::new());
+        for (k, flows) in s.flows.iter().enumerate() {
+            at += s.gaps[k];
+            let c = coflow(k as u32, at, flows);
+            f.add_flows(&c, &[], Time(at));
+            arrivals.push(c);
+        }
+        let mut ends: Vec<u64> = arrivals.iter().map(|c| c.arrival.0).collect();
+        for d in f.advance(Time(NEVER)) {
+            ends[d.coflow.index()] = ends[d.coflow.index()].max(d.at.0);
+        }
+        prop_assert_eq!(ends, twin(&network, &t, &arrivals));
+    }
+
+    #[test]
+    fn clocks_by_link_are_the_bundles_to_the_bit(s in script(), local in any::<bool>()) {
+        // Uplinks that carry all that their hosts send; without circuits both engines may be asked.
+        let (hosts, uplink) = if local { (2, 2000) } else { (1, 1000) };
+        let t = topology(8 / hosts, hosts, uplink);
+        let run = |circuits| {
+            let mut f = SimFabric::new(t.clone(), Settings { circuits, ..Settings::default() });
+            let (mut at, mut done, mut seen) = (0, Vec::new(), Vec::new());
+            for (k, flows) in s.flows.iter().enumerate() {
+                at += s.gaps[k];
+                f.add_flows(&coflow(k as u32, at, flows), &[], Time(at));
+                seen.push(f.observe(Time(at + 1)).unwrap());
+                seen.last_mut().unwrap().ports.clear();
+                done.extend(f.advance(Time(at + 1)));
+            }
+            let delivered = f.delivered();
+            done.extend(f.advance(Time(NEVER)));
+            done.sort();
+            (done, seen, delivered, f.delivered())
+        };
+        prop_assert_eq!(run(false), run(true));
+    }
+}
+
+/// A coflow of the slow twin: its flows between the same two hosts are one group.
+struct Slow {
+    id: usize,
+    arrival: u64,
+    bytes: u64,
+    demand: Demand,
+    sent: u128,
+}
+
+impl Slow {
+    fn queue(&self, n: &Network) -> u32 {
+        orders::queue(bundle::bytes(self.sent), &n.aalo)
+    }
+}
+
+/// When each coflow ends if at every event all rates are decided from nothing, in an order that is made from nothing.
+fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
+    let links = links::Links::new(t.clone());
+    let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
+    let mut ends = vec![0; coflows.len()];
+    // Sincronia's order is made when a coflow comes or ends.
+    let mut rank: Vec<usize> = vec![];
+    loop {
+        let mut came = false;
+        while next < coflows.len() && coflows[next].arrival.0 <= now {
+            let c = &coflows[next];
+            let mut by = BTreeMap::new();
+            c.flows.iter().filter(|f| f.from != f.to && f.bytes.0 > 0).for_each(|f| *by.entry((f.from, f.to)).or_insert(0) += f.bytes.0);
+            let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
+            let groups: Vec<Group> = by
+                .iter()
+                .map(|(&(a, b), &n)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::BYTE })
+                .collect();
+            let mut demand = Demand::new(&groups);
+            demand.weigh();
+            ends[next] = c.arrival.0;
+            if demand.live() > 0 {
+                came = true;
+                active.push(Slow { id: next, arrival: c.arrival.0, bytes: c.bytes().0, demand, sent: 0 });
+            }
+            next += 1;
+        }
+        let before = active.len();
+        active.retain(|c| c.demand.live() > 0);
+        active.sort_by_key(|c| c.id);
+        if came || active.len() < before || rank.len() != active.len() {
+            active.iter_mut().for_each(|c| c.demand.weigh());
+            rank = orders::bssi(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), links.capacity());
+        }
+        let mut order: Vec<usize> = (0..active.len()).collect();
+        match n.kind {
+            Sincronia => order = rank.clone(),
+            Aalo => order.sort_by_key(|&c| active[c].queue(n)),
+            Priority => order.sort_by_key(|&c| active[c].bytes),
+            _ => order.sort_by_key(|&c| active[c].arrival),
+        }
+        let rates = slow_rates(n, &active, &order, links.capacity());
+        // The first event: a group ends, a coflow leaves its queue, a coflow comes.
+        let mut first = coflows.get(next).map_or(u64::MAX, |c| c.arrival.0);
+        for (c, r) in active.iter().zip(&rates) {
+            for (g, rate) in r.running() {
+                first = first.min(now + c.demand.left(g).div_ceil(u128::from(rate)) as u64);
+            }
+            if let (Aalo, Some(limit)) = (n.kind, n.aalo.limit(c.queue(n)))
+                && r.total() > 0
+            {
+                let left = (u128::from(limit.0) * bundle::BYTE).saturating_sub(c.sent);
+                first = first.min(now + (left.div_ceil(u128::from(r.total())) as u64).max(1));
+            }
+        }
+        if first == u64::MAX {
+            return ends;
+        }
+        for (c, r) in active.iter_mut().zip(&rates) {
+            for (g, rate) in r.running() {
+                let units = u128::from(rate) * u128::from(first - now);
+                let beyond = c.demand.sent(g, units);
+                c.sent += units - beyond.unwrap_or(0);
+                if beyond.is_some() {
+                    ends[c.id] = first;
+                }
+            }
+        }
+        now = first;
+    }
+}
+
+fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -> Vec<Rates> {
+    let mut free = Free::new(capacity);
+    let mut rates: Vec<Rates> = active.iter().map(|c| Rates::new(c.demand.groups())).collect();
+    let one = |c: usize, free: &mut Free, rates: &mut Vec<Rates>| match (n.within, n.kind) {
+        (Within::MaxMin, Fifo | Aalo | Priority) => rates::max_min(&[&active[c].demand], free, &mut rates[c..=c]),
+        _ => rates::greedy(&active[c].demand, free, &mut rates[c]),
+    };
+    if n.kind == Priority && n.within == Within::MaxMin {
+        for equals in order.chunk_by(|&a, &b| active[a].bytes == active[b].bytes) {
+            let demands: Vec<&Demand> = equals.iter().map(|&c| &active[c].demand).collect();
+            let mut list: Vec<Rates> = demands.iter().map(|d| Rates::new(d.groups())).collect();
+            rates::max_min(&demands, &mut free, &mut list);
+            equals.iter().zip(list).for_each(|(&c, r)| rates[c] = r);
+        }
+        return rates;
+    }
+    if n.kind == Aalo && n.aalo.sharing == Sharing::Weighted {
+        let present: std::collections::BTreeSet<u32> = active.iter().map(|c| c.queue(n)).collect();
+        let total: u64 = present.iter().map(|q| u64::from(n.aalo.queues - q)).sum();
+        for &q in &present {
+            let part: Vec<u64> = capacity.iter().map(|c| c * u64::from(n.aalo.queues - q) / total).collect();
+            let mut own = Free::new(&part);
+            for &c in order.iter().filter(|&&c| active[c].queue(n) == q) {
+                one(c, &mut own, &mut rates);
+                rates[c].running().for_each(|(g, rate)| active[c].demand.take(g, rate, &mut free));
+            }
+        }
+    }
+    order.iter().for_each(|&c| one(c, &mut free, &mut rates));
+    rates
 }

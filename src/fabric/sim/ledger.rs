@@ -1,8 +1,9 @@
 //! What was carried, by rack pair, by port and by coflow, in exact units.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::bundle::{Bundle, Route, bytes};
+use super::bundle::{Route, bytes};
+use super::engine::Part;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -17,24 +18,33 @@ const SEGMENT: u64 = 1448;
 #[derive(Debug)]
 struct Carried {
     units: Vec<u128>,
-    touched: BTreeSet<usize>,
+    touched: Vec<usize>,
+    is_touched: Vec<bool>,
     bytes: DemandMatrix,
 }
 
 impl Carried {
     fn new(racks: usize) -> Self {
-        Self { units: vec![0; racks * racks], touched: BTreeSet::new(), bytes: DemandMatrix::zero(racks) }
+        Self {
+            units: vec![0; racks * racks],
+            touched: Vec::new(),
+            is_touched: vec![false; racks * racks],
+            bytes: DemandMatrix::zero(racks),
+        }
     }
 
     fn add(&mut self, cell: usize, units: u128, beyond: u128) {
         if units != beyond {
             self.units[cell] = self.units[cell] + units - beyond;
-            self.touched.insert(cell);
+            if !std::mem::replace(&mut self.is_touched[cell], true) {
+                self.touched.push(cell);
+            }
         }
     }
 
     fn read(&mut self, racks: usize) -> DemandMatrix {
         for cell in std::mem::take(&mut self.touched) {
+            self.is_touched[cell] = false;
             self.bytes.set(RackId::from(cell / racks), RackId::from(cell % racks), bytes(self.units[cell]).0);
         }
         self.bytes.clone()
@@ -46,10 +56,19 @@ impl Carried {
 struct Account {
     open: usize,
     by_racks: BTreeMap<(RackId, RackId), u128>,
-    /// Rack pairs of which a flow has finished since the last report.
-    fresh: BTreeSet<(RackId, RackId)>,
+    /// What has finished since the last report, by rack pair.
+    fresh: Vec<((RackId, RackId), u128)>,
     within: u128,
+    /// Between racks, once all flows are done: where exactly nobody asks any more.
+    between: u128,
     over_ocs: u128,
+}
+
+impl Account {
+    /// Units between racks, of flows that are done while others are not.
+    fn sum(&self) -> u128 {
+        self.by_racks.values().sum::<u128>() + self.fresh.iter().map(|f| f.1).sum::<u128>()
+    }
 }
 
 /// What a coflow has received so far.
@@ -87,15 +106,15 @@ impl Ledger {
         }
     }
 
-    /// A bundle carried `units`, of which `beyond` were not wanted.
-    pub fn carried(&mut self, b: &Bundle, units: u128, beyond: u128) {
-        let cell = b.racks.0.index() * self.racks + b.racks.1.index();
-        if b.route != Route::Local {
+    /// `units` went from rack to rack on this way, of which `beyond` were not wanted.
+    pub fn carried(&mut self, racks: (RackId, RackId), route: Route, units: u128, beyond: u128) {
+        let cell = racks.0.index() * self.racks + racks.1.index();
+        if route != Route::Local {
             self.sent.add(cell, units, beyond);
         }
-        if let Route::Ocs(plane) = b.route {
+        if let Route::Ocs(plane) = route {
             self.over_ocs.add(cell, units, beyond);
-            let port = &mut self.crossed[plane.index()][b.racks.0.index()];
+            let port = &mut self.crossed[plane.index()][racks.0.index()];
             *port = *port + units - beyond;
         }
     }
@@ -113,8 +132,11 @@ impl Ledger {
         if racks.0 == racks.1 {
             a.within += size;
         } else {
-            *a.by_racks.entry(racks).or_default() += size;
-            a.fresh.insert(racks);
+            a.fresh.push((racks, size));
+        }
+        if a.open == 0 {
+            a.between = a.sum();
+            (a.by_racks, a.fresh) = (BTreeMap::new(), Vec::new());
         }
     }
 
@@ -134,15 +156,16 @@ impl Ledger {
 
     /// What every coflow that is not done has received by rack pair, cumulative; pairs without news are left out.
     /// O(F log F) in the number of flows that are on their way.
-    pub fn progress<'b>(&mut self, active: impl Iterator<Item = &'b Bundle>) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        let mut parts: Vec<(CoflowId, (RackId, RackId), u128)> = Vec::new();
-        for b in active.filter(|b| b.route != Route::Local) {
-            parts.extend(b.flows.iter().map(|f| (f.coflow, b.racks, b.sent(f))));
+    pub fn progress(&mut self, underway: impl Iterator<Item = ((RackId, RackId), Part)>) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let mut parts: Vec<(CoflowId, (RackId, RackId), u128)> =
+            underway.filter(|(r, _)| r.0 != r.1).map(|(racks, p)| (p.coflow, racks, p.sent)).collect();
+        for (&id, a) in self.coflows.iter_mut().filter(|(_, a)| a.open > 0) {
+            for (racks, size) in a.fresh.drain(..) {
+                *a.by_racks.entry(racks).or_default() += size;
+                parts.push((id, racks, 0));
+            }
         }
         let open = || self.coflows.iter().filter(|(_, a)| a.open > 0);
-        for (&id, a) in open() {
-            parts.extend(a.fresh.iter().map(|&racks| (id, racks, 0)));
-        }
         parts.sort_unstable();
         let mut all: Vec<(CoflowId, Vec<RackBytes>)> = open().map(|(&id, _)| (id, Vec::new())).collect();
         let mut at = 0;
@@ -155,22 +178,19 @@ impl Ledger {
             let bytes = bytes(whole + same.iter().map(|p| p.2).sum::<u128>());
             all[at].1.push(RackBytes { from: racks.0, to: racks.1, bytes });
         }
-        self.coflows.values_mut().for_each(|a| a.fresh.clear());
         all
     }
 
     /// What every coflow has received.
-    pub fn delivered<'b>(&self, active: impl Iterator<Item = &'b Bundle>) -> BTreeMap<CoflowId, Delivered> {
+    pub fn delivered(&self, underway: impl Iterator<Item = ((RackId, RackId), Part)>) -> BTreeMap<CoflowId, Delivered> {
         let mut units: BTreeMap<CoflowId, (u128, u128, u128)> = BTreeMap::new();
         for (&id, a) in &self.coflows {
-            units.insert(id, (a.within, a.by_racks.values().sum(), a.over_ocs));
+            units.insert(id, (a.within, a.between + a.sum(), a.over_ocs));
         }
-        for b in active {
-            for f in &b.flows {
-                let (within, between, over) = units.entry(f.coflow).or_default();
-                *(if b.route == Route::Local { within } else { between }) += b.sent(f);
-                *over += b.over_ocs(f);
-            }
+        for (racks, p) in underway {
+            let (within, between, over) = units.entry(p.coflow).or_default();
+            *(if racks.0 == racks.1 { within } else { between }) += p.sent;
+            *over += p.over_ocs;
         }
         let whole = |(w, b, o): (u128, u128, u128)| Delivered { bytes: bytes(w + b), between_racks: bytes(b), over_ocs: bytes(o) };
         units.into_iter().map(|(id, u)| (id, whole(u))).collect()

@@ -9,29 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The links that a flow crosses: four at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Path {
-    links: [u32; 4],
-    len: u8,
-}
-
-impl Path {
-    /// Over these links.
-    ///
-    /// # Panics
-    /// If there are more than four.
-    pub fn new(links: &[u32]) -> Self {
-        let mut p = Self { links: [0; 4], len: links.len() as u8 };
-        p.links[..links.len()].copy_from_slice(links);
-        p
-    }
-
-    /// The links.
-    pub fn links(&self) -> &[u32] {
-        &self.links[..usize::from(self.len)]
-    }
-}
+use crate::coflows::rates::Path;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct User {

@@ -9,33 +9,37 @@
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
 //! answers, byte for byte.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Fabric, FabricError, Observation, OpResult};
-use crate::coflows::bounds::payload_rate;
+use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::DemandMatrix;
 use crate::fabric::SEND_BUFFER;
-use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::plan::Op;
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Span, Time};
 
 pub mod bundle;
 mod crossbar;
+mod engine;
 mod ledger;
+mod links;
 pub mod maxmin;
+mod ordered;
+mod pairs;
+mod shared;
 
 #[cfg(test)]
 mod laws;
 
-use bundle::{Bundle, Route};
 use crossbar::Crossbars;
+use engine::{Engine, Part, World};
 pub use ledger::Delivered;
 use ledger::Ledger;
-use maxmin::{MaxMin, Path};
+use links::Links;
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,72 +54,84 @@ pub struct FlowFinished {
 
 /// A network that exists in virtual time only.
 pub struct SimFabric {
-    topology: Arc<Topology>,
+    links: Links,
     /// Circuits take all flows, not only those that are marked.
     admit_all: bool,
+    circuits: bool,
     now: Time,
-    shares: MaxMin,
     crossbars: Crossbars,
     ledger: Ledger,
-    bundles: Vec<Bundle>,
-    by_hosts: BTreeMap<(HostId, HostId, bool), u32>,
-    by_racks: BTreeMap<(RackId, RackId), Vec<u32>>,
-    /// Bundles with flows.
-    active: BTreeSet<u32>,
-    /// Bundles whose first finish must be forecast anew.
-    stale: BTreeSet<u32>,
-    /// (when, bundle, forecast): out of date if the bundle has a newer forecast.
-    finishes: BinaryHeap<Reverse<(Time, u32, u64)>>,
+    engine: Box<dyn Engine>,
     done: Vec<FlowFinished>,
 }
 
+/// What a [`SimFabric`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Circuits take all flows of their rack pair, not only elephants.
+    pub admit_all: bool,
+    /// Circuits may be set. Without them a network of two links a flow is far cheaper.
+    pub circuits: bool,
+    /// How coflows share the links.
+    pub network: Network,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { admit_all: false, circuits: true, network: Network::default() }
+    }
+}
+
+/// Lends an engine the rest of the fabric.
+macro_rules! world {
+    ($f:ident) => {
+        &mut World {
+            links: &$f.links,
+            crossbars: &$f.crossbars,
+            admit_all: $f.admit_all,
+            ledger: &mut $f.ledger,
+            done: &mut $f.done,
+            now: $f.now,
+        }
+    };
+}
+
 impl SimFabric {
-    /// A network at rest at time zero. `admit_all`: circuits take all flows of their rack pair, not only elephants.
-    pub fn new(topology: Arc<Topology>, admit_all: bool) -> Self {
-        let nics = || topology.hosts.iter().map(|h| h.nic);
-        let uplinks = || topology.racks.iter().map(|r| r.uplink);
-        let circuits = topology.planes.iter().flat_map(|p| std::iter::repeat_n(p.rate, topology.rack_count()));
-        let rates = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits);
+    /// A network at rest at time zero.
+    pub fn new(topology: Arc<Topology>, Settings { admit_all, circuits, network }: Settings) -> Self {
+        let links = Links::new(topology.clone());
+        let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
+        let engine: Box<dyn Engine> = match network.kind {
+            NetworkKind::MaxMin if dark && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
+                Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
+            }
+            NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
+            _ => Box::new(ordered::Ordered::new(network, links.capacity())),
+        };
         Self {
-            shares: MaxMin::new(rates.map(|r| payload_rate(r).0).collect()),
+            links,
+            admit_all,
+            circuits,
+            now: Time::ZERO,
             crossbars: Crossbars::new(&topology),
             ledger: Ledger::new(&topology),
-            topology,
-            admit_all,
-            now: Time::ZERO,
-            bundles: Vec::new(),
-            by_hosts: BTreeMap::new(),
-            by_racks: BTreeMap::new(),
-            active: BTreeSet::new(),
-            stale: BTreeSet::new(),
-            finishes: BinaryHeap::new(),
+            engine,
             done: Vec::new(),
         }
     }
 
     /// Starts a coflow's flows at `now`, which must not lie in the past. `elephants` says of each flow whether it is marked
-    /// ([`crate::coflows::elephants::marks`]). Flows within a host, and empty ones, finish at once. O(F log F + refilling).
+    /// ([`crate::coflows::elephants::marks`]). Flows within a host, and empty ones, finish at once.
     pub fn add_flows(&mut self, coflow: &CoflowSpec, elephants: &[bool], now: Time) {
         self.run(now);
-        for (k, f) in coflow.flows.iter().enumerate() {
-            let flow = FlowId::from(k);
-            let racks = (self.topology.rack_of(f.from), self.topology.rack_of(f.to));
-            self.ledger.open(coflow.id);
-            if f.from == f.to || f.bytes == Bytes::ZERO {
-                self.ledger.close(coflow.id, racks, u128::from(f.bytes.0) * bundle::BYTE, 0);
-                self.done.push(FlowFinished { coflow: coflow.id, flow, at: self.now });
-                continue;
-            }
-            let b = self.bundle(f.from, f.to, racks, elephants.get(k).copied().unwrap_or(false));
-            self.settle(b);
-            self.bundles[b as usize].push(coflow.id, flow, f.bytes);
-            self.active.insert(b);
-            self.stale.insert(b);
-        }
-        for b in self.stale.clone() {
-            self.enter(b);
-        }
-        self.rerate();
+        self.engine.add(coflow, elephants, world!(self));
+    }
+
+    /// From now on `coflow`, which may come later, goes before those of larger `priority` under strict priorities. A coflow of
+    /// which nothing is said has its bytes for a priority: the smallest goes first.
+    pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
+        self.run(now);
+        self.engine.prefer(coflow, priority, world!(self));
     }
 
     /// Lets time pass up to `to`; returns the flows that have finished since the last call, by time.
@@ -126,13 +142,12 @@ impl SimFabric {
 
     /// When something will next happen by itself: a flow finishes, or a circuit gets or loses its light. `None`: never.
     pub fn next_event(&self) -> Option<Time> {
-        let finish = self.finishes.peek().map(|f| f.0.0);
-        finish.into_iter().chain(self.crossbars.next_edge()).min()
+        self.engine.next_event().into_iter().chain(self.crossbars.next_edge()).min()
     }
 
     /// Whether any flow will finish if nothing changes.
     pub fn is_moving(&self) -> bool {
-        !self.finishes.is_empty()
+        self.engine.is_moving()
     }
 
     /// Whether a circuit has light now: what a probe frame would find.
@@ -142,136 +157,49 @@ impl SimFabric {
 
     /// What the coflows that are not done have received by rack pair, cumulative; pairs without news are left out.
     pub fn progress(&mut self) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        self.settle_all();
-        let (bundles, active) = (&self.bundles, &self.active);
-        self.ledger.progress(active.iter().map(|&b| &bundles[b as usize]))
+        let parts = self.parts();
+        self.ledger.progress(parts.into_iter())
     }
 
     /// What every coflow has received so far.
     pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
-        self.settle_all();
-        self.ledger.delivered(self.active.iter().map(|&b| &self.bundles[b as usize]))
+        let parts = self.parts();
+        self.ledger.delivered(parts.into_iter())
+    }
+
+    fn parts(&mut self) -> Vec<((RackId, RackId), Part)> {
+        self.engine.settle(world!(self));
+        let (mut parts, t) = (Vec::new(), self.links.topology());
+        self.engine.parts(&mut |p| parts.push(((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1)), p)));
+        parts
     }
 
     /// Lets time pass; finishes are kept in `done`.
     fn run(&mut self, to: Time) {
         while let Some(t) = self.next_event().filter(|&t| t <= to) {
             self.now = self.now.max(t);
-            self.finish_due();
+            self.engine.pass(world!(self));
             if self.crossbars.next_edge().is_some_and(|e| e <= self.now) {
                 self.edges();
             }
-            self.rerate();
         }
         self.now = self.now.max(to);
     }
 
-    fn finish_due(&mut self) {
-        while let Some(&Reverse((t, b, forecast))) = self.finishes.peek().filter(|f| f.0.0 <= self.now) {
-            self.finishes.pop();
-            if self.bundles[b as usize].forecast != forecast {
-                continue;
-            }
-            self.settle(b);
-            let bundle = &mut self.bundles[b as usize];
-            while let Some((f, over_ocs, beyond)) = bundle.pop() {
-                self.ledger.carried(bundle, 0, beyond);
-                self.ledger.close(f.coflow, bundle.racks, f.size, over_ocs);
-                self.done.push(FlowFinished { coflow: f.coflow, flow: f.flow, at: t });
-            }
-            if bundle.flows.is_empty() {
-                self.active.remove(&b);
-            }
-            self.enter(b);
-            self.stale.insert(b);
-        }
-    }
-
     /// Circuits got or lost their light: their racks' flows change over.
     fn edges(&mut self) {
-        for pair in self.crossbars.refresh(self.now) {
-            for b in self.by_racks.get(&pair).cloned().unwrap_or_default() {
-                if self.active.contains(&b) && self.route(b) != self.bundles[b as usize].route {
-                    self.settle(b);
-                    self.enter(b);
-                }
-            }
-        }
-    }
-
-    /// Puts a bundle on the links of the way that it must go now. It must be settled.
-    fn enter(&mut self, b: u32) {
-        let route = self.route(b);
-        let bundle = &mut self.bundles[b as usize];
-        bundle.route = route;
-        let (hosts, racks) = (self.topology.hosts.len() as u32, self.topology.rack_count() as u32);
-        let (up, down) = (bundle.from.0, hosts + bundle.to.0);
-        let (from, to) = (bundle.racks.0.0, bundle.racks.1.0);
-        let path = match route {
-            Route::Local => Path::new(&[up, down]),
-            Route::Eps => Path::new(&[up, down, 2 * hosts + from, 2 * hosts + racks + to]),
-            Route::Ocs(plane) => Path::new(&[up, down, 2 * hosts + (2 + plane.0) * racks + from]),
-        };
-        self.shares.set(b, path, bundle.flows.len() as u64);
-    }
-
-    fn route(&self, b: u32) -> Route {
-        let b = &self.bundles[b as usize];
-        if b.racks.0 == b.racks.1 {
-            return Route::Local;
-        }
-        let circuit = if b.elephant || self.admit_all { self.crossbars.plane(b.racks.0, b.racks.1) } else { None };
-        circuit.map_or(Route::Eps, Route::Ocs)
-    }
-
-    /// Shares the links anew, and forecasts the next finish of every bundle that this or a flow's coming or going touched.
-    fn rerate(&mut self) {
-        for b in self.shares.refill() {
-            self.settle(b);
-            self.bundles[b as usize].rate = self.shares.rate(b);
-            self.stale.insert(b);
-        }
-        for b in std::mem::take(&mut self.stale) {
-            let bundle = &mut self.bundles[b as usize];
-            bundle.rate = self.shares.rate(b);
-            bundle.forecast += 1;
-            if let Some(t) = bundle.next_finish(self.now) {
-                self.finishes.push(Reverse((t, b, bundle.forecast)));
-            }
-        }
-        while self.finishes.peek().is_some_and(|f| self.bundles[f.0.1 as usize].forecast != f.0.2) {
-            self.finishes.pop();
-        }
-    }
-
-    fn settle(&mut self, b: u32) {
-        let bundle = &mut self.bundles[b as usize];
-        let units = bundle.settle(self.now);
-        self.ledger.carried(bundle, units, 0);
-    }
-
-    fn settle_all(&mut self) {
-        for b in self.active.iter().copied().collect::<Vec<_>>() {
-            self.settle(b);
-        }
-    }
-
-    fn bundle(&mut self, from: HostId, to: HostId, racks: (RackId, RackId), elephant: bool) -> u32 {
-        let new = self.bundles.len() as u32;
-        let b = *self.by_hosts.entry((from, to, elephant)).or_insert(new);
-        if b == new {
-            self.bundles.push(Bundle::new(from, to, racks, elephant));
-            self.by_racks.entry(racks).or_default().push(b);
-        }
-        b
+        let changed = self.crossbars.refresh(self.now);
+        self.engine.reroute(&changed, world!(self));
     }
 
     fn backlog(&self) -> DemandMatrix {
         let most = u128::from(SEND_BUFFER.0) * bundle::BYTE;
-        let mut m = DemandMatrix::zero(self.topology.rack_count());
-        for b in self.active.iter().map(|&b| &self.bundles[b as usize]).filter(|b| b.route != Route::Local) {
-            let waiting: u128 = b.flows.iter().map(|f| b.left(f).min(most)).sum();
-            m.add(b.racks.0, b.racks.1, bundle::bytes(waiting).0);
+        let mut m = DemandMatrix::zero(self.links.topology().rack_count());
+        let mut waiting: BTreeMap<(RackId, RackId), u128> = BTreeMap::new();
+        let t = self.links.topology();
+        self.engine.parts(&mut |p| *waiting.entry((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1))).or_default() += p.left.min(most));
+        for ((from, to), units) in waiting {
+            m.set(from, to, bundle::bytes(units).0);
         }
         m
     }
@@ -280,7 +208,7 @@ impl SimFabric {
 impl Fabric for SimFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         self.run(now);
-        self.settle_all();
+        self.engine.settle(world!(self));
         let (sent, over_ocs) = self.ledger.matrices();
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
@@ -290,9 +218,12 @@ impl Fabric for SimFabric {
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {
         self.run(now);
-        let results = self.crossbars.apply(ops, &self.topology, self.now);
+        if !self.circuits {
+            let none = |&op| OpResult { op, outcome: Err("this model was made without circuits".into()) };
+            return ops.iter().map(none).collect();
+        }
+        let results = self.crossbars.apply(ops, self.links.topology(), self.now);
         self.edges();
-        self.rerate();
         results
     }
 

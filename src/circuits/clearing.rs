@@ -1,0 +1,223 @@
+//! What a scheduler makes of one matrix from beginning to end: decision after decision, laid out in one timetable, until all is
+//! through.
+//!
+//! The same steps as in the control loop ([`Scheduler::decide`], [`lay_out`], [`Timetable::check`]), with demand that is known and
+//! circuits that carry exactly their rate.
+
+use super::timetable::{Clash, Reservation, Timetable, lay_out};
+use super::{Ask, Matching, Scheduler, Usable};
+use crate::demand::DemandMatrix;
+use crate::topology::Plane;
+use crate::units::{BitRate, Bytes, Span, Time};
+
+/// Decisions after which demand that does not become less is given up, a rack: a rotation passes every pair in fewer.
+const IDLE: usize = 2;
+
+/// How a matrix is cleared.
+pub struct Setting<'a> {
+    /// The planes: rate, delta, stop mode, duplex.
+    pub planes: &'a [Plane],
+    /// A rack's rate on the electrical network, each way; zero if circuits must carry everything.
+    pub eps: BitRate,
+    /// From one decision to the next; [`Span::MAX`] for one decision in all.
+    pub interval: Span,
+}
+
+/// A cleared matrix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clearing {
+    /// Every circuit, and the bytes that it carries; none beyond the completion.
+    pub circuits: Vec<(Reservation, Bytes)>,
+    /// How many times the scheduler was asked.
+    pub decisions: usize,
+    /// When the last byte is through; `None` when the scheduler never gets there.
+    pub completion: Option<Span>,
+    /// What the electrical network carries beside.
+    pub over_eps: Bytes,
+    /// What is never carried.
+    pub left: Bytes,
+}
+
+/// Clears `demand` (bytes, `R x R`) with `scheduler` from time zero on, all ports dark at first.
+///
+/// The electrical network, if there is one, works from the beginning on what no circuit will carry: the matrix is through as soon as
+/// every rack's rest, both ways, fits into the time that has passed, as in Solstice.
+///
+/// # Errors
+/// The scheduler made a timetable that no OCS can follow.
+///
+/// # Complexity
+/// That of the scheduler, and O(R^2 + n log n) a decision for n circuits in all.
+pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<Clearing, Clash> {
+    let racks = demand.racks();
+    let usable = vec![Usable::all(racks); setting.planes.len()];
+    let (mut left, mut table, mut at) = (demand.clone(), Timetable::default(), Time::ZERO);
+    let mut out = Clearing { circuits: vec![], decisions: 0, completion: None, over_eps: Bytes::ZERO, left: Bytes::ZERO };
+    let (mut last, mut idle) = (Time::ZERO, 0);
+    while left.total() > 0 && at < Time::MAX && idle <= IDLE * racks {
+        let current: Vec<Matching> = setting.planes.iter().map(|p| table.matching_at(p.id, racks, at)).collect();
+        let ask = Ask {
+            demand: &left,
+            current: &current,
+            planes: setting.planes,
+            usable: &usable,
+            at,
+            interval: setting.interval,
+            cycle: out.decisions as u64,
+            eps: setting.eps,
+            coflows: &[],
+        };
+        let decision = scheduler.decide(&ask);
+        table = lay_out(&table, &decision, setting.planes, racks, at);
+        table.check(setting.planes, racks)?;
+        let before = left.clone();
+        let end = at + setting.interval;
+        last = last.max(carry(&table, setting.planes, at, end, &mut left, &mut out.circuits));
+        out.decisions += 1;
+        idle = if left == before { idle + 1 } else { 0 };
+        at = end;
+        table.forget_before(at);
+        if eps_time(&left, setting.eps) <= at.since(Time::ZERO) {
+            break;
+        }
+    }
+    let rest = eps_time(&left, setting.eps);
+    let through = rest < Span::MAX;
+    out.completion = through.then(|| last.since(Time::ZERO).max(rest));
+    let sum = Bytes(left.total());
+    (out.over_eps, out.left) = if through { (sum, Bytes::ZERO) } else { (Bytes::ZERO, sum) };
+    tidy(&mut out.circuits, out.completion.map_or(at, |c| Time::ZERO + c));
+    Ok(out)
+}
+
+/// The time that the electrical network needs for the busiest port's rest; `Span::MAX` if it never gets there.
+fn eps_time(left: &DemandMatrix, eps: BitRate) -> Span {
+    let mut columns = vec![0u64; left.racks()];
+    let mut most = 0u64;
+    for row in left.cells().chunks_exact(left.racks().max(1)) {
+        most = most.max(row.iter().fold(0, |a, &b| a.saturating_add(b)));
+        columns.iter_mut().zip(row).for_each(|(c, b)| *c = c.saturating_add(*b));
+    }
+    eps.time_for(Bytes(columns.into_iter().fold(most, u64::max)))
+}
+
+/// Takes from `left` what the table's circuits carry within `at..end`; returns when the last byte is through.
+fn carry(table: &Timetable, planes: &[Plane], at: Time, end: Time, left: &mut DemandMatrix, out: &mut Vec<(Reservation, Bytes)>) -> Time {
+    // By pair and time: circuits of one pair on several planes share its bytes in the order in which they get light.
+    // Those that this decision cut off at `at` are among them, for their new end.
+    let mut lit: Vec<Reservation> = table.iter().filter(|r| r.until >= at && r.setup_at < end).copied().collect();
+    lit.sort_by_key(|r| (r.input, r.output, r.up_from, r.plane));
+    let mut last = Time::ZERO;
+    for same in lit.chunk_by(|a, b| (a.input, a.output) == (b.input, b.output)) {
+        let need = left.get(same[0].input, same[0].output);
+        let mut carried = vec![0u64; same.len()];
+        let mut rest = need;
+        let mut times: Vec<Time> =
+            same.iter().flat_map(|r| [r.up_from.max(at), r.until.min(end)]).filter(|&t| t >= at && t <= end).collect();
+        times.sort_unstable();
+        times.dedup();
+        for w in times.windows(2) {
+            let up: Vec<usize> = (0..same.len()).filter(|&k| same[k].up_from <= w[0] && w[0] < same[k].until).collect();
+            let rate = up.iter().map(|&k| planes[same[k].plane.index()].rate.0).fold(0, u64::saturating_add);
+            if rest == 0 || rate == 0 {
+                continue;
+            }
+            let needs = BitRate(rate).time_for(Bytes(rest));
+            let took = needs.min(w[1].since(w[0]));
+            for &k in &up {
+                let part = planes[same[k].plane.index()].rate.bytes_in(took).0.min(rest);
+                carried[k] += part;
+                rest -= part;
+            }
+            // Shares that were rounded down: less than a byte a circuit.
+            if took == needs {
+                carried[up[0]] += rest;
+                rest = 0;
+            }
+            last = last.max(w[0] + took);
+        }
+        left.set(same[0].input, same[0].output, rest);
+        out.extend(same.iter().zip(carried).map(|(r, b)| (*r, Bytes(b))));
+    }
+    last
+}
+
+/// A circuit that stayed over several decisions is one circuit, and none is left up when all is through at `end`.
+fn tidy(circuits: &mut Vec<(Reservation, Bytes)>, end: Time) {
+    circuits.retain(|(r, _)| r.up_from < end);
+    circuits.iter_mut().for_each(|(r, _)| r.until = r.until.min(end));
+    circuits.sort_by_key(|(r, _)| (r.plane, r.input, r.setup_at, r.up_from));
+    circuits.dedup_by(|next, one| {
+        let same = (one.0.plane, one.0.input, one.0.output, one.0.setup_at) == (next.0.plane, next.0.input, next.0.output, next.0.setup_at);
+        if same {
+            one.1 = one.1.saturating_add(next.1);
+            one.0.until = next.0.until;
+        }
+        same
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::circuits::decompose::Solstice;
+    use crate::circuits::matching::{Bipartite, EpsOnly, RoundRobin};
+    use crate::ids::PlaneId;
+    use crate::topology::StopMode;
+    use proptest::prelude::*;
+
+    /// A byte a nanosecond.
+    fn planes(n: u32, delta: u64) -> Vec<Plane> {
+        let plane =
+            |id| Plane { id: PlaneId(id), rate: BitRate(8_000_000_000), delta: Span(delta), stop: StopMode::NotAllStop, duplex: false };
+        (0..n).map(plane).collect()
+    }
+
+    #[test]
+    fn one_matrix_by_hand() {
+        let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
+        let p = planes(1, 10);
+        let setting = Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) };
+        // 0 -> 1 and 1 -> 2 for 40 ns; 0 -> 1 goes on and is through at 80; 0 -> 2 from 100 to 130.
+        let c = clear(&mut Bipartite::default(), &d, &setting).unwrap();
+        assert_eq!((c.completion, c.decisions, c.left), (Some(Span(130)), 3, Bytes(0)));
+        let times: Vec<_> = c.circuits.iter().map(|(r, b)| (r.input.0, r.output.0, r.setup_at.0, r.until.0, b.0)).collect();
+        assert_eq!(times, [(0, 1, 0, 100, 70), (0, 2, 100, 130, 20), (1, 2, 0, 50, 30)]);
+    }
+
+    #[test]
+    fn what_is_never_carried_is_said() {
+        let d = DemandMatrix::from_rows(&[&[0, 70], &[0, 0]]);
+        let p = planes(1, 10);
+        let never = clear(&mut EpsOnly, &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(50) }).unwrap();
+        assert_eq!((never.completion, never.left, never.circuits.len()), (None, Bytes(70), 0));
+        let eps = clear(&mut EpsOnly, &d, &Setting { planes: &p, eps: BitRate(800_000_000), interval: Span(50) }).unwrap();
+        assert_eq!((eps.completion, eps.over_eps), (Some(Span(700)), Bytes(70)));
+        let dark = clear(&mut Bipartite::default(), &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(10) }).unwrap();
+        assert_eq!(dark.completion, Some(Span(80)), "a circuit that goes on being set up gets light");
+    }
+
+    proptest! {
+        #[test]
+        fn all_bytes_are_accounted_for(
+            v in prop::collection::vec(prop_oneof![Just(0u64), 0u64..500], 16), n in 1u32..4, delta in 0u64..30, eps in 0u64..3,
+        ) {
+            let d = DemandMatrix::zero(4).map_pairs(|i, j, _| v[i.index() * 4 + j.index()]);
+            let p = planes(n, delta);
+            let eps = BitRate(eps * 100_000_000);
+            let all: [(Box<dyn Scheduler>, Span); 3] =
+                [(Box::new(Bipartite::default()), Span(60)), (Box::new(RoundRobin), Span(60)), (Box::new(Solstice), Span::MAX)];
+            for (mut s, interval) in all {
+                let c = clear(&mut *s, &d, &Setting { planes: &p, eps, interval }).unwrap();
+                let by_circuit: u64 = c.circuits.iter().map(|x| x.1.0).sum();
+                prop_assert_eq!(by_circuit + c.over_eps.0 + c.left.0, d.total());
+                prop_assert_eq!(c.left.0, 0);
+                let table: Timetable = c.circuits.iter().map(|x| x.0).collect();
+                prop_assert_eq!(table.check(&p, 4), Ok(()));
+                for (r, b) in &c.circuits {
+                    prop_assert!(b.0 <= r.until.since(r.up_from).0 + u64::from(n), "{r:?} carries {b}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Weighted b-matching: the best circuits for several equal planes (or wavelengths) at once.
+
+use super::{deduct, edmonds, usable_pair};
+use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::demand::DemandMatrix;
+use crate::ids::RackId;
+
+const NONE: u32 = u32::MAX;
+
+/// Circuits for planes that are alike: at most one an input and one an output on each plane, together carrying as many bytes of
+/// `demand` as possible.
+///
+/// A circuit carries at most `carries` bytes. A pair with more than that may have circuits on several planes. To go plane after plane,
+/// taking the best matching each time, is not optimal; this is.
+///
+/// # Arguments
+/// - `demand`: bytes by (input, output), `R x R`.
+/// - `carries`: what one circuit carries within the interval; `u64::MAX` where each pair is to have one circuit at most.
+/// - `current`: what is up now, W planes. Among the best sets the one that keeps most pairs is taken, and kept pairs stay on their
+///   planes where the others leave room.
+///
+/// # Returns
+/// One matching a plane.
+///
+/// # Complexity
+/// O(W R^3) time at worst: W R shortest augmenting paths in a network with port capacities W; then O(W R^2) to colour the circuits.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::{Matching, matching::b_matching}, demand::DemandMatrix};
+/// let d = DemandMatrix::from_rows(&[&[0, 9, 5], &[0, 0, 8], &[0, 0, 0]]);
+/// let planes = b_matching(&d, 6, &[Matching::empty(3), Matching::empty(3)]);
+/// let weight: u64 = planes.iter().flat_map(|m| m.pairs()).count() as u64;
+/// assert_eq!(weight, 4); // 6 of 9 and 5 from rack 0, 6 and 2 of 8 from rack 1: 19 bytes
+/// ```
+///
+/// # Source
+/// R. K. Ahuja, T. L. Magnanti and J. B. Orlin, *Network Flows* (1993), section 9.7 (successive shortest paths); D. Koenig (1916) for
+/// the colouring. Wavelengths as ports of capacity W: Co-scheduler, section VI.
+pub fn b_matching(demand: &DemandMatrix, carries: u64, current: &[Matching]) -> Vec<Matching> {
+    let racks = demand.racks();
+    let mut f = Flow::new(demand, carries.max(1), current);
+    while f.augment() {}
+    let mut c = Colouring { inputs: vec![vec![NONE; racks]; current.len()], outputs: vec![vec![NONE; racks]; current.len()] };
+    for (p, m) in current.iter().enumerate() {
+        for (i, j) in m.pairs().filter(|(i, j)| i.index() < racks && j.index() < racks) {
+            let used = &mut f.used[i.index() * racks + j.index()];
+            if *used > 0 {
+                *used -= 1;
+                c.set(p, i.0, j.0);
+            }
+        }
+    }
+    for (k, used) in f.used.iter().enumerate() {
+        (0..*used).for_each(|_| c.add((k / racks) as u32, (k % racks) as u32));
+    }
+    let matching = |row: Vec<u32>| Matching { out: row.into_iter().map(|j| (j != NONE).then_some(RackId(j))).collect() };
+    c.inputs.into_iter().map(matching).collect()
+}
+
+/// Successive shortest paths from all inputs with room to all outputs with room; costs are bytes not carried.
+struct Flow<'a> {
+    n: usize,
+    demand: &'a DemandMatrix,
+    carries: u64,
+    /// Bytes count so often, so that all bonuses together are less than one byte.
+    factor: i128,
+    /// By pair: on how many planes it is up now; each of its first circuits so many earns a bonus.
+    up: Vec<u32>,
+    /// By pair: its circuits.
+    used: Vec<u32>,
+    /// Circuits that an input, an output may still have.
+    room: [Vec<u32>; 2],
+    /// Potentials: inputs, outputs, all inputs' common source, all outputs' common sink.
+    height: [Vec<i128>; 2],
+    source: i128,
+    sink: i128,
+}
+
+impl<'a> Flow<'a> {
+    fn new(demand: &'a DemandMatrix, carries: u64, current: &[Matching]) -> Self {
+        let (n, w) = (demand.racks(), current.len() as u32);
+        let mut up = vec![0; n * n];
+        for (i, j) in current.iter().flat_map(Matching::pairs).filter(|(i, j)| i.index() < n && j.index() < n) {
+            up[i.index() * n + j.index()] += 1;
+        }
+        let factor = i128::from(w) * n as i128 + 1;
+        let mut f = Self {
+            n,
+            demand,
+            carries,
+            factor,
+            up,
+            used: vec![0; n * n],
+            room: [vec![w; n], vec![w; n]],
+            height: [vec![0; n], vec![0; n]],
+            source: 0,
+            sink: 0,
+        };
+        for j in 0..n {
+            let best = (0..n).map(|i| f.gain(i, j, 0)).max().unwrap_or(0);
+            f.height[1][j] = -best;
+            f.sink = f.sink.min(-best);
+        }
+        f
+    }
+
+    /// What circuit number `k` of a pair is worth: never more than the one before it.
+    fn gain(&self, i: usize, j: usize, k: u32) -> i128 {
+        let bytes =
+            self.demand.get(RackId::from(i), RackId::from(j)).saturating_sub(self.carries.saturating_mul(k.into())).min(self.carries);
+        let kept = bytes > 0 && k < self.up[i * self.n + j];
+        i128::from(bytes) * self.factor + i128::from(kept)
+    }
+
+    /// One more circuit, if that carries more (Dijkstra over reduced costs, dense).
+    fn augment(&mut self) -> bool {
+        let n = self.n;
+        let mut dist = [vec![i128::MAX; n], vec![i128::MAX; n]];
+        let mut from = [vec![NONE; n], vec![NONE; n]];
+        let mut shut = [vec![false; n], vec![false; n]];
+        let (mut far, mut last) = (i128::MAX, NONE);
+        for i in (0..n).filter(|&i| self.room[0][i] > 0) {
+            dist[0][i] = self.source - self.height[0][i];
+        }
+        loop {
+            let open = (0..2).flat_map(|s| (0..n).map(move |k| (s, k))).filter(|&(s, k)| !shut[s][k]);
+            let Some((s, k)) = open.min_by_key(|&(s, k)| (dist[s][k], s, k)).filter(|&(s, k)| dist[s][k] < far) else { break };
+            shut[s][k] = true;
+            let d = dist[s][k];
+            if s == 1 && self.room[1][k] > 0 && d + self.height[1][k] - self.sink < far {
+                (far, last) = (d + self.height[1][k] - self.sink, k as u32);
+            }
+            for o in (0..n).filter(|&o| !shut[1 - s][o]) {
+                let (i, j) = if s == 0 { (k, o) } else { (o, k) };
+                let used = self.used[i * n + j];
+                let cost = if s == 0 {
+                    -self.gain(i, j, used)
+                } else if used > 0 {
+                    self.gain(i, j, used - 1)
+                } else {
+                    0
+                };
+                if cost == 0 {
+                    continue;
+                }
+                let reach = d + cost + self.height[s][k] - self.height[1 - s][o];
+                if reach < dist[1 - s][o] {
+                    (dist[1 - s][o], from[1 - s][o]) = (reach, k as u32);
+                }
+            }
+        }
+        if last == NONE || far + self.sink - self.source >= 0 {
+            return false;
+        }
+        for s in 0..2 {
+            for k in (0..n).filter(|&k| shut[s][k] && dist[s][k] < far) {
+                self.height[s][k] += dist[s][k] - far;
+            }
+        }
+        self.source -= far;
+        self.turn(&from, last as usize);
+        true
+    }
+
+    fn turn(&mut self, from: &[Vec<u32>; 2], last: usize) {
+        self.room[1][last] -= 1;
+        let mut j = last;
+        loop {
+            let i = from[1][j] as usize;
+            self.used[i * self.n + j] += 1;
+            if from[0][i] == NONE {
+                self.room[0][i] -= 1;
+                return;
+            }
+            j = from[0][i] as usize;
+            self.used[i * self.n + j] -= 1;
+        }
+    }
+}
+
+/// Circuits by plane: at most one a port.
+struct Colouring {
+    inputs: Vec<Vec<u32>>,
+    outputs: Vec<Vec<u32>>,
+}
+
+impl Colouring {
+    fn set(&mut self, p: usize, i: u32, j: u32) {
+        (self.inputs[p][i as usize], self.outputs[p][j as usize]) = (j, i);
+    }
+
+    /// Adds a circuit whose ports each have a plane free: on a common one, or after an alternating path has made one common.
+    fn add(&mut self, i: u32, j: u32) {
+        let planes = self.inputs.len();
+        let free = |list: &[Vec<u32>], k: u32| (0..planes).find(|&p| list[p][k as usize] == NONE).expect("at most W circuits a port");
+        let common = (0..planes).find(|&p| self.inputs[p][i as usize] == NONE && self.outputs[p][j as usize] == NONE);
+        let p = common.unwrap_or_else(|| {
+            let (a, b) = (free(&self.inputs, i), free(&self.outputs, j));
+            self.swap(j, a, b);
+            a
+        });
+        self.set(p, i, j);
+    }
+
+    /// Exchanges planes `a` and `b` along the path from output `j`, which has a circuit on `a` and none on `b`.
+    fn swap(&mut self, j: u32, a: usize, b: usize) {
+        let (mut path, mut output, mut j, mut p, mut q) = (Vec::new(), true, j, a, b);
+        loop {
+            let list = if output { &self.outputs } else { &self.inputs };
+            let next = list[p][j as usize];
+            if next == NONE {
+                break;
+            }
+            path.push(if output { (p, next, j) } else { (p, j, next) });
+            (output, j) = (!output, next);
+            std::mem::swap(&mut p, &mut q);
+        }
+        for &(p, i, j) in &path {
+            (self.inputs[p][i as usize], self.outputs[p][j as usize]) = (NONE, NONE);
+        }
+        for &(p, i, j) in &path {
+            self.set(if p == a { b } else { a }, i, j);
+        }
+    }
+}
+
+/// [`b_matching()`] every interval over planes that are alike (rate, delta, usable ports), one group of such planes after the other;
+/// duplex planes get [`edmonds()`] each.
+pub struct BMatching;
+
+impl Scheduler for BMatching {
+    fn name(&self) -> &'static str {
+        "b-matching"
+    }
+    fn decide(&mut self, ask: &Ask) -> Decision {
+        let mut left = ask.demand.clone();
+        let nothing = Matching::empty(left.racks());
+        let mut all: Vec<Option<Matching>> = vec![None; ask.planes.len()];
+        for first in 0..ask.planes.len() {
+            if all[first].is_some() {
+                continue;
+            }
+            let plane = &ask.planes[first];
+            let alike = |&p: &usize| {
+                let other = &ask.planes[p];
+                all[p].is_none()
+                    && (other.rate, other.delta, other.duplex) == (plane.rate, plane.delta, false)
+                    && ask.usable[p] == ask.usable[first]
+            };
+            let group: Vec<usize> = if plane.duplex { vec![first] } else { (first..ask.planes.len()).filter(alike).collect() };
+            let wanted = left.map_pairs(|i, j, d| if usable_pair(&ask.usable[first], plane.duplex, i, j) { d } else { 0 });
+            let current: Vec<Matching> = group.iter().map(|&p| ask.current.get(p).unwrap_or(&nothing).clone()).collect();
+            let found = if plane.duplex {
+                vec![edmonds(&wanted, Some(&current[0]))]
+            } else {
+                let carries = plane.rate.bytes_in(ask.interval.saturating_sub(plane.delta)).0;
+                b_matching(&wanted, carries, &current)
+            };
+            for (p, m) in group.into_iter().zip(found) {
+                deduct(&mut left, ask, p, &m);
+                all[p] = Some(m);
+            }
+        }
+        Decision::hold(all.into_iter().flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes that circuits carry, each at most `carries`.
+    fn carried(d: &DemandMatrix, carries: u64, planes: &[Matching]) -> u64 {
+        let mut left = d.clone();
+        for (i, j) in planes.iter().flat_map(Matching::pairs) {
+            left.set(i, j, left.get(i, j).saturating_sub(carries));
+        }
+        d.total() - left.total()
+    }
+
+    /// The most bytes, by trying all numbers of circuits of all pairs.
+    fn brute(d: &DemandMatrix, carries: u64, k: usize, room: &mut [Vec<u32>; 2]) -> u64 {
+        let n = d.racks();
+        if k == n * n {
+            return 0;
+        }
+        let (i, j) = (k / n, k % n);
+        let (b, most) = (d.get(RackId::from(i), RackId::from(j)), room[0][i].min(room[1][j]));
+        let mut best = 0;
+        for c in 0..=most {
+            room[0][i] -= c;
+            room[1][j] -= c;
+            best = best.max(b.min(carries * u64::from(c)) + brute(d, carries, k + 1, room));
+            room[0][i] += c;
+            room[1][j] += c;
+            if carries * u64::from(c) >= b {
+                break;
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn plane_after_plane_is_not_optimal_and_this_is() {
+        // The heaviest matching (9 + 1 = 10 against 5 + 4) spoils the second plane.
+        let d = DemandMatrix::from_rows(&[&[0, 9, 5, 0], &[0, 0, 0, 0], &[0, 4, 0, 1], &[0, 0, 0, 0]]);
+        let two = [Matching::empty(4), Matching::empty(4)];
+        assert_eq!(carried(&d, u64::MAX, &b_matching(&d, u64::MAX, &two)), 19);
+        let huge = DemandMatrix::zero(5).map(|_| u64::MAX);
+        assert_eq!(b_matching(&huge, u64::MAX, &two).iter().map(Matching::len).sum::<usize>(), 10);
+        assert!(b_matching(&DemandMatrix::zero(3), 5, &two).iter().all(Matching::is_empty));
+    }
+
+    proptest! {
+        #[test]
+        fn it_equals_brute_force(r in 1usize..4, w in 1usize..4, carries in 1u64..6, v in prop::collection::vec(0u64..9, 9), shift: u64) {
+            let d = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 3 + j.index()]);
+            let mut current = vec![Matching::empty(r); w];
+            current[0] = super::super::round_robin(r, shift);
+            let found = b_matching(&d, carries, &current);
+            prop_assert_eq!(found.len(), w);
+            for m in &found {
+                prop_assert_eq!(&Matching::from_pairs(r, m.pairs().map(|(i, j)| (i.index(), j.index()))), m);
+            }
+            let mut room = [vec![w as u32; r], vec![w as u32; r]];
+            prop_assert_eq!(carried(&d, carries, &found), brute(&d, carries, 0, &mut room));
+            // Asked again, nothing moves.
+            prop_assert_eq!(&b_matching(&d, carries, &found), &found);
+        }
+
+        #[test]
+        fn one_plane_is_a_bipartite_matching(r in 1usize..9, v in prop::collection::vec(prop_oneof![Just(0u64), 0u64..1000], 64)) {
+            let d = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 8 + j.index()]);
+            let found = b_matching(&d, u64::MAX, &[Matching::empty(r)]);
+            prop_assert_eq!(found[0].weight(&d), super::super::bipartite(&d, None).weight(&d));
+        }
+    }
+}

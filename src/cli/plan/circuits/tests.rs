@@ -1,0 +1,45 @@
+//! What is planned and how it is shown.
+
+use clap::Parser;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+fn args(line: &str) -> Result<Args, clap::Error> {
+    let all = format!("heliostat plan circuits --matrix m {line}");
+    let cli = Cli::try_parse_from(all.split_whitespace())?;
+    let Command::Plan(p) = cli.command else { unreachable!() };
+    let crate::cli::plan::What::Circuits(a) = p.what;
+    Ok(a)
+}
+
+fn shown(line: &str, demand: &DemandMatrix, output: Output) -> String {
+    let a = args(line).unwrap();
+    render(&report(&a, demand, &plan(&a, demand).unwrap()), output)
+}
+
+#[test]
+fn a_plan_in_three_forms() {
+    let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
+    let line = "--algorithm sunflow --delta 10ns --rate 8Gb/s";
+    let table = shown(line, &d, Output::Table);
+    assert!(table.contains("completion time") && table.contains("110ns"), "{table}");
+    assert!(table.contains("1.000"), "{table}");
+    let csv = shown(line, &d, Output::Csv);
+    assert_eq!(csv, "plane,from,to,setup_at_ns,up_from_ns,until_ns,bytes\n0,0,1,0,10,80,70\n0,0,2,80,90,110,20\n0,1,2,0,10,40,30\n");
+    let json: serde_json::Value = serde_json::from_str(&shown(line, &d, Output::Json)).unwrap();
+    assert_eq!((&json["completion_ns"], &json["lower_bound_ns"], &json["algorithm"]), (&110.into(), &110.into(), &"sunflow".into()));
+    let a = args(line).unwrap();
+    let svg = gantt::ports(&plan(&a, &d).unwrap(), 3, 1);
+    assert_eq!((svg.matches("<rect").count(), svg.matches("url(#dark)").count()), (3 + 6, 3));
+    assert!(svg.ends_with("</svg>\n"));
+}
+
+#[test]
+fn names_and_values_are_checked() {
+    let said = |line| args(line).unwrap_err().to_string();
+    assert!(said("--algorithm fastest").contains("unknown name `fastest`; allowed: `edmonds`"), "{}", said("--algorithm fastest"));
+    assert!(said("--algorithm bvn --rate 0b/s").contains("above zero"));
+    assert!(said("--algorithm bvn --planes 0").contains("1..=64"));
+    assert!(args("--algorithm bvn --stop-mode all-stop --duplex").unwrap().duplex);
+}

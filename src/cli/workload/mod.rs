@@ -1,0 +1,97 @@
+//! `heliostat workload`: make, measure and convert workloads of coflows and of jobs.
+
+use std::path::{Path, PathBuf};
+
+use super::{CliError, print, read_text, write_text};
+use crate::config::{self, Format as Source};
+use crate::topology::Topology;
+use crate::units::BitRate;
+use crate::workload::{coflow_benchmark, coflowsim, htsim};
+
+mod convert;
+mod reading;
+mod stats;
+mod synth;
+
+pub use reading::{JobsArgs, ModelArgs, Reading};
+
+/// Makes, measures and converts workloads
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Command {
+    /// Makes coflows or jobs from a seed, with a published mix of sizes
+    Synth(Box<synth::Args>),
+    /// Prints what a workload or a list of jobs looks like
+    Stats(Box<stats::Args>),
+    /// Writes a workload or a list of jobs in another format, or smaller
+    Convert(Box<convert::Args>),
+}
+
+/// The formats that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Format {
+    /// Our own: coflows as coflows, jobs as jobs
+    #[default]
+    Yaml,
+    /// Our own coflows; of jobs, every shuffle with tasks spread evenly over the hosts
+    Coflows,
+    /// Coflows as a trace of the coflow-benchmark, at the grain of hosts
+    Trace,
+    /// Coflows as htsim's flows
+    Htsim,
+    /// MapReduce jobs as SWIM's rows
+    Swim,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct To {
+    /// Format of what is written
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Where to [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+impl To {
+    fn put(&self, text: &str) -> Result<(), CliError> {
+        self.to.as_ref().map_or_else(|| print(text), |file| write_text(file, text))
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that cannot be read, written or understood.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    match &args.command {
+        Command::Synth(a) => synth::run(a),
+        Command::Stats(a) => stats::run(a),
+        Command::Convert(a) => convert::run(a),
+    }
+}
+
+fn topology(file: &Path) -> Result<Topology, CliError> {
+    Ok(config::read_topology(&read_text(file)?, &file.display().to_string())?)
+}
+
+/// A network with so many racks and hosts, for formats whose places are numbers; its rates are never used.
+fn plain_network(racks: usize, hosts: usize) -> Topology {
+    Topology::uniform("plain", racks, hosts, BitRate::mbit(1000), BitRate::mbit(1000), vec![])
+}
+
+/// A network with a rack of one host for every port of a trace; none for other formats and for texts that are no trace.
+fn by_ports(text: &str, format: Source) -> Option<Topology> {
+    let ports = match format {
+        Source::CoflowBenchmark => coflow_benchmark::parse(text).ok()?.ports,
+        Source::CoflowSim => coflowsim::parse(text).ok()?.racks,
+        Source::Htsim => htsim::parse(text).ok()?.iter().map(|f| f.from.max(f.to) + 1).max().unwrap_or(1),
+        _ => return None,
+    };
+    Some(plain_network(ports.min(100_000) as usize, 1))
+}

@@ -1,0 +1,228 @@
+//! How files of coflows and jobs are read: the options, and what becomes of them.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use crate::cli::{CliError, read_text};
+use crate::config::{self, JobsReading, Select};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span};
+use crate::workload::coflow_benchmark::{Local, Mapping, Sizes};
+use crate::workload::htsim::Group;
+use crate::workload::job_model::{JobModel, Preset};
+use crate::workload::jobs::JobList;
+use crate::workload::{Adjust, Workload, decima};
+
+/// How a workload file is read, and what is done to it
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Reading {
+    /// Keeps only the first N coflows
+    #[arg(long, value_name = "N")]
+    pub coflows: Option<usize>,
+    /// Divides the bytes of every flow; times stay [default: the policy's scale, or 1]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    pub scale: Option<u64>,
+    /// Divides every arrival, so that a long trace fits a short run
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_scale: u64,
+    /// How the flows of a trace get their sizes
+    #[arg(long, value_enum, default_value_t)]
+    pub sizes: Sizes,
+    /// What happens to flows of a trace that stay in one host
+    #[arg(long, value_enum, default_value_t)]
+    pub local: Local,
+    /// Which flows of an htsim file make a coflow
+    #[arg(long, value_enum, default_value_t)]
+    pub group: Group,
+}
+
+impl Reading {
+    /// What is done to the workload once it is read.
+    pub fn adjust(&self) -> Adjust {
+        Adjust { first: self.coflows, scale: self.scale.unwrap_or(1), time_scale: self.time_scale.max(1) }
+    }
+
+    /// Reads a file of any format over `topology`; nothing is scaled yet.
+    ///
+    /// # Errors
+    /// A file that cannot be read or makes no sense.
+    pub fn read(&self, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
+        self.parse(&read_text(file)?, file, topology)
+    }
+
+    /// [`Self::read`] of a text that is there already.
+    ///
+    /// # Errors
+    /// A text that makes no sense.
+    pub fn parse(&self, text: &str, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
+        let mapping = Mapping { sizes: self.sizes, local: self.local, first: self.coflows, group: self.group };
+        Ok(config::read_workload(text, &file.display().to_string(), topology, &mapping)?)
+    }
+}
+
+/// The model of tasks: how bytes become jobs
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Model of tasks")]
+pub struct ModelArgs {
+    /// default, jobpacker, co-scheduler, corral, or a YAML file with any of the keys block, map_rate, reduce_rate, setup,
+    /// reduce_bytes, reduce_share, max_tasks, noise, recurring, queues
+    #[arg(long, value_name = "NAME|FILE")]
+    pub model: Option<String>,
+    /// Bytes that a map task reads
+    #[arg(long)]
+    pub block: Option<Bytes>,
+    /// Bytes a second that a map task processes
+    #[arg(long)]
+    pub map_rate: Option<Bytes>,
+    /// Bytes a second that a reduce task processes
+    #[arg(long)]
+    pub reduce_rate: Option<Bytes>,
+    /// Time that every task takes besides
+    #[arg(long)]
+    pub setup: Option<Span>,
+    /// Bytes of shuffle for every reduce task
+    #[arg(long, conflicts_with = "reduce_share")]
+    pub reduce_bytes: Option<Bytes>,
+    /// Reduce tasks in per cent of the map tasks
+    #[arg(long, value_name = "PERCENT")]
+    pub reduce_share: Option<u32>,
+    /// The most tasks of a stage
+    #[arg(long, value_name = "N")]
+    pub max_tasks: Option<u32>,
+    /// How far the time of a task may be off
+    #[arg(long, value_name = "PERCENT")]
+    pub noise: Option<u32>,
+    /// Share of recurring jobs
+    #[arg(long, value_name = "PERCENT")]
+    pub recurring: Option<u32>,
+    /// Number of queues among which the jobs are spread
+    #[arg(long, value_name = "N")]
+    pub queues: Option<u32>,
+}
+
+impl ModelArgs {
+    /// The model: the one that is named (else `fallback`), with what is said beside it.
+    ///
+    /// # Errors
+    /// An unknown name, a file that makes no sense, or a parameter out of range.
+    pub fn model(&self, fallback: Preset) -> Result<JobModel, CliError> {
+        let mut m = match &self.model {
+            None => fallback.model(),
+            Some(name) => match Preset::from_str(name, false) {
+                Ok(preset) => preset.model(),
+                Err(_) if Path::new(name).is_file() => config::read_job_model(&read_text(Path::new(name))?, name)?,
+                Err(_) => {
+                    let names: Vec<_> =
+                        Preset::value_variants().iter().filter_map(|p| Some(p.to_possible_value()?.get_name().to_owned())).collect();
+                    return Err(CliError::Usage(format!("--model {name}: no such model or file; models: {}", names.join(", "))));
+                }
+            },
+        };
+        let set = |to: &mut u32, value: Option<u32>| *to = value.unwrap_or(*to);
+        let set_bytes = |to: &mut Bytes, value: Option<Bytes>| *to = value.unwrap_or(*to);
+        set_bytes(&mut m.block, self.block);
+        set_bytes(&mut m.map_rate, self.map_rate);
+        set_bytes(&mut m.reduce_rate, self.reduce_rate);
+        if let Some(bytes) = self.reduce_bytes {
+            (m.reduce_bytes, m.reduce_share) = (bytes, 0);
+        }
+        set(&mut m.reduce_share, self.reduce_share);
+        set(&mut m.max_tasks, self.max_tasks);
+        set(&mut m.noise, self.noise);
+        set(&mut m.recurring, self.recurring);
+        set(&mut m.queues, self.queues);
+        m.setup = self.setup.unwrap_or(m.setup);
+        m.check().map_err(|(_, why)| CliError::Usage(why))?;
+        Ok(m)
+    }
+}
+
+/// Which jobs of a file are kept
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Jobs")]
+pub struct JobsArgs {
+    /// How bytes become tasks.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Decides whatever is drawn: the same seed gives the same jobs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Keeps only jobs that shuffle at least so much
+    #[arg(long, value_name = "BYTES")]
+    pub min_shuffle: Option<Bytes>,
+    /// Then keeps N of them, drawn evenly
+    #[arg(long, value_name = "N")]
+    pub sample: Option<usize>,
+    /// Then keeps the first N; of TPC-H queries, draws N
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// All jobs arrive at once
+    #[arg(long)]
+    pub batch: bool,
+    /// TPC-H queries: mean time between two arrivals
+    #[arg(long, default_value = "25s")]
+    pub mean_gap: Span,
+    /// TPC-H queries: times are those that were measured with so many executors
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub executors: u32,
+    /// TPC-H queries: what a stage passes on of what it received
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub selectivity: u32,
+}
+
+impl JobsArgs {
+    /// What the options say, with the scales of `reading`.
+    ///
+    /// # Errors
+    /// A model that makes no sense.
+    pub fn how(&self, reading: &Reading) -> Result<JobsReading, CliError> {
+        let model = self.model.model(Preset::Default)?;
+        let queries = decima::Ask {
+            jobs: self.jobs,
+            mean_gap: self.mean_gap,
+            executors: self.executors,
+            selectivity: self.selectivity,
+            recurring: model.recurring,
+            queues: model.queues,
+            seed: self.seed,
+        };
+        let select = Select {
+            min_shuffle: self.min_shuffle.unwrap_or_default(),
+            sample: self.sample,
+            first: self.jobs,
+            batch: self.batch,
+            scale: reading.scale.unwrap_or(1),
+            time_scale: reading.time_scale.max(1),
+        };
+        Ok(JobsReading { model, queries, select, seed: self.seed })
+    }
+}
+
+/// A file in any format.
+pub enum Source {
+    /// Coflows, and the network over which they were read.
+    Coflows(Workload, Topology),
+    /// Jobs, which know no network.
+    Jobs(JobList),
+}
+
+/// Reads and shrinks a file of any format. Coflows of a trace need no topology: each of its ports then is a rack of one host.
+///
+/// # Errors
+/// Files that cannot be read or make no sense, and our own coflows without a topology.
+pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: &JobsArgs) -> Result<Source, CliError> {
+    let text = read_text(file)?;
+    let format = config::format_of(&text);
+    if format.is_jobs() {
+        let list = config::read_any_jobs(&text, &file.display().to_string(), &jobs.how(reading)?)?;
+        return Ok(Source::Jobs(list));
+    }
+    let topology = match topology {
+        Some(t) => super::topology(t)?,
+        None => super::by_ports(&text, format)
+            .ok_or_else(|| CliError::Usage(format!("{} names racks and hosts; say of which network: --topology FILE", file.display())))?,
+    };
+    let workload = reading.parse(&text, file, &topology)?.adjusted(&reading.adjust());
+    Ok(Source::Coflows(workload, topology))
+}

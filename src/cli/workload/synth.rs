@@ -1,0 +1,115 @@
+//! `heliostat workload synth`: coflows or jobs from a seed.
+
+use clap::ValueEnum;
+
+use super::convert;
+use super::reading::ModelArgs;
+use super::{Format, To, plain_network};
+use crate::cli::CliError;
+use crate::units::Span;
+use crate::workload::Adjust;
+use crate::workload::coflow_benchmark::{Mapping, Trace};
+use crate::workload::coflowsim::{self, Custom};
+use crate::workload::synth::{Synth, synth};
+use crate::workload::synth_jobs::{Mix as Jobs, SynthJobs, synth_jobs};
+
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// Whose mix of sizes
+    #[arg(long, value_enum, default_value_t)]
+    mix: Mix,
+    /// Number of racks: coflows, and jobs that are written as coflows
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    racks: Option<u32>,
+    /// Hosts a rack
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    hosts: u32,
+    /// Number of coflows
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    coflows: Option<u32>,
+    /// Number of jobs
+    #[arg(long, conflicts_with = "coflows", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    jobs: Option<u32>,
+    /// The same seed gives the same workload
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Mean time between two arrivals; 0s: all at once (CoflowSim's always are)
+    #[arg(long, default_value = "1s")]
+    mean_gap: Span,
+    /// Divides all bytes
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    scale: u64,
+    #[command(flatten)]
+    to: To,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+/// Published mixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
+enum Mix {
+    /// Coflows: the four classes of Facebook's cluster as Varys counts them (52% short and narrow, 16% long, 15% wide, 17% both)
+    #[default]
+    Facebook,
+    /// Coflows: CoflowSim's own four classes (41%, 29%, 9%, 21%), drawn as CoflowSim draws them
+    Coflowsim,
+    /// Jobs: JobPacker's table 1
+    Jobpacker,
+    /// Jobs: Co-scheduler's users and tasks, sizes as JobPacker's
+    CoScheduler,
+    /// Jobs: Corral's W1, small, medium and large
+    CorralW1,
+    /// Jobs: Corral's W2, most of them tiny
+    CorralW2,
+    /// Jobs: Corral's W3 (table 1)
+    CorralW3,
+}
+
+impl Mix {
+    fn jobs(self) -> Option<Jobs> {
+        match self {
+            Self::Facebook | Self::Coflowsim => None,
+            Self::Jobpacker => Some(Jobs::Jobpacker),
+            Self::CoScheduler => Some(Jobs::CoScheduler),
+            Self::CorralW1 => Some(Jobs::CorralW1),
+            Self::CorralW2 => Some(Jobs::CorralW2),
+            Self::CorralW3 => Some(Jobs::CorralW3),
+        }
+    }
+}
+
+pub fn run(a: &Args) -> Result<(), CliError> {
+    let need = |what: &str| CliError::Usage(format!("this mix needs {what}"));
+    let (racks, hosts) = (a.racks.map(|r| r as usize), a.hosts as usize);
+    if let Some(mix) = a.mix.jobs() {
+        let model = a.model.model(mix.preset())?;
+        let jobs = a.jobs.ok_or_else(|| need("--jobs N"))? as usize;
+        let mut list = synth_jobs(&SynthJobs { mix, model, jobs, seed: a.seed, mean_gap: a.mean_gap });
+        crate::config::Select { scale: a.scale, ..Default::default() }.shrink(&mut list.jobs);
+        let network = racks.map(|r| plain_network(r, hosts));
+        return convert::jobs(&list, network.as_ref(), a.seed, &a.to);
+    }
+    let racks = racks.ok_or_else(|| need("--racks R"))?;
+    let coflows = a.coflows.ok_or_else(|| need("--coflows N"))?;
+    let trace = trace(a, racks, hosts, coflows)?;
+    if a.to.format == Format::Trace && a.scale == 1 {
+        return a.to.put(&trace.write());
+    }
+    let topology = plain_network(racks, hosts);
+    let name = format!("synth-{racks}x{hosts}-seed-{}", a.seed);
+    let workload = trace.to_workload(&name, &topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))?;
+    convert::coflows(&workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }), &topology, &a.to)
+}
+
+fn trace(a: &Args, racks: usize, hosts: usize, coflows: u32) -> Result<Trace, CliError> {
+    if a.mix == Mix::Facebook {
+        return Ok(synth(&Synth { racks, hosts, coflows: coflows as usize, seed: a.seed, mean_gap: a.mean_gap }));
+    }
+    let seed = i64::try_from(a.seed).ok().filter(|s| *s <= i64::from(i32::MAX));
+    let seed = seed.ok_or_else(|| CliError::Usage(format!("CoflowSim takes seeds of 0 to {}", i32::MAX)))?;
+    let ports = (racks * hosts) as u64;
+    if u64::from(coflows).saturating_mul(ports * ports) > 500_000_000 {
+        return Err(CliError::Usage("so many coflows over so many hosts do not fit into memory; ask for fewer".into()));
+    }
+    Ok(coflowsim::draw(&Custom::facebook(ports, coflows.into(), seed)))
+}

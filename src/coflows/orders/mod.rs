@@ -1,0 +1,17 @@
+//! Orders: which coflow goes first.
+//!
+//! | order | first | after |
+//! |---|---|---|
+//! | [`sebf`](sebf()) | the one that the network could end soonest | Varys |
+//! | [`bssi`](bssi()) | the one that is not the costliest on the busiest link | Sincronia |
+//! | [`queue`] and arrival | the one that has sent little, whatever it still has | Aalo |
+//!
+//! Each gives the positions of the coflows as given, first one first; equal ones stay as they stand.
+
+mod bssi;
+mod dclas;
+mod sebf;
+
+pub use bssi::bssi;
+pub use dclas::{Aalo, Sharing, queue};
+pub use sebf::sebf;

@@ -1,0 +1,344 @@
+//! What one coflow still has to send, laid out so that each rule finds what it asks for without looking at every flow.
+
+use std::collections::BTreeMap;
+
+use super::{Free, Path};
+use crate::units::NANOS;
+
+/// Bytes of a coflow from one host to another: its flows between the same two hosts count as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its links.
+    pub path: Path,
+    /// What it still has to send: bits per second times nanoseconds, as [`Demand::bits`] rounds up to bits. Zero: done.
+    pub left: u128,
+}
+
+/// A set of numbered things, groups or senders, by their link: those among 64 neighbouring links.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    /// The links are `64 * index ..`.
+    index: u32,
+    /// Number of the thing of the lowest bit of `all`.
+    base: u32,
+    /// Where there is one.
+    all: u64,
+    /// Where there is one that has something to send.
+    live: u64,
+}
+
+impl Word {
+    /// Adds a thing to a list of words in the order of links.
+    fn push(words: &mut Vec<Self>, link: u32, number: u32, live: bool) {
+        if words.last().is_none_or(|w| w.index != link / 64) {
+            words.push(Self { index: link / 64, base: number, all: 0, live: 0 });
+        }
+        let word = words.last_mut().expect("just pushed");
+        word.all |= 1 << (link % 64);
+        word.live |= u64::from(live) << (link % 64);
+    }
+
+    /// The numbers of the things at these bits.
+    fn numbers(self, mut bits: u64) -> impl Iterator<Item = u32> {
+        std::iter::from_fn(move || {
+            let bit = bits & bits.wrapping_neg();
+            bits ^= bit;
+            (bit != 0).then(|| self.base + (self.all & (bit - 1)).count_ones())
+        })
+    }
+}
+
+/// The groups of one sender.
+#[derive(Clone, Debug)]
+struct Row {
+    up: u32,
+    words: std::ops::Range<usize>,
+    live: u32,
+}
+
+/// The groups of a coflow.
+#[derive(Clone, Debug, Default)]
+pub struct Demand {
+    /// By group: what it still has to send.
+    left: Vec<u128>,
+    /// By group: its sender's and its receiver's interface.
+    ends: Vec<[u32; 2]>,
+    /// By group: all its links; empty if nobody has others than the two.
+    paths: Vec<Path>,
+    rows: Vec<Row>,
+    /// Groups by their receivers' interfaces, row after row.
+    words: Vec<Word>,
+    /// Rows by their senders' interfaces.
+    ups: Vec<Word>,
+    /// The receivers' interfaces, as (word, bits).
+    downs: Vec<(u32, u64)>,
+    live: usize,
+    /// Links in use, and where their groups stand in `members`; empty until somebody asks.
+    links: Vec<(u32, u32, u32)>,
+    members: Vec<u32>,
+    /// By place in `links`: bits to carry, as of the last [`Demand::weigh`].
+    loads: Vec<u64>,
+}
+
+impl Demand {
+    /// From groups in the order of their senders' and then their receivers' interfaces, each pair once. O(groups).
+    ///
+    /// # Panics
+    /// If they are in another order.
+    pub fn new(groups: &[Group]) -> Self {
+        let (mut rows, mut words): (Vec<Row>, Vec<Word>) = (Vec::new(), Vec::new());
+        for (g, group) in groups.iter().enumerate() {
+            let (up, down) = (group.path.up(), group.path.down());
+            assert!(g == 0 || (groups[g - 1].path.up(), groups[g - 1].path.down()) < (up, down), "groups in order, each pair once");
+            if rows.last().is_none_or(|r| r.up != up) {
+                rows.push(Row { up, words: words.len()..words.len(), live: 0 });
+            }
+            let row = rows.last_mut().expect("just pushed");
+            let mut own = words.split_off(row.words.start);
+            Word::push(&mut own, down, g as u32, group.left > 0);
+            words.append(&mut own);
+            row.words.end = words.len();
+            row.live += u32::from(group.left > 0);
+        }
+        let mut ups = Vec::new();
+        rows.iter().enumerate().for_each(|(r, row)| Word::push(&mut ups, row.up, r as u32, row.live > 0));
+        let mut downs: BTreeMap<u32, u64> = BTreeMap::new();
+        words.iter().for_each(|w| *downs.entry(w.index).or_default() |= w.live);
+        let live = groups.iter().filter(|g| g.left > 0).count();
+        let downs = downs.into_iter().collect();
+        let left = groups.iter().map(|g| g.left).collect();
+        let ends = groups.iter().map(|g| [g.path.up(), g.path.down()]).collect();
+        let plain = groups.iter().all(|g| g.path.links().len() == 2);
+        let paths = if plain { vec![] } else { groups.iter().map(|g| g.path).collect() };
+        Self { left, ends, paths, rows, words, ups, downs, live, links: Vec::new(), members: Vec::new(), loads: Vec::new() }
+    }
+
+    /// How many groups there are, those that are done included.
+    pub fn groups(&self) -> usize {
+        self.left.len()
+    }
+
+    /// What a group still has to send.
+    pub fn left(&self, group: u32) -> u128 {
+        self.left[group as usize]
+    }
+
+    /// Whether no path has more links than the two interfaces.
+    pub fn is_plain(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// The links of a group.
+    pub fn path(&self, group: u32) -> Path {
+        if self.is_plain() { Path::new(&self.ends[group as usize]) } else { self.paths[group as usize] }
+    }
+
+    /// A group gives back a rate.
+    pub fn give(&self, group: u32, rate: u64, free: &mut Free) {
+        self.ends[group as usize].iter().for_each(|&l| free.give_link(l, rate));
+        if !self.is_plain() {
+            self.paths[group as usize].links()[2..].iter().for_each(|&l| free.give_link(l, rate));
+        }
+    }
+
+    /// A group takes a rate.
+    pub fn take(&self, group: u32, rate: u64, free: &mut Free) {
+        self.ends[group as usize].iter().for_each(|&l| free.take_link(l, rate));
+        if !self.is_plain() {
+            self.paths[group as usize].links()[2..].iter().for_each(|&l| free.take_link(l, rate));
+        }
+    }
+
+    /// How many have something to send.
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// What a group still has to send, in whole bits, rounded up.
+    pub fn bits(&self, group: u32) -> u64 {
+        let up = self.left[group as usize] + u128::from(NANOS - 1);
+        // Of the factors 2^9 and 5^9 of a second's nanoseconds the first is a shift; then 64 bits nearly always do.
+        match u64::try_from(up >> 9) {
+            Ok(small) => small / (NANOS >> 9),
+            Err(_) => u64::try_from(up / u128::from(NANOS)).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// A group sent `units` (or all that it had left). Returns what it did not need of them, or `None` if it goes on.
+    pub fn sent(&mut self, group: u32, units: u128) -> Option<u128> {
+        let left = &mut self.left[group as usize];
+        if units < *left {
+            *left -= units;
+            return None;
+        }
+        let beyond = units - *left;
+        if *left > 0 {
+            *left = 0;
+            let [up, down] = self.ends[group as usize];
+            self.live -= 1;
+            let sender = self.ups.iter_mut().find(|w| w.index == up / 64).expect("it is there");
+            let row = &mut self.rows[(sender.base + (sender.all & ((1 << (up % 64)) - 1)).count_ones()) as usize];
+            row.live -= 1;
+            sender.live &= !(u64::from(row.live == 0) << (up % 64));
+            let word = self.words[row.words.clone()].iter_mut().find(|w| w.index == down / 64).expect("it is there");
+            word.live &= !(1 << (down % 64));
+        }
+        Some(beyond)
+    }
+
+    /// A group goes over other links from now on; its interfaces stay.
+    pub fn reroute(&mut self, group: u32, path: Path) {
+        debug_assert_eq!(self.ends[group as usize], [path.up(), path.down()]);
+        if self.is_plain() {
+            self.paths = self.ends.iter().map(|e| Path::new(e)).collect();
+        }
+        self.paths[group as usize] = path;
+        self.links.clear();
+    }
+
+    /// Calls `each(group, interfaces)` for the live groups that may have room, in their order: those of a sender whose interface has
+    /// nothing left, and those whose receiver's has not, are passed over. `each` may take from `free`.
+    pub fn open_groups(&self, free: &mut Free, mut each: impl FnMut(&mut Free, u32, [u32; 2])) {
+        if self.downs.iter().all(|&(word, bits)| bits & free.open(word) == 0) {
+            return;
+        }
+        for senders in &self.ups {
+            for row in senders.numbers(senders.live & free.open(senders.index)) {
+                let row = &self.rows[row as usize];
+                'row: for word in &self.words[row.words.clone()] {
+                    let mut may = word.live & free.open(word.index);
+                    while may != 0 {
+                        let bit = may & may.wrapping_neg();
+                        may ^= bit;
+                        let down = 64 * word.index + bit.trailing_zeros();
+                        each(free, word.base + (word.all & (bit - 1)).count_ones(), [row.up, down]);
+                        if free.left(row.up) == 0 {
+                            break 'row;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `each(group)` for the live groups, in their order.
+    pub fn live_groups(&self, mut each: impl FnMut(u32)) {
+        for word in &self.words {
+            word.numbers(word.live).for_each(&mut each);
+        }
+    }
+
+    /// The links in use, by number, each with the bits that it has to carry, as of the last [`Demand::weigh`].
+    pub fn loads(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
+        debug_assert_eq!(self.links.len(), self.loads.len(), "weigh() first");
+        self.links.iter().zip(&self.loads).map(|(l, &bits)| (l.0, bits))
+    }
+
+    /// The groups that cross a link, those that are done included. Needs [`Demand::index`]. O(log links).
+    pub fn members(&self, link: u32) -> &[u32] {
+        let Ok(place) = self.links.binary_search_by_key(&link, |l| l.0) else { return &[] };
+        let (_, a, b) = self.links[place];
+        &self.members[a as usize..b as usize]
+    }
+
+    /// Makes [`Demand::loads`] right for what is left now. O(groups).
+    pub fn weigh(&mut self) {
+        self.index();
+        let bits: Vec<u64> = (0..self.groups() as u32).map(|g| self.bits(g)).collect();
+        let load = |&(_, a, b): &(u32, u32, u32)| {
+            self.members[a as usize..b as usize].iter().map(|&g| bits[g as usize]).fold(0, u64::saturating_add)
+        };
+        self.loads = self.links.iter().map(load).collect();
+    }
+
+    /// Makes [`Demand::members`] ready. O(groups log links) if a path has changed, else O(1).
+    pub fn index(&mut self) {
+        if !self.links.is_empty() {
+            return;
+        }
+        let crossed: Vec<Path> = (0..self.groups() as u32).map(|g| self.path(g)).collect();
+        let mut links: Vec<u32> = crossed.iter().flat_map(|p| p.links().iter().copied()).collect();
+        links.sort_unstable();
+        let mut at = 0;
+        for same in links.chunk_by(|a, b| a == b) {
+            self.links.push((same[0], at, at));
+            at += same.len() as u32;
+        }
+        self.members = vec![0; at as usize];
+        for (g, path) in crossed.iter().enumerate() {
+            for l in path.links() {
+                let k = self.links.binary_search_by_key(l, |e| e.0).expect("listed above");
+                let end = &mut self.links[k].2;
+                self.members[*end as usize] = g as u32;
+                *end += 1;
+            }
+        }
+    }
+}
+
+/// The rates of one coflow's groups, in bits per second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    of: Vec<u64>,
+    /// Groups that were given something; some may have stopped.
+    given: Vec<u32>,
+    total: u64,
+}
+
+impl Rates {
+    /// Nothing moves.
+    pub fn new(groups: usize) -> Self {
+        Self { of: vec![0; groups], given: Vec::new(), total: 0 }
+    }
+
+    /// The rate of a group.
+    pub fn of(&self, group: u32) -> u64 {
+        self.of[group as usize]
+    }
+
+    /// The groups whose rate is not zero, in the order in which they were given one.
+    pub fn running(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.given.iter().map(|&g| (g, self.of[g as usize])).filter(|r| r.1 > 0)
+    }
+
+    /// How many groups were given something; some may have stopped.
+    pub fn given(&self) -> usize {
+        self.given.len()
+    }
+
+    /// The group that was given something as the `k`th.
+    pub fn group(&self, k: usize) -> u32 {
+        self.given[k]
+    }
+
+    /// The sum of all rates.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Gives a group more.
+    pub fn add(&mut self, group: u32, rate: u64) {
+        let of = &mut self.of[group as usize];
+        if *of == 0 && rate > 0 {
+            self.given.push(group);
+        }
+        *of += rate;
+        self.total = self.total.saturating_add(rate);
+    }
+
+    /// A group stops, for as long as the others keep their rates.
+    pub fn stop(&mut self, group: u32) {
+        self.total -= std::mem::take(&mut self.of[group as usize]);
+    }
+
+    /// Everything stops, and what was given goes back to the links.
+    pub fn give_back(&mut self, demand: &Demand, free: &mut Free) {
+        for g in self.given.drain(..) {
+            let rate = std::mem::take(&mut self.of[g as usize]);
+            if rate > 0 {
+                demand.give(g, rate, free);
+            }
+        }
+        self.total = 0;
+    }
+}

@@ -1,0 +1,63 @@
+//! Coflows as equals: all make progress at the same pace.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Demand, Free, Rates};
+
+/// One in the fixed point in which a coflow's loads are measured against its largest.
+const ONE: u128 = 1 << 40;
+
+/// Gives every coflow rates in the proportion of what its groups still have to send. All coflows grow together, measured by what
+/// each has on its own busiest link, until a link is full; every coflow on that link keeps what it has, the others go on.
+/// So each link is shared by coflows, not by flows, and a coflow's flows end together.
+///
+/// Rates are rounded down to bits per second. Needs [`Demand::weigh`]. O(groups + coflows x links).
+///
+/// Source: the first stage of Chowdhury et al., *HUG: multi-resource fairness for correlated and elastic demands*, NSDI 2016,
+/// which is dominant resource fairness over links.
+pub fn equal_progress(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) {
+    let most: Vec<u64> = demands.iter().map(|d| d.loads().map(|l| l.1).max().unwrap_or(0)).collect();
+    let weight = |c: usize, bits: u64| (u128::from(bits) * ONE).div_ceil(u128::from(most[c]));
+    // By link: what is left, in the fixed point; the weights that still grow; whose they are.
+    let mut links: Vec<(u128, u128, Vec<u32>)> = (0..free.links() as u32).map(|l| (u128::from(free.left(l)) * ONE, 0, vec![])).collect();
+    for (c, d) in demands.iter().enumerate() {
+        for (l, bits) in d.loads().filter(|x| x.1 > 0) {
+            let link = &mut links[l as usize];
+            link.1 += weight(c, bits);
+            link.2.push(c as u32);
+        }
+    }
+    let mut pace: Vec<Option<u64>> = vec![None; demands.len()];
+    let shares = links.iter().enumerate().filter_map(|(l, s)| Some(Reverse((s.0.checked_div(s.1)?, l))));
+    let mut heap: BinaryHeap<_> = shares.collect();
+    while let Some(Reverse((x, l))) = heap.pop() {
+        let (left, growing) = (links[l].0, links[l].1);
+        if growing == 0 {
+            continue;
+        }
+        if left / growing != x {
+            heap.push(Reverse((left / growing, l)));
+            continue;
+        }
+        for c in std::mem::take(&mut links[l].2).into_iter().map(|c| c as usize) {
+            if pace[c].is_none() {
+                pace[c] = Some(u64::try_from(x).unwrap_or(u64::MAX));
+                for (k, bits) in demands[c].loads().filter(|x| x.1 > 0) {
+                    let (s, w) = (&mut links[k as usize], weight(c, bits));
+                    (s.0, s.1) = (s.0 - x * w, s.1 - w);
+                }
+            }
+        }
+    }
+    for (c, d) in demands.iter().enumerate() {
+        let share = (u128::from(pace[c].unwrap_or(0)) << 64).checked_div(u128::from(most[c])).unwrap_or(0);
+        d.live_groups(|g| {
+            let rate = (u128::from(d.bits(g)).saturating_mul(share) >> 64) as u64;
+            if rate > 0 {
+                d.take(g, rate, free);
+                rates[c].add(g, rate);
+            }
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! What links have left.
+
+use super::Path;
+
+/// By link: capacity that nobody has been given yet, in bits per second; and as a set of bits which links have any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Free {
+    left: Vec<u64>,
+    open: Vec<u64>,
+}
+
+impl Free {
+    /// All of these capacities.
+    pub fn new(capacity: &[u64]) -> Self {
+        let mut f = Self { left: capacity.to_vec(), open: vec![0; capacity.len().div_ceil(64)] };
+        for (l, &c) in capacity.iter().enumerate() {
+            f.open[l / 64] |= u64::from(c > 0) << (l % 64);
+        }
+        f
+    }
+
+    /// Number of links.
+    pub fn links(&self) -> usize {
+        self.left.len()
+    }
+
+    /// What a link has left.
+    pub fn left(&self, link: u32) -> u64 {
+        self.left[link as usize]
+    }
+
+    /// The links `64 * word ..` that have something left, as bits.
+    pub fn open(&self, word: u32) -> u64 {
+        self.open[word as usize]
+    }
+
+    /// The most that a flow over `path` can still be given.
+    pub fn room(&self, path: &Path) -> u64 {
+        path.links().iter().map(|&l| self.left[l as usize]).min().unwrap_or(0)
+    }
+
+    /// Gives a flow over `path` a rate, at most its [`Free::room`].
+    pub fn take(&mut self, path: &Path, rate: u64) {
+        for &l in path.links() {
+            self.take_link(l, rate);
+        }
+    }
+
+    /// Gives away a part of one link.
+    pub fn take_link(&mut self, link: u32, rate: u64) {
+        let left = &mut self.left[link as usize];
+        *left -= rate;
+        self.open[link as usize / 64] &= !(u64::from(*left == 0) << (link % 64));
+    }
+
+    /// Takes a rate back.
+    pub fn give(&mut self, path: &Path, rate: u64) {
+        for &l in path.links() {
+            self.give_link(l, rate);
+        }
+    }
+
+    /// Takes a part of one link back.
+    pub fn give_link(&mut self, link: u32, rate: u64) {
+        let left = &mut self.left[link as usize];
+        *left += rate;
+        self.open[link as usize / 64] |= u64::from(*left > 0) << (link % 64);
+    }
+}

@@ -1,0 +1,259 @@
+//! Workloads in any format: told apart by how they begin, read into the same types.
+
+use super::{ConfigError, jobs, workload, yaml};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::coflow_benchmark::{self, Mapping, Trace};
+use crate::workload::job_model::{JobModel, Row};
+use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
+use crate::workload::{TraceError, Workload, coflowsim, decima, htsim, swim};
+use rand::SeedableRng;
+use rand::seq::index;
+use rand_chacha::ChaCha8Rng;
+
+/// The formats in which workloads come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Our own coflows.
+    Coflows,
+    /// A trace of the coflow-benchmark.
+    CoflowBenchmark,
+    /// CoflowSim's classes and seed.
+    CoflowSim,
+    /// htsim's flows.
+    Htsim,
+    /// Our own jobs.
+    Jobs,
+    /// SWIM's rows.
+    Swim,
+    /// Decima's TPC-H queries.
+    Decima,
+}
+
+impl Format {
+    /// Whether it holds jobs, not coflows.
+    pub fn is_jobs(self) -> bool {
+        matches!(self, Self::Jobs | Self::Swim | Self::Decima)
+    }
+}
+
+/// The format of a text, by its beginning; a text of no known form counts as our own coflows, so that its error is about those.
+pub fn format_of(text: &str) -> Format {
+    let foreign = [
+        (Format::Swim, swim::looks_like as fn(&str) -> bool),
+        (Format::CoflowSim, coflowsim::looks_like),
+        (Format::Htsim, htsim::looks_like),
+        (Format::CoflowBenchmark, coflow_benchmark::looks_like),
+        (Format::Decima, decima::looks_like),
+    ];
+    if let Some(f) = foreign.iter().find(|f| f.1(text)) {
+        return f.0;
+    }
+    let is_jobs = yaml::keys(text, "").is_ok_and(|keys| keys.iter().any(|k| k == "jobs") && !keys.iter().any(|k| k == "coflows"));
+    if is_jobs { Format::Jobs } else { Format::Coflows }
+}
+
+fn place<T>(text: &str, file: &str, result: Result<T, TraceError>) -> Result<T, ConfigError> {
+    result.map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
+}
+
+fn base(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// A text of jobs where coflows are wanted.
+fn no_coflows(text: &str, file: &str) -> ConfigError {
+    let why = "these are jobs, and coflows are wanted here";
+    ConfigError::at(text, file, (1, 1), why, "a workload of coflows; `heliostat workload convert --format coflows` makes one of jobs")
+}
+
+/// Reads coflows in any format: our own YAML, or another whose ports become hosts by `mapping`. `file` is the name that errors show,
+/// and the name of a workload that has none of its own.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, ConfigError> {
+    let from_trace = |t: Trace| t.to_workload(base(file), topology, mapping);
+    match format_of(text) {
+        Format::Coflows => yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology)),
+        Format::CoflowBenchmark => place(text, file, coflow_benchmark::parse(text).and_then(from_trace)),
+        Format::CoflowSim => place(text, file, coflowsim::parse(text).map(|c| coflowsim::draw(&c)).and_then(from_trace)),
+        Format::Htsim => {
+            let flows = place(text, file, htsim::parse(text))?;
+            let flows = &flows[..flows.len().min(mapping.first.unwrap_or(usize::MAX))];
+            place(text, file, htsim::to_workload(base(file), flows, topology, mapping.group, mapping.local))
+        }
+        Format::Jobs | Format::Swim | Format::Decima => Err(no_coflows(text, file)),
+    }
+}
+
+/// Checks the form of a workload of coflows without a topology: whether its places exist stays open.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn check_workload_form(text: &str, file: &str) -> Result<(), ConfigError> {
+    match format_of(text) {
+        Format::Coflows => yaml::read::<workload::RawWorkload>(text, file).map(drop),
+        Format::CoflowBenchmark => place(text, file, coflow_benchmark::parse(text).map(drop)),
+        Format::CoflowSim => place(text, file, coflowsim::parse(text).map(drop)),
+        Format::Htsim => place(text, file, htsim::parse(text).map(drop)),
+        Format::Jobs | Format::Swim | Format::Decima => Err(no_coflows(text, file)),
+    }
+}
+
+/// How jobs are read from formats that say less than ours, and which of them are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct JobsReading {
+    /// Turns rows into tasks.
+    pub model: JobModel,
+    /// Turns measured queries into jobs.
+    pub queries: decima::Ask,
+    /// Which jobs are kept, and how they are shrunk.
+    pub select: Select,
+    /// Decides what is drawn.
+    pub seed: u64,
+}
+
+/// Which jobs are kept, and what is done to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Select {
+    /// Only jobs that shuffle at least so much.
+    pub min_shuffle: Bytes,
+    /// Then so many of them, drawn evenly, in their order.
+    pub sample: Option<usize>,
+    /// Then the first so many.
+    pub first: Option<usize>,
+    /// All arrive at once.
+    pub batch: bool,
+    /// Divides all bytes, rounded up; tasks and times stay.
+    pub scale: u64,
+    /// Divides arrivals and the times of tasks.
+    pub time_scale: u64,
+}
+
+impl Default for Select {
+    fn default() -> Self {
+        Self { min_shuffle: Bytes::ZERO, sample: None, first: None, batch: false, scale: 1, time_scale: 1 }
+    }
+}
+
+impl Select {
+    /// Which of `n` things are kept, in their order.
+    fn keep<T>(&self, all: Vec<T>, shuffle: impl Fn(&T) -> Bytes, seed: u64) -> Vec<T> {
+        let mut kept: Vec<T> = all.into_iter().filter(|x| shuffle(x) >= self.min_shuffle).collect();
+        if let Some(n) = self.sample.filter(|n| *n < kept.len()) {
+            let mut chosen = index::sample(&mut ChaCha8Rng::seed_from_u64(seed), kept.len(), n).into_vec();
+            chosen.sort_unstable();
+            let mut next = chosen.into_iter().peekable();
+            let all = kept.into_iter().enumerate();
+            kept = all.filter(|(k, _)| next.next_if_eq(k).is_some()).map(|x| x.1).collect();
+        }
+        kept.truncate(self.first.unwrap_or(usize::MAX));
+        kept
+    }
+
+    /// What is done to the jobs that are kept.
+    pub fn shrink(&self, jobs: &mut [JobSpec]) {
+        let bytes = |b: &mut Bytes| *b = Bytes(b.0.div_ceil(self.scale.max(1)));
+        let span = |s: &mut Span| s.0 /= self.time_scale.max(1);
+        for j in jobs {
+            j.arrival = if self.batch { Time::ZERO } else { Time(j.arrival.0 / self.time_scale.max(1)) };
+            j.edges.iter_mut().for_each(|e| bytes(&mut e.bytes));
+            for s in &mut j.stages {
+                bytes(&mut s.input);
+                bytes(&mut s.output);
+                match &mut s.times {
+                    TaskTimes::Even(t) => span(t),
+                    TaskTimes::Each(all) => all.iter_mut().for_each(span),
+                }
+            }
+        }
+    }
+}
+
+/// Reads jobs in any format: our own YAML, SWIM's rows or Decima's queries. `file` is the name that errors show, and the name of a
+/// list that has none of its own.
+///
+/// # Errors
+/// What is wrong with the text, where, and what is allowed.
+pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobList, ConfigError> {
+    let select = &how.select;
+    let mut list = match format_of(text) {
+        Format::Swim => {
+            let rows = select.keep(place(text, file, swim::parse(text))?, |r: &Row| r.shuffle, how.seed);
+            how.model.jobs(base(file), &rows, how.seed)
+        }
+        Format::Decima => {
+            let queries = place(text, file, decima::parse(text))?;
+            let list = decima::to_jobs(base(file), &queries, &how.queries);
+            JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
+        }
+        _ => {
+            let list: JobList = yaml::read_checked(text, file, jobs::RawJobs::check)?;
+            JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
+        }
+    };
+    select.shrink(&mut list.jobs);
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    const SWIM: &str = "a\t1\t1\t5\t0\t7\nb\t4\t3\t5\t900\t7\nc\t10\t6\t5\t950\t7\nd\t20\t10\t5\t100\t7\n";
+
+    #[test]
+    fn formats_are_told_apart() {
+        for (text, format) in [
+            ("name: x\ncoflows: []", Format::Coflows),
+            ("name: x\njobs: []", Format::Jobs),
+            ("{\"name\": \"x\", \"jobs\": []}", Format::Jobs),
+            ("3 1\n1 0 1 0 1 1:2.0\n", Format::CoflowBenchmark),
+            ("0 1 50 7\n", Format::Htsim),
+            ("Nodes 3\nConnections 0\n", Format::Htsim),
+            ("SEBF CUSTOM 1 1 1 1 1 1 1 1 1", Format::CoflowSim),
+            (SWIM, Format::Swim),
+            ("[{\"size\": \"2g\", \"stages\": [{\"num_tasks\": 1, \"first_wave\"", Format::Decima),
+            ("", Format::Coflows),
+        ] {
+            assert_eq!(format_of(text), format, "{text}");
+        }
+    }
+
+    #[test]
+    fn coflows_of_every_format_are_read() {
+        let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
+        let read = |text| read_workload(text, "dir/f", &t, &Mapping::default());
+        for (text, coflows) in [("0 1 50 7\n2 2 8 9\n", 2), ("3 1\n1 0 1 0 1 1:2.0\n", 1), ("CUSTOM 1 1 4 1 9 1 8 5 13", 5)] {
+            let w = read(text).unwrap();
+            assert_eq!((w.coflows.len(), w.name.as_str()), (coflows, "f"), "{text}");
+            assert_eq!(check_workload_form(text, "f"), Ok(()));
+        }
+        assert!(read(SWIM).unwrap_err().to_string().starts_with("dir/f:1:1: these are jobs"));
+        assert!(read("0 1 50 x\n").unwrap_err().to_string().starts_with("dir/f:1:"));
+        assert!(check_workload_form("CUSTOM 1 1 4 1 9 1 3 5 13", "f").unwrap_err().to_string().starts_with("f:1:20: "));
+    }
+
+    #[test]
+    fn jobs_are_selected_and_shrunk() {
+        let names = |select| {
+            let how = JobsReading { select, seed: 1, ..JobsReading::default() };
+            read_any_jobs(SWIM, "f", &how).unwrap().jobs.into_iter().map(|j| j.name).collect::<Vec<_>>()
+        };
+        let all = Select::default();
+        assert_eq!(names(all), ["a", "b", "c", "d"]);
+        assert_eq!(names(Select { min_shuffle: Bytes(500), ..all }), ["b", "c"]);
+        assert_eq!(names(Select { first: Some(3), ..all }), ["a", "b", "c"]);
+        let two = names(Select { sample: Some(2), ..all });
+        assert!(two.len() == 2 && two.is_sorted(), "{two:?}");
+        let how = JobsReading { select: Select { scale: 10, time_scale: 4, ..all }, seed: 1, ..JobsReading::default() };
+        let j = &read_any_jobs(SWIM, "f", &how).unwrap().jobs[2];
+        assert_eq!((j.arrival, j.shuffle_bytes(), j.input_bytes()), (Time(2_500_000_000), Bytes(95), Bytes(1)));
+        assert_eq!(j.stages[0].times.longest(), Span(250_000_025));
+        let how = JobsReading { select: Select { batch: true, ..all }, ..how };
+        assert!(read_any_jobs(SWIM, "f", &how).unwrap().jobs.iter().all(|j| j.arrival == Time::ZERO));
+        assert!(read_any_jobs("a\t1\t1\t5\t0\t7\nb\tx\n", "f", &how).unwrap_err().to_string().starts_with("f:2:3: "));
+    }
+}

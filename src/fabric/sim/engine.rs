@@ -1,0 +1,93 @@
+//! What the network schedulers of the model have in common.
+
+use super::FlowFinished;
+use super::bundle::Route;
+use super::crossbar::Crossbars;
+use super::ledger::Ledger;
+use super::links::Links;
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, HostId, RackId};
+use crate::units::{Bytes, Time};
+
+/// What an engine works with: it owns none of it.
+pub struct World<'a> {
+    /// Capacities and paths.
+    pub links: &'a Links,
+    /// Which circuits have light.
+    pub crossbars: &'a Crossbars,
+    /// Circuits take all flows, not only those that are marked.
+    pub admit_all: bool,
+    /// The books.
+    pub ledger: &'a mut Ledger,
+    /// Flows that have finished.
+    pub done: &'a mut Vec<FlowFinished>,
+    /// The instant.
+    pub now: Time,
+}
+
+impl World<'_> {
+    /// The way that a flow goes now.
+    pub fn route(&self, racks: (RackId, RackId), marked: bool) -> Route {
+        if racks.0 == racks.1 {
+            return Route::Local;
+        }
+        let circuit = if marked || self.admit_all { self.crossbars.plane(racks.0, racks.1) } else { None };
+        circuit.map_or(Route::Eps, Route::Ocs)
+    }
+
+    /// Whether a flow needs no time: it stays in its host, or has no bytes. It is then finished here.
+    pub fn is_free(&mut self, coflow: &CoflowSpec, flow: usize) -> bool {
+        let f = &coflow.flows[flow];
+        let t = self.links.topology();
+        let racks = (t.rack_of(f.from), t.rack_of(f.to));
+        self.ledger.open(coflow.id);
+        let free = f.from == f.to || f.bytes == Bytes::ZERO;
+        if free {
+            self.ledger.close(coflow.id, racks, u128::from(f.bytes.0) * super::bundle::BYTE, 0);
+            self.done.push(FlowFinished { coflow: coflow.id, flow: flow.into(), at: self.now });
+        }
+        free
+    }
+}
+
+/// Bytes of one coflow that are on their way between two hosts, in units.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Whose.
+    pub coflow: CoflowId,
+    /// From where to where.
+    pub hosts: (HostId, HostId),
+    /// What has arrived of flows that are not finished.
+    pub sent: u128,
+    /// Of that, over circuits.
+    pub over_ocs: u128,
+    /// What their flows still have to send.
+    pub left: u128,
+}
+
+/// How flows that are under way share the links. An engine never goes beyond `world.now`; whoever calls goes from event to event.
+pub trait Engine: Send {
+    /// Starts a coflow's flows. Those that are free of time finish at once.
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World);
+
+    /// From now on `coflow`, which may come later, goes before those of larger `priority` where priorities count.
+    fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
+
+    /// When something will happen by itself if circuits stay: a flow finishes, or a coflow changes its queue.
+    fn next_event(&self) -> Option<Time>;
+
+    /// Whether any flow moves.
+    fn is_moving(&self) -> bool;
+
+    /// Does the work of all flows up to now, finishes what is due, and decides rates anew where that is called for.
+    fn pass(&mut self, world: &mut World);
+
+    /// The circuits of these rack pairs changed: their flows change over.
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World);
+
+    /// Brings the books up to now without changing anything else.
+    fn settle(&mut self, world: &mut World);
+
+    /// What is under way, as of the last [`Engine::settle`].
+    fn parts(&self, each: &mut dyn FnMut(Part));
+}

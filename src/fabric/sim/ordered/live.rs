@@ -1,0 +1,266 @@
+//! One coflow under way: what its groups still have to send, at which rates, and since when.
+
+use crate::coflows::rates::{Demand, Free, Rates};
+use crate::fabric::sim::FlowFinished;
+use crate::fabric::sim::bundle::Route;
+use crate::fabric::sim::engine::{Part, World};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::units::Time;
+
+/// What is known of a group beside its links: its flows end together.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Sender and receiver.
+    pub hosts: (HostId, HostId),
+    /// Their racks.
+    pub racks: (RackId, RackId),
+    /// Whether its packets are marked.
+    pub marked: bool,
+    /// Which way it goes now.
+    pub route: Route,
+    /// The first of its flows; further ones stand in [`Live::more`].
+    pub flow: FlowId,
+    /// Units asked.
+    pub size: u128,
+    /// Of what it sent, units that stand in the books.
+    booked: u128,
+    /// Units that went over circuits.
+    over_ocs: u128,
+}
+
+impl About {
+    /// A group that begins.
+    pub fn new(hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool, route: Route, flow: FlowId, size: u128) -> Self {
+        Self { hosts, racks, marked, route, flow, size, booked: 0, over_ocs: 0 }
+    }
+}
+
+/// A coflow under way. A group's rate is the sum of two: a `base` that stays until all rates are decided anew, and an `extra` that
+/// may change with every flow that ends. So a coflow whose groups all move at base rates is one event, not thousands.
+pub struct Live {
+    /// Its number.
+    pub id: CoflowId,
+    /// When it came.
+    pub arrival: Time,
+    /// Smaller ones go first, where priorities count.
+    pub priority: u64,
+    /// Aalo's queue.
+    pub queue: u32,
+    /// What is left.
+    pub demand: Demand,
+    /// Until all is decided anew.
+    pub base: Rates,
+    /// Until something is.
+    pub extra: Rates,
+    /// By group.
+    pub about: Vec<About>,
+    /// By group: up to when its work is done.
+    since: Vec<Time>,
+    /// (group, flow): further flows between the same two hosts, by group.
+    more: Vec<(u32, FlowId)>,
+    /// Units that all groups together had sent at an instant.
+    sent: (u128, Time),
+    /// Units a nanosecond of all groups together since then: the sum of the rates.
+    speed: u128,
+    /// When somebody last looked.
+    looked: Time,
+    /// When the last group ends that moves at its base rate alone.
+    steady: Option<Time>,
+    /// When something of it must be looked at; `None`: never if nothing else changes.
+    pub next: Option<Time>,
+}
+
+impl Live {
+    /// At rest.
+    pub fn new(id: CoflowId, now: Time, priority: u64, demand: Demand, about: Vec<About>, more: Vec<(u32, FlowId)>) -> Self {
+        let rates = Rates::new(demand.groups());
+        let (base, extra, arrival, since) = (rates.clone(), rates, now, vec![now; about.len()]);
+        Self {
+            id,
+            arrival,
+            priority,
+            queue: 0,
+            demand,
+            base,
+            extra,
+            about,
+            since,
+            more,
+            sent: (0, now),
+            speed: 0,
+            looked: now,
+            steady: None,
+            next: None,
+        }
+    }
+
+    /// Units that it has sent.
+    pub fn sent(&self, now: Time) -> u128 {
+        self.sent.0 + self.speed * u128::from(now.since(self.sent.1).0)
+    }
+
+    /// Does the work that is due: of all groups when the steady ones end, else of those with extra rates. Groups that are through
+    /// finish and stop, and what they had goes back to `free`. O(those groups).
+    pub fn due(&mut self, world: &mut World, free: &mut Free) {
+        if self.steady.is_some_and(|t| t <= world.now) {
+            self.settle(world, free);
+            self.steady = None;
+        } else {
+            self.settle_extra(world, free);
+        }
+    }
+
+    /// Does the work of all groups up to now.
+    pub fn settle(&mut self, world: &mut World, free: &mut Free) {
+        self.sent = (self.sent(world.now), world.now);
+        for k in 0..self.base.given() {
+            self.work(self.base.group(k), world, free);
+        }
+        self.settle_extra(world, free);
+    }
+
+    /// Does the work up to now of the groups with extra rates.
+    pub fn settle_extra(&mut self, world: &mut World, free: &mut Free) {
+        self.sent = (self.sent(world.now), world.now);
+        for k in 0..self.extra.given() {
+            self.work(self.extra.group(k), world, free);
+        }
+    }
+
+    /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
+    fn work(&mut self, g: u32, world: &mut World, free: &mut Free) {
+        let since = std::mem::replace(&mut self.since[g as usize], world.now);
+        let rate = self.base.of(g) + self.extra.of(g);
+        let dt = world.now.since(since).0;
+        if dt == 0 || rate == 0 {
+            return;
+        }
+        let left = self.demand.left(g);
+        if let Some(beyond) = self.demand.sent(g, u128::from(rate) * u128::from(dt)) {
+            self.sent.0 -= beyond;
+            self.speed -= u128::from(rate);
+            self.demand.give(g, rate, free);
+            let early = (beyond / u128::from(rate)) as u64;
+            debug_assert_eq!(world.now.0 - early, since.0 + left.div_ceil(u128::from(rate)) as u64);
+            self.base.stop(g);
+            self.extra.stop(g);
+            self.finish(g, Time(world.now.0 - early), world);
+        }
+    }
+
+    fn finish(&mut self, g: u32, at: Time, world: &mut World) {
+        self.book(g, world);
+        let a = &self.about[g as usize];
+        let from = self.more.partition_point(|m| m.0 < g);
+        let others = self.more[from..].iter().take_while(|m| m.0 == g).map(|m| m.1);
+        for (k, flow) in std::iter::once(a.flow).chain(others).enumerate() {
+            // The group's bytes are booked with its first flow.
+            let (size, over_ocs) = if k == 0 { (a.size, a.over_ocs) } else { (0, 0) };
+            world.ledger.close(self.id, a.racks, size, over_ocs);
+            world.done.push(FlowFinished { coflow: self.id, flow, at });
+        }
+    }
+
+    /// Writes into the books what a group has sent by `now` since the last time, all on its present way.
+    fn book(&mut self, g: u32, world: &mut World) {
+        let left = self.left(g, world.now);
+        let a = &mut self.about[g as usize];
+        let sent = a.size - left;
+        let units = sent - a.booked;
+        world.ledger.carried(a.racks, a.route, units, 0);
+        if let Route::Ocs(_) = a.route {
+            a.over_ocs += units;
+        }
+        a.booked = sent;
+    }
+
+    /// What a group still has to send at `now`.
+    fn left(&self, g: u32, now: Time) -> u128 {
+        let rate = self.base.of(g) + self.extra.of(g);
+        let did = u128::from(rate) * u128::from(now.since(self.since[g as usize]).0);
+        self.demand.left(g).saturating_sub(did)
+    }
+
+    /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
+    pub fn book_all(&mut self, world: &mut World) {
+        let mut live = Vec::with_capacity(self.demand.live());
+        self.demand.live_groups(|g| live.push(g));
+        live.into_iter().for_each(|g| self.book(g, world));
+        self.looked = world.now;
+    }
+
+    /// Moves a group to the way that it must go now. It must be settled, and have stopped.
+    pub fn reroute(&mut self, g: u32, world: &mut World) {
+        self.book(g, world);
+        let a = &mut self.about[g as usize];
+        a.route = world.route(a.racks, a.marked);
+        self.demand.reroute(g, world.links.path(a.hosts.0, a.hosts.1, a.route));
+    }
+
+    /// The extra rates go back. It must be settled.
+    pub fn stop_extra(&mut self, free: &mut Free) {
+        self.extra.give_back(&self.demand, free);
+    }
+
+    /// All rates go back. It must be settled.
+    pub fn stop(&mut self, free: &mut Free) {
+        self.stop_extra(free);
+        self.base.give_back(&self.demand, free);
+        self.steady = None;
+    }
+
+    /// Finds out, after new base rates, when those groups end that have nothing but them. The extra rates must be zero. Settled.
+    pub fn forecast_base(&mut self, now: Time) {
+        let ends = self.base.running().map(|(g, rate)| self.demand.left(g).div_ceil(u128::from(rate)));
+        let ns = ends.max().and_then(|ns| u64::try_from(ns).ok());
+        self.steady = ns.and_then(|ns| now.0.checked_add(ns)).map(Time);
+        self.base.running().for_each(|(g, _)| self.since[g as usize] = now);
+    }
+
+    /// Finds out when it must be looked at next, after new extra rates: when the first group with one ends, when the steady ones do,
+    /// or when it will have sent `limit` units. Groups with extra rates must be settled at `now`. O(groups with extra rates).
+    pub fn forecast(&mut self, now: Time, limit: Option<u128>, free: &mut Free, world: &mut World) {
+        let mut best: Option<(u128, u64)> = None;
+        for k in 0..self.extra.given() {
+            let g = self.extra.group(k);
+            let (base, extra) = (self.base.of(g), self.extra.of(g));
+            if base > 0 && self.since[g as usize] < now {
+                // It moved at its base rate alone until now.
+                self.catch_up(g, base, extra, free, world);
+            }
+            self.since[g as usize] = now;
+            let (left, rate) = (self.demand.left(g), base + extra);
+            // left / rate against the best so far, without a division.
+            if left > 0 && best.is_none_or(|(l, r)| left.saturating_mul(u128::from(r)) < l.saturating_mul(u128::from(rate))) {
+                best = Some((left, rate));
+            }
+        }
+        self.sent = (self.sent(now), now);
+        self.speed = [&self.base, &self.extra].iter().map(|r| u128::from(r.total())).sum();
+        let end = best.map(|(left, rate)| left.div_ceil(u128::from(rate)));
+        let turn = limit.filter(|_| self.speed > 0).map(|l| l.saturating_sub(self.sent.0).div_ceil(self.speed).max(1));
+        let ns = [end, turn].into_iter().flatten().min().and_then(|ns| u64::try_from(ns).ok());
+        self.next = ns.and_then(|ns| now.0.checked_add(ns)).map(Time).into_iter().chain(self.steady).min();
+    }
+
+    /// Does the work of a group that had no extra rate before this decision.
+    fn catch_up(&mut self, g: u32, base: u64, extra: u64, free: &mut Free, world: &mut World) {
+        let since = std::mem::replace(&mut self.since[g as usize], world.now);
+        let left = self.demand.left(g);
+        let units = u128::from(base) * u128::from(world.now.since(since).0);
+        if self.demand.sent(g, units).is_some() {
+            self.demand.give(g, base + extra, free);
+            self.extra.stop(g);
+            self.base.stop(g);
+            self.finish(g, Time(since.0 + left.div_ceil(u128::from(base)) as u64), world);
+        }
+    }
+
+    /// What is under way, as of the last [`Live::book_all`].
+    pub fn parts(&self, each: &mut dyn FnMut(Part)) {
+        self.demand.live_groups(|g| {
+            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since[g as usize])));
+            each(Part { coflow: self.id, hosts: a.hosts, sent: a.size - left, over_ocs: a.over_ocs, left });
+        });
+    }
+}

@@ -1,0 +1,298 @@
+//! Coflow after coflow: the network schedulers that know coflows.
+//!
+//! Rates are decided by the rules of [`crate::coflows::rates`] in an order of [`crate::coflows::orders`]. A decision is made when
+//! a coflow comes or ends, when a circuit changes and, but for those that decide by coflow
+//! ([`NetworkKind::decides_by_coflow`]), when a flow ends. Then only the coflow that it belongs to and those behind it are
+//! given rates anew: those before it do not see them. That is exact.
+
+use std::collections::BTreeMap;
+
+use super::bundle::BYTE;
+use super::engine::{Engine, Part, World};
+use crate::coflows::CoflowSpec;
+use crate::coflows::network::{Network, NetworkKind, Within};
+use crate::coflows::orders::{self, Sharing};
+use crate::coflows::rates::{self, Demand, Free, Group, Rates};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::units::{Bytes, Time};
+
+mod live;
+
+use live::{About, Live};
+
+/// Coflows under way, in the order in which they are served.
+pub struct Ordered {
+    network: Network,
+    capacity: Vec<u64>,
+    free: Free,
+    /// First one first.
+    coflows: Vec<Live>,
+    /// Priorities that were given, by coflow.
+    given: BTreeMap<CoflowId, u64>,
+    /// The earliest of their next events.
+    next: Option<Time>,
+}
+
+/// What must be decided anew: the rates from a place on, and before that perhaps the order.
+#[derive(Clone, Copy)]
+struct Anew {
+    from: usize,
+    order: bool,
+}
+
+/// Everything.
+const ALL: Anew = Anew { from: 0, order: true };
+
+impl Ordered {
+    /// No coflows on links of these capacities.
+    pub fn new(network: Network, capacity: &[u64]) -> Self {
+        Self { network, capacity: capacity.to_vec(), free: Free::new(capacity), coflows: Vec::new(), given: BTreeMap::new(), next: None }
+    }
+
+    /// Does the work of all coflows that are due; says what must be decided.
+    fn due(&mut self, world: &mut World) -> Option<Anew> {
+        let (now, kind, mut anew, mut over) = (world.now, self.network.kind, None, false);
+        for place in 0..self.coflows.len() {
+            if self.coflows[place].next.is_none_or(|t| t > now) {
+                continue;
+            }
+            let c = &mut self.coflows[place];
+            c.due(world, &mut self.free);
+            over |= c.demand.live() == 0;
+            // A coflow that changes its queue moves back: those before it stay where they are.
+            let queue = queue_of(&self.network, c, now);
+            let moves = std::mem::replace(&mut c.queue, queue) != queue;
+            let from = self.first_equal(place);
+            let a = anew.get_or_insert(Anew { from, order: false });
+            a.order |= moves;
+        }
+        if over {
+            self.coflows.retain(|c| c.demand.live() > 0);
+            if kind.decides_by_coflow() || kind == NetworkKind::Sincronia {
+                return Some(ALL);
+            }
+        }
+        anew
+    }
+
+    /// The first of those that share with the coflow at `place` as equals.
+    fn first_equal(&self, place: usize) -> usize {
+        let priority = self.coflows[place].priority;
+        let among = self.network.kind == NetworkKind::Priority && self.network.within == Within::MaxMin;
+        if among { self.coflows.partition_point(|c| c.priority < priority) } else { place }
+    }
+
+    fn decide(&mut self, anew: Anew, world: &mut World) {
+        let from = if self.weighted() { 0 } else { anew.from };
+        let by_coflow = self.network.kind.decides_by_coflow();
+        for c in &mut self.coflows[from..] {
+            if by_coflow && anew.order {
+                c.settle(world, &mut self.free);
+                c.stop(&mut self.free);
+            } else {
+                c.settle_extra(world, &mut self.free);
+                c.stop_extra(&mut self.free);
+            }
+        }
+        // Settling may have ended some at this very instant.
+        self.coflows.retain(|c| c.demand.live() > 0);
+        if anew.order {
+            self.order();
+            self.share_base(world.now);
+        }
+        let from = from.min(self.coflows.len());
+        self.share(from);
+        for c in &mut self.coflows[from..] {
+            let limit = limit_of(&self.network, c);
+            c.forecast(world.now, limit, &mut self.free, world);
+        }
+        self.next = self.coflows.iter().filter_map(|c| c.next).min();
+    }
+
+    /// Whether Aalo's queues share by weight: then every coflow sees all others.
+    fn weighted(&self) -> bool {
+        self.network.kind == NetworkKind::Aalo && self.network.aalo.sharing == Sharing::Weighted
+    }
+
+    fn order(&mut self) {
+        self.coflows.sort_by_key(|c| (c.arrival, c.id));
+        match self.network.kind {
+            NetworkKind::Aalo => self.coflows.sort_by_key(|c| c.queue),
+            NetworkKind::Priority => self.coflows.sort_by_key(|c| c.priority),
+            NetworkKind::Varys => self.order_by(orders::sebf),
+            NetworkKind::Sincronia => self.order_by(orders::bssi),
+            NetworkKind::FairPerCoflow => self.coflows.iter_mut().for_each(|c| c.demand.weigh()),
+            NetworkKind::MaxMin | NetworkKind::Fifo => {}
+        }
+    }
+
+    fn order_by(&mut self, order: fn(&[&Demand], &[u64]) -> Vec<usize>) {
+        for c in &mut self.coflows {
+            c.demand.weigh();
+        }
+        let demands: Vec<&Demand> = self.coflows.iter().map(|c| &c.demand).collect();
+        let order = order(&demands, &self.capacity);
+        let mut old: Vec<Option<Live>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
+        self.coflows = order.into_iter().filter_map(|c| old[c].take()).collect();
+    }
+
+    /// Gives base rates to all coflows, which have none.
+    fn share_base(&mut self, now: Time) {
+        let free = &mut self.free;
+        match self.network.kind {
+            NetworkKind::Varys => self.coflows.iter_mut().for_each(|c| rates::madd(&c.demand, free, &mut c.base)),
+            NetworkKind::FairPerCoflow => {
+                let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
+                rates::equal_progress(&self.coflows.iter().map(|c| &c.demand).collect::<Vec<_>>(), free, &mut rates);
+                self.coflows.iter_mut().zip(rates).for_each(|(c, r)| c.base = r);
+            }
+            _ => return,
+        }
+        self.coflows.iter_mut().for_each(|c| c.forecast_base(now));
+    }
+
+    /// Gives extra rates to the coflows from this place on, which have none.
+    fn share(&mut self, from: usize) {
+        let (network, free, coflows) = (self.network, &mut self.free, &mut self.coflows[from..]);
+        let by_flow = network.within == Within::MaxMin && network.kind.has_within();
+        if by_flow {
+            coflows.iter_mut().for_each(|c| c.demand.index());
+        }
+        if network.kind == NetworkKind::Aalo && network.aalo.sharing == Sharing::Weighted {
+            return weighted(&network, coflows, free);
+        }
+        if by_flow && network.kind == NetworkKind::Priority {
+            return coflows.chunk_by_mut(|a, b| a.priority == b.priority).for_each(|equals| together(equals, free));
+        }
+        coflows.iter_mut().for_each(|c| within(&network, c, free));
+    }
+}
+
+/// Shares what is free among the flows of one coflow.
+fn within(network: &Network, c: &mut Live, free: &mut Free) {
+    if network.within == Within::MaxMin && network.kind.has_within() {
+        rates::max_min(&[&c.demand], free, std::slice::from_mut(&mut c.extra));
+    } else {
+        rates::greedy(&c.demand, free, &mut c.extra);
+    }
+}
+
+/// Shares what is free among the flows of several coflows.
+fn together(coflows: &mut [Live], free: &mut Free) {
+    let mut rates: Vec<Rates> = coflows.iter_mut().map(|c| std::mem::take(&mut c.extra)).collect();
+    rates::max_min(&coflows.iter().map(|c| &c.demand).collect::<Vec<_>>(), free, &mut rates);
+    coflows.iter_mut().zip(rates).for_each(|(c, r)| c.extra = r);
+}
+
+/// Aalo with weights: first every queue within its share of each link, then all in order over what is left.
+fn weighted(network: &Network, coflows: &mut [Live], free: &mut Free) {
+    let weight = |q: u32| u64::from(network.aalo.queues.saturating_sub(q).max(1));
+    let total: u64 = coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue)).sum();
+    let whole: Vec<u64> = (0..free.links() as u32).map(|l| free.left(l)).collect();
+    for same in coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
+        let part = |c: &u64| (u128::from(*c) * u128::from(weight(same[0].queue)) / u128::from(total)) as u64;
+        let mut own = Free::new(&whole.iter().map(part).collect::<Vec<_>>());
+        for c in same {
+            within(network, c, &mut own);
+            c.extra.running().for_each(|(g, rate)| c.demand.take(g, rate, free));
+        }
+    }
+    coflows.iter_mut().for_each(|c| within(network, c, free));
+}
+
+/// The queue of a coflow by what it has sent.
+fn queue_of(network: &Network, c: &Live, now: Time) -> u32 {
+    if network.kind == NetworkKind::Aalo { orders::queue(super::bundle::bytes(c.sent(now)), &network.aalo) } else { 0 }
+}
+
+/// Units at which a coflow leaves its queue.
+fn limit_of(network: &Network, c: &Live) -> Option<u128> {
+    let limit = (network.kind == NetworkKind::Aalo).then(|| network.aalo.limit(c.queue))?;
+    limit.map(|Bytes(b)| u128::from(b) * BYTE)
+}
+
+/// A coflow's flows by host pair, those that need no time left out: what the groups are, and which flows are in each.
+fn groups(coflow: &CoflowSpec, marked: &[bool], world: &mut World) -> (Demand, Vec<About>, Vec<(u32, FlowId)>) {
+    let mut flows: Vec<(HostId, HostId, FlowId)> = Vec::with_capacity(coflow.flows.len());
+    for (k, f) in coflow.flows.iter().enumerate() {
+        if !world.is_free(coflow, k) {
+            flows.push((f.from, f.to, k.into()));
+        }
+    }
+    flows.sort_unstable();
+    let (mut list, mut about, mut more) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()), Vec::new());
+    for same in flows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let (from, to, flow) = same[0];
+        let marked = marked.get(flow.index()).copied().unwrap_or(false);
+        let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
+        let route = world.route(racks, marked);
+        let size = same.iter().map(|f| u128::from(coflow.flows[f.2.index()].bytes.0) * BYTE).sum();
+        more.extend(same[1..].iter().map(|f| (list.len() as u32, f.2)));
+        list.push(Group { path: world.links.path(from, to, route), left: size });
+        about.push(About::new((from, to), racks, marked, route, flow, size));
+    }
+    (Demand::new(&list), about, more)
+}
+
+impl Engine for Ordered {
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
+        let (demand, about, more) = groups(coflow, marked, world);
+        if demand.live() == 0 {
+            return;
+        }
+        let priority = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
+        self.coflows.push(Live::new(coflow.id, world.now, priority, demand, about, more));
+        self.decide(ALL, world);
+    }
+
+    fn prefer(&mut self, coflow: CoflowId, priority: u64, world: &mut World) {
+        self.given.insert(coflow, priority);
+        if let Some(c) = self.coflows.iter_mut().find(|c| c.id == coflow) {
+            c.priority = priority;
+            self.decide(ALL, world);
+        }
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn is_moving(&self) -> bool {
+        self.coflows.iter().any(|c| c.base.total() + c.extra.total() > 0)
+    }
+
+    fn pass(&mut self, world: &mut World) {
+        if let Some(anew) = self.due(world) {
+            self.decide(anew, world);
+        }
+    }
+
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+        if pairs.is_empty() {
+            return;
+        }
+        let mut any = false;
+        for c in &mut self.coflows {
+            let changed = |g: &usize| c.about[*g].route != world.route(c.about[*g].racks, c.about[*g].marked);
+            let list: Vec<usize> = (0..c.about.len()).filter(|g| pairs.binary_search(&c.about[*g].racks).is_ok() && changed(g)).collect();
+            if list.is_empty() {
+                continue;
+            }
+            any = true;
+            c.settle(world, &mut self.free);
+            c.stop(&mut self.free);
+            list.into_iter().for_each(|g| c.reroute(g as u32, world));
+        }
+        if any {
+            self.decide(ALL, world);
+        }
+    }
+
+    fn settle(&mut self, world: &mut World) {
+        self.coflows.iter_mut().for_each(|c| c.book_all(world));
+    }
+
+    fn parts(&self, each: &mut dyn FnMut(Part)) {
+        self.coflows.iter().for_each(|c| c.parts(each));
+    }
+}

@@ -1,0 +1,144 @@
+//! Lower bounds on what any planner of whole racks can reach (Corral, appendix A): how far a plan can be from the best.
+//!
+//! LP-Batch needs no solver. For a makespan T, each job takes the least rack time of which a mix of widths is capable whose mean
+//! latency is at most T: a point on the lower hull of its (latency, rack time) pairs. That sum falls with T, while what the racks
+//! offer, T R, grows; the optimum is where they meet.
+//!
+//! The paper leaves out LP-Online. Ours is the largest of three bounds on the sum of completion times, see [`online`].
+
+use super::Problem;
+
+/// The lower hull of a job's (latency, rack time) pairs, from the shortest latency to the least rack time.
+struct Hull(Vec<(f64, f64)>);
+
+impl Hull {
+    /// O(R log R).
+    fn of(curve: &[crate::units::Span]) -> Self {
+        let mut points: Vec<(f64, f64)> = curve.iter().enumerate().map(|(k, l)| (l.0 as f64, l.0 as f64 * (k + 1) as f64)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut hull: Vec<(f64, f64)> = vec![];
+        for p in points {
+            // Longer and no less rack time: of no use.
+            if hull.last().is_some_and(|last| p.1 >= last.1) {
+                continue;
+            }
+            while let [.., a, b] = hull[..] {
+                if (b.1 - a.1) * (p.0 - a.0) < (p.1 - a.1) * (b.0 - a.0) {
+                    break;
+                }
+                hull.pop();
+            }
+            hull.push(p);
+        }
+        Self(hull)
+    }
+
+    /// The shortest latency.
+    fn shortest(&self) -> f64 {
+        self.0.first().map_or(0.0, |p| p.0)
+    }
+
+    /// The least rack time.
+    fn least(&self) -> f64 {
+        self.0.last().map_or(0.0, |p| p.1)
+    }
+
+    /// The least rack time of a mix with a mean latency of `t`, which is not below the shortest. O(log R).
+    fn rack_time(&self, t: f64) -> f64 {
+        let k = self.0.partition_point(|p| p.0 <= t);
+        if k == self.0.len() {
+            return self.least();
+        }
+        let (a, b) = (self.0[k - 1], self.0[k]);
+        a.1 + (b.1 - a.1) * (t - a.0) / (b.0 - a.0)
+    }
+}
+
+/// The optimum of LP-Batch in nanoseconds: no plan has a smaller makespan. O(J R log R + J log R) for each of some 100 halvings.
+pub fn batch(problem: &Problem) -> f64 {
+    let hulls: Vec<Hull> = problem.jobs.iter().map(|j| Hull::of(&j.curve)).collect();
+    let racks = problem.racks as f64;
+    let enough = |t: f64| hulls.iter().map(|h| h.rack_time(t)).sum::<f64>() <= t * racks;
+    let shortest = hulls.iter().map(Hull::shortest).fold(0.0, f64::max);
+    if hulls.is_empty() || enough(shortest) {
+        return shortest;
+    }
+    let (mut low, mut high) = (shortest, hulls.iter().map(Hull::least).sum::<f64>().max(shortest));
+    // The lower end stays a bound; halving ends when no number is left between the two.
+    loop {
+        let middle = low + (high - low) / 2.0;
+        if middle <= low || middle >= high {
+            return low;
+        }
+        if enough(middle) { high = middle } else { low = middle }
+    }
+}
+
+/// A lower bound on the mean time from arrival to completion, in nanoseconds: the largest of
+///
+/// 1. every job alone: the mean of its shortest latency;
+/// 2. one machine as fast as all racks together, that takes the least rack time of each job and may interrupt: shortest remaining
+///    first is then the best, and no plan beats it;
+/// 3. a job's mean busy time and half its latency. No plan's mean busy times sum to less than those of that one machine when it
+///    works on the job with the least rack time first (Goemans), and a job that holds its racks until it ends has its mean busy time
+///    half its latency before its completion (Schulz and Skutella).
+///
+/// O(J R log R).
+pub fn online(problem: &Problem) -> f64 {
+    if problem.jobs.is_empty() {
+        return 0.0;
+    }
+    let hulls: Vec<Hull> = problem.jobs.iter().map(|j| Hull::of(&j.curve)).collect();
+    let alone: f64 = hulls.iter().map(Hull::shortest).sum();
+    let work: Vec<(f64, f64)> =
+        problem.jobs.iter().zip(&hulls).map(|(j, h)| (j.arrival.0 as f64, h.least() / problem.racks as f64)).collect();
+    let arrivals: f64 = work.iter().map(|w| w.0).sum();
+    let shared = one_machine(&work, true).completions - arrivals;
+    let busy = one_machine(&work, false).mean_busy - arrivals + alone / 2.0;
+    alone.max(shared).max(busy) / problem.jobs.len() as f64
+}
+
+/// Sums over the jobs of a machine that may interrupt.
+struct Served {
+    completions: f64,
+    mean_busy: f64,
+}
+
+/// Serves (arrival, length) pairs on one machine, always the job with the least length, or the least `remaining` length. O(J log J).
+fn one_machine(jobs: &[(f64, f64)], remaining: bool) -> Served {
+    let mut by_arrival: Vec<usize> = (0..jobs.len()).collect();
+    by_arrival.sort_by(|&a, &b| jobs[a].0.total_cmp(&jobs[b].0).then(a.cmp(&b)));
+    // Bits of a float that is not negative order as the float does.
+    let mut waiting: std::collections::BTreeMap<(u64, usize), f64> = std::collections::BTreeMap::new();
+    let (mut now, mut next) = (0.0f64, 0);
+    let mut out = Served { completions: 0.0, mean_busy: 0.0 };
+    loop {
+        while let Some(&j) = by_arrival.get(next).filter(|&&j| jobs[j].0 <= now) {
+            waiting.insert((jobs[j].1.to_bits(), j), jobs[j].1);
+            next += 1;
+        }
+        let arrival = by_arrival.get(next).map(|&j| jobs[j].0);
+        let Some(((key, j), left)) = waiting.pop_first() else {
+            match arrival {
+                Some(t) => now = t,
+                None => return out,
+            }
+            continue;
+        };
+        let until = (now + left).min(arrival.unwrap_or(f64::INFINITY));
+        let done = until - now;
+        if jobs[j].1 > 0.0 {
+            out.mean_busy += done / jobs[j].1 * (now + until) / 2.0;
+        } else {
+            out.mean_busy += now;
+        }
+        now = until;
+        let left = left - done;
+        // What rounding leaves would never end.
+        if left <= jobs[j].1 * 1e-12 {
+            out.completions += now;
+        } else {
+            waiting.insert((if remaining { left.to_bits() } else { key }, j), left);
+        }
+    }
+}

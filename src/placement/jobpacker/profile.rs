@@ -1,0 +1,38 @@
+//! JobPacker's job profiler (section 4.3.1): the feasible pairs of widths of a job, its width, and its latency.
+
+use crate::units::Span;
+use crate::workload::jobs::JobSpec;
+
+use super::super::cluster::Cluster;
+use super::super::latency::hybrid::{self, ShuffleModel, reads_blocks};
+use super::super::latency::matrix::Matrix;
+
+/// What the job manager knows of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Feasible (map-width, reduce-width) pairs; none if the job is not shuffle-heavy.
+    pub pairs: Vec<(usize, usize)>,
+    /// Its width in containers, so that both kinds of jobs compare in integers: the largest r_map + r_red racks of its pairs; or all
+    /// its tasks, which the paper divides by the containers of a rack.
+    pub width: u64,
+    /// Its latency on an idle cluster: with its best pair; or on the fewest racks that run all tasks of a stage at once.
+    pub latency: Span,
+}
+
+/// Profiles a job. O(R^2 (stages + edges)).
+pub fn profile(job: &JobSpec, cluster: &Cluster, model: ShuffleModel) -> Profile {
+    if hybrid::shuffle_heavy(job, cluster) {
+        let matrix = Matrix::of(job, cluster, model);
+        let pairs: Vec<(usize, usize)> = matrix.zone().map(|c| (c.maps, c.reduces)).collect();
+        if let Some(latency) = matrix.zone().map(|c| c.latency).min() {
+            let widest = pairs.iter().map(|p| p.0 + p.1).max().unwrap_or(0);
+            return Profile { pairs, width: widest as u64 * u64::from(cluster.rack_slots()), latency };
+        }
+    }
+    let racks = |blocks: bool| {
+        let tasks = (0..job.stages.len()).filter(|&s| reads_blocks(job, s) == blocks).map(|s| job.stages[s].tasks).max();
+        (tasks.unwrap_or(1).div_ceil(cluster.rack_slots()) as usize).clamp(1, cluster.racks.max(1))
+    };
+    let latency = hybrid::latency(job, racks(true), racks(false), cluster, model);
+    Profile { pairs: vec![], width: job.tasks(), latency }
+}

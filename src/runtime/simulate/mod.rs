@@ -1,0 +1,54 @@
+//! The controller over the flow-level fabric in virtual time.
+//!
+//! The very [`Controller`](crate::control::Controller) that runs live is driven here. [`simulate`] plays a workload; a
+//! [`Simulation`] is the same run for a caller who decides while it goes on which coflows come, such as a task scheduler. At one
+//! instant, in this order: flows finish and circuits change, coflows arrive, probes arrive, the controller wakes. Nothing reads
+//! a clock or a random number, so one input gives one event log, byte for byte.
+
+use std::sync::Arc;
+
+use super::report::RunResult;
+use crate::control::Rejected;
+use crate::control::policy::Policy;
+use crate::control::record::Record;
+use crate::topology::Topology;
+use crate::units::Time;
+use crate::workload::Workload;
+
+mod simulation;
+#[cfg(test)]
+mod tests;
+
+pub use simulation::{Finished, Simulation};
+
+/// Runs `workload` in virtual time until every coflow has finished, or until `until`, or until nothing can move any more.
+/// Every line of the event log goes to `log`.
+///
+/// # Errors
+/// What the controller refuses; a workload over this topology is never refused.
+pub fn simulate(
+    topology: &Arc<Topology>,
+    policy: &Policy,
+    workload: &Workload,
+    until: Option<Time>,
+    log: &mut dyn FnMut(Record),
+) -> Result<RunResult, Rejected> {
+    let until = until.unwrap_or(Time::MAX);
+    let mut run = Simulation::new(topology, policy, log);
+    let mut coming = workload.coflows.iter().peekable();
+    while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
+        let arrival = coming.peek().map(|c| c.arrival);
+        let next = arrival.into_iter().chain(run.next_event()).min().unwrap_or(Time::MAX).max(run.now());
+        if next > until {
+            run.advance(until)?;
+            break;
+        }
+        run.advance(next)?;
+        while let Some(c) = coming.next_if(|c| c.arrival <= next) {
+            run.arrive(c)?;
+        }
+        run.wake()?;
+    }
+    let rest = coming.collect::<Vec<_>>();
+    Ok(run.result(&workload.name, &rest))
+}

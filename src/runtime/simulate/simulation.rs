@@ -1,0 +1,273 @@
+//! A run in virtual time, step by step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
+use crate::control::policy::{Admit, Policy, SchedulerKind};
+use crate::control::record::{Record, Snapshot};
+use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
+use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
+use crate::fabric::{Fabric, ProbeReport};
+use crate::ids::CoflowId;
+use crate::runtime::report::{RunResult, Summary};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+/// A run in which no flow moves for so many intervals will never end.
+const PATIENCE: u64 = 1000;
+
+/// What has finished since the last look, in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Flows.
+    pub flows: Vec<FlowFinished>,
+    /// Coflows, each with the instant of its last byte.
+    pub coflows: Vec<(CoflowId, Time)>,
+}
+
+/// A coflow of the run.
+struct Known {
+    record: CoflowRecord,
+    /// Flows that have not finished.
+    left: usize,
+}
+
+/// The controller and the fabric of one run. A caller goes from instant to instant:
+///
+/// ```text
+/// loop {
+///     t = the earlier of next_event() and what the caller waits for
+///     advance(t)             everything before t happens, and at t flows finish and circuits change
+///     take_finished()        the caller decides
+///     arrive(coflow) ...     new coflows begin at t
+///     wake()                 probes arrive and the controller acts at t
+/// }
+/// result(name, [])
+/// ```
+pub struct Simulation<'a> {
+    topology: Arc<Topology>,
+    policy: Policy,
+    now: Time,
+    /// When a flow last moved.
+    moved: Time,
+    coflows: BTreeMap<CoflowId, Known>,
+    unfinished: usize,
+    finished: Finished,
+    /// By arrival and order: what to report if the circuit has light then.
+    probes: BTreeMap<(Time, u64), ProbeReport>,
+    probes_sent: u64,
+    fabric: SimFabric,
+    controller: Controller,
+    log: &'a mut dyn FnMut(Record),
+}
+
+impl<'a> Simulation<'a> {
+    /// A network at rest at time zero. Every line of the event log goes to `log`.
+    pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
+        let circuits = policy.scheduler != SchedulerKind::EpsOnly;
+        let settings = Settings { admit_all: policy.elephants.admit == Admit::All, circuits, network: policy.network };
+        let fabric = SimFabric::new(topology.clone(), settings);
+        // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
+        let first = Time(policy.interval.0 / 2);
+        let controller = Controller::new(topology.clone(), policy.clone(), first, fabric.notice());
+        Self {
+            topology: topology.clone(),
+            policy: policy.clone(),
+            now: Time::ZERO,
+            moved: Time::ZERO,
+            coflows: BTreeMap::new(),
+            unfinished: 0,
+            finished: Finished::default(),
+            probes: BTreeMap::new(),
+            probes_sent: 0,
+            fabric,
+            controller,
+            log,
+        }
+    }
+
+    /// The instant up to which everything has happened.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Coflows that have arrived and not finished.
+    pub fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    /// When something will next happen by itself: a flow finishes, a circuit gets or loses its light, a probe arrives or the
+    /// controller wakes. `None`: never. Cycles that provably decide nothing are no events ([`Controller::is_passive`]).
+    pub fn next_event(&self) -> Option<Time> {
+        let probe = self.probes.keys().next().map(|k| k.0);
+        let wake = if self.controller.is_passive() { None } else { self.controller.poll_timeout() };
+        [probe, wake, self.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.now))
+    }
+
+    /// Whether coflows wait and nothing has moved for so long that nothing ever will, unless others come.
+    pub fn is_stuck(&self) -> bool {
+        let waiting = self.unfinished > 0 && !self.fabric.is_moving();
+        waiting && (self.next_event().is_none() || self.now.since(self.moved) > self.policy.interval * PATIENCE)
+    }
+
+    /// Lets time pass up to `to`: what happens before `to` happens altogether, and at `to` flows finish and circuits change.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn advance(&mut self, to: Time) -> Result<(), Rejected> {
+        while let Some(t) = self.next_event().filter(|&t| t < to && !self.is_stuck()) {
+            self.enter(t)?;
+            self.wake()?;
+        }
+        self.enter(to)
+    }
+
+    /// Begins a coflow now, whatever its arrival says. Its number must be new.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn arrive(&mut self, coflow: &CoflowSpec) -> Result<(), Rejected> {
+        let now = self.now;
+        let matrix = coflow.matrix(&self.topology);
+        let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
+        let (id, name, progress) = (coflow.id, coflow.name.clone(), ProgressBy::Sender);
+        let bound = bounds::hybrid(coflow, &self.topology);
+        self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 }, now)?;
+        let record = CoflowRecord { arrival: now, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
+        self.coflows.insert(id, Known { record, left: coflow.flows.len() });
+        self.unfinished += 1;
+        self.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.policy.elephants.threshold), now);
+        if coflow.flows.is_empty() {
+            self.over(id, now)?;
+        }
+        self.enter(now)
+    }
+
+    /// From now on `coflow`, which may come later, goes before those of larger `priority`, where the policy's network has strict
+    /// priorities. A coflow of which nothing is said has its bytes for a priority: the smallest goes first.
+    pub fn prefer(&mut self, coflow: CoflowId, priority: u64) {
+        self.fabric.prefer(coflow, priority, self.now);
+    }
+
+    /// Lets probes arrive and the controller act at this instant.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn wake(&mut self) -> Result<(), Rejected> {
+        let now = self.now;
+        self.probe(now)?;
+        if self.controller.is_passive() {
+            self.controller.pass(now);
+        } else if self.controller.poll_timeout().is_some_and(|t| t <= now) {
+            self.controller.handle(Event::Tick, now)?;
+        }
+        self.act(now)?;
+        if self.fabric.is_moving() || self.unfinished == 0 {
+            self.moved = now;
+        }
+        Ok(())
+    }
+
+    /// What has finished since the last call.
+    pub fn take_finished(&mut self) -> Finished {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Flows finish and circuits change up to `to`.
+    fn enter(&mut self, to: Time) -> Result<(), Rejected> {
+        self.now = self.now.max(to);
+        for d in self.fabric.advance(self.now) {
+            self.finished.flows.push(d);
+            let known = self.coflows.get_mut(&d.coflow).expect("only flows of known coflows run");
+            known.left -= 1;
+            if known.left == 0 {
+                self.over(d.coflow, d.at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, id: CoflowId, at: Time) -> Result<(), Rejected> {
+        let record = &mut self.coflows.get_mut(&id).expect("only known coflows finish").record;
+        (record.finished, record.cct) = (Some(at), Some(at.since(record.arrival)));
+        self.unfinished -= 1;
+        self.finished.coflows.push((id, at));
+        self.controller.handle(Event::CoflowFinished { id, at }, at)
+    }
+
+    fn probe(&mut self, now: Time) -> Result<(), Rejected> {
+        while let Some(entry) = self.probes.first_entry().filter(|e| e.key().0 <= now) {
+            let mut report = entry.remove();
+            if !self.fabric.is_up(report.plane, report.input, report.output) {
+                (report.arrived, report.dark) = (None, None);
+            }
+            self.controller.handle(Event::Probed { report }, now)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out what the controller wants, until it wants nothing more.
+    fn act(&mut self, now: Time) -> Result<(), Rejected> {
+        while let Some(action) = self.controller.poll_action() {
+            match action {
+                Action::Observe => {
+                    for (id, received) in self.fabric.progress() {
+                        self.controller.handle(Event::CoflowProgress { id, received }, now)?;
+                    }
+                    let result = self.fabric.observe(now);
+                    self.controller.handle(Event::Observed { result }, now)?;
+                }
+                Action::Apply { ops } => {
+                    let results = self.fabric.apply(&ops, now);
+                    let free = Event::CycleCost { poll: Span::ZERO, decide: Span::ZERO, apply: Span::ZERO };
+                    self.controller.handle(free, now)?;
+                    self.controller.handle(Event::Applied { results }, now)?;
+                }
+                Action::Probe { plane, input, output, dark_from, at } => {
+                    let (arrived, dark) = (Some((output, at)), Some(at.since(dark_from)));
+                    self.probes_sent += 1;
+                    self.probes.insert((at.max(now), self.probes_sent), ProbeReport { plane, input, output, at, arrived, dark });
+                }
+                Action::Log { record } => (self.log)(record),
+            }
+        }
+        Ok(())
+    }
+
+    /// The account of the run as it stands now; coflows of `rest` have never arrived, and count as unfinished.
+    pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
+        let delivered = self.fabric.delivered();
+        let received = delivered.values().map(|d| d.bytes).sum();
+        let last = self.last_snapshot();
+        let mut coflows: Vec<CoflowRecord> = Vec::with_capacity(self.coflows.len() + rest.len());
+        for (id, known) in self.coflows {
+            let over_ocs = delivered.get(&id).map_or(Bytes::ZERO, |d| d.over_ocs);
+            let ocs_share = over_ocs.0 as f64 / known.record.bytes_between_racks.0.max(1) as f64;
+            coflows.push(CoflowRecord { ocs_share, ..known.record });
+        }
+        coflows.extend(rest.iter().map(|c| CoflowRecord::new(c, &self.topology, None, 0.0)));
+        coflows.sort_by_key(|c| c.id);
+        RunResult {
+            version: env!("CARGO_PKG_VERSION").into(),
+            mechanism: self.fabric.mechanism().into(),
+            topology: self.topology.name.clone(),
+            policy: self.policy.name.clone(),
+            workload: workload.into(),
+            congestion: "-".into(),
+            forced: false,
+            summary: Summary::new(&coflows, &last, received),
+            coflows,
+        }
+    }
+
+    /// The controller's snapshot with the fabric's counters of this very instant, not of the last cycle.
+    fn last_snapshot(&mut self) -> Snapshot {
+        let mut last = self.controller.snapshot(self.now, self.fabric.mechanism());
+        let seen = self.fabric.observe(self.now).expect("the model can always be observed");
+        for (port, counters) in last.ports.iter_mut().zip(seen.ports.into_iter().flatten()) {
+            port.counters = counters;
+        }
+        Snapshot { sent: seen.sent, over_ocs: seen.over_ocs, backlog: seen.backlog, ..last }
+    }
+}

@@ -1,0 +1,118 @@
+//! The virtual run as a whole: repeatable, honest about what is unfinished, and helped by circuits.
+
+use super::*;
+use crate::coflows::{CoflowSpec, FlowSpec};
+use crate::control::policy::SchedulerKind;
+use crate::control::record::What;
+use crate::ids::{CoflowId, HostId, PlaneId};
+use crate::topology::{Plane, StopMode};
+use crate::units::{BitRate, Bytes, Span};
+use crate::workload::synth::{Synth, synth};
+
+fn network(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
+    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
+}
+
+fn policy(scheduler: SchedulerKind) -> Policy {
+    Policy { scheduler, ..Policy::default() }
+}
+
+fn workload(t: &Topology, seed: u64) -> Workload {
+    let ask = Synth { racks: t.rack_count(), hosts: 2, coflows: 12, seed, mean_gap: Span::millis(300) };
+    let w = synth(&ask).to_workload("w", t, &Default::default()).unwrap();
+    w.adjusted(&crate::workload::Adjust { scale: 10, ..Default::default() })
+}
+
+fn run(t: &Arc<Topology>, p: &Policy, w: &Workload, until: Option<Time>) -> (RunResult, String) {
+    let mut log = String::new();
+    let result = simulate(t, p, w, until, &mut |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"))).unwrap();
+    (result, log)
+}
+
+#[test]
+fn the_same_input_gives_the_same_log_byte_for_byte() {
+    let t = network(4, 2, 100);
+    for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::Bipartite, SchedulerKind::Edmonds, SchedulerKind::EpsOnly] {
+        let (p, w) = (policy(scheduler), workload(&t, 5));
+        let (a, b) = (run(&t, &p, &w, None), run(&t, &p, &w, None));
+        assert_eq!(a, b);
+        assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()));
+        assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
+        assert_eq!((a.0.summary.late_packets, a.0.summary.stats.probes_lost, a.0.summary.stats.probes_wrong), (0, 0, 0));
+    }
+}
+
+#[test]
+fn without_a_way_the_run_ends_and_says_what_is_unfinished() {
+    let t = network(4, 2, 0);
+    let r = run(&t, &policy(SchedulerKind::EpsOnly), &workload(&t, 1), None).0;
+    assert!(r.summary.unfinished > 0 && r.coflows.iter().any(|c| c.cct.is_none()));
+    assert_eq!(r.summary.ocs_share, 0.0);
+}
+
+#[test]
+fn until_cuts_the_run_short() {
+    let t = network(4, 2, 100);
+    let r = run(&t, &policy(SchedulerKind::EpsOnly), &workload(&t, 2), Some(Time(500_000_000))).0;
+    assert_eq!(r.summary.ended, Time(500_000_000));
+    assert!(r.summary.unfinished > 0 && r.summary.bytes_received < r.summary.bytes_asked);
+}
+
+#[test]
+fn an_empty_workload_and_a_local_coflow_take_no_time() {
+    let t = network(2, 2, 100);
+    assert_eq!(run(&t, &Policy::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
+    let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
+    let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), flows }]);
+    let r = run(&t, &Policy::default(), &w, None).0;
+    assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
+}
+
+#[test]
+fn circuits_help_when_the_scheduler_sets_them() {
+    let t = network(4, 2, 100);
+    let w = workload(&t, 3);
+    let (with, log) = run(&t, &policy(SchedulerKind::Bipartite), &w, None);
+    let without = run(&t, &policy(SchedulerKind::EpsOnly), &w, None).0;
+    assert!(with.summary.average_cct < without.summary.average_cct && log.contains("circuit-set"));
+    assert!(with.summary.ocs_share > 0.5 && without.summary.ocs_share == 0.0);
+    let cycles = log.lines().filter(|l| matches!(serde_json::from_str::<Record>(l).unwrap().what, What::Cycle { .. })).count();
+    assert_eq!(cycles as u64, with.summary.stats.cycles);
+}
+
+#[test]
+fn a_caller_may_decide_while_it_goes_on() {
+    // The same workload, handed over coflow by coflow: a second coflow begins when the first has finished.
+    let t = network(2, 1, 100);
+    let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
+    let coflow = |id, arrival| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival, flows: flows.clone() };
+    let mut quiet = |_| ();
+    let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut quiet);
+    run.arrive(&coflow(5, Time::ZERO)).unwrap();
+    assert!(run.arrive(&coflow(5, Time::ZERO)).is_err(), "the number is taken");
+    run.wake().unwrap();
+    let first = run.next_event().unwrap();
+    run.advance(first).unwrap();
+    assert_eq!(run.take_finished().coflows, [(CoflowId(5), first)]);
+    run.arrive(&coflow(2, Time::ZERO)).unwrap();
+    run.wake().unwrap();
+    let second = run.next_event().unwrap();
+    run.advance(second).unwrap();
+    assert_eq!(run.take_finished().flows.len(), 1);
+    assert_eq!((second.since(first), run.unfinished()), (first.since(Time::ZERO), 0));
+    let r = run.result("w", &[]);
+    assert_eq!(r.coflows.iter().map(|c| (c.id.0, c.arrival)).collect::<Vec<_>>(), [(2, first), (5, Time::ZERO)]);
+}
+
+#[test]
+fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
+    let t = network(2, 1, 1);
+    let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(10_000_000) }];
+    let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "slow".into(), arrival: Time(0), flows }]);
+    let (r, log) = run(&t, &policy(SchedulerKind::EpsOnly), &w, None);
+    let (cct, interval) = (r.coflows[0].cct.unwrap(), Span::millis(100));
+    assert_eq!(r.summary.stats.cycles, (cct.0 - interval.0 / 2) / interval.0 + 1);
+    assert_eq!(r.summary.stats.cycle.count, r.summary.stats.cycles);
+    assert_eq!(log.lines().count(), 2, "an arrival and a finish: {log}");
+}

@@ -1,0 +1,239 @@
+//! From bytes to tasks: the model that turns a [`Row`] (input, shuffle, output) into a MapReduce with tasks and times.
+//!
+//! - A map task reads one block: `maps = ceil(input / block)`, at least one.
+//! - Reduce tasks: one for every `reduce_bytes` of shuffle, or a share of the map tasks (of the shuffle's blocks, where the shuffle is
+//!   larger than the input: else a job that makes its data would have one endless reduce task); none without a shuffle, else at
+//!   least one.
+//! - A stage has at most `max_tasks` tasks; its tasks then are larger.
+//! - A map task computes for `setup + (input / maps) / map_rate`, a reduce task for `setup + (shuffle / reduces) / reduce_rate`:
+//!   time in proportion to data, as Corral's latency response functions assume (section 4.3).
+//! - `noise` of n per cent multiplies every task's time by its own factor, even in `[1 - n/100, 1 + n/100]`.
+//! - A job is recurring with the given probability, and belongs to a queue drawn evenly.
+//!
+//! The papers replayed SWIM's rows on a Hadoop node and published neither block size nor rates, so those of the presets are ours
+//! unless the preset says otherwise.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
+pub use super::swim::Row;
+use crate::units::{Bytes, NANOS, Span};
+
+/// How rows become jobs. As a file: any of these keys; the others keep the values of the preset `default`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobModel {
+    /// Bytes that a map task reads.
+    pub block: Bytes,
+    /// Bytes a second that a map task processes.
+    pub map_rate: Bytes,
+    /// Bytes a second that a reduce task processes.
+    pub reduce_rate: Bytes,
+    /// Time that every task takes besides.
+    pub setup: Span,
+    /// Bytes of shuffle for every reduce task; not used if `reduce_share` is given.
+    pub reduce_bytes: Bytes,
+    /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more, rounded up; zero: by `reduce_bytes`.
+    pub reduce_share: u32,
+    /// The most tasks of a stage.
+    pub max_tasks: u32,
+    /// How far a task's time may be off, in per cent (0 to 100).
+    pub noise: u32,
+    /// Share of recurring jobs, in per cent (0 to 100).
+    pub recurring: u32,
+    /// Number of queues (users) among which the jobs are spread.
+    pub queues: u32,
+}
+
+impl Default for JobModel {
+    fn default() -> Self {
+        Self {
+            block: Bytes(128_000_000),
+            map_rate: Bytes(50_000_000),
+            reduce_rate: Bytes(50_000_000),
+            setup: Span::secs(1),
+            reduce_bytes: Bytes(1_000_000_000),
+            reduce_share: 0,
+            max_tasks: 5_000,
+            noise: 0,
+            recurring: 0,
+            queues: 1,
+        }
+    }
+}
+
+/// Named models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Preset {
+    /// Blocks of 128 MB, 50 MB/s, a reduce task a GB of shuffle
+    #[default]
+    Default,
+    /// JobPacker: all jobs recurring, reduce tasks 5% of the maps (figure 5: 169 of 3472)
+    Jobpacker,
+    /// Co-scheduler: blocks of 256 MB, reduce tasks a quarter of the maps (section II-D), 20 users, 40% recurring
+    CoScheduler,
+    /// Corral: all jobs recurring, blocks of 256 MB
+    Corral,
+}
+
+impl Preset {
+    /// The model of that name.
+    pub fn model(self) -> JobModel {
+        let base = JobModel::default();
+        match self {
+            Self::Default => base,
+            Self::Jobpacker => JobModel { recurring: 100, reduce_share: 5, ..base },
+            Self::CoScheduler => JobModel { block: Bytes(256_000_000), reduce_share: 25, queues: 20, recurring: 40, ..base },
+            Self::Corral => JobModel { recurring: 100, block: Bytes(256_000_000), ..base },
+        }
+    }
+}
+
+impl JobModel {
+    /// Whether the parameters make sense.
+    ///
+    /// # Errors
+    /// The first one that does not: its name, what is wrong, and what is allowed.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let percent = |v: u32| v <= 100;
+        for (key, ok, allowed) in [
+            ("block", self.block > Bytes::ZERO, "at least one byte"),
+            ("map_rate", self.map_rate > Bytes::ZERO, "at least one byte a second"),
+            ("reduce_rate", self.reduce_rate > Bytes::ZERO, "at least one byte a second"),
+            ("reduce_bytes", self.reduce_bytes > Bytes::ZERO, "at least one byte"),
+            ("max_tasks", (1..=1_000_000).contains(&self.max_tasks), "1 to 1000000"),
+            ("noise", percent(self.noise), "0 to 100 per cent"),
+            ("recurring", percent(self.recurring), "0 to 100 per cent"),
+            ("queues", (1..=10_000).contains(&self.queues), "1 to 10000"),
+            ("setup", self.setup <= Span::secs(1_000_000), "at most 1000000s"),
+        ] {
+            if !ok {
+                return Err((key, format!("{key} is out of range; allowed: {allowed}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of map and reduce tasks.
+    pub fn tasks(&self, input: Bytes, shuffle: Bytes) -> (u32, u32) {
+        let cap = |n: u64| n.clamp(1, u64::from(self.max_tasks.max(1))) as u32;
+        let blocks = |b: Bytes| b.0.div_ceil(self.block.0.max(1));
+        let maps = cap(blocks(input));
+        let reduces = match (shuffle.0, self.reduce_share) {
+            (0, _) => 0,
+            (_, 0) => cap(shuffle.0.div_ceil(self.reduce_bytes.0.max(1))),
+            (_, share) => cap((blocks(input).max(blocks(shuffle)).saturating_mul(share.into())).div_ceil(100)),
+        };
+        (maps, reduces)
+    }
+
+    /// The jobs of some rows; the seed decides noise, queues and which jobs are recurring. O(tasks with noise, else rows).
+    pub fn jobs(&self, name: &str, rows: &[Row], seed: u64) -> JobList {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let jobs = rows.iter().map(|r| self.job(r, self.tasks(r.input, r.shuffle), &mut rng));
+        JobList::new(name, jobs.collect())
+    }
+
+    /// One job with given numbers of tasks.
+    pub(super) fn job(&self, row: &Row, (maps, reduces): (u32, u32), rng: &mut ChaCha8Rng) -> JobSpec {
+        let recurring = rng.random_range(0..100) < self.recurring;
+        let queue = rng.random_range(0..self.queues.max(1));
+        let (write, end) = if reduces == 0 { (row.output, Bytes::ZERO) } else { (Bytes::ZERO, row.output) };
+        let mut stage = |name: &str, tasks: u32, bytes: Bytes, rate, input, output| {
+            let times = self.times(tasks, bytes, rate, rng);
+            StageSpec { name: name.into(), tasks, times, input, output }
+        };
+        let map = stage("map", maps, row.input, self.map_rate, row.input, write);
+        let reduce = stage("reduce", reduces, row.shuffle, self.reduce_rate, Bytes::ZERO, end);
+        let job = JobSpec::map_reduce(&*row.name, row.arrival, map, reduce, row.shuffle);
+        JobSpec { queue, recurring, ..job }
+    }
+
+    /// Times of `tasks` tasks that share `bytes` evenly.
+    fn times(&self, tasks: u32, bytes: Bytes, rate: Bytes, rng: &mut ChaCha8Rng) -> TaskTimes {
+        let per_second = u128::from(rate.0.max(1)) * u128::from(tasks.max(1));
+        let ns = (u128::from(bytes.0) * u128::from(NANOS)).div_ceil(per_second);
+        let even = self.setup + Span(u64::try_from(ns).unwrap_or(u64::MAX / 4));
+        if self.noise == 0 {
+            return TaskTimes::Even(even);
+        }
+        // Factors in millionths.
+        let (mid, half) = (1_000_000u64, u64::from(self.noise.min(100)) * 10_000);
+        let mut one = |_| {
+            let factor = rng.random_range(mid - half..=mid + half);
+            Span(u64::try_from(u128::from(even.0) * u128::from(factor) / 1_000_000).unwrap_or(u64::MAX))
+        };
+        TaskTimes::Each((0..tasks).map(&mut one).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Time;
+
+    fn row(input: u64, shuffle: u64) -> Row {
+        Row { name: "j".into(), arrival: Time(5), input: Bytes(input), shuffle: Bytes(shuffle), output: Bytes(7) }
+    }
+
+    #[test]
+    fn the_papers_counts_come_out() {
+        // Co-scheduler, section II-D: 10 GB in blocks of 256 MB are 40 maps, with 10 reduce tasks.
+        assert_eq!(Preset::CoScheduler.model().tasks(Bytes(10_000_000_000), Bytes(10_000_000_000)), (40, 10));
+        // JobPacker, figure 5: 3472 maps, 169 reduces.
+        let (maps, reduces) = Preset::Jobpacker.model().tasks(Bytes(3472 * 128_000_000), Bytes(1));
+        assert!(maps == 3472 && reduces.abs_diff(169) < 6, "{maps} {reduces}");
+    }
+
+    #[test]
+    fn times_follow_bytes() {
+        let m = JobModel { block: Bytes(100), map_rate: Bytes(50), reduce_rate: Bytes(10), reduce_bytes: Bytes(40), ..JobModel::default() };
+        let j = &m.jobs("l", &[row(350, 100)], 1).jobs[0];
+        assert_eq!((j.stages[0].tasks, &j.stages[0].times), (4, &TaskTimes::Even(Span::millis(2750))));
+        assert_eq!((j.stages[1].tasks, j.edges[0].bytes), (3, Bytes(100)));
+        assert_eq!(j.stages[1].times.of(0), Span(1_000_000_000 + 3_333_333_334));
+        let alone = &m.jobs("l", &[row(0, 0)], 1).jobs[0];
+        assert_eq!((alone.stages.len(), alone.stages[0].tasks, alone.stages[0].output), (1, 1, Bytes(7)));
+        let capped = JobModel { max_tasks: 2, ..m };
+        assert_eq!(capped.tasks(Bytes(350), Bytes(100)), (2, 2));
+        assert_eq!(JobModel { reduce_share: 25, ..m }.tasks(Bytes(0), Bytes(1601)), (1, 5));
+    }
+
+    #[test]
+    fn noise_queues_and_recurrence_are_drawn() {
+        let m = JobModel { noise: 20, recurring: 30, queues: 4, ..JobModel::default() };
+        let rows: Vec<Row> = (0..2000).map(|k| row(k * 1_000_000, k * 1_000)).collect();
+        let a = m.jobs("l", &rows, 3);
+        assert_eq!(a, m.jobs("l", &rows, 3));
+        assert!(a.jobs.iter().all(|j| j.check().is_ok() && j.queue < 4));
+        let recurring = a.jobs.iter().filter(|j| j.recurring).count();
+        assert!((540..660).contains(&recurring), "{recurring}");
+        let quiet = JobModel { noise: 0, ..m }.jobs("l", &rows, 3);
+        for (x, y) in a.jobs.iter().zip(&quiet.jobs) {
+            let (x, y) = (x.stages[0].times.of(0).0, y.stages[0].times.of(0).0);
+            assert!(x * 10 >= y * 8 - 10 && x * 10 <= y * 12 + 10);
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral] {
+            assert_eq!(p.model().check(), Ok(()));
+        }
+        let bad = JobModel { noise: 101, ..JobModel::default() };
+        assert_eq!(bad.check().unwrap_err().0, "noise");
+    }
+
+    #[test]
+    fn every_row_of_a_real_trace_becomes_a_job() {
+        let Some(dir) = super::super::tests::traces("SWIM") else { return };
+        let text = std::fs::read_to_string(dir.join("FB-2009_samples_24_times_1hr_0.tsv")).unwrap();
+        let rows = super::super::swim::parse(&text).unwrap();
+        let list = Preset::Jobpacker.model().jobs("fb", &rows, 1);
+        assert!(list.jobs.len() == rows.len() && list.jobs.iter().all(|j| j.check().is_ok()));
+        assert_eq!(list.jobs.iter().map(|j| j.shuffle_bytes()).sum::<Bytes>(), rows.iter().map(|r| r.shuffle).sum());
+    }
+}
