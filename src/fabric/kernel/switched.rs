@@ -244,7 +244,7 @@ fn only_own(link: u32, rack: RackId) -> [Request; 4] {
     ]
 }
 
-fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: impl FnMut(RackId, tc::Counters)) -> io::Result<()> {
+pub(super) fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: impl FnMut(RackId, tc::Counters)) -> io::Result<()> {
     nl.dump(tc::class_dump(link), |m| {
         if let Message::NewTrafficClass(t) = &m {
             let mut c = tc::counters(t);
