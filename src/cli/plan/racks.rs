@@ -40,8 +40,7 @@ fn pieces(bars: &[Bar], racks: usize, slots: u32) -> Vec<Piece<'_>> {
     let mut out = vec![];
     for bar in bars {
         let mut left = bar.slots;
-        for k in 0..slots as usize {
-            let slot = &mut free[bar.rack][k];
+        for (k, slot) in free[bar.rack].iter_mut().enumerate() {
             if left == 0 || *slot > bar.from {
                 continue;
             }
