@@ -16,6 +16,8 @@ pub mod completions;
 pub mod doctor;
 pub mod exec;
 pub mod plan;
+pub mod plot;
+pub mod repeat;
 pub mod run;
 pub mod show;
 pub mod simulate;
@@ -56,6 +58,7 @@ commands! {
     Compare => compare,
     Plan => plan,
     Workload => workload,
+    Plot => plot,
     Doctor => doctor,
     Clean => clean,
     Completions => completions,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::workload::Reading;
-use super::{CliError, Output, read_text, tables, write_text};
+use super::{CliError, Output, print, read_text, repeat, tables, write_text};
 use crate::config;
 use crate::runtime::simulate::simulate;
 use crate::units::{Span, Time};
@@ -18,9 +18,19 @@ pub struct Args {
     /// How circuits are decided, such as policies/c-through.yaml
     #[arg(long)]
     policy: PathBuf,
-    /// What is sent: a workload file, or a trace of the coflow-benchmark
+    /// What is sent: a workload in any format; of jobs, every shuffle with tasks spread evenly over the hosts. Or the name of a mix
+    /// that is drawn from the seed (facebook, coflowsim, jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
     #[arg(long)]
     workload: PathBuf,
+    /// Decides whatever is drawn: mixes, and tasks of jobs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Repeats the run with so many seeds, this one and those after it, and prints means with their 95% intervals
+    #[arg(long, value_name = "N", conflicts_with = "events", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeat: Option<u32>,
+    /// Repetitions that run at once [default: as many as the machine has cores]
+    #[arg(long, value_name = "K", requires = "repeat", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
     #[command(flatten)]
     reading: Reading,
     /// Ends the run at this time even if coflows are unfinished, such as 60s
@@ -47,10 +57,25 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
     config::fit(&topology, &policy)?;
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
-    let workload = args.reading.read(&args.workload, &topology)?.adjusted(&adjust);
+    let load = |seed| Ok::<_, CliError>(args.reading.draw(&args.workload, &topology, seed)?.adjusted(&adjust));
+    let until = args.until.map(|s| Time::ZERO + s);
+    if let Some(n) = args.repeat {
+        if !args.reading.depends_on_seed(&args.workload)? {
+            let why = "has the same coflows for every seed; repeat a mix, or jobs";
+            return Err(CliError::Usage(format!("--repeat: {} {why}", args.workload.display())));
+        }
+        let one = |seed| {
+            simulate(&topology, &policy, &load(seed)?, until, &mut |_| {}).map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))
+        };
+        let threads = args.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
+        let results = repeat::repeat(args.seed, n as usize, threads, one)?;
+        args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results)))?;
+        return print(&repeat::show(&repeat::figures(&results), args.output));
+    }
+    let workload = load(args.seed)?;
     let mut log = String::new();
     let keep = args.events.is_some();
-    let result = simulate(&topology, &policy, &workload, args.until.map(|s| Time::ZERO + s), &mut |record| {
+    let result = simulate(&topology, &policy, &workload, until, &mut |record| {
         if keep {
             log.push_str(&serde_json::to_string(&record).expect("a record is plain data"));
             log.push('\n');

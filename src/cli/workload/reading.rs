@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use super::synth::Mix;
 use crate::cli::{CliError, read_text};
 use crate::config::{self, JobsReading, Select};
 use crate::topology::Topology;
@@ -12,7 +13,7 @@ use crate::workload::coflow_benchmark::{Local, Mapping, Sizes};
 use crate::workload::htsim::Group;
 use crate::workload::job_model::{JobModel, Preset};
 use crate::workload::jobs::JobList;
-use crate::workload::{Adjust, Workload, decima};
+use crate::workload::{Adjust, Workload, decima, spread};
 
 /// How a workload file is read, and what is done to it
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -49,6 +50,32 @@ impl Reading {
     /// A file that cannot be read or makes no sense.
     pub fn read(&self, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
         self.parse(&read_text(file)?, file, topology)
+    }
+
+    /// What is sent with one seed: a file of coflows over `topology`, a file of jobs spread over it, or a mix drawn over it, with
+    /// `coflows` coflows or jobs (50 by default). Nothing is scaled yet.
+    ///
+    /// # Errors
+    /// A file that cannot be read or makes no sense.
+    pub fn draw(&self, what: &Path, topology: &Topology, seed: u64) -> Result<Workload, CliError> {
+        if let Some(mix) = Mix::named(what) {
+            return mix.draw(topology, self.coflows.unwrap_or(50), seed);
+        }
+        let text = read_text(what)?;
+        if !config::format_of(&text).is_jobs() {
+            return self.parse(&text, what, topology);
+        }
+        let how = JobsReading { seed, queries: decima::Ask { seed, ..Default::default() }, ..Default::default() };
+        let list = config::read_any_jobs(&text, &what.display().to_string(), &how)?;
+        spread::spread(&list, topology.hosts.len(), seed).map_err(CliError::Invalid)
+    }
+
+    /// Whether another seed gives [`Self::draw`] something else.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn depends_on_seed(&self, what: &Path) -> Result<bool, CliError> {
+        Ok(Mix::named(what).is_some() || config::format_of(&read_text(what)?).is_jobs())
     }
 
     /// [`Self::read`] of a text that is there already.

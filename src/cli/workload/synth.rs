@@ -1,17 +1,22 @@
 //! `heliostat workload synth`: coflows or jobs from a seed.
 
+use std::path::Path;
+
 use clap::ValueEnum;
 
 use super::convert;
 use super::reading::ModelArgs;
 use super::{Format, To, plain_network};
 use crate::cli::CliError;
+use crate::topology::Topology;
 use crate::units::Span;
-use crate::workload::Adjust;
 use crate::workload::coflow_benchmark::{Mapping, Trace};
 use crate::workload::coflowsim::{self, Custom};
+use crate::workload::jobs::JobList;
+use crate::workload::spread::spread;
 use crate::workload::synth::{Synth, synth};
 use crate::workload::synth_jobs::{Mix as Jobs, SynthJobs, synth_jobs};
+use crate::workload::{Adjust, Workload};
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
@@ -47,7 +52,7 @@ pub struct Args {
 
 /// Published mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
-enum Mix {
+pub enum Mix {
     /// Coflows: the four classes of Facebook's cluster as Varys counts them (52% short and narrow, 16% long, 15% wide, 17% both)
     #[default]
     Facebook,
@@ -66,6 +71,31 @@ enum Mix {
 }
 
 impl Mix {
+    /// The mix of that name, unless there is a file of that name.
+    pub fn named(name: &Path) -> Option<Self> {
+        let mix = Self::from_str(name.to_str()?, false).ok()?;
+        (!name.exists()).then_some(mix)
+    }
+
+    /// Its coflows over a network: `n` of them, or those of `n` jobs; arrivals a second apart in the mean.
+    ///
+    /// # Errors
+    /// A network without hosts, or more than fits into memory.
+    pub fn draw(self, topology: &Topology, n: usize, seed: u64) -> Result<Workload, CliError> {
+        let name = format!("{}-seed-{seed}", self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned()));
+        let mean_gap = Span::secs(1);
+        if let Some(mix) = self.jobs() {
+            let list = synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs: n, seed, mean_gap });
+            return spread(&JobList { name, ..list }, topology.hosts.len(), seed).map_err(CliError::Invalid);
+        }
+        let (racks, hosts) = (topology.rack_count(), topology.hosts.len().div_ceil(topology.rack_count().max(1)));
+        let trace = match self {
+            Self::Facebook => synth(&Synth { racks, hosts, coflows: n, seed, mean_gap }),
+            _ => coflowsim_trace((racks * hosts) as u64, n as u64, seed)?,
+        };
+        trace.to_workload(&name, topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))
+    }
+
     fn jobs(self) -> Option<Jobs> {
         match self {
             Self::Facebook | Self::Coflowsim => None,
@@ -105,11 +135,14 @@ fn trace(a: &Args, racks: usize, hosts: usize, coflows: u32) -> Result<Trace, Cl
     if a.mix == Mix::Facebook {
         return Ok(synth(&Synth { racks, hosts, coflows: coflows as usize, seed: a.seed, mean_gap: a.mean_gap }));
     }
-    let seed = i64::try_from(a.seed).ok().filter(|s| *s <= i64::from(i32::MAX));
+    coflowsim_trace((racks * hosts) as u64, coflows.into(), a.seed)
+}
+
+fn coflowsim_trace(ports: u64, coflows: u64, seed: u64) -> Result<Trace, CliError> {
+    let seed = i64::try_from(seed).ok().filter(|s| *s <= i64::from(i32::MAX));
     let seed = seed.ok_or_else(|| CliError::Usage(format!("CoflowSim takes seeds of 0 to {}", i32::MAX)))?;
-    let ports = (racks * hosts) as u64;
-    if u64::from(coflows).saturating_mul(ports * ports) > 500_000_000 {
+    if coflows.saturating_mul(ports * ports) > 500_000_000 {
         return Err(CliError::Usage("so many coflows over so many hosts do not fit into memory; ask for fewer".into()));
     }
-    Ok(coflowsim::draw(&Custom::facebook(ports, coflows.into(), seed)))
+    Ok(coflowsim::draw(&Custom::facebook(ports, coflows, seed)))
 }

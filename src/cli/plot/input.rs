@@ -1,0 +1,162 @@
+//! What can be drawn of a file: a result, an event log, or a plan of circuits.
+
+use serde_json::Value;
+
+use crate::control::record::{Record, What};
+use crate::units::{Span, Time};
+
+/// The keys of a result that tell it from others, the most telling first.
+pub const ABOUT: [&str; 4] = ["policy", "workload", "topology", "mechanism"];
+
+/// Completion times; `None` for what never finished.
+pub type Times = Vec<Option<Span>>;
+/// A line of points by time.
+pub type Points = Vec<(Time, f64)>;
+
+/// A circuit in a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bar {
+    /// Its plane.
+    pub plane: u32,
+    /// Sending rack.
+    pub input: u32,
+    /// When its dark time begins; equal to `up_from` where the file does not say.
+    pub setup_at: Time,
+    /// Light.
+    pub up_from: Time,
+    /// Its end.
+    pub until: Time,
+    /// Receiving rack.
+    pub output: u32,
+}
+
+/// Circuits and the time that the file covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Circuits {
+    /// By plane, input and time.
+    pub bars: Vec<Bar>,
+    /// End of the file's time.
+    pub end: Time,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// Its name.
+    pub file: String,
+    /// Values of [`ABOUT`], as far as it has them.
+    pub about: Vec<String>,
+    /// Of its coflows.
+    pub ccts: Option<Times>,
+    /// Of its jobs.
+    pub jcts: Option<Times>,
+    /// Its circuits.
+    pub circuits: Option<Circuits>,
+    /// Bytes that the controller saw.
+    pub demand: Option<Points>,
+    /// Its own figures of utilisation, by name, as shares of one.
+    pub utilisation: Vec<(String, Points)>,
+}
+
+impl Input {
+    /// What it has, for errors.
+    pub fn holds(&self) -> String {
+        let all = [
+            ("coflows", self.ccts.is_some()),
+            ("jobs", self.jcts.is_some()),
+            ("circuits", self.circuits.is_some()),
+            ("demand", self.demand.is_some()),
+            ("utilisation", !self.utilisation.is_empty()),
+        ];
+        let has: Vec<&str> = all.iter().filter(|a| a.1).map(|a| a.0).collect();
+        if has.is_empty() { "nothing that can be drawn".into() } else { has.join(", ") }
+    }
+}
+
+/// Reads a file of any of the kinds.
+///
+/// # Errors
+/// What it is not.
+pub fn read(text: &str, file: &str) -> Result<Input, String> {
+    let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
+    let input = if serde_json::from_str::<Record>(first).is_ok() { log(text, file)? } else { whole(text, file)? };
+    Ok(Input { file: file.into(), ..input })
+}
+
+fn log(text: &str, file: &str) -> Result<Input, String> {
+    let (mut circuits, mut demand) = (Circuits::default(), Points::new());
+    // By plane and input: the place of its last circuit.
+    let mut last: std::collections::BTreeMap<(u32, u32), usize> = Default::default();
+    for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
+        let record: Record =
+            serde_json::from_str(line).map_err(|e| format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column()))?;
+        circuits.end = circuits.end.max(record.at);
+        match record.what {
+            What::Cycle { demand: bytes, .. } => demand.push((record.at, bytes.0 as f64)),
+            What::CircuitSet { plane, input, output, up_from } => {
+                let port = (plane.0, input.0);
+                if let Some(before) = last.insert(port, circuits.bars.len()).map(|b| &mut circuits.bars[b]) {
+                    before.until = before.until.min(up_from);
+                }
+                let bar = Bar { plane: plane.0, input: input.0, setup_at: up_from, up_from, until: Time::MAX, output: output.0 };
+                circuits.bars.push(bar);
+            }
+            What::CircuitEnd { plane, input, until } => {
+                if let Some(&b) = last.get(&(plane.0, input.0)) {
+                    circuits.bars[b].until = until;
+                }
+            }
+            _ => {}
+        }
+    }
+    for b in &mut circuits.bars {
+        b.until = b.until.min(circuits.end);
+    }
+    circuits.bars.retain(|b| b.until > b.up_from);
+    circuits.bars.sort_unstable();
+    Ok(Input { circuits: Some(circuits), demand: Some(demand), ..Input::default() })
+}
+
+fn whole(text: &str, file: &str) -> Result<Input, String> {
+    let wrong = |e: serde_json::Error| format!("{file}:{}:{}: not a result, an event log or a plan: {e}", e.line(), e.column());
+    let value: Value = serde_json::from_str(text).map_err(wrong)?;
+    let text_of = |key: &str| value[key].as_str().unwrap_or("").to_owned();
+    let times = |list: &str, key: &str| {
+        let all = value[list].as_array()?;
+        Some(all.iter().map(|x| x[key].as_u64().map(Span)).collect())
+    };
+    Ok(Input {
+        about: ABOUT.iter().map(|k| text_of(k)).collect(),
+        ccts: times("coflows", "cct"),
+        jcts: times("jobs", "jct"),
+        circuits: plan(&value),
+        utilisation: utilisation(&value),
+        ..Input::default()
+    })
+}
+
+/// The circuits of `plan circuits -o json`.
+fn plan(value: &Value) -> Option<Circuits> {
+    let bar = |c: &Value| {
+        let rack = |key: &str| c[key].as_u64().and_then(|v| u32::try_from(v).ok());
+        let time = |key: &str| c[key].as_u64().map(Time);
+        let (setup_at, up_from, until) = (time("setup_at_ns")?, time("up_from_ns")?, time("until_ns")?);
+        Some(Bar { plane: rack("plane")?, input: rack("from")?, setup_at, up_from, until, output: rack("to")? })
+    };
+    let mut bars = value["circuits"].as_array()?.iter().map(bar).collect::<Option<Vec<Bar>>>()?;
+    bars.sort_unstable();
+    let end = bars.iter().map(|b| b.until).max().unwrap_or(Time::ZERO);
+    Some(Circuits { bars, end })
+}
+
+/// `"utilisation": [{"at": <ns>, "<name>": <share of one>, ..}, ..]`.
+fn utilisation(value: &Value) -> Vec<(String, Points)> {
+    let mut lines: std::collections::BTreeMap<String, Points> = Default::default();
+    for entry in value["utilisation"].as_array().into_iter().flatten() {
+        let Some((at, fields)) = entry["at"].as_u64().zip(entry.as_object()) else { continue };
+        for (name, share) in fields.iter().filter(|f| f.0 != "at").filter_map(|(k, v)| Some((k, v.as_f64()?))) {
+            lines.entry(name.clone()).or_default().push((Time(at), share));
+        }
+    }
+    lines.into_iter().collect()
+}

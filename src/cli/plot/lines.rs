@@ -1,0 +1,125 @@
+//! Quantities over time as steps: utilisation, demand.
+
+use plotters::prelude::*;
+
+use super::Look;
+use super::canvas::{Area, Fault, colour, seconds, text};
+use super::input::{Bar, Circuits, Input, Points};
+use crate::cli::tables;
+use crate::units::{Bytes, NANOS, Span, Time};
+
+/// So many means are drawn of a line that changes often.
+const WINDOWS: u64 = 100;
+
+/// Lines with their names.
+pub struct Lines {
+    /// What stands at the upright axis.
+    pub axis: String,
+    /// Whether values are shares of one; else bytes.
+    pub percent: bool,
+    /// Name and points, each of which holds until the next.
+    pub lines: Vec<(String, Points)>,
+}
+
+/// The lines of a file: its own figures of utilisation, and the share of OCS ports with light.
+pub fn utilisation(input: &Input, label: &str) -> Option<Vec<(String, Points)>> {
+    let own = input.utilisation.iter().map(|(name, points)| (format!("{label}: {name}"), points.clone()));
+    let light = input.circuits.as_ref().map(|c| {
+        let window = Span(c.end.0.div_ceil(WINDOWS).max(1));
+        (format!("{label}: OCS ports with light (mean of {})", tables::span(window)), means(&light(c), c.end, window))
+    });
+    let all: Vec<_> = own.chain(light).collect();
+    (!all.is_empty()).then_some(all)
+}
+
+/// The share of ports with light, of all ports up to the greatest one that is ever used. O(n log n).
+fn light(c: &Circuits) -> Points {
+    let greatest = |f: fn(&Bar) -> u32| c.bars.iter().map(f).max().map_or(0, |m| m as usize + 1);
+    let ports = (greatest(|b| b.plane) * greatest(|b| b.input.max(b.output))).max(1);
+    let mut changes: Vec<(Time, i32)> = c.bars.iter().flat_map(|b| [(b.up_from, 1), (b.until, -1)]).collect();
+    changes.sort_unstable();
+    let (mut points, mut lit) = (vec![(Time::ZERO, 0.0)], 0);
+    for (k, &(at, change)) in changes.iter().enumerate() {
+        lit += change;
+        if changes.get(k + 1).is_none_or(|next| next.0 > at) {
+            points.push((at, f64::from(lit) / ports as f64));
+        }
+    }
+    points.push((c.end, points.last().map_or(0.0, |p| p.1)));
+    points
+}
+
+/// The mean of a step line over each window of time; each point stands at the beginning of its window. O(points + windows).
+fn means(steps: &Points, end: Time, window: Span) -> Points {
+    let (mut out, mut k, mut from) = (Points::new(), 0, Time::ZERO);
+    while from < end {
+        let until = (from + window).min(end);
+        let (mut area, mut at) = (0.0, from);
+        while at < until {
+            while steps.get(k + 1).is_some_and(|next| next.0 <= at) {
+                k += 1;
+            }
+            let next = steps.get(k + 1).map_or(until, |s| s.0).min(until);
+            area += steps[k].1 * next.since(at).0 as f64;
+            at = next;
+        }
+        out.push((from, area / until.since(from).0 as f64));
+        from = until;
+    }
+    out.push((end, out.last().map_or(0.0, |p| p.1)));
+    out
+}
+
+impl Lines {
+    pub fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, look: &Look) -> Result<(), Fault<DB>> {
+        let time = |t: Time| t.0 as f64 / NANOS as f64;
+        let end = self.lines.iter().flat_map(|l| l.1.iter().map(|p| time(p.0))).fold(1e-9, f64::max);
+        let highest = self.lines.iter().flat_map(|l| l.1.iter().map(|p| p.1)).fold(0.0, f64::max);
+        // Room above for the legend.
+        let top = highest.max(1.0) * (1.08 + 0.05 * self.lines.len() as f64);
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(area);
+        chart.caption(&look.title, text(20)).margin(16).x_label_area_size(48).y_label_area_size(76);
+        let mut chart = chart.build_cartesian_2d(0.0..end, 0.0..top)?;
+        let value = |v: &f64| match self.percent {
+            true if *v > 1.001 => String::new(),
+            true => format!("{:.0}%", v * 100.0),
+            false => tables::bytes(Bytes(*v as u64)),
+        };
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc("time").y_desc(&*self.axis).label_style(text(14)).axis_desc_style(text(15));
+        mesh.max_light_lines(2).light_line_style(BLACK.mix(0.05)).bold_line_style(BLACK.mix(0.15));
+        mesh.x_label_formatter(&|s| seconds(*s)).y_label_formatter(&value).draw()?;
+        for (k, (name, points)) in self.lines.iter().enumerate() {
+            let mut steps: Vec<(f64, f64)> = Vec::with_capacity(points.len() * 2);
+            for &(at, v) in points {
+                steps.extend(steps.last().map(|l| (time(at), l.1)));
+                steps.push((time(at), v));
+            }
+            let style = colour(k).stroke_width(2);
+            let drawn = chart.draw_series(LineSeries::new(steps, style))?.label(name.clone());
+            drawn.legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], style));
+        }
+        let mut legend = chart.configure_series_labels();
+        legend.position(SeriesLabelPosition::UpperRight).margin(12).legend_area_size(30);
+        legend.background_style(WHITE.mix(0.9)).border_style(BLACK.mix(0.3)).label_font(text(14)).draw()?;
+        area.present()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn light_is_counted_by_ports() {
+        let bar = |input, output, up, until| Bar { plane: 0, input, setup_at: Time(up), up_from: Time(up), until: Time(until), output };
+        let c = Circuits { bars: vec![bar(0, 1, 10, 30), bar(1, 3, 10, 20), bar(2, 0, 20, 40)], end: Time(50) };
+        let want = [(0, 0.0), (10, 0.5), (20, 0.5), (30, 0.25), (40, 0.0), (50, 0.0)];
+        assert_eq!(light(&c), want.map(|(t, v)| (Time(t), v)));
+        let want = [(0, 0.25), (20, 0.375), (40, 0.0), (50, 0.0)];
+        assert_eq!(means(&light(&c), c.end, Span(20)), want.map(|(t, v)| (Time(t), v)));
+        assert_eq!(means(&light(&Circuits::default()), Time(0), Span(1)), [(Time(0), 0.0)]);
+        assert_eq!(light(&Circuits::default()), [(Time(0), 0.0), (Time(0), 0.0)]);
+    }
+}

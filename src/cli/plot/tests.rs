@@ -1,0 +1,115 @@
+//! Charts of small files: what they show, that both formats are sound, and that no input panics.
+
+use clap::Parser;
+use proptest::prelude::*;
+
+use super::*;
+
+const RESULT: &str = r#"{"policy": "c-through", "topology": "t", "workload": "w", "mechanism": "sim",
+ "coflows": [{"cct": 1500000000}, {"cct": 20000000}, {"cct": null}],
+ "jobs": [{"jct": 7000000000}], "utilisation": [{"at": 0, "eps": 0.5}, {"at": 1000000000, "eps": 0.25}]}"#;
+const LOG: &str = r#"{"seq":0,"at":0,"event":"cycle","cycle":0,"demand":5000,"ops":4,"late":false}
+{"seq":1,"at":0,"event":"circuit-set","plane":0,"input":0,"output":2,"up_from":10}
+{"seq":2,"at":90,"event":"circuit-end","plane":0,"input":0,"until":95}
+{"seq":3,"at":90,"event":"circuit-set","plane":0,"input":0,"output":1,"up_from":105}
+{"seq":4,"at":200,"event":"cycle","cycle":1,"demand":7000,"ops":0,"late":false}
+"#;
+const PLAN: &str = r#"{"circuits": [{"plane": 1, "from": 0, "to": 3, "setup_at_ns": 0, "up_from_ns": 5, "until_ns": 30}]}"#;
+
+fn svg(kind: Kind, texts: &[&str], log: bool) -> Result<String, String> {
+    let inputs: Vec<Input> = texts.iter().map(|t| input::read(t, "f.json")).collect::<Result<_, _>>()?;
+    let names = (0..inputs.len()).map(|k| format!("line {k}")).collect();
+    let chart = Chart::of(kind, inputs, names)?;
+    let look = Look { title: "A & B".into(), log };
+    let bytes = canvas::svg((600, 400), |area| chart.draw(&area, &look))?;
+    Ok(String::from_utf8(bytes).expect("SVG is text"))
+}
+
+#[test]
+fn files_are_told_apart_and_read() {
+    let r = input::read(RESULT, "f").unwrap();
+    assert_eq!(r.holds(), "coflows, jobs, utilisation");
+    assert_eq!(r.ccts.unwrap().iter().flatten().count(), 2);
+    let l = input::read(LOG, "f").unwrap();
+    let bars: Vec<_> = l.circuits.as_ref().unwrap().bars.iter().map(|b| (b.output, b.up_from.0, b.until.0)).collect();
+    assert_eq!((l.holds().as_str(), bars), ("circuits, demand", vec![(2, 10, 95), (1, 105, 200)]));
+    let p = input::read(PLAN, "f").unwrap().circuits.unwrap().bars[0];
+    assert_eq!((p.plane, p.setup_at.0, p.up_from.0, p.until.0, p.output), (1, 0, 5, 30, 3));
+    assert!(input::read("[1,\nx", "f").unwrap_err().starts_with("f:2:1: not a result"));
+    assert!(input::read(&format!("{LOG}\nx"), "f").unwrap_err().starts_with("f:7:1: not a line of an event log"));
+}
+
+#[test]
+fn charts_show_their_data() {
+    for log in [false, true] {
+        let cdf = svg(Kind::Cct, &[RESULT, RESULT], log).unwrap();
+        for text in ["A &amp; B", "coflow completion time", "share of coflows", "line 0: median 20ms, p95 1.5s, 1 of 3 unfinished"] {
+            assert!(cdf.contains(text), "{text} in {cdf}");
+        }
+    }
+    assert!(svg(Kind::Jct, &[RESULT], true).unwrap().contains("median 7s"));
+    let light = svg(Kind::Utilisation, &[LOG, RESULT], false).unwrap();
+    assert!(light.contains("line 0: OCS ports with light") && light.contains("line 1: eps"));
+    assert!(svg(Kind::Demand, &[LOG], false).unwrap().contains("7kB"));
+    let gantt = svg(Kind::Circuits, &[LOG], false).unwrap();
+    assert!(gantt.contains("rack 0") && gantt.contains("rack 2") && gantt.contains("receiving rack"));
+    assert!(svg(Kind::Circuits, &[PLAN], false).unwrap().contains("p1 rack 0"));
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let e = svg(Kind::Circuits, &[RESULT], false).unwrap_err();
+    assert!(e.contains("no circuits") && e.contains("it has: coflows, jobs, utilisation"), "{e}");
+    assert!(svg(Kind::Cct, &[LOG], false).is_err() && svg(Kind::Circuits, &[LOG, LOG], false).is_err());
+    let empty = r#"{"coflows": [], "jobs": [], "circuits": []}"#;
+    for kind in [Kind::Cct, Kind::Jct, Kind::Circuits, Kind::Utilisation] {
+        assert!(svg(kind, &[empty], false).is_ok() && svg(kind, &[empty], true).is_ok());
+    }
+}
+
+#[test]
+fn a_png_is_a_png_with_ink() {
+    let chart = Chart::of(Kind::Circuits, vec![input::read(LOG, "f").unwrap()], vec!["x".into()]).unwrap();
+    let look = Look { title: "t".into(), log: false };
+    let bytes = canvas::png((300, 200), |area| chart.draw(&area, &look)).unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((info.width, info.height), (300, 200));
+    let dark = pixels.chunks(3).filter(|p| p.iter().all(|c| *c < 90)).count();
+    let coloured = pixels.chunks(3).filter(|p| p[0].abs_diff(p[1]) > 40 || p[1].abs_diff(p[2]) > 40).count();
+    assert!(dark > 100 && coloured > 1000, "{dark} {coloured}");
+}
+
+#[test]
+fn labels_are_what_differs() {
+    let result = |policy: &str| input::read(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap();
+    let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[]).unwrap();
+    assert_eq!(of("a", "b"), ["a", "b"]);
+    assert_eq!(of("a", "a"), ["a-1", "a-1"]);
+    assert_eq!(title(Kind::Cct, &[result("a"), result("b")]), "Coflow completion times: w, t, sim");
+    assert!(labels(&[result("a")], &["x".into(), "y".into()]).is_err());
+    let parse = |size: &str| crate::cli::Cli::try_parse_from(["heliostat", "plot", "x", "--size", size]).is_ok();
+    assert!(parse("640x480") && !parse("640") && !parse("1x1") && !parse("640x99999"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn times_of_any_size_are_drawn(ccts in prop::collection::vec(prop::option::of(any::<u64>()), 0..6), log: bool) {
+        let list: Vec<String> = ccts.iter().map(|c| format!("{{\"cct\": {}}}", c.map_or("null".into(), |c| c.to_string()))).collect();
+        let text = format!("{{\"coflows\": [{}]}}", list.join(","));
+        prop_assert_eq!(svg(Kind::Cct, &[&text], log).err(), None);
+    }
+
+    #[test]
+    fn mutated_logs_never_panic(edits in prop::collection::vec((0..LOG.len(), 0usize..4, "[0-9\\-]{0,3}"), 1..4)) {
+        let mut bytes = LOG.as_bytes().to_vec();
+        for (at, len, new) in edits {
+            let at = at.min(bytes.len());
+            let end = (at + len).min(bytes.len());
+            bytes.splice(at..end, new.bytes());
+        }
+        let _ = svg(Kind::Utilisation, &[&String::from_utf8_lossy(&bytes)], false);
+    }
+}
