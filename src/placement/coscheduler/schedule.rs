@@ -196,7 +196,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_container_is_used_twice_and_every_task_is_placed_once(jobs in prop::collection::vec(any_map_reduce(), 1..10), seed in 0u64..9) {
+        fn no_container_is_used_twice_and_every_task_is_placed_once(
+            jobs in prop::collection::vec(any_map_reduce(), 1..10), seed in 0u64..9
+        ) {
             let c = Cluster { racks: 5, hosts: 2, slots: 4, ..Cluster::co_scheduler() };
             let jobs = JobList::new("t", jobs.into_iter().enumerate().map(|(k, j)| JobSpec { recurring: k % 2 == 0, ..j }).collect()).jobs;
             let s = schedule(&jobs, &c, ShuffleModel::Bottleneck, seed);
