@@ -25,9 +25,9 @@ pub struct Observation {
     pub at: Time,
     /// What the planes are programmed to do.
     pub programmed: Programmed,
-    /// Since the fabric was built: bytes that hosts of the row's rack sent to the column's rack.
+    /// Since the fabric was built: payload that hosts of the row's rack sent to the column's rack, in bytes, repetitions included.
     pub sent: DemandMatrix,
-    /// Of those, bytes that went over a circuit and came out of the crossbar at the right rack.
+    /// Of those, what went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
     /// Bytes that wait in the senders' rack for the column's rack: sockets' send queues and the ToR's queues.
     pub backlog: DemandMatrix,

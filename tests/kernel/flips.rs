@@ -82,11 +82,25 @@ fn a_thousand_flips_lose_nothing() {
             share * 100.0,
             lateness(&b)
         );
+        every_packet_is_accounted_for(&mut b);
         assert_eq!(wrong, 0);
         // A thread that flips by itself may be late; what is late then is sent back, not lost.
         assert!(late == 0 || mechanism == Mechanism::Netlink, "{late} packets came too late");
         assert!(share > 0.1, "circuits carried {share} of their light");
     });
+}
+
+/// No circuit is up any more, so the queues run empty: then what was admitted has crossed, come back, or had no room.
+fn every_packet_is_accounted_for(b: &mut Bench) {
+    let deadline = b.clock.now() + Span::secs(2);
+    loop {
+        let Some(a) = b.fabric.admitted().expect("counted") else { return };
+        if a.admitted == a.crossed + a.sent_back + a.dropped {
+            return println!("{a:?}");
+        }
+        assert!(b.clock.now() < deadline, "packets are lost: {a:?}");
+        b.clock.sleep_until(b.clock.now() + Span::millis(1));
+    }
 }
 
 fn lateness(b: &Bench) -> String {

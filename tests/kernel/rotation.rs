@@ -6,7 +6,7 @@ use heliostat::fabric::Fabric;
 use heliostat::units::Span;
 
 use crate::flips::Rotation;
-use crate::support::{Bench, each_mechanism};
+use crate::support::{Bench, each_mechanism, rate};
 
 #[test]
 fn a_rotation_uses_its_light() {
@@ -23,6 +23,8 @@ fn a_rotation_uses_its_light() {
         // Half a second to warm up, then three to measure.
         let (warm, n) = (6, 30);
         rotation.run(&mut b, warm);
+        let received = |b: &Bench| b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum::<u64>();
+        let received_before = received(&b);
         let before = b.fabric.observe(b.clock.now()).expect("observed").over_ocs.total();
         rotation.first += period * warm;
         rotation.run(&mut b, n);
@@ -30,11 +32,12 @@ fn a_rotation_uses_its_light() {
         let light = Span((period.0 - plane.delta.0) * n);
         let possible = payload_rate(plane.rate).bytes_in(light).0 * u64::from(racks);
         let carried = seen.over_ocs.total() - before;
+        let in_all = rate(received(&b) - received_before, period * n) / f64::from(racks) / 1e6;
         let share = carried as f64 / possible as f64;
         let sum = |f: fn(&heliostat::fabric::PortCounters) -> u64| seen.ports.iter().flatten().map(f).sum::<u64>();
         let (late, wrong) = (sum(|p| p.late_packets), sum(|p| p.misdelivered));
         println!(
-            "{} rotation of {racks} racks: {:.1} Gb/s, {:.1} % of the light used; sent back late {late} of {} packets, misdelivered {wrong}",
+            "{} rotation of {racks} racks: {:.1} Gb/s, {:.1} % of the light used; {in_all:.0} Mb/s a rack received over both networks; sent back late {late} of {} packets, misdelivered {wrong}",
             mechanism.name(),
             carried as f64 * 8.0 / (period.0 * n) as f64,
             share * 100.0,

@@ -116,6 +116,19 @@ enum Circuits {
     Switched(switched::Switched),
 }
 
+/// What became of packets on their way to circuits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// All that ToRs put into the queues of circuits.
+    pub admitted: u64,
+    /// Came out at the right rack.
+    pub crossed: u64,
+    /// Came to the OCS when the circuit was gone, and went back.
+    pub sent_back: u64,
+    /// Did not fit into their queue: TCP sends them again.
+    pub dropped: u64,
+}
+
 /// The emulated fabric.
 pub struct KernelFabric {
     /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
@@ -142,7 +155,8 @@ impl KernelFabric {
             let hosts = topology.hosts_of(rack.id);
             tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::plain_port(l, h.nic)).collect())?;
         }
-        let eps = net.eps.ports.iter().zip(&topology.racks).flat_map(|(&l, r)| queues::eps_port(l, r.uplink)).collect();
+        let eps_limit = queues::eps_limit(&topology);
+        let eps = net.eps.ports.iter().zip(&topology.racks).flat_map(|(&l, r)| queues::eps_port(l, r.uplink, eps_limit)).collect();
         net.eps.node.send(eps)?;
         let circuits = match mechanism {
             Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),
@@ -180,6 +194,23 @@ impl KernelFabric {
             Circuits::Timed(_) => None,
             Circuits::Switched(s) => Some(s.lateness()),
         }
+    }
+
+    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where nobody counts them one by
+    /// one (`netlink`). When nothing is on its way, the first is the sum of the others.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn admitted(&mut self) -> io::Result<Option<Admitted>> {
+        let Circuits::Timed(t) = &self.circuits else { return Ok(None) };
+        let mut dropped = 0;
+        for tor in &mut self.net.tors {
+            for &link in &tor.ocs {
+                switched::class_bytes(&mut tor.node.netlink, link, t.racks(), |_, c| dropped += u64::from(c.drops))?;
+            }
+        }
+        let [admitted, crossed, sent_back] = t.packets();
+        Ok(Some(Admitted { admitted, crossed, sent_back, dropped }))
     }
 
     /// When a probe's frames may be sent.

@@ -6,6 +6,7 @@
 use super::nl::{NEW, Request};
 use super::tc::{self, Class, Match};
 use crate::ids::RackId;
+use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
 use crate::units::{BitRate, Bytes, Span};
 
@@ -45,9 +46,8 @@ pub fn plain_port(link: u32, rate: BitRate) -> Vec<Request> {
 const SMALL: u16 = 2;
 const BULK: u16 = 3;
 
-/// A port of the EPS, either end: short packets first.
-pub fn eps_port(link: u32, rate: BitRate) -> Vec<Request> {
-    let limit = eps_limit(rate);
+/// A port of the EPS, either end: short packets first. `limit`: bytes that a queue holds.
+pub fn eps_port(link: u32, rate: BitRate, limit: u32) -> Vec<Request> {
     let half = BitRate(rate.0 / 2);
     vec![
         (tc::htb(link, BULK), NEW),
@@ -60,26 +60,29 @@ pub fn eps_port(link: u32, rate: BitRate) -> Vec<Request> {
     ]
 }
 
-fn eps_limit(rate: BitRate) -> u32 {
-    (rate.bytes_in(Span::millis(4)).0 as u32).clamp(150_000, 4 << 20)
+/// What a queue of the EPS holds: all that a flow had on its way over a circuit, which it throws at the EPS when the circuit ends.
+/// With 150 kB, sixteen racks that rotate lost a quarter of their light to recoveries; 400 to 700 kB make no difference.
+pub fn eps_limit(topology: &Topology) -> u32 {
+    topology.planes.iter().map(|p| voq_limit(p.rate)).max().unwrap_or(0).clamp(150_000, 4 << 20)
+}
+
+/// Rack `own`'s ToR's port to the EPS: short packets first, and a queue for every destination rack, as on its OCS ports: what waits
+/// for one rack does not hold up the others. The queues' counters are the traffic to the racks.
+pub fn tor_eps_port(link: u32, topology: &Topology, own: usize) -> Vec<Request> {
+    let (rate, limit, racks) = (topology.racks[own].uplink, eps_limit(topology), topology.rack_count());
+    let mut v = eps_port(link, rate, limit);
+    for j in (0..racks).filter(|&j| j != own) {
+        let c = rack_class(j);
+        v.push((class(c, 1, BitRate(rate.0 / 2 / racks as u64), rate, 1).add(link), NEW));
+        v.push((tc::bfifo(link, c, limit), NEW));
+        v.push((tc::classify(link, tc::handle(1, 0), 2 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
+    }
+    v
 }
 
 /// Minor number of the class for a destination rack.
 pub fn rack_class(rack: usize) -> u16 {
     0x100 + rack as u16
-}
-
-/// A ToR's port to the EPS where no program counts: short packets first, and a class for every destination rack, whose counter is
-/// the traffic to that rack.
-pub fn eps_port_counted(link: u32, rate: BitRate, own: usize, racks: usize) -> Vec<Request> {
-    let mut v = eps_port(link, rate);
-    for j in (0..racks).filter(|&j| j != own) {
-        let c = rack_class(j);
-        v.push((class(c, 1, BitRate(rate.0 / 2 / racks as u64), rate, 1).add(link), NEW));
-        v.push((tc::bfifo(link, c, eps_limit(rate)), NEW));
-        v.push((tc::classify(link, tc::handle(1, 0), 2 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
-    }
-    v
 }
 
 /// A ToR's port to an OCS: the circuit's rate, and a virtual output queue for every destination rack. With `filters`, by

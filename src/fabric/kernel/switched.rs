@@ -26,6 +26,7 @@ use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};
 use crate::plan::Op;
+use crate::topology::PAYLOAD;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
 use crate::units::{Span, Time};
@@ -98,7 +99,7 @@ impl Switched {
         let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             add_sink(&mut tor.node, &net.mark)?;
-            let mut v = queues::eps_port_counted(tor.eps, topology.racks[r].uplink, r, racks);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, true));
                 v.extend(only_own(link, RackId::from(r)));
@@ -243,10 +244,12 @@ fn only_own(link: u32, rack: RackId) -> [Request; 4] {
     ]
 }
 
-fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: impl FnMut(RackId, tc::Counters)) -> io::Result<()> {
+pub(super) fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: impl FnMut(RackId, tc::Counters)) -> io::Result<()> {
     nl.dump(tc::class_dump(link), |m| {
         if let Message::NewTrafficClass(t) = &m {
-            let c = tc::counters(t);
+            let mut c = tc::counters(t);
+            // Classes count frames with their headers. Their packets are a 32-bit number, which wraps: as if all were full.
+            c.bytes = (u128::from(c.bytes) * u128::from(PAYLOAD.0) / u128::from(PAYLOAD.1)) as u64;
             let minor = (c.handle & 0xffff) as usize;
             if let Some(to) = minor.checked_sub(usize::from(queues::rack_class(0))).filter(|&j| j < racks) {
                 each(RackId::from(to), c);

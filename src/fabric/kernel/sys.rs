@@ -63,6 +63,14 @@ pub fn open_ns(path: &Path) -> io::Result<OwnedFd> {
     Ok(std::fs::File::open(path)?.into())
 }
 
+/// Wakes a socket's reader only when so many bytes are there (SO_RCVLOWAT), or the stream has ended.
+pub fn receive_low_water(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
+    let length = size_of_val(&bytes) as libc::socklen_t;
+    // SAFETY: `bytes` is valid for the length of the call, and `length` is its size.
+    let r = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, (&raw const bytes).cast(), length) };
+    check(r).map(drop)
+}
+
 /// The number of the calling thread.
 pub fn thread_id() -> i32 {
     // SAFETY: takes nothing, cannot fail.

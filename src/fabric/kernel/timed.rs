@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use super::bpf::SharedArray;
 use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
 use super::network::Network;
 use super::nl::NEW;
@@ -42,7 +43,7 @@ impl Timed {
         let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, guard })?;
-            let mut v = queues::eps_port(tor.eps, topology.racks[r].uplink);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, false));
             }
@@ -76,6 +77,11 @@ impl Timed {
         self.slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held))
     }
 
+    /// Number of racks, R.
+    pub fn racks(&self) -> usize {
+        self.arrays.racks
+    }
+
     /// Bytes sent, and of those, bytes that crossed: `R x R` each.
     pub fn counters(&self) -> (DemandMatrix, DemandMatrix) {
         let racks = self.arrays.racks;
@@ -87,6 +93,13 @@ impl Timed {
             sent.set(i, j, self.arrays.sent.cell(k, 0).load(Relaxed));
         }
         (sent, crossed)
+    }
+
+    /// What ToRs admitted to circuits, what crossed and what was sent back, in packets as the kernel handles them (aggregated).
+    pub fn packets(&self) -> [u64; 3] {
+        let sum = |a: &SharedArray, entries: usize, k: usize| (0..entries).map(|e| a.cell(e, k).load(Relaxed)).sum();
+        let (pairs, ports) = (self.arrays.racks * self.arrays.racks, self.out.len() * self.arrays.racks);
+        [sum(&self.arrays.admitted, pairs, 1), sum(&self.arrays.crossed, pairs, 1), sum(&self.arrays.counts, ports, programs::SENT_BACK)]
     }
 
     /// The counters of every port, by plane and rack.

@@ -285,12 +285,20 @@ async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<C
     Ok(())
 }
 
+/// A receiver is woken when so many bytes have come.
+const PATIENCE: u64 = 256 << 10;
+
 /// Counts `asked` bytes without copying them.
 async fn drain(stream: &TcpStream, asked: u64, count: &AtomicU64) -> io::Result<()> {
     // Never written to: MSG_TRUNC discards in the kernel. Only its length counts.
     let mut nowhere: Vec<u8> = Vec::with_capacity(4 << 20);
-    let mut got = 0;
+    let (mut got, mut patience) = (0, 0);
     while got < asked {
+        // Waking for every packet would cost more than the packet.
+        if patience != PATIENCE.min(asked - got) {
+            patience = PATIENCE.min(asked - got);
+            sys::receive_low_water(stream.as_fd(), patience as i32)?;
+        }
         stream.readable().await?;
         let most = (asked - got).min(nowhere.capacity() as u64) as usize;
         let read = stream.try_io(Interest::READABLE, || {

@@ -4,7 +4,7 @@
 //! latency is at most T: a point on the lower hull of its (latency, rack time) pairs. That sum falls with T, while what the racks
 //! offer, T R, grows; the optimum is where they meet.
 //!
-//! The paper leaves out LP-Online. Ours is the largest of three bounds on the sum of completion times, see [`online`].
+//! The paper leaves out LP-Online. Ours is the largest of several bounds on the sum of completion times, see [`online`].
 
 use super::Problem;
 
@@ -76,14 +76,14 @@ pub fn batch(problem: &Problem) -> f64 {
 
 /// A lower bound on the mean time from arrival to completion, in nanoseconds: the largest of
 ///
-/// 1. every job alone: the mean of its shortest latency;
+/// 1. every job alone, where racks have a price ([`super::price`]), which may be zero;
 /// 2. one machine as fast as all racks together, that takes the least rack time of each job and may interrupt: shortest remaining
 ///    first is then the best, and no plan beats it;
 /// 3. a job's mean busy time and half its latency. No plan's mean busy times sum to less than those of that one machine when it
 ///    works on the job with the least rack time first (Goemans), and a job that holds its racks until it ends has its mean busy time
 ///    half its latency before its completion (Schulz and Skutella).
 ///
-/// O(J R log R).
+/// O(J R) for each of some 500 prices.
 pub fn online(problem: &Problem) -> f64 {
     if problem.jobs.is_empty() {
         return 0.0;
@@ -95,7 +95,7 @@ pub fn online(problem: &Problem) -> f64 {
     let arrivals: f64 = work.iter().map(|w| w.0).sum();
     let shared = one_machine(&work, true).completions - arrivals;
     let busy = one_machine(&work, false).mean_busy - arrivals + alone / 2.0;
-    alone.max(shared).max(busy) / problem.jobs.len() as f64
+    super::price::bound(problem).max(alone).max(shared).max(busy) / problem.jobs.len() as f64
 }
 
 /// Sums over the jobs of a machine that may interrupt.

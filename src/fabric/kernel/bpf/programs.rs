@@ -26,7 +26,7 @@ pub const OUT: usize = 2;
 
 /// Counters of an OCS port, as cells.
 pub const CROSSED_PACKETS: usize = 0;
-/// Bytes of those.
+/// Payload of those, in bytes.
 pub const CROSSED_BYTES: usize = 1;
 /// Packets that came after their circuit had ended, and were sent back to their ToR.
 pub const LATE: usize = 2;
@@ -68,11 +68,11 @@ pub struct Arrays {
     pub racks: usize,
     /// By plane * R + rack: [`SLOTS`] slots.
     pub ports: SharedArray,
-    /// By source * R + destination: bytes that hosts sent to another rack.
+    /// By source * R + destination: payload that hosts sent to another rack.
     pub sent: SharedArray,
-    /// By source * R + destination: bytes, and packets as the kernel handles them (aggregated), that ToRs admitted to a circuit.
+    /// By source * R + destination: payload, and packets as the kernel handles them (aggregated), that ToRs admitted to a circuit.
     pub admitted: SharedArray,
-    /// By source * R + destination: bytes, and packets as the kernel handles them, that crossed an OCS to the right rack.
+    /// By source * R + destination: payload, and packets as the kernel handles them, that crossed an OCS to the right rack.
     pub crossed: SharedArray,
     /// By plane * R + rack: the port's counters.
     pub counts: SharedArray,
@@ -128,9 +128,12 @@ fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
     a.copy(R1, R6).set(R2, from).copy(R3, FP).add(R3, at).set(R4, bytes).call(LOAD_BYTES).jump_if(R0, Ne, 0, none);
 }
 
-/// Adds the packet's length to the cell at R0.
-fn count_length(a: &mut Asm) {
-    a.load(Word, R1, R6, LEN).atomic_add(R0, 0, R1);
+/// Bytes of a frame that are not payload: Ethernet, IPv4, and TCP with timestamps, as all our hosts speak it.
+pub const HEADERS: i32 = 14 + 20 + 32;
+
+/// The packet's payload into R1; of an aggregated packet, which has one header, that of all its segments.
+fn payload(a: &mut Asm, label: &str) {
+    a.load(Word, R1, R6, LEN).jump_if(R1, Ge, HEADERS, label).set(R1, HEADERS).label(label).add(R1, -HEADERS);
 }
 
 /// Adds one to the cell at R0 + 8 `k`.
@@ -156,7 +159,8 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     a.jump_if(R7, Eq, tor.rack as i32, "pass").jump_if(R7, Ge, racks, "pass");
     a.copy(R1, R7).add(R1, tor.rack as i32 * racks).store(Word, FP, PAIR_KEY as i16, R1);
     look_up(&mut a, &arrays.sent, PAIR_KEY, "pass");
-    count_length(&mut a);
+    payload(&mut a, "sent");
+    a.atomic_add(R0, 0, R1);
     if let Some(tos) = tor.tos {
         load_bytes(&mut a, TOS_AT, TOS, 1, "pass");
         a.load(Byte, R1, FP, TOS as i16).and(R1, 0xfc).jump_if(R1, Ne, i32::from(tos & 0xfc), "pass");
@@ -176,7 +180,8 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
         }
         a.jump(&next_plane).label(&admit);
         look_up(&mut a, &arrays.admitted, PAIR_KEY, "pass");
-        count_length(&mut a);
+        payload(&mut a, &format!("admitted{plane}"));
+        a.atomic_add(R0, 0, R1);
         count_one(&mut a, 1);
         a.copy(R1, R7).add(R1, 0x1_0100).store(Word, R6, PRIORITY, R1);
         // struct bpf_redir_neigh { AF_INET, 169.254.3.rack }
@@ -229,12 +234,14 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     a.jump("stray");
     a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(Word, FP, PAIR_KEY as i16, R1);
     look_up(&mut a, &arrays.crossed, PAIR_KEY, "drop");
-    count_length(&mut a);
+    payload(&mut a, "crossed");
+    a.atomic_add(R0, 0, R1);
     count_one(&mut a, 1);
     look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
-    count_packets(&mut a, "crossed");
+    count_packets(&mut a, "packets");
     a.atomic_add(R0, 8 * CROSSED_PACKETS as i16, R1);
-    a.load(Word, R1, R6, LEN).atomic_add(R0, 8 * CROSSED_BYTES as i16, R1);
+    payload(&mut a, "bytes");
+    a.atomic_add(R0, 8 * CROSSED_BYTES as i16, R1);
     a.label("out").copy(R1, R8).shr(R1, 32).set(R2, 0).call(REDIRECT).exit();
     a.finish()
 }

@@ -99,12 +99,17 @@ fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), s
         }
         Some(s) => {
             counts[programs::CROSSED_PACKETS] += packets;
-            counts[programs::CROSSED_BYTES] += u64::from(p.len);
+            counts[programs::CROSSED_BYTES] += payload(p);
             let pair = &mut c.crossed[rack * racks + d[1] as usize];
-            *pair = [pair[0] + u64::from(p.len), pair[1] + 1];
+            *pair = [pair[0] + payload(p), pair[1] + 1];
             Verdict::Out(s.out.0)
         }
     }
+}
+
+/// Its payload, were it TCP with timestamps.
+fn payload(p: &Packet) -> u64 {
+    u64::from(p.len).saturating_sub(14 + 20 + 32)
 }
 
 /// What a ToR's host port should do; `slots` by plane.
@@ -114,13 +119,13 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
         return Verdict::Pass;
     }
     let pair = tor.rack * racks + usize::from(to);
-    c.sent[pair] += u64::from(p.len);
+    c.sent[pair] += payload(p);
     if tor.tos.is_some_and(|t| p.bytes[15] >> 2 != t >> 2) {
         return Verdict::Pass;
     }
     let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
     let Some(plane) = slots.iter().position(|s| s.iter().any(stays)) else { return Verdict::Pass };
-    c.admitted[pair] = [c.admitted[pair][0] + u64::from(p.len), c.admitted[pair][1] + 1];
+    c.admitted[pair] = [c.admitted[pair][0] + payload(p), c.admitted[pair][1] + 1];
     Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class: 0x1_0100 + u32::from(to) }
 }
 
