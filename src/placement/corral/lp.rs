@@ -125,19 +125,16 @@ fn one_machine(jobs: &[(f64, f64)], remaining: bool) -> Served {
             }
             continue;
         };
-        let until = (now + left).min(arrival.unwrap_or(f64::INFINITY));
+        // Whether it ends is asked of the times, not of what rounding leaves of its length: that might never reach zero.
+        let ends = now + left;
+        let until = arrival.map_or(ends, |t| t.min(ends));
         let done = until - now;
-        if jobs[j].1 > 0.0 {
-            out.mean_busy += done / jobs[j].1 * (now + until) / 2.0;
-        } else {
-            out.mean_busy += now;
-        }
+        out.mean_busy += if jobs[j].1 > 0.0 { done / jobs[j].1 * (now + until) / 2.0 } else { now };
         now = until;
-        let left = left - done;
-        // What rounding leaves would never end.
-        if left <= jobs[j].1 * 1e-12 {
+        if until == ends {
             out.completions += now;
         } else {
+            let left = (left - done).max(0.0);
             waiting.insert((if remaining { left.to_bits() } else { key }, j), left);
         }
     }
