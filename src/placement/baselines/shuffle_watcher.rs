@@ -5,8 +5,8 @@
 //! network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided by itself,
 //! without the others, as Corral's authors remark (SIGCOMM 2015, section 6.1).
 //!
-//! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in them) + `shuffle` x
-//! (1 - 1 / k) bytes between racks; the cheapest k counts, the smaller among equals.
+//! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in
+//! them) + `shuffle` x (1 - 1 / k) bytes between racks; the cheapest k counts, the smaller among equals.
 
 use std::collections::BTreeMap;
 
