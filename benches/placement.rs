@@ -4,38 +4,26 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use heliostat::ids::RackId;
 use heliostat::placement::cluster::Cluster;
 use heliostat::placement::corral::{self, Options, Scenario};
+use heliostat::placement::coscheduler::decide::{Question, decide};
+use heliostat::placement::coscheduler::network::Idle;
+use heliostat::placement::coscheduler::reduces::widths;
+use heliostat::placement::jobpacker;
+use heliostat::placement::latency::hybrid::ShuffleModel;
 use heliostat::units::{BitRate, Bytes, Span, Time};
-use heliostat::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
+use heliostat::workload::jobs::{JobList, JobSpec};
+use heliostat::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Corral's workload W1 (section 6.1): small (<= 50 tasks), medium (<= 500) and large (>= 1000) jobs, selectivities from 4:1 to 1:4.
-fn w1(jobs: usize, minutes: u64, seed: u64) -> Vec<JobSpec> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut one = |k: usize| {
-        let maps = match rng.random_range(0..3) {
-            0 => rng.random_range(2..=50),
-            1 => rng.random_range(51..=500),
-            _ => rng.random_range(1000..=3000),
-        };
-        let mut selected = |bytes: u64| (bytes as f64 * 4f64.powf(rng.random_range(-1.0..=1.0))) as u64;
-        let input = u64::from(maps) * 256_000_000;
-        let shuffle = selected(input);
-        let output = selected(shuffle);
-        let reduces = (maps / 4).max(1);
-        let stage = |name: &str, tasks: u32, bytes: u64, (input, output)| {
-            // 20 MB/s a task.
-            let times = TaskTimes::Even(Span(bytes / u64::from(tasks) * 50));
-            StageSpec { name: name.into(), tasks, times, input: Bytes(input), output: Bytes(output) }
-        };
-        let arrival = Time(if minutes == 0 { 0 } else { rng.random_range(0..minutes * 60_000_000_000) });
-        let map = stage("map", maps, input, (input, 0));
-        let job = JobSpec::map_reduce(format!("w1-{k}"), arrival, map, stage("reduce", reduces, output, (0, output)), Bytes(shuffle));
-        JobSpec { recurring: true, ..job }
-    };
-    JobList::new("w1", (0..jobs).map(&mut one).collect()).jobs
+/// A published mix; arrivals uniform over so many minutes, as in the papers.
+fn mix(mix: Mix, jobs: usize, minutes: u64) -> Vec<JobSpec> {
+    let list = synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs, seed: 1, mean_gap: Span::ZERO });
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut at = |job| JobSpec { arrival: Time(rng.random_range(0..=minutes * 60_000_000_000)), ..job };
+    JobList::new("bench", list.jobs.into_iter().map(&mut at).collect()).jobs
 }
 
 /// The median time of `runs` runs, and the last result.
@@ -51,32 +39,69 @@ fn time<T>(runs: usize, mut work: impl FnMut() -> T) -> (Duration, T) {
     (times[runs / 2], result)
 }
 
-fn corral_case(jobs: usize, racks: usize, scenario: Scenario, minutes: u64) {
+fn corral_case(which: Mix, jobs: usize, racks: usize, scenario: Scenario, minutes: u64) {
     // Figure 5: 40 machines a rack; 8 tasks a machine (240 slots in a rack of 30, figure 2), 10 Gb/s and 5:1 as in section 6.1.
     let cluster = Cluster { racks, hosts: 40, slots: 8, nic: BitRate::mbit(10_000), core: BitRate::mbit(80_000), ..Cluster::corral() };
-    let list = w1(jobs, minutes, 1);
-    let options = Options { scenario, ..Options::default() };
-    let (took, plan) = time(5, || corral::plan(&list, &cluster, options));
+    let list = mix(which, jobs, minutes);
+    let (took, plan) = time(5, || corral::plan(&list, &cluster, Options { scenario, ..Options::default() }));
     // How busy the racks are while jobs arrive.
     let work: f64 = plan.jobs.iter().map(|p| p.finish.since(p.start).as_secs_f64() * p.racks.len() as f64).sum();
     let load = if minutes == 0 { 1.0 } else { work / (minutes as f64 * 60.0 * racks as f64) };
-    let (gap, n) = (plan.gap * 100.0, plan.laid_out);
-    println!("corral {scenario:?} {minutes}min\t{jobs} jobs\t{racks} racks\tload {load:.2}\t{took:?}\tgap {gap:.2}%\t{n} laid out");
+    let (name, gap, n) = (which.name(), plan.gap * 100.0, plan.laid_out);
+    println!("{name} {scenario:?} {minutes}min\t{jobs} jobs\t{racks} racks\tload {load:.2}\t{took:?}\tgap {gap:.2}%\t{n} laid out");
 }
 
 fn corral() {
+    use Mix::{CorralW1, CorralW2, CorralW3};
     for (jobs, racks) in [(100, 100), (200, 100), (300, 100), (400, 100), (500, 100), (1000, 100), (500, 25), (500, 50), (500, 200)] {
-        corral_case(jobs, racks, Scenario::Batch, 0);
+        corral_case(CorralW1, jobs, racks, Scenario::Batch, 0);
     }
-    for minutes in [30, 60, 120, 240, 480] {
-        corral_case(500, 100, Scenario::Online, minutes);
+    corral_case(CorralW2, 500, 100, Scenario::Batch, 0);
+    corral_case(CorralW3, 500, 100, Scenario::Batch, 0);
+    for (which, minutes) in [(CorralW1, 15), (CorralW1, 30), (CorralW1, 60), (CorralW1, 120), (CorralW2, 60), (CorralW3, 60)] {
+        corral_case(which, 500, 100, Scenario::Online, minutes);
+    }
+}
+
+fn jobpacker() {
+    for (jobs, racks) in [(250, 20), (500, 20), (1000, 20), (2000, 20), (1000, 10), (1000, 40)] {
+        let cluster = Cluster { racks, ..Cluster::jobpacker() };
+        let list = mix(Mix::Jobpacker, jobs, 0);
+        let options = jobpacker::Options { shuffle_model: ShuffleModel::Figure, ..jobpacker::Options::default() };
+        let (took, plan) = time(3, || jobpacker::plan(&list, &cluster, options));
+        let heavy = plan.jobs.iter().filter(|p| p.pair.is_some()).count();
+        println!("jobpacker batch\t{jobs} jobs\t{racks} racks\t{took:?}\t{heavy} heavy\tmakespan {:?}", plan.makespan);
+    }
+}
+
+/// One decision for one job on 60 racks of 200 busy slots.
+fn co_scheduler() {
+    let cluster = Cluster::co_scheduler();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut rack = || {
+        let mut free: Vec<Span> = (0..200).map(|_| Span(rng.random_range(0..60_000_000_000))).collect();
+        free.sort();
+        free
+    };
+    let free: Vec<Vec<Span>> = (0..60).map(|_| rack()).collect();
+    // 82 GB is the 95th percentile of the papers' shuffles; 20 racks of 60 T_e are the most that can be asked.
+    for (gb, racks, reduces) in [(10, 2, 10), (82, 8, 80), (1350, 20, 1000)] {
+        let maps: Vec<(RackId, Bytes)> = (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
+        let decision = || {
+            let widths = widths(&maps, reduces, &cluster);
+            decide(&Question { cluster: &cluster, maps: &maps, reduces, widths: &widths, free: &free }, &Idle(&cluster))
+        };
+        let (took, found) = time(101, decision);
+        let (all, best) = found.map_or((0, 0), |d| (d.candidates.len(), d.best().racks.len()));
+        println!("co-scheduler decision\t{gb} GB on {racks} racks\t{reduces} reduces\t{took:?}\tbest of {all}: {best} racks");
     }
 }
 
 fn main() {
     let filter: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    let wanted = |name: &str| filter.is_empty() || filter.iter().any(|f| name.contains(f.as_str()));
-    if wanted("corral") {
-        corral();
+    for (name, run) in [("corral", corral as fn()), ("jobpacker", jobpacker), ("co-scheduler", co_scheduler)] {
+        if filter.is_empty() || filter.iter().any(|f| name.contains(f.as_str())) {
+            run();
+        }
     }
 }

@@ -17,7 +17,7 @@ const DECIDING: &[&str] = &["demand", "coflows", "circuits", "paths", "placement
 /// Where a clock may be read and randomness made.
 const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "experiment", "cli", "main"];
 /// Where `unsafe` may stand.
-const UNSAFE_ROOMS: &[&str] = &["fabric/kernel", "fabric/traffic"];
+const UNSAFE_ROOMS: &[&str] = &["fabric/kernel", "fabric/traffic", "circuits/matching/simd"];
 /// The only place that knows netlink.
 const NETLINK_ROOM: &str = "fabric/kernel";
 

@@ -3,7 +3,15 @@
 use super::CliError;
 
 pub mod circuits;
+pub mod co_scheduler;
+pub mod corral;
 mod gantt;
+mod inputs;
+pub mod jobpacker;
+pub mod latency;
+mod racks;
+#[cfg(test)]
+mod tests;
 
 /// Plans on paper: shows what an algorithm makes of its input, without a network
 #[derive(clap::Args, Clone, Debug)]
@@ -15,6 +23,10 @@ pub struct Args {
 #[derive(clap::Subcommand, Clone, Debug)]
 enum What {
     Circuits(circuits::Args),
+    Corral(corral::Args),
+    Jobpacker(jobpacker::Args),
+    CoScheduler(co_scheduler::Args),
+    Latency(latency::Args),
 }
 
 /// Runs the subcommand.
@@ -24,5 +36,9 @@ enum What {
 pub fn run(args: &Args) -> Result<(), CliError> {
     match &args.what {
         What::Circuits(a) => circuits::run(a),
+        What::Corral(a) => corral::run(a),
+        What::Jobpacker(a) => jobpacker::run(a),
+        What::CoScheduler(a) => co_scheduler::run(a),
+        What::Latency(a) => latency::run(a),
     }
 }

@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::workload::Reading;
 use super::{CliError, Output, print, read_text, repeat, tables, write_text};
 use crate::config;
-use crate::runtime::simulate::simulate;
+use crate::runtime::simulate::{Progress, simulate, simulate_watched};
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
 
@@ -75,16 +79,55 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let workload = load(args.seed)?;
     let mut log = String::new();
     let keep = args.events.is_some();
-    let result = simulate(&topology, &policy, &workload, until, &mut |record| {
+    let mut write = |record| {
         if keep {
             log.push_str(&serde_json::to_string(&record).expect("a record is plain data"));
             log.push('\n');
         }
-    });
+    };
+    let (bar, stop) = (progress_bar(), stopped_by_ctrl_c());
+    let began = Instant::now();
+    let mut watch = |at: Progress| {
+        let rate = at.events as f64 / began.elapsed().as_secs_f64().max(1e-3);
+        let now = at.now.0 as f64 / 1e9;
+        bar.set_message(format!("{now:.1} s simulated, {rate:.0} events/s, {} coflows open, {} to come", at.open, at.coming));
+        !stop.load(Ordering::Relaxed)
+    };
+    let result = simulate_watched(&topology, &policy, &workload, until, &mut write, &mut watch);
+    bar.finish_and_clear();
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("stopped: the result is that of the run so far");
+    }
     let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
     print!("{}", tables::run_result(&result, args.output));
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;
     }
     args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))
+}
+
+/// On a terminal, a line on stderr that tells how far the run is.
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a valid template"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+/// Becomes true at the first Ctrl-C. A second one ends the process, should the run not look in time.
+fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    std::thread::spawn(move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        runtime.block_on(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                flag.store(true, Ordering::Relaxed);
+            }
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(130);
+            }
+        });
+    });
+    stop
 }

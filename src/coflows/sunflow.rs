@@ -221,6 +221,16 @@ mod tests {
         assert_eq!(case_2, [Time(600 + 2 * d), Time(1600 + 3 * d)]);
     }
 
+    /// JobPacker (Figure 2): 20 map tasks of 5 units each and a reduce task in each of 4 racks; a unit takes 100 ns here.
+    #[test]
+    fn the_example_of_jobpacker_figure_2() {
+        for (maps, time) in [([16, 2, 1, 1], 6000), ([5; 4], 1875)] {
+            let d = DemandMatrix::zero(4).map_pairs(|i, _, _| 500 * maps[i.index()] / 4);
+            assert_eq!(sunflow(&[&d], &plane(0), &Matching::empty(4), Time(0)).finish, [Time(time)]);
+            assert_eq!(bounds::circuit(&d, plane(0).rate, Span::ZERO), Span(time));
+        }
+    }
+
     #[test]
     fn a_circuit_that_is_up_does_not_pay_again() {
         let up = Matching::from_pairs(3, [(0, 2)]);

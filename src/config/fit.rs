@@ -50,6 +50,10 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
             topology.name
         ));
     }
+    if topology.eps.background_percent > 0 || topology.eps.pods.is_some() || topology.eps.core.is_some() {
+        let name = &topology.name;
+        out.push(format!("what topology {name} has behind the uplinks exists in simulations only: an emulation's EPS is one switch"));
+    }
     if policy.network != Network::default() {
         out.push(format!(
             "policy {} shares the packet network by its own rule, which simulations obey: an emulation has kernel TCP",

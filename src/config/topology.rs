@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::error::{Flaw, Flaws, Step};
 use super::{NAME_RULE, is_name};
 use crate::ids::PlaneId;
-use crate::topology::{Eps, Framing, Plane, StopMode, Topology};
+use crate::topology::{Eps, Framing, Plane, Pods, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
@@ -94,6 +94,25 @@ struct RawEps {
     uplink: Option<BitRate>,
     /// The sum of a rack's NICs divided by its uplink: `5` or `"5:1"`.
     oversubscription: Option<Ratio>,
+    /// Per cent of every uplink, and of every link behind it, that other traffic takes all the time, in a simulation; 0 if left out.
+    #[serde(default)]
+    #[schemars(range(max = 99))]
+    background: u32,
+    /// A tier of switches between the ToRs and the core, in a simulation.
+    pods: Option<RawPods>,
+    /// What the core switch carries in all, in a simulation; all that comes if left out.
+    core: Option<BitRate>,
+}
+
+/// A tier of switches: traffic within a pod does not leave it.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawPods {
+    /// Racks of a pod, in the order of their numbers; the last pod may have fewer.
+    #[schemars(range(min = 1, max = 100_000))]
+    racks: u32,
+    /// Rate of each pod's link to the core, each direction.
+    uplink: BitRate,
 }
 
 /// An optical circuit switch with one input and one output port a rack.
@@ -213,7 +232,12 @@ impl RawTopology {
                 name: self.name,
                 racks: vec![],
                 hosts: vec![],
-                eps: Eps { oversubscription_percent: 100 },
+                eps: Eps {
+                    background_percent: u64::from(self.eps.background),
+                    pods: self.eps.pods.map(|p| Pods { racks: p.racks, uplink: p.uplink }),
+                    core: self.eps.core,
+                    ..Eps::flat(100)
+                },
                 planes,
                 framing: self.framing,
             };
@@ -227,6 +251,15 @@ impl RawTopology {
 
     fn check_eps(&self, flaws: &mut Flaws) -> Option<u64> {
         let at = |k: &str| vec!["eps".into(), k.into()];
+        let taken = self.eps.background;
+        flaws.unless(taken <= 99, at("background"), format!("{taken} per cent of background traffic"), "0 to 99");
+        if let Some(p) = self.eps.pods {
+            flaws.range(p.racks, MAX_RACKS as u32, vec!["eps".into(), "pods".into(), "racks".into()]);
+            flaws.rate(p.uplink, vec!["eps".into(), "pods".into(), "uplink".into()]);
+        }
+        if let Some(core) = self.eps.core {
+            flaws.rate(core, at("core"));
+        }
         match (self.eps.uplink, self.eps.oversubscription) {
             (Some(u), None) => flaws.rate(u, at("uplink")),
             (None, Some(Ratio(p))) => {

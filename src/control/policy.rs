@@ -113,7 +113,7 @@ impl SchedulerKind {
     /// A fresh scheduler of this kind.
     pub fn build(self) -> Box<dyn Scheduler> {
         match self {
-            Self::Edmonds => Box::new(matching::Edmonds),
+            Self::Edmonds => Box::new(matching::Edmonds::default()),
             Self::Bipartite => Box::new(matching::Bipartite::default()),
             Self::BMatching => Box::new(matching::BMatching),
             Self::Greedy => Box::new(matching::Greedy),

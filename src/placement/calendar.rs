@@ -4,7 +4,7 @@
 //! together, a rack of thousands of containers is a handful of numbers.
 
 use crate::ids::RackId;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// One rack's containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,11 @@ impl RackCalendar {
             sum >= count.max(1)
         };
         self.free.iter().find(enough).map(|f| f.0)
+    }
+
+    /// By container, how long after `now` it becomes free, sorted. O(containers).
+    pub fn releases(&self, now: Time) -> Vec<Span> {
+        self.free.iter().flat_map(|f| std::iter::repeat_n(f.0.since(now), f.1 as usize)).collect()
     }
 
     /// Takes the `count` containers that are free soonest; gives when, and how many then. They are gone until [`Self::give`].
@@ -150,6 +155,7 @@ mod tests {
         let soonest = |n, each| c.soonest(n, each).map(|v| v.into_iter().map(|(t, r)| (t.0, r.0)).collect::<Vec<_>>());
         assert_eq!(soonest(3, 1), Some(vec![(0, 0), (0, 2), (5, 1)]));
         assert_eq!((soonest(2, 2), soonest(1, 5)), (Some(vec![(0, 2), (5, 1)]), None));
+        assert_eq!(c.racks[0].releases(Time(3)), [0, 7, 7, 7].map(Span));
         assert_eq!(c.first(6), [(RackId(0), 1), (RackId(1), 1), (RackId(2), 4)]);
         assert_eq!(c.first(99).iter().map(|f| f.1).sum::<u32>(), 12);
     }

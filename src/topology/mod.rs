@@ -69,11 +69,34 @@ pub struct Host {
     pub nic: BitRate,
 }
 
-/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks.
+/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree of switches. What
+/// lies behind the uplinks, and the background traffic, exist in simulations only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Eps {
     /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
     pub oversubscription_percent: u64,
+    /// How much of every uplink, and of every link behind it, other traffic takes all the time.
+    pub background_percent: u64,
+    /// Racks in groups, each behind a switch of its own.
+    pub pods: Option<Pods>,
+    /// What the core switch carries in all; `None`: all that comes.
+    pub core: Option<BitRate>,
+}
+
+/// A tier of switches between the ToRs and the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Pods {
+    /// Racks a pod; the last pod may have fewer. Traffic within a pod stays below its switch.
+    pub racks: u32,
+    /// Rate of each pod's link to the core, each direction.
+    pub uplink: BitRate,
+}
+
+impl Eps {
+    /// One non-blocking switch without other traffic.
+    pub fn flat(oversubscription_percent: u64) -> Self {
+        Self { oversubscription_percent, background_percent: 0, pods: None, core: None }
+    }
 }
 
 /// One optical circuit switch: every rack has one input and one output port on it.
@@ -109,7 +132,7 @@ impl Topology {
             name: name.into(),
             racks: Vec::with_capacity(racks),
             hosts: Vec::with_capacity(racks * hosts),
-            eps: Eps { oversubscription_percent: 100 },
+            eps: Eps::flat(100),
             planes,
             framing: Framing::Tcp,
         };

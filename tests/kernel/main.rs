@@ -10,4 +10,5 @@ mod goodput;
 mod packets;
 mod rest;
 mod rotation;
+mod schedulers;
 mod support;

@@ -40,7 +40,7 @@ pub fn birkhoff_plus(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<
     let need = light(demand, rate);
     within(
         window,
-        slices(Stuffed::of(&need, busiest(&need), |x| x), |s| {
+        slices(Stuffed::of(&need, busiest(&need)), |s| {
             let column = thickest(demand.racks(), s.cells())?;
             Some(s.cut_along(column))
         }),

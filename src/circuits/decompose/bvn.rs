@@ -31,7 +31,7 @@ use crate::units::{BitRate, Span};
 /// buffered crossbar switches* (IWQoS 1999).
 pub fn bvn(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
-    within(window, slices(Stuffed::of(&need, busiest(&need), |x| x), Stuffed::cut_any))
+    within(window, slices(Stuffed::of(&need, busiest(&need)), Stuffed::cut_any))
 }
 
 /// [`bvn()`] with the thickest configurations first: each cut is along the perfect matching whose smallest cell is largest.
@@ -42,7 +42,7 @@ pub fn bvn(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
 /// Liu et al., *Scheduling techniques for hybrid circuit/packet networks* (CoNEXT 2015), section 3.
 pub fn bvn_bottleneck(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
-    within(window, slices(Stuffed::of(&need, busiest(&need), |x| x), Stuffed::cut))
+    within(window, slices(Stuffed::of(&need, busiest(&need)), Stuffed::cut))
 }
 
 /// Cuts until nothing is left; configurations that serve no demand are left out.

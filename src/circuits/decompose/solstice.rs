@@ -34,10 +34,10 @@ use crate::units::{BitRate, Span};
 /// Liu et al., *Scheduling techniques for hybrid circuit/packet networks*, CoNEXT 2015, algorithms 1 and 2.
 pub fn solstice(demand: &DemandMatrix, rate: BitRate, delta: Span, eps: BitRate, window: Span) -> Vec<Slot> {
     let need = light(demand, rate);
-    let mut s = Stuffed::of(&need, busiest(&need), |x| if x == 0 { 0 } else { 1 << x.ilog2() });
+    let mut s = Stuffed::of(&need, busiest(&need));
     let (mut slots, mut elapsed) = (Vec::new(), Span::ZERO);
     while elapsed < window && !fits(s.busiest_rest(), rate, eps, elapsed) {
-        let Some((matching, time)) = s.cut() else { break };
+        let Some((matching, time)) = s.cut_power() else { break };
         if !matching.is_empty() {
             slots.push(Slot { matching, hold: Some(Span(time)) });
             elapsed += delta + Span(time);

@@ -48,7 +48,7 @@ proptest! {
     fn stuffing_is_doubly_stochastic_and_only_adds(d in any_demand(), more in 0u64..100) {
         let need = light(&d, RATE);
         let sum = busiest(&need) + more;
-        let mut s = stuffed::Stuffed::of(&need, sum, |x| x);
+        let mut s = stuffed::Stuffed::of(&need, sum);
         let (mut taken, mut last) = (0, u64::MAX);
         while let Some((_, time)) = s.cut() {
             prop_assert!(time > 0 && time <= last);
@@ -145,6 +145,17 @@ proptest! {
             }
             let table = lay_out(&Timetable::default(), &decision, &planes, r, at);
             prop_assert_eq!(table.check(&planes, r), Ok(()));
+        }
+    }
+}
+
+/// JobPacker (Figure 2): 20 map tasks of 5 units each and a reduce task in each of 4 racks; a unit takes 100 ns here.
+#[test]
+fn the_example_of_jobpacker_figure_2() {
+    for (maps, time) in [([16, 2, 1, 1], 6000), ([5; 4], 1875)] {
+        let d = DemandMatrix::zero(4).map_pairs(|i, _, _| 500 * maps[i.index()] / 4);
+        for f in [bvn, bvn_bottleneck, birkhoff_plus, clearance] {
+            assert_eq!(total(&f(&d, RATE, Span::MAX)), time);
         }
     }
 }

@@ -45,7 +45,7 @@ pub fn tms(demand: &DemandMatrix, delta: Span, period: Span) -> Vec<Slot> {
     let room = |k: usize| u128::from(period.saturating_sub(delta * k as u64).0);
     // Shares shrink and dark time adds up, so the first configuration that does not pay is followed by none that does.
     let (mut slots, mut sum, mut carried) = (Vec::new(), 0u128, 0u128);
-    for s in slices(Stuffed::of(&shares, WHOLE, |x| x), Stuffed::cut) {
+    for s in slices(Stuffed::of(&shares, WHOLE), Stuffed::cut) {
         let more = sum + u128::from(s.hold.unwrap_or_default().0);
         // At most 2^40 * 2^64: no overflow.
         if more * room(slots.len() + 1) <= carried {

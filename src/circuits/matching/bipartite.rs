@@ -1,15 +1,17 @@
 //! Maximum weight bipartite matching: the best set of one-way circuits.
 
 use super::assignment::{self, Assignment, NONE};
-use super::num::{self, Num, Scale};
-use super::sparse::{self, Rows};
+use super::dense::{Dense, Weights};
+use super::num::{self, Scale};
+use super::simd;
+use super::sparse::{self, Cells, Rows};
 use super::{edmonds, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
 /// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
-const SPARSE: usize = 4;
+pub(super) const SPARSE: usize = 4;
 
 /// The matching of inputs to outputs whose cells of `demand` have the largest sum.
 ///
@@ -33,65 +35,101 @@ const SPARSE: usize = 4;
 /// # Source
 /// Jonker and Volgenant, Computing 38 (1987). Helios (Farrington et al., SIGCOMM 2010) schedules its circuits by it.
 pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
-    let largest = demand.cells().iter().copied().max().unwrap_or(0);
-    if largest == 0 {
-        return Matching::empty(demand.racks());
+    let keep = keep.filter(|k| !k.is_empty());
+    if let Some(cells) = Cells::read(demand, SPARSE) {
+        return matching(demand, &cells.assign(keep));
     }
-    let scale = Scale::new(demand.racks(), largest.into(), keep.is_some_and(|k| !k.is_empty()));
-    if scale.narrow() {
-        matching(demand, &solve::<i64>(demand, keep, &scale))
+    let (bits, _) = simd::survey(demand.cells());
+    let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
+    let column = if let Some(shift) = scale.shift() {
+        let keep = kept(demand.racks(), keep);
+        Dense::cold(&Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift, keep: &keep }).column
+    } else if scale.narrow() {
+        assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale)).column
     } else {
-        matching(demand, &solve::<i128>(demand, keep, &scale))
-    }
+        assignment::solve(demand.racks(), &num::one_way::<i128>(demand, keep, &scale)).column
+    };
+    matching(demand, &column)
 }
 
-/// Cells without demand, the diagonal too, count zero: an assignment through them stands for "not joined".
-fn solve<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Assignment<N> {
-    if is_sparse(demand) {
-        sparse::solve(&Rows::one_way(demand, keep, scale))
-    } else {
-        assignment::solve(demand.racks(), &num::one_way::<N>(demand, keep, scale))
-    }
+/// By row: what is up now; empty for nothing.
+fn kept(racks: usize, keep: Option<&Matching>) -> Vec<u32> {
+    keep.map_or(vec![], |k| (0..racks).map(|i| k.output(RackId::from(i)).map_or(NONE, |j| j.0)).collect())
 }
 
-fn is_sparse(demand: &DemandMatrix) -> bool {
-    demand.cells().iter().filter(|&&b| b > 0).count() <= demand.cells().len() / SPARSE
-}
-
-/// The prices of the last interval: a warm start for the next. Begin with the default.
+/// The prices and the matching of the last interval: a warm start for the next. Begin with the default.
 #[derive(Clone, Debug, Default)]
-pub struct Prices(Option<Vec<i64>>);
+pub struct Prices(Option<(Kind, Vec<i64>, Vec<u32>)>);
 
-/// [`bipartite()`] from the prices of a similar matrix, which are replaced by this one's. The weight is the same as without;
-/// the time is less when demand drifts, by a hundred times on the matrices that are hardest.
+/// Whose prices they are: the solvers count differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Dense,
+    Sparse,
+}
+
+impl Prices {
+    /// Takes the prices and the matching of this kind for `n` racks, if there are such.
+    fn take(&mut self, kind: Kind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
+        self.0.take().filter(|(k, v, _)| *k == kind && v.len() == n).map(|(_, v, column)| (v, column))
+    }
+
+    /// Keeps prices that have not run away: all of them below `limit`.
+    fn put(&mut self, kind: Kind, v: Vec<i64>, column: Vec<u32>, limit: u128) {
+        self.0 = Some((kind, v, column)).filter(|(_, v, _)| v.iter().all(|x| u128::from(x.unsigned_abs()) < limit));
+    }
+}
+
+/// [`bipartite()`] from the prices and the matching of a similar matrix, which are replaced by this one's. The weight is the same as
+/// without; where demand drifts, only rows that another column now suits better are looked at again.
 ///
-/// Only the dense solver keeps prices; matrices with few cells are solved afresh, and so are weights beyond 64 bits.
+/// Weights beyond 64 bits (for the dense solver beyond 53 bits, R + 1 times the largest cell) are solved afresh.
 pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     let racks = demand.racks();
-    let largest = demand.cells().iter().copied().max().unwrap_or(0);
-    let scale = Scale::new(racks, largest.into(), true);
-    if is_sparse(demand) || !scale.narrow() {
+    if let Some(cells) = Cells::read(demand, SPARSE) {
+        let scale = Scale::new(racks, cells.bits().into(), true);
+        if !scale.narrow() {
+            *prices = Prices::default();
+            return matching(demand, &cells.assign(keep));
+        }
+        let rows = cells.rows::<i64>(keep, &scale);
+        let a = assign_sparse(prices, &rows);
+        return matching(demand, &a.column);
+    }
+    let (bits, _) = simd::survey(demand.cells());
+    let scale = Scale::new(racks, bits.into(), true);
+    let Some(shift) = scale.shift() else {
         *prices = Prices::default();
         return bipartite(demand, keep);
-    }
-    let mut a = assignment::solve_from(racks, &num::one_way::<i64>(demand, keep, &scale), prices.0.take());
-    // Prices count only against each other: kept near zero they never run away.
-    let least = a.v.iter().copied().min().unwrap_or(0);
-    a.v.iter_mut().for_each(|v| *v -= least);
-    let m = matching(demand, &a);
-    prices.0 = Some(a.v).filter(|v| v.iter().all(|&x| u128::from(x.unsigned_abs()) < num::I64_LIMIT));
-    m
+    };
+    let keep = kept(racks, keep);
+    let w = Weights { n: racks, cells: simd::signed(demand.cells()), shift, keep: &keep };
+    matching(demand, &assign_dense(prices, &w).column)
 }
 
-/// By the solver that suits the number of cells with weight.
-pub(super) fn assign<N: Num>(n: usize, w: &[N]) -> Assignment<N> {
-    let filled = w.iter().filter(|&&x| x > N::ZERO).count();
-    if filled <= n * n / SPARSE { sparse::solve(&Rows::of(n, w)) } else { assignment::solve(n, w) }
+/// Warm if there are prices of this kind, and leaves its own.
+pub(super) fn assign_sparse(prices: &mut Prices, rows: &Rows<i64>) -> Assignment<i64> {
+    let a = match prices.take(Kind::Sparse, rows.racks()) {
+        Some((v, column)) => sparse::solve_from(rows, v, &column),
+        None => sparse::solve(rows),
+    };
+    prices.put(Kind::Sparse, a.v.clone(), a.column.clone(), num::I64_LIMIT);
+    a
 }
 
-fn matching<N>(demand: &DemandMatrix, a: &Assignment<N>) -> Matching {
+/// Warm if there are prices of this kind, and leaves its own.
+pub(super) fn assign_dense(prices: &mut Prices, w: &Weights) -> Assignment<i64> {
+    let s = match prices.take(Kind::Dense, w.n) {
+        Some((v, column)) => Dense::warm(w, v, &column),
+        None => Dense::cold(w),
+    };
+    prices.put(Kind::Dense, s.prices(), s.column.clone(), num::QUICK_LIMIT);
+    s.assignment(w)
+}
+
+pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {
     let joined = |(i, &j): (usize, &u32)| (j != NONE && demand.get(RackId::from(i), RackId(j)) > 0).then_some(RackId(j));
-    Matching { out: a.column.iter().enumerate().map(joined).collect() }
+    Matching { out: column.iter().enumerate().map(joined).collect() }
 }
 
 /// A maximum weight bipartite matching every interval, as in Helios, started warm; on duplex planes [`super::edmonds()`].

@@ -49,16 +49,38 @@ struct Blossom<N> {
     rival: (N, Edge),
 }
 
+/// Symmetric weights of a graph's edges.
+pub(super) trait Graph<N> {
+    /// Of an edge; zero where there is none.
+    fn weight(&self, u: u32, v: u32) -> N;
+    /// Passes all edges of a vertex: (far end, weight).
+    fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_;
+}
+
+/// A table of `n * n` weights, 0: no edge.
+pub(super) struct Table<'a, N>(pub(super) usize, pub(super) &'a [N]);
+
+impl<N: Num> Graph<N> for Table<'_, N> {
+    fn weight(&self, u: u32, v: u32) -> N {
+        self.1[u as usize * self.0 + v as usize]
+    }
+    fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+        let row = &self.1[u as usize * self.0..(u as usize + 1) * self.0];
+        row.iter().enumerate().filter(|e| *e.1 > N::ZERO).map(|(v, &w)| (v as u32, w))
+    }
+}
+
 /// Matching, duals and blossoms; see the module's notes.
-pub(super) struct Machine<'a, N> {
+pub(super) struct Machine<'a, N, G> {
     n: usize,
-    w: &'a [N],
+    w: &'a G,
     pub(super) mate: Vec<u32>,
     pub(super) y: Vec<N>,
     blossoms: Vec<Blossom<N>>,
     unused: Vec<u32>,
-    /// By vertex: its top-level blossom.
+    /// By vertex: its top-level blossom, and that one's label.
     top: Vec<u32>,
+    labels: Vec<Label>,
     /// By vertex not outer: the outer vertex with least slack to it, and that slack.
     near: Vec<(N, u32)>,
     /// Outer vertices whose edges are still to be looked at.
@@ -79,12 +101,13 @@ enum Step {
     Expand(u32),
 }
 
-impl<'a, N: Num> Machine<'a, N> {
-    /// A machine for the symmetric `n * n` weights `w` (0: no edge) with feasible duals `y` and a matching of tight edges.
-    pub(super) fn new(n: usize, w: &'a [N], y: Vec<N>, mate: Vec<u32>) -> Self {
+impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
+    /// A machine for the symmetric weights `w` of `n` vertices with feasible duals `y` and a matching of tight edges.
+    pub(super) fn new(n: usize, w: &'a G, y: Vec<N>, mate: Vec<u32>) -> Self {
         let blossoms = (0..n as u32).map(Blossom::vertex).collect();
         let top = (0..n as u32).collect();
-        Self { n, w, mate, y, blossoms, unused: vec![], top, near: vec![(N::MAX, NONE); n], queue: vec![], cycles: vec![] }
+        let labels = vec![Label::Free; n];
+        Self { n, w, mate, y, blossoms, unused: vec![], top, labels, near: vec![(N::MAX, NONE); n], queue: vec![], cycles: vec![] }
     }
 
     /// Searches from every exposed vertex that has a positive dual.
@@ -97,12 +120,8 @@ impl<'a, N: Num> Machine<'a, N> {
     }
 
     fn slack(&self, u: u32, v: u32) -> N {
-        let w = self.w[u as usize * self.n + v as usize];
+        let w = self.w.weight(u, v);
         self.y[u as usize] + self.y[v as usize] - w - w
-    }
-
-    fn edge(&self, u: u32, v: u32) -> bool {
-        self.w[u as usize * self.n + v as usize] > N::ZERO
     }
 
     fn top(&self, v: u32) -> u32 {
@@ -118,7 +137,7 @@ impl<'a, N: Num> Machine<'a, N> {
     }
 
     fn label(&self, v: u32) -> Label {
-        self.at(self.top(v)).label
+        self.labels[v as usize]
     }
 
     fn is_cycle(&self, b: u32) -> bool {
@@ -176,38 +195,59 @@ impl<'a, N: Num> Machine<'a, N> {
     fn make_inner(&mut self, b: u32, via: Edge) {
         let x = self.at_mut(b);
         (x.label, x.via) = (Label::Inner, via);
+        self.set_labels(b, Label::Inner);
+    }
+
+    fn set_labels(&mut self, b: u32, label: Label) {
+        if !self.is_cycle(b) {
+            self.labels[b as usize] = label;
+            return;
+        }
+        for v in self.leaves(b) {
+            self.labels[v as usize] = label;
+        }
     }
 
     fn make_outer(&mut self, b: u32, via: Edge) {
         let nothing = (N::MAX, NO_EDGE);
         let x = self.at_mut(b);
         (x.label, x.via, x.rival) = (Label::Outer, via, nothing);
-        let leaves = self.leaves(b);
-        if self.is_cycle(b) {
-            self.at_mut(b).nearest = self.nearest_of(b, &leaves, &[]);
+        self.set_labels(b, Label::Outer);
+        if !self.is_cycle(b) {
+            self.queue.push(b);
+            return;
         }
+        let leaves = self.leaves(b);
+        self.at_mut(b).nearest = self.nearest_of(b, &leaves, &[]);
         self.queue.extend(leaves.iter().rev());
     }
 
     /// By vertex outside `b`: the vertex with least slack to it among `singles` and the `nearest` lists of `cycles`.
     fn nearest_of(&self, b: u32, singles: &[u32], cycles: &[u32]) -> Vec<u32> {
-        let mut out = vec![NONE; self.n];
-        for x in (0..self.n as u32).filter(|&x| self.top(x) != b) {
-            let candidates = singles.iter().copied().chain(cycles.iter().map(|&c| self.at(c).nearest[x as usize]));
-            let best = candidates.filter(|&u| u != NONE && self.edge(u, x)).min_by_key(|&u| (self.slack(u, x), u));
-            out[x as usize] = best.unwrap_or(NONE);
+        let mut best = vec![(N::MAX, NONE); self.n];
+        for &u in singles {
+            for (x, w) in self.w.edges(u).filter(|e| self.top(e.0) != b) {
+                let offer = (self.y[u as usize] + self.y[x as usize] - w - w, u);
+                best[x as usize] = best[x as usize].min(offer);
+            }
         }
-        out
+        for &c in cycles {
+            for (x, &u) in self.at(c).nearest.iter().enumerate().filter(|e| *e.1 != NONE && self.top[e.0] != b) {
+                best[x] = best[x].min((self.slack(u, x as u32), u));
+            }
+        }
+        best.into_iter().map(|(_, u)| u).collect()
     }
 
     /// Looks at the edges of a vertex that has become outer.
     fn scan(&mut self, u: u32) {
         let own = self.top(u);
-        for v in 0..self.n as u32 {
-            if self.top(v) == own || !self.edge(u, v) {
+        let w = self.w;
+        for (v, w) in w.edges(u) {
+            if self.top(v) == own {
                 continue;
             }
-            let s = self.slack(u, v);
+            let s = self.y[u as usize] + self.y[v as usize] - w - w;
             if self.label(v) == Label::Outer {
                 self.offer_rival(own, s, (u, v));
                 self.offer_rival(self.top(v), s, (v, u));
@@ -294,6 +334,7 @@ impl<'a, N: Num> Machine<'a, N> {
         for v in 0..self.n {
             (self.blossoms[v].label, self.blossoms[v].via) = (Label::Free, NO_EDGE);
         }
+        self.labels.fill(Label::Free);
         let mut todo = self.cycles.clone();
         while let Some(b) = todo.pop() {
             let x = self.at_mut(b);
@@ -323,14 +364,14 @@ impl<N: Num> Blossom<N> {
 }
 
 #[cfg(test)]
-impl<N: Num> Machine<'_, N> {
+impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
     /// Proves the optimum by the duals: feasible, tight where matched, zero where exposed, and the sums equal.
     pub(super) fn certify(&self) {
         let n = self.n;
         let chain = |v: u32| std::iter::successors(Some(v), |&b| Some(self.at(b).parent).filter(|&p| p != NONE)).skip(1);
         for i in 0..n as u32 {
             assert!(self.y[i as usize] >= N::ZERO);
-            for j in (0..i).filter(|&j| self.edge(i, j)) {
+            for j in (0..i).filter(|&j| self.w.weight(i, j) > N::ZERO) {
                 let others: Vec<u32> = chain(j).collect();
                 let z: i128 = chain(i).filter(|b| others.contains(b)).map(|b| 2 * self.at(b).half.wide()).sum();
                 let s = self.slack(i, j).wide() + z;
@@ -345,7 +386,7 @@ impl<N: Num> Machine<'_, N> {
                 b.half.wide() * (self.leaves((n + k) as u32).len() as i128 - 1)
             })
             .sum();
-        let matched = |i: usize| if self.mate[i] == NONE { 0 } else { self.w[i * n + self.mate[i] as usize].wide() };
+        let matched = |i: usize| if self.mate[i] == NONE { 0 } else { self.w.weight(i as u32, self.mate[i]).wide() };
         let total: i128 = (0..n).map(matched).sum();
         assert_eq!(self.y.iter().map(|y| y.wide()).sum::<i128>() + z, total, "twice the weight is the sum of the duals");
     }

@@ -1,9 +1,12 @@
 //! Maximum weight matching of a general graph: the best set of circuits that come in pairs.
 
-use super::assignment::Assignment;
-use super::bipartite::assign;
-use super::blossom::{Machine, NONE};
+use super::assignment::{self, Assignment};
+use super::bipartite::{Prices, SPARSE, assign_dense, assign_sparse};
+use super::blossom::{Graph, Machine, NONE, Table};
+use super::dense::Weights;
 use super::num::{self, Num, Scale};
+use super::simd;
+use super::sparse::Cells;
 use super::{mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
@@ -36,33 +39,57 @@ use crate::ids::RackId;
 /// J. Edmonds, *Maximum matching and a polyhedron with 0,1-vertices* (1965); H. N. Gabow (1974) and E. L. Lawler (1976) for
 /// O(n^3). c-Through (Wang et al., SIGCOMM 2010) schedules its circuits by it.
 pub fn edmonds(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
-    let largest = demand.cells().iter().copied().max().unwrap_or(0);
-    if largest == 0 {
-        return Matching::empty(demand.racks());
-    }
-    let scale = Scale::new(demand.racks(), 2 * u128::from(largest), keep.is_some_and(|k| !k.is_empty()));
-    let mate = if scale.narrow() {
-        mates(demand.racks(), &num::both_ways::<i64>(demand, keep, &scale))
-    } else {
-        mates(demand.racks(), &num::both_ways::<i128>(demand, keep, &scale))
-    };
-    mirrored(mate.into_iter().map(|m| (m != NONE).then_some(RackId(m))).collect())
+    solve(demand, keep, keep.is_some_and(|k| !k.is_empty()), &mut Prices::default())
 }
 
-fn mates<N: Num>(n: usize, w: &[N]) -> Vec<u32> {
-    let mut m = relaxed(n, w);
+/// [`edmonds()`] from the fractional optimum of a similar matrix, which is replaced by this one's. The weight is the same as without.
+/// Weights beyond 64 bits are solved afresh.
+pub fn edmonds_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+    solve(demand, keep, true, prices)
+}
+
+fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, prices: &mut Prices) -> Matching {
+    let n = demand.racks();
+    // Both directions of a pair may stand in different cells: half as many cells are as sparse.
+    if let Some(cells) = Cells::read(demand, 2 * SPARSE).and_then(|c| c.both_ways()) {
+        let scale = Scale::new(n, cells.bits().into(), keeping);
+        if scale.narrow() {
+            let rows = cells.pairs::<i64>(keep, &scale);
+            let a = assign_sparse(prices, &rows);
+            return paired(finish(begin(&rows, &a)));
+        }
+    }
+    let (bits, filled) = simd::survey(demand.cells());
+    if filled == 0 {
+        return Matching::empty(n);
+    }
+    let scale = Scale::new(n, 2 * u128::from(bits), keeping);
+    if scale.narrow() {
+        let w = num::both_ways::<i64>(demand, keep, &scale);
+        let a = match scale.shift() {
+            Some(_) => assign_dense(prices, &Weights { n, cells: &w, shift: 1, keep: &[] }),
+            None => assignment::solve(n, &w),
+        };
+        return paired(finish(begin(&Table(n, &w), &a)));
+    }
+    *prices = Prices::default();
+    let w = num::both_ways::<i128>(demand, keep, &scale);
+    paired(finish(begin(&Table(n, &w), &assignment::solve(n, &w))))
+}
+
+fn finish<N: Num, G: Graph<N>>(mut m: Machine<N, G>) -> Vec<u32> {
     m.run();
     m.mate
 }
 
-/// A machine that begins from the fractional optimum: its duals, and the matching of all but its odd cycles' exposed racks.
-pub(super) fn relaxed<N: Num>(n: usize, w: &[N]) -> Machine<'_, N> {
-    begin(n, w, &assign(n, w))
+fn paired(mate: Vec<u32>) -> Matching {
+    mirrored(mate.into_iter().map(|m| (m != NONE).then_some(RackId(m))).collect())
 }
 
 /// From any optimal assignment of the symmetric weights. It is made of cycles and of paths; the racks at a path's two ends have
 /// dual zero, since by symmetry a rack that is alone as a row may as well be alone as a column.
-pub(super) fn begin<'a, N: Num>(n: usize, w: &'a [N], a: &Assignment<N>) -> Machine<'a, N> {
+pub(super) fn begin<'a, N: Num, G: Graph<N>>(w: &'a G, a: &Assignment<N>) -> Machine<'a, N, G> {
+    let n = a.column.len();
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();
     let mut mate = vec![NONE; n];
     let mut seen = vec![false; n];
@@ -81,7 +108,7 @@ pub(super) fn begin<'a, N: Num>(n: usize, w: &'a [N], a: &Assignment<N>) -> Mach
             let rest = chain.iter().position(|&i| y[i] == N::ZERO).unwrap_or(0);
             chain.rotate_left(rest);
         }
-        match_chain(&chain, |i, j| w[i * n + j] > N::ZERO, &mut mate);
+        match_chain(&chain, |i, j| w.weight(i as u32, j as u32) > N::ZERO, &mut mate);
     }
     Machine::new(n, w, y, mate)
 }
@@ -98,13 +125,18 @@ fn match_chain(chain: &[usize], edge: impl Fn(usize, usize) -> bool, mate: &mut 
 
 /// A maximum weight matching of pairs every interval, as in c-Through. On planes that are not duplex both directions are set
 /// as well.
-pub struct Edmonds;
+#[derive(Clone, Debug, Default)]
+pub struct Edmonds {
+    /// By plane.
+    prices: Vec<Prices>,
+}
 
 impl Scheduler for Edmonds {
     fn name(&self) -> &'static str {
         "edmonds"
     }
     fn decide(&mut self, ask: &Ask) -> Decision {
-        plane_by_plane(ask, true, |p, demand| edmonds(demand, ask.current.get(p)))
+        self.prices.resize(ask.planes.len(), Prices::default());
+        plane_by_plane(ask, true, |p, demand| edmonds_from(&mut self.prices[p], demand, ask.current.get(p)))
     }
 }

@@ -4,6 +4,7 @@
 //! | function | circuits | finds |
 //! |---|---|---|
 //! | [`bipartite()`] | one way | the maximum weight, exactly |
+//! | [`Online`] | one way | the same, kept up while single cells and rows change |
 //! | [`edmonds()`] | in pairs | the maximum weight, exactly |
 //! | [`b_matching()`] | one way, several planes | the maximum weight over all planes, exactly |
 //! | [`greedy()`], [`greedy_pairs()`] | one way, in pairs | at least half of it |
@@ -26,6 +27,7 @@ mod b_matching;
 mod bipartite;
 mod blossom;
 pub(crate) mod cardinality;
+mod dense;
 mod edmonds;
 mod eps_only;
 mod greedy;
@@ -33,7 +35,9 @@ mod hold;
 mod islip;
 mod manual;
 mod num;
+mod online;
 mod round_robin;
+mod simd;
 mod sparse;
 #[cfg(test)]
 mod tests;
@@ -41,12 +45,13 @@ mod tests;
 pub use b_matching::{BMatching, b_matching};
 pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
 pub use cardinality::{bottleneck, hopcroft_karp};
-pub use edmonds::{Edmonds, edmonds};
+pub use edmonds::{Edmonds, edmonds, edmonds_from};
 pub use eps_only::EpsOnly;
 pub use greedy::{Greedy, greedy, greedy_pairs};
 pub use hold::{Hold, hold};
 pub use islip::{Islip, Pointers, islip};
 pub use manual::Manual;
+pub use online::Online;
 pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
 /// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes

@@ -5,7 +5,6 @@ use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
 
 use crate::circuits::Matching;
 use crate::demand::DemandMatrix;
-use crate::ids::RackId;
 
 /// A signed integer wide enough for weights, their duals and their sums of four.
 pub(crate) trait Num:
@@ -48,23 +47,32 @@ num!(i128);
 /// below this limit `i64` holds everything.
 pub(crate) const I64_LIMIT: u128 = 1 << 58;
 
+/// Below this limit weights have room in the vector solver, which doubles them and keeps sixteen times as much for its marks.
+pub(crate) const QUICK_LIMIT: u128 = 1 << 53;
+
 /// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of a circuit that is up
 /// decides between matchings of equal weight and, being less than one unit in sum, never between unequal ones.
 pub(crate) struct Scale {
     factor: u128,
     narrow: bool,
+    quick: bool,
 }
 
 impl Scale {
     /// For `racks` racks and weights up to `largest`; `keeping` says whether there are circuits to keep.
     pub(crate) fn new(racks: usize, largest: u128, keeping: bool) -> Self {
-        let factor = if keeping { racks as u128 + 1 } else { 1 };
-        Self { factor, narrow: (largest + 1) * factor < I64_LIMIT }
+        let factor = if keeping { (racks as u128 + 1).next_power_of_two() } else { 1 };
+        Self { factor, narrow: (largest + 1) * factor < I64_LIMIT, quick: (largest + 1) * factor < QUICK_LIMIT }
     }
 
     /// Whether `i64` holds every number that a solver makes of these weights.
     pub(crate) fn narrow(&self) -> bool {
         self.narrow
+    }
+
+    /// For the vector solver: by how many bits it shifts weights, or `None` where they have no room in it.
+    pub(crate) fn shift(&self) -> Option<u32> {
+        self.quick.then(|| self.factor.trailing_zeros() + 1)
     }
 
     /// The weight of a pair of which `kept` directions are up.
@@ -86,16 +94,26 @@ pub(crate) fn one_way<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, sc
 
 /// `R x R` symmetric weights `D(i,j) + D(j,i)` of circuits in pairs.
 pub(crate) fn both_ways<N: Num>(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Vec<N> {
-    let r = demand.racks();
+    // Tile by tile, so that a tile and its mirror image stay in the nearest cache.
+    const TILE: usize = 16;
+    let (r, d) = (demand.racks(), demand.cells());
     let mut w = vec![N::ZERO; r * r];
-    let up = |i: RackId, j: RackId| u8::from(keep.is_some_and(|k| k.output(i) == Some(j)));
-    for i in (0..r).map(RackId::from) {
-        for j in (0..i.index()).map(RackId::from) {
-            let sum = u128::from(demand.get(i, j)) + u128::from(demand.get(j, i));
-            let x = scale.weigh(sum, up(i, j) + up(j, i));
-            w[i.index() * r + j.index()] = x;
-            w[j.index() * r + i.index()] = x;
+    for top in (0..r).step_by(TILE) {
+        for left in (0..=top).step_by(TILE) {
+            for i in top..(top + TILE).min(r) {
+                for j in left..(left + TILE).min(i) {
+                    let x = scale.weigh(u128::from(d[i * r + j]) + u128::from(d[j * r + i]), 0);
+                    w[i * r + j] = x;
+                    w[j * r + i] = x;
+                }
+            }
         }
+    }
+    for (i, j) in keep.into_iter().flat_map(Matching::pairs) {
+        let both = keep.is_some_and(|k| k.output(j) == Some(i));
+        let x = scale.weigh(u128::from(demand.get(i, j)) + u128::from(demand.get(j, i)), 1 + u8::from(both));
+        w[i.index() * r + j.index()] = x;
+        w[j.index() * r + i.index()] = x;
     }
     w
 }

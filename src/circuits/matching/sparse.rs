@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::assignment::{Assignment, NONE};
+use super::blossom::Graph;
 use super::num::{Num, Scale};
 use crate::circuits::Matching;
 use crate::demand::DemandMatrix;
@@ -17,41 +18,174 @@ use crate::ids::RackId;
 /// The cells with weight, row by row.
 pub(crate) struct Rows<N> {
     begin: Vec<u32>,
-    cells: Vec<(u32, N)>,
+    columns: Vec<u32>,
+    weights: Vec<N>,
 }
 
+impl<N: Copy> Rows<N> {
+    fn row(&self, i: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+        let range = self.begin[i as usize] as usize..self.begin[i as usize + 1] as usize;
+        self.columns[range.clone()].iter().copied().zip(self.weights[range].iter().copied())
+    }
+
+    pub(crate) fn racks(&self) -> usize {
+        self.begin.len() - 1
+    }
+
+    /// The same cells, column by column.
+    fn turned(&self) -> Self {
+        let n = self.racks();
+        let mut begin = vec![0u32; n + 1];
+        self.columns.iter().for_each(|&j| begin[j as usize + 1] += 1);
+        (0..n).for_each(|j| begin[j + 1] += begin[j]);
+        let mut next = begin.clone();
+        // Every place is written below; any value will do before.
+        let (mut columns, mut weights) = (vec![0; self.columns.len()], self.weights.clone());
+        for i in 0..n as u32 {
+            for (j, w) in self.row(i) {
+                let k = next[j as usize] as usize;
+                next[j as usize] += 1;
+                (columns[k], weights[k]) = (i, w);
+            }
+        }
+        Self { begin, columns, weights }
+    }
+}
+
+#[cfg(test)]
 impl<N: Num> Rows<N> {
     /// From dense weights, `n * n`, row-major.
     pub(crate) fn of(n: usize, w: &[N]) -> Self {
-        let mut rows = Self { begin: Vec::with_capacity(n + 1), cells: Vec::new() };
-        rows.begin.push(0);
+        let mut rows = Self { begin: vec![0], columns: Vec::new(), weights: Vec::new() };
         for row in w.chunks_exact(n.max(1)) {
-            rows.cells.extend(row.iter().enumerate().filter(|c| *c.1 > N::ZERO).map(|(j, &x)| (j as u32, x)));
-            rows.begin.push(rows.cells.len() as u32);
+            for (j, &x) in row.iter().enumerate().filter(|c| *c.1 > N::ZERO) {
+                rows.columns.push(j as u32);
+                rows.weights.push(x);
+            }
+            rows.begin.push(rows.columns.len() as u32);
         }
         rows
     }
+}
 
-    /// One-way circuits straight from the demand, without a dense table between.
-    pub(crate) fn one_way(demand: &DemandMatrix, keep: Option<&Matching>, scale: &Scale) -> Self {
+/// The demand's cells as they are.
+pub(crate) struct Cells {
+    begin: Vec<u32>,
+    columns: Vec<u32>,
+    bytes: Vec<u64>,
+    /// All cells' bits.
+    bits: u64,
+}
+
+impl Cells {
+    /// Reads a demand in one pass, or gives up early where more than one cell in `sparse` has demand.
+    pub(crate) fn read(demand: &DemandMatrix, sparse: usize) -> Option<Self> {
         let n = demand.racks();
-        let mut rows = Self { begin: Vec::with_capacity(n + 1), cells: Vec::new() };
-        rows.begin.push(0);
-        for i in (0..n).map(RackId::from) {
-            let up = keep.and_then(|k| k.output(i));
-            for (j, &b) in demand.row(i).iter().enumerate() {
-                if b > 0 {
-                    let kept = u8::from(up.is_some_and(|o| o.index() == j));
-                    rows.cells.push((j as u32, scale.weigh(b.into(), kept)));
+        let mut c =
+            Self { begin: Vec::with_capacity(n + 1), columns: Vec::with_capacity(8 * n), bytes: Vec::with_capacity(8 * n), bits: 0 };
+        c.begin.push(0);
+        for (i, row) in demand.cells().chunks_exact(n.max(1)).enumerate() {
+            let (chunks, rest) = row.as_chunks::<8>();
+            for (k, chunk) in chunks.iter().enumerate() {
+                // Most chunks are empty, and eight cells are looked at as fast as one.
+                if chunk.iter().fold(0, |a, b| a | b) != 0 {
+                    c.push(8 * k, chunk);
                 }
             }
-            rows.begin.push(rows.cells.len() as u32);
+            c.push(n - rest.len(), rest);
+            c.begin.push(c.columns.len() as u32);
+            if c.columns.len() > (i + 1).max(n.min(8)) * n / sparse && c.columns.len() > n * n / sparse / 8 {
+                return None;
+            }
         }
-        rows
+        (c.columns.len() <= n * n / sparse).then_some(c)
     }
 
-    fn row(&self, i: u32) -> &[(u32, N)] {
-        &self.cells[self.begin[i as usize] as usize..self.begin[i as usize + 1] as usize]
+    fn push(&mut self, first: usize, cells: &[u64]) {
+        for (j, &b) in cells.iter().enumerate().filter(|c| *c.1 > 0) {
+            self.columns.push((first + j) as u32);
+            self.bytes.push(b);
+            self.bits |= b;
+        }
+    }
+
+    /// The best partial assignment; by row.
+    pub(crate) fn assign(self, keep: Option<&Matching>) -> Vec<u32> {
+        let scale = Scale::new(self.racks(), self.bits.into(), keep.is_some());
+        if scale.narrow() { solve(&self.rows::<i64>(keep, &scale)).column } else { solve(&self.rows::<i128>(keep, &scale)).column }
+    }
+
+    fn racks(&self) -> usize {
+        self.begin.len() - 1
+    }
+
+    /// `D(i,j) + D(j,i)`, by both; `None` where a sum does not fit. O(R + E).
+    pub(crate) fn both_ways(&self) -> Option<Self> {
+        let n = self.racks();
+        let mine = Rows { begin: self.begin.clone(), columns: self.columns.clone(), weights: self.bytes.clone() };
+        let other = mine.turned();
+        let mut c = Self { begin: Vec::with_capacity(n + 1), columns: Vec::new(), bytes: Vec::new(), bits: 0 };
+        c.columns.reserve(2 * self.columns.len());
+        c.bytes.reserve(2 * self.columns.len());
+        c.begin.push(0);
+        for i in 0..n as u32 {
+            let (mut a, mut b) = (mine.row(i).peekable(), other.row(i).peekable());
+            loop {
+                let (x, y) = (a.peek().copied(), b.peek().copied());
+                let (j, bytes) = match (x, y) {
+                    (Some(x), Some(y)) if x.0 == y.0 => (x.0, x.1.checked_add(y.1)?),
+                    (Some(x), Some(y)) => x.min(y),
+                    (Some(z), None) | (None, Some(z)) => z,
+                    (None, None) => break,
+                };
+                a.next_if(|x| x.0 == j);
+                b.next_if(|y| y.0 == j);
+                c.columns.push(j);
+                c.bytes.push(bytes);
+                c.bits |= bytes;
+            }
+            c.begin.push(c.columns.len() as u32);
+        }
+        Some(c)
+    }
+
+    /// All cells' bits.
+    pub(crate) fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    /// As weights.
+    pub(crate) fn rows<N: Num>(self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
+        let one_way = |(i, j): (RackId, RackId)| (i, j, 1);
+        self.weigh(keep.into_iter().flat_map(Matching::pairs).map(one_way), scale)
+    }
+
+    /// As weights of [`Self::both_ways`]: a pair of which both directions are up counts twice.
+    pub(crate) fn pairs<N: Num>(self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
+        let up = |i: RackId, j: RackId| 1 + u8::from(keep.is_some_and(|k| k.output(j) == Some(i)));
+        let both = |(i, j): (RackId, RackId)| [(i, j, up(i, j)), (j, i, up(i, j))];
+        self.weigh(keep.into_iter().flat_map(Matching::pairs).flat_map(both), scale)
+    }
+
+    fn weigh<N: Num>(self, kept: impl Iterator<Item = (RackId, RackId, u8)>, scale: &Scale) -> Rows<N> {
+        let mut weights: Vec<N> = self.bytes.iter().map(|&b| scale.weigh(b.into(), 0)).collect();
+        for (i, j, up) in kept {
+            let range = self.begin[i.index()] as usize..self.begin[i.index() + 1] as usize;
+            if let Ok(k) = self.columns[range.clone()].binary_search(&j.0) {
+                weights[range.start + k] = scale.weigh(self.bytes[range.start + k].into(), up);
+            }
+        }
+        Rows { begin: self.begin, columns: self.columns, weights }
+    }
+}
+
+impl<N: Num> Graph<N> for Rows<N> {
+    fn weight(&self, u: u32, v: u32) -> N {
+        let range = self.begin[u as usize] as usize..self.begin[u as usize + 1] as usize;
+        self.columns[range.clone()].binary_search(&v).map_or(N::ZERO, |k| self.weights[range.start + k])
+    }
+    fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_ {
+        self.row(u)
     }
 }
 
@@ -71,6 +205,7 @@ struct Solver<'a, N> {
 }
 
 /// Where a search ends: at a free column, or by leaving a row out.
+#[derive(Clone, Copy)]
 enum End {
     Column(u32),
     Row(u32),
@@ -81,31 +216,93 @@ enum End {
 /// The duals are not negative, `u[i] + v[j] >= w[i][j]` for all cells, equal on assigned ones, and zero for all that stay
 /// alone. Complexity O(R (E + R) log R) at worst for E cells, far less on most. Deterministic.
 pub(crate) fn solve<N: Num>(rows: &Rows<N>) -> Assignment<N> {
-    let n = rows.begin.len() - 1;
-    let mut s = Solver {
-        rows,
-        v: vec![N::ZERO; n],
-        column: vec![NONE; n],
-        pay: vec![N::ZERO; n],
-        row: vec![NONE; n],
-        dist: vec![N::MAX; n],
-        from: vec![(NONE, N::ZERO); n],
-        reached: Vec::new(),
-        shut: Vec::new(),
-        heap: BinaryHeap::new(),
-    };
-    let mut free: Vec<u32> = (0..n as u32).collect();
-    for _ in 0..3 {
-        free = s.reduce_rows(&free);
-    }
-    for f in free {
-        s.augment(f);
-    }
-    let u = (0..n).map(|i| if s.column[i] == NONE { N::ZERO } else { s.pay[i] - s.v[s.column[i] as usize] }).collect();
-    Assignment { column: s.column, u, v: s.v }
+    let n = rows.racks();
+    let mut s = Solver::new(rows, vec![N::ZERO; n]);
+    s.place((0..n as u32).collect(), 3);
+    s.assignment()
 }
 
-impl<N: Num> Solver<'_, N> {
+/// [`solve`], from the prices and the matching of similar weights; columns without a row must have the price zero.
+pub(crate) fn solve_from<N: Num>(rows: &Rows<N>, prices: Vec<N>, column: &[u32]) -> Assignment<N> {
+    let mut s = Solver::new(rows, prices);
+    let free = s.keep_tight(column);
+    s.place(free, 1);
+    // A column that has lost its row must lower its price to zero, or find another: the same search, with the sides exchanged.
+    let over: Vec<u32> = (0..rows.racks() as u32).filter(|&j| s.row[j as usize] == NONE && s.v[j as usize] > N::ZERO).collect();
+    if over.is_empty() {
+        return s.assignment();
+    }
+    let a = s.assignment();
+    let turned = rows.turned();
+    let mut t = Solver::new(&turned, a.u);
+    for (i, &j) in a.column.iter().enumerate().filter(|c| *c.1 != NONE) {
+        t.join(j, i as u32);
+    }
+    over.into_iter().for_each(|j| t.augment(j));
+    let column = t.row.clone();
+    let a = t.assignment();
+    Assignment { column, u: a.v, v: a.u }
+}
+
+impl<'a, N: Num> Solver<'a, N> {
+    fn new(rows: &'a Rows<N>, v: Vec<N>) -> Self {
+        let n = rows.racks();
+        Self {
+            rows,
+            v,
+            column: vec![NONE; n],
+            pay: vec![N::ZERO; n],
+            row: vec![NONE; n],
+            dist: vec![N::MAX; n],
+            from: vec![(NONE, N::ZERO); n],
+            reached: Vec::new(),
+            shut: Vec::new(),
+            heap: BinaryHeap::new(),
+        }
+    }
+
+    fn assignment(self) -> Assignment<N> {
+        let n = self.row.len();
+        let u = (0..n).map(|i| if self.column[i] == NONE { N::ZERO } else { self.pay[i] - self.v[self.column[i] as usize] }).collect();
+        Assignment { column: self.column, u, v: self.v }
+    }
+
+    /// Gives row `i` its column `j`, which has a cell.
+    fn join(&mut self, i: u32, j: u32) {
+        let w = self.rows.row(i).find(|c| c.0 == j).map_or(N::ZERO, |c| c.1);
+        (self.column[i as usize], self.pay[i as usize], self.row[j as usize]) = (j, w, i);
+    }
+
+    /// Keeps those of the old matching that are still a row's best; returns the rows without.
+    fn keep_tight(&mut self, column: &[u32]) -> Vec<u32> {
+        let mut free = Vec::new();
+        for (i, &own) in column.iter().enumerate() {
+            let (mut best, mut held) = (N::ZERO, None);
+            for (j, w) in self.rows.row(i as u32) {
+                let x = w - self.v[j as usize];
+                best = best.max(x);
+                if j == own {
+                    held = Some((x, w));
+                }
+            }
+            match held.filter(|h| h.0 == best) {
+                Some((_, w)) => (self.column[i], self.pay[i], self.row[own as usize]) = (own, w, i as u32),
+                None => free.push(i as u32),
+            }
+        }
+        free
+    }
+
+    /// Places free rows: some passes of reductions, and searches for those that remain.
+    fn place(&mut self, mut free: Vec<u32>, passes: usize) {
+        for _ in 0..passes {
+            free = self.reduce_rows(&free);
+        }
+        for f in free {
+            self.augment(f);
+        }
+    }
+
     /// Each row takes its best column and pays up to its second choice (to stay alone is one); the row that it drives out
     /// tries at once or in the next pass. Returns the rows to be placed by a search.
     fn reduce_rows(&mut self, free: &[u32]) -> Vec<u32> {
@@ -115,7 +312,7 @@ impl<N: Num> Solver<'_, N> {
             let mut i = f;
             loop {
                 let (mut best, mut second) = ((N::ZERO, NONE, N::ZERO), (N::ZERO, NONE, N::ZERO));
-                for &(j, w) in self.rows.row(i) {
+                for (j, w) in self.rows.row(i) {
                     let x = w - self.v[j as usize];
                     if x > second.0 {
                         second = (x, j, w);
@@ -152,29 +349,24 @@ impl<N: Num> Solver<'_, N> {
 
     /// Dijkstra over the reduced costs from free row `f`, then the path is shifted.
     fn augment(&mut self, f: u32) {
-        let Some(u) = self.rows.row(f).iter().map(|&(j, w)| w - self.v[j as usize]).max().filter(|&u| u > N::ZERO) else {
+        let Some(u) = self.rows.row(f).map(|(j, w)| w - self.v[j as usize]).max().filter(|&u| u > N::ZERO) else {
             return;
         };
-        let (mut bound, mut alone) = (u, f);
-        self.relax(f, u, bound);
-        let (end, far) = loop {
-            let Some(Reverse((d, j))) = self.heap.pop().filter(|top| top.0.0 < bound) else {
-                break (End::Row(alone), bound);
-            };
+        let mut goal = (u, End::Row(f));
+        self.relax(f, u, &mut goal);
+        while let Some(Reverse((d, j))) = self.heap.pop().filter(|top| top.0.0 < goal.0) {
             if d > self.dist[j as usize] {
                 continue;
             }
             let i = self.row[j as usize];
-            if i == NONE {
-                break (End::Column(j), d);
-            }
             self.shut.push(j);
             let reach = d + self.pay[i as usize] - self.v[j as usize];
-            if reach < bound {
-                (bound, alone) = (reach, i);
+            if reach < goal.0 {
+                goal = (reach, End::Row(i));
             }
-            self.relax(i, reach, bound);
-        };
+            self.relax(i, reach, &mut goal);
+        }
+        let (far, end) = goal;
         for &j in &self.shut {
             self.v[j as usize] += far - self.dist[j as usize];
         }
@@ -186,18 +378,23 @@ impl<N: Num> Solver<'_, N> {
         self.heap.clear();
     }
 
-    /// Offers row `i`, whose dual and distance add up to `base`, to its columns.
-    fn relax(&mut self, i: u32, base: N, bound: N) {
-        for &(j, w) in self.rows.row(i) {
-            let d = base + self.v[j as usize] - w;
+    /// Offers row `i`, whose dual and distance add up to `base`, to its columns. A free column nearer than the goal is the goal, and
+    /// what is not nearer is not looked at.
+    fn relax(&mut self, i: u32, base: N, goal: &mut (N, End)) {
+        for (j, w) in self.rows.row(i) {
             let k = j as usize;
-            if d < bound && d < self.dist[k] {
+            let d = base + self.v[k] - w;
+            if d < goal.0 && d < self.dist[k] {
                 if self.dist[k] == N::MAX {
                     self.reached.push(j);
                 }
                 self.dist[k] = d;
                 self.from[k] = (i, w);
-                self.heap.push(Reverse((d, j)));
+                if self.row[k] == NONE {
+                    *goal = (d, End::Column(j));
+                } else {
+                    self.heap.push(Reverse((d, j)));
+                }
             }
         }
     }

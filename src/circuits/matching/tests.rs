@@ -99,10 +99,41 @@ fn edmonds_equals_brute_force_on_all_small_graphs() {
     all_graphs(6, 2, 1).chain(all_graphs(6, 3, 397)).for_each(|d| check_general(&d));
 }
 
+/// There are 4^20 matrices of five racks over {0,1,2,3}; these are drawn evenly from them.
 #[test]
-#[ignore = "four minutes in a release build: every 4 x 4 matrix and graph of 5 racks over {0,1,2,3}, of 6 over {0,1,2}"]
+fn five_racks_drawn_from_all() {
+    let mut state = 1u64;
+    for _ in 0..1500 {
+        state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        let mut code = state >> 20;
+        let d = demand(5, |_, _| {
+            code = code.rotate_right(2);
+            code & 3
+        });
+        check_bipartite(&d);
+        check_general(&d);
+    }
+}
+
+#[test]
+fn one_rack_and_a_thousand() {
+    let r = 1024;
+    let incast = demand(r, |i, j| if j == 7 { 1 << 40 | i as u64 } else { 0 });
+    let shifted = demand(r, |i, j| if j == (i + 3) % r { u64::MAX - i as u64 } else { 0 });
+    assert_eq!(bipartite(&incast, None), Matching::from_pairs(r, [(r - 1, 7)]));
+    assert_eq!(edmonds(&incast, None), Matching::from_pairs(r, [(r - 1, 7), (7, r - 1)]));
+    assert_eq!(bipartite(&shifted, None), round_robin(r, 2));
+    assert_eq!(edmonds(&shifted, None).len(), r);
+    let one = DemandMatrix::zero(1);
+    assert!(bipartite(&one, None).is_empty() && edmonds(&one, None).is_empty() && greedy(&one).is_empty());
+    assert!(b_matching(&one, 9, &[Matching::empty(1)])[0].is_empty() && islip(&one, &mut Pointers::default()).is_empty());
+}
+
+#[test]
+#[ignore = "minutes in a release build: every 4 x 4 matrix over {0,1,2,3} and 5 x 5 over {0,1}, every graph of 5 racks and of 6 over {0,1,2}"]
 fn exhaustive() {
     all_matrices(4, 4, 1).for_each(|d| check_bipartite(&d));
+    all_matrices(5, 2, 1).for_each(|d| check_bipartite(&d));
     all_graphs(5, 4, 1).for_each(|d| check_general(&d));
     all_graphs(6, 3, 1).for_each(|d| check_general(&d));
 }
@@ -182,7 +213,8 @@ fn from_nothing(d: &DemandMatrix) -> u128 {
     let scale = num::Scale::new(r, u128::MAX >> 12, false);
     let w = num::both_ways::<i128>(d, None, &scale);
     let y = vec![w.iter().copied().max().unwrap_or(0); r];
-    let mut m = blossom::Machine::new(r, &w, y, vec![blossom::NONE; r]);
+    let table = blossom::Table(r, &w);
+    let mut m = blossom::Machine::new(r, &table, y, vec![blossom::NONE; r]);
     m.run();
     m.certify();
     (0..r).filter(|&i| (m.mate[i] as usize) < i).map(|i| w[i * r + m.mate[i] as usize] as u128).sum()
@@ -217,13 +249,16 @@ proptest! {
         let r = d.racks();
         let scale = num::Scale::new(r, u128::MAX >> 12, false);
         let w = num::both_ways::<i128>(&d, None, &scale);
-        let mut quick = edmonds::relaxed(r, &w);
-        quick.run();
-        quick.certify();
-        for a in [assignment::solve(r, &w), sparse::solve(&sparse::Rows::of(r, &w))] {
-            let mut other = edmonds::begin(r, &w, &a);
+        let rows = sparse::Rows::of(r, &w);
+        for a in [assignment::solve(r, &w), sparse::solve(&rows)] {
+            let table = blossom::Table(r, &w);
+            let mut one = edmonds::begin(&table, &a);
+            one.run();
+            one.certify();
+            let mut other = edmonds::begin(&rows, &a);
             other.run();
             other.certify();
+            prop_assert_eq!(one.mate, other.mate);
         }
         let m = edmonds(&d, None);
         lawful_pairs(&m, &d);
@@ -244,14 +279,45 @@ proptest! {
     }
 
     #[test]
-    fn a_warm_start_finds_the_same_weight(list in prop::collection::vec(any_demand(7), 1..6), racks in 1usize..8) {
-        let mut prices = Prices::default();
+    fn a_warm_start_finds_the_same_weight(list in prop::collection::vec(any_demand(12), 1..6), racks in 1usize..13, rest in 0u64..2) {
+        let (mut prices, mut pairs) = (Prices::default(), Prices::default());
+        let mut up = Matching::empty(racks);
         for d in list {
-            let d = demand(racks, |i, j| if i.max(j) < d.racks() { d.row(RackId::from(i))[j] } else { 1 });
-            let m = bipartite_from(&mut prices, &d, None);
+            let d = demand(racks, |i, j| if i.max(j) < d.racks() { d.row(RackId::from(i))[j] } else { rest });
+            let m = bipartite_from(&mut prices, &d, Some(&up));
             lawful(&m, &d);
             prop_assert_eq!(m.weight(&d), bipartite(&d, None).weight(&d));
+            up = m;
+            let m = edmonds_from(&mut pairs, &d, None);
+            lawful_pairs(&m, &d);
+            prop_assert_eq!(m.weight(&d), edmonds(&d, None).weight(&d));
         }
+    }
+
+    /// Large enough for whole vectors, with few distinct weights and with many.
+    #[test]
+    fn the_vector_solver_equals_the_plain_one(
+        r in 15usize..40, top in prop_oneof![Just(3u64), Just(1 << 40)], seed: u64, drift in 0u64..3,
+    ) {
+        let cell = |i: usize, j: usize, s: u64| (seed ^ s).wrapping_add((i * 41 + j) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let d = demand(r, |i, j| cell(i, j, 0) % top);
+        let plain = |d: &DemandMatrix| {
+            let a = assignment::solve(r, &num::one_way::<i128>(d, None, &num::Scale::new(r, u128::MAX >> 12, false)));
+            a.u.iter().chain(&a.v).sum::<i128>() as u128
+        };
+        let up = round_robin(r, seed);
+        prop_assert_eq!(bipartite(&d, None).weight(&d), plain(&d));
+        prop_assert_eq!(bipartite(&d, Some(&up)).weight(&d), plain(&d));
+        let mut prices = Prices::default();
+        bipartite_from(&mut prices, &d, Some(&up));
+        let next = d.map_pairs(|i, j, x| x + cell(i.index(), j.index(), 1) % (drift + 1));
+        prop_assert_eq!(bipartite_from(&mut prices, &next, None).weight(&next), plain(&next));
+        let w = num::both_ways::<i64>(&d, None, &num::Scale::new(r, 1 << 42, false));
+        let weights = dense::Weights { n: r, cells: &w, shift: 1, keep: &[] };
+        let table = blossom::Table(r, &w);
+        let mut m = edmonds::begin(&table, &dense::Dense::cold(&weights).assignment(&weights));
+        m.run();
+        m.certify();
     }
 
     #[test]
@@ -268,7 +334,7 @@ proptest! {
         let all: [Box<dyn Scheduler>; 9] = [
             Box::new(BMatching),
             Box::new(Bipartite::default()),
-            Box::new(Edmonds),
+            Box::new(Edmonds::default()),
             Box::new(Greedy),
             Box::new(Islip::default()),
             Box::new(RoundRobin),

@@ -58,7 +58,7 @@ pub struct Args {
 }
 
 /// A name as it stands in a policy file.
-fn named<T: serde::de::DeserializeOwned>(name: &str) -> Result<T, String> {
+pub(super) fn named<T: serde::de::DeserializeOwned>(name: &str) -> Result<T, String> {
     let e = match serde_json::from_value(serde_json::Value::String(name.into())) {
         Ok(value) => return Ok(value),
         Err(e) => e.to_string(),

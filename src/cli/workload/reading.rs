@@ -253,3 +253,42 @@ pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: 
     let workload = reading.parse(&text, file, &topology)?.adjusted(&reading.adjust());
     Ok(Source::Coflows(workload, topology))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::BitRate;
+
+    #[test]
+    fn mixes_are_drawn_and_files_of_coflows_are_not() {
+        let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
+        let reading = Reading { coflows: Some(6), ..Reading::default() };
+        for mix in ["facebook", "coflowsim", "jobpacker", "co-scheduler", "corral-w1", "corral-w2", "corral-w3"] {
+            let draw = |seed| reading.draw(Path::new(mix), &t, seed).unwrap();
+            assert!(!draw(1).coflows.is_empty() && draw(1).name == format!("{mix}-seed-1"), "{mix}");
+            assert_ne!(draw(1).coflows, draw(2).coflows, "{mix}");
+            assert_eq!(reading.depends_on_seed(Path::new(mix)), Ok(true));
+        }
+        let shipped = |file: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads").join(file);
+        assert_eq!(reading.depends_on_seed(&shipped("shuffle-4.yaml")), Ok(false));
+        assert_eq!(reading.depends_on_seed(&shipped("dag-8.yaml")), Ok(true));
+        // The graphs of dag-8 have 12 shuffles between stages, and one MapReduce.
+        assert_eq!(reading.draw(&shipped("dag-8.yaml"), &t, 1).unwrap().coflows.len(), 13);
+        assert!(reading.draw(Path::new("no-such-file"), &t, 1).is_err());
+    }
+
+    #[test]
+    fn a_model_is_named_and_then_changed() {
+        let args = ModelArgs { model: Some("co-scheduler".into()), reduce_bytes: Some(Bytes(5)), noise: Some(7), ..ModelArgs::default() };
+        let m = args.model(Preset::Default).unwrap();
+        assert_eq!((m.block, m.queues, m.reduce_share, m.reduce_bytes, m.noise), (Bytes(256_000_000), 20, 0, Bytes(5), 7));
+        assert_eq!(ModelArgs::default().model(Preset::Corral), Ok(Preset::Corral.model()));
+        let wrong = |args: ModelArgs| args.model(Preset::Default).unwrap_err().to_string();
+        assert!(wrong(ModelArgs { model: Some("hadoop".into()), ..ModelArgs::default() }).contains("models: default, jobpacker"));
+        assert!(wrong(ModelArgs { recurring: Some(101), ..ModelArgs::default() }).contains("0 to 100"));
+        let file = config::read_job_model("block: 64MB\nnoise: 10\n", "m").unwrap();
+        assert_eq!((file.block, file.noise, file.map_rate), (Bytes(64_000_000), 10, JobModel::default().map_rate));
+        let e = config::read_job_model("block: 64MB\nnoise: 101\n", "m").unwrap_err().to_string();
+        assert!(e.starts_with("m:2:8: noise: "), "{e}");
+    }
+}

@@ -21,6 +21,17 @@ fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
 }
 
+/// The network of a script: with pods, half of the core is taken by others.
+fn tree(s: &Script) -> Arc<Topology> {
+    let mut t = (*topology(4, 2, s.uplink)).clone();
+    if s.pods > 0 {
+        let uplink = BitRate::mbit(s.uplink * u64::from(s.pods) / 2);
+        t.eps.pods = Some(crate::topology::Pods { racks: s.pods, uplink });
+        (t.eps.core, t.eps.background_percent) = (Some(BitRate::mbit(s.uplink)), 50);
+    }
+    Arc::new(t)
+}
+
 fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
     CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), flows }
@@ -88,6 +99,8 @@ struct Script {
     admit_all: bool,
     uplink: u64,
     network: Network,
+    /// Pods of so many racks (none: one switch), half as fast as their racks together.
+    pods: u32,
 }
 
 fn script() -> impl Strategy<Value = Script> {
@@ -95,8 +108,9 @@ fn script() -> impl Strategy<Value = Script> {
     let coflows = prop::collection::vec(prop::collection::vec(flow, 0..6), 1..6);
     let circuits = prop::collection::vec((0u32..4, 0u32..4, 0u64..80_000_000, 1u64..60_000_000), 0..10);
     let uplink = prop::sample::select(vec![0u64, 1, 100, 1000]);
-    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), uplink, network())
-        .prop_map(|(flows, gaps, circuits, admit_all, uplink, network)| Script { flows, gaps, circuits, admit_all, uplink, network })
+    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), uplink, network(), 0u32..4).prop_map(
+        |(flows, gaps, circuits, admit_all, uplink, network, pods)| Script { flows, gaps, circuits, admit_all, uplink, network, pods },
+    )
 }
 
 /// Every network scheduler with every setting that changes how it works.
@@ -153,10 +167,25 @@ fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError>
     Ok((done, last, delivered))
 }
 
+/// Between two looks no pod's link and no core carried more than it can.
+fn tree_within_capacity(t: &Topology, dt: Span, eps: &DemandMatrix) -> Result<(), TestCaseError> {
+    let Some(pods) = t.eps.pods else { return Ok(()) };
+    let carries = |rate: BitRate| BitRate(t.payload(rate).0 / 2).bytes_in(dt).0 + 2 * eps.cells().len() as u64;
+    let pod = |r: RackId| r.0 / pods.racks;
+    let across = || eps.entries().filter(|e| pod(e.0) != pod(e.1));
+    prop_assert!(across().map(|e| e.2).sum::<u64>() <= carries(t.eps.core.unwrap()));
+    for p in 0..4 {
+        prop_assert!(across().filter(|e| pod(e.0) == p).map(|e| e.2).sum::<u64>() <= carries(pods.uplink));
+        prop_assert!(across().filter(|e| pod(e.1) == p).map(|e| e.2).sum::<u64>() <= carries(pods.uplink));
+    }
+    Ok(())
+}
+
 /// Between two looks no rack sent or received more than its uplink and its port could carry.
 fn within_capacity(t: &Topology, a: &Observation, b: &Observation) -> Result<(), TestCaseError> {
     let dt = b.at.since(a.at);
     let (sent, ocs) = (b.sent.since(&a.sent), b.over_ocs.since(&a.over_ocs));
+    tree_within_capacity(t, dt, &sent.since(&ocs))?;
     for r in &t.racks {
         // One byte a cell may have been begun before.
         let slack = t.rack_count() as u64;
@@ -175,7 +204,7 @@ proptest! {
 
     #[test]
     fn bytes_are_conserved_links_hold_and_no_coflow_beats_its_bound(s in script()) {
-        let t = topology(4, 2, s.uplink);
+        let t = tree(&s);
         let (done, last, delivered) = play(&s, &t, 7_000_000)?;
         let mut at = 0;
         let mut between = 0;
@@ -203,7 +232,7 @@ proptest! {
 
     #[test]
     fn looking_changes_nothing(s in script()) {
-        let t = topology(4, 2, s.uplink);
+        let t = tree(&s);
         let (often, rarely) = (play(&s, &t, 1_000_000)?, play(&s, &t, 50_000_000)?);
         prop_assert_eq!(often, rarely);
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::bundle::Route;
 use crate::coflows::rates::Path;
-use crate::ids::HostId;
-use crate::topology::Topology;
+use crate::ids::{HostId, RackId};
+use crate::topology::{Rack, Topology};
+use crate::units::BitRate;
 
-/// Every host's interface up and down, every rack's EPS uplink up and down, and every circuit, in this order.
+/// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
+/// and the core switch, in this order.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -15,20 +17,26 @@ pub struct Links {
     capacity: Vec<u64>,
     /// By rack: its uplink carries all that its hosts can send, so it is never the tightest link of a flow, and left out of paths.
     wide: Vec<bool>,
+    /// The number of the first pod's link, and how many pods there are.
+    pods: (u32, u32),
 }
 
 impl Links {
-    /// The links of `topology`.
+    /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
     pub fn new(topology: Arc<Topology>) -> Self {
-        let nics = || topology.hosts.iter().map(|h| h.nic);
-        let uplinks = || topology.racks.iter().map(|r| r.uplink);
-        let circuits = topology.planes.iter().flat_map(|p| std::iter::repeat_n(p.rate, topology.rack_count()));
-        let rates = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits);
-        let capacity = rates.map(|r| topology.payload(r).0).collect();
-        let all =
-            |r: &crate::topology::Rack| topology.hosts_of(r.id).iter().map(|h| topology.payload(h.nic).0).fold(0, u64::saturating_add);
-        let wide = topology.racks.iter().map(|r| all(r) <= topology.payload(r.uplink).0).collect();
-        Self { capacity, wide, topology }
+        let t = &topology;
+        let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
+        let nics = || t.hosts.iter().map(|h| t.payload(h.nic).0);
+        let uplinks = || t.racks.iter().map(|r| eps(r.uplink));
+        let circuits = t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
+        let mut capacity: Vec<u64> = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
+        let pods = t.eps.pods.map_or(0, |p| t.rack_count().div_ceil(p.racks.max(1) as usize));
+        let first = capacity.len() as u32;
+        capacity.extend(t.eps.pods.iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
+        capacity.extend(t.eps.core.map(eps));
+        let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
+        let wide = t.racks.iter().map(|r| all(r) <= eps(r.uplink)).collect();
+        Self { capacity, wide, pods: (first, pods as u32), topology }
     }
 
     /// The network.
@@ -43,20 +51,25 @@ impl Links {
 
     /// Whether no path through the EPS has more than its two interfaces.
     pub fn two_sided(&self) -> bool {
-        self.wide.iter().all(|&w| w)
+        self.wide.iter().all(|&w| w) && self.topology.eps.pods.is_none() && self.topology.eps.core.is_none()
+    }
+
+    fn pod(&self, rack: RackId) -> Option<u32> {
+        self.topology.eps.pods.map(|p| rack.0 / p.racks.max(1))
     }
 
     /// The links of a flow that goes this way.
     pub fn path(&self, from: HostId, to: HostId, route: Route) -> Path {
         let (hosts, racks) = (self.topology.hosts.len() as u32, self.topology.rack_count() as u32);
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
-        let (mut list, mut n) = ([from.0, hosts + to.0, 0, 0], 2);
+        let (mut list, mut n) = ([from.0, hosts + to.0, 0, 0, 0, 0, 0], 2);
         let mut push = |link| {
             list[n] = link;
             n += 1;
         };
         match route {
             Route::Local => {}
+            Route::Ocs(plane) => push(2 * hosts + (2 + plane.0) * racks + a.0),
             Route::Eps => {
                 if !self.wide[a.index()] {
                     push(2 * hosts + a.0);
@@ -64,9 +77,47 @@ impl Links {
                 if !self.wide[b.index()] {
                     push(2 * hosts + racks + b.0);
                 }
+                let (p, q) = (self.pod(a), self.pod(b));
+                if let (Some(p), Some(q)) = (p, q)
+                    && p != q
+                {
+                    push(self.pods.0 + p);
+                    push(self.pods.0 + self.pods.1 + q);
+                }
+                // Without pods all racks stand around the core.
+                if self.topology.eps.core.is_some() && (p.is_none() || p != q) {
+                    push(self.pods.0 + 2 * self.pods.1);
+                }
             }
-            Route::Ocs(plane) => push(2 * hosts + (2 + plane.0) * racks + a.0),
         }
         Path::new(&list[..n])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Pods;
+
+    #[test]
+    fn a_flow_crosses_what_lies_between() {
+        // Five racks of two hosts in pods of two; half of every link behind the interfaces is taken.
+        let mut t = Topology::uniform("t", 5, 2, BitRate(1000), BitRate(500), vec![]);
+        t.framing = crate::topology::Framing::None;
+        t.eps.background_percent = 50;
+        t.eps.pods = Some(Pods { racks: 2, uplink: BitRate(300) });
+        t.eps.core = Some(BitRate(700));
+        let l = Links::new(Arc::new(t.clone()));
+        let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
+        assert_eq!(path(0, 1, Route::Local), [0, 11]);
+        assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
+        assert_eq!(path(2, 8, Route::Eps), [2, 18, 21, 29, 30, 35, 36], "from the first pod to the third over the core");
+        let rates: Vec<u64> = [0, 20, 29, 30, 35, 36].iter().map(|&k| l.capacity()[k as usize]).collect();
+        assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 37));
+        t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
+        t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
+        let l = Links::new(Arc::new(t));
+        assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
+        assert!(!l.two_sided());
     }
 }

@@ -14,6 +14,7 @@ use super::cluster::Cluster;
 use super::latency::corral as response;
 
 pub mod lp;
+pub mod price;
 pub mod prioritise;
 pub mod provision;
 pub mod replay;

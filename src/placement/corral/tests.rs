@@ -116,6 +116,15 @@ fn online_jobs_go_by_arrival() {
 }
 
 #[test]
+fn times_beyond_what_a_float_keeps_exactly_do_not_stop_the_bounds() {
+    // Hours in nanoseconds, lengths that share no factor with them: shares of a nanosecond are lost where times are added.
+    let job = |k: u64| (k * 7_777_777_777_777 % 36_000_000_000_001, vec![1_234_567_890_123 / (k % 17 + 1), 700_000_000_001 / (k % 13 + 1)]);
+    let p = problem(Scenario::Online, 2, (0..300).map(job).collect());
+    let plan = solve(&p);
+    assert!(plan.bound_ns > 0.0 && plan.gap >= 0.0, "{plan:?}");
+}
+
+#[test]
 fn no_jobs_no_plan() {
     for scenario in [Scenario::Batch, Scenario::Online] {
         let plan = solve(&problem(scenario, 4, vec![]));

@@ -5,6 +5,8 @@
 //! each then gets; [`explore`]: which racks are free for them soonest; [`decide`]: the choice that ends its shuffle first. [`order`]
 //! says which task gets a free slot. Everything is a pure function; the scheduler asks and acts.
 //!
+//! [`schedule`] plays all of it through for a list of jobs, offline.
+//!
 //! How long a shuffle takes is asked of a [`network::Network`]. The paper's is idle; a controller that knows its circuits can
 //! answer better.
 
@@ -15,5 +17,6 @@ pub mod maps;
 pub mod network;
 pub mod order;
 pub mod reduces;
+pub mod schedule;
 #[cfg(test)]
 mod tests;

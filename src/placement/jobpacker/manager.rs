@@ -138,7 +138,7 @@ impl Manager<'_> {
         for &(rack, containers, tasks) in share {
             let own = &mut calendar.racks[rack.index()];
             let from = own.take(containers).last().map_or(arrival, |t| t.0.max(arrival));
-            let until = from + span(&self.job.stages[stage], tasks, containers);
+            let until = from + stage_time(&self.job.stages[stage], tasks, containers);
             own.give(containers, until);
             groups.push(Group { rack, containers, tasks, from, until });
         }
@@ -159,7 +159,7 @@ impl Manager<'_> {
         let shuffle = self.job.edges_into(stage).map(time).max().unwrap_or(Span::ZERO);
         let mut groups = vec![];
         for &(rack, containers, tasks) in share {
-            let until = from + shuffle + span(&self.job.stages[stage], tasks, containers);
+            let until = from + shuffle + stage_time(&self.job.stages[stage], tasks, containers);
             calendar.racks[rack.index()].give(containers, until);
             groups.push(Group { rack, containers, tasks, from, until });
         }
@@ -185,7 +185,7 @@ fn finish(stages: &[StagePlan]) -> Time {
 }
 
 /// How long `tasks` tasks of a stage take in so many containers: the mean a wave, but not less than the longest task.
-fn span(stage: &StageSpec, tasks: u32, containers: u32) -> Span {
+pub fn stage_time(stage: &StageSpec, tasks: u32, containers: u32) -> Span {
     let waves = u64::from(tasks.div_ceil(containers.max(1)));
     match &stage.times {
         _ if tasks == 0 => Span::ZERO,

@@ -21,6 +21,9 @@ mod tests;
 
 pub use simulation::{Finished, Simulation};
 
+/// Events between two looks of whoever watches a run.
+const LOOK: u64 = 100;
+
 /// Runs `workload` in virtual time until every coflow has finished, or until `until`, or until nothing can move any more.
 /// Every line of the event log goes to `log`.
 ///
@@ -33,10 +36,44 @@ pub fn simulate(
     until: Option<Time>,
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
+    simulate_watched(topology, policy, workload, until, log, &mut |_| true)
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Time,
+    /// Instants at which something has happened.
+    pub events: u64,
+    /// Coflows that have arrived and not finished.
+    pub open: usize,
+    /// Coflows that have not arrived.
+    pub coming: usize,
+}
+
+/// [`simulate`], looked at every now and then by `watch`, which says whether to go on. If it says no the result is that of the
+/// run so far, as with `until`.
+///
+/// # Errors
+/// What the controller refuses; a workload over this topology is never refused.
+pub fn simulate_watched(
+    topology: &Arc<Topology>,
+    policy: &Policy,
+    workload: &Workload,
+    until: Option<Time>,
+    log: &mut dyn FnMut(Record),
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<RunResult, Rejected> {
     let until = until.unwrap_or(Time::MAX);
+    let mut events = 0;
     let mut run = Simulation::new(topology, policy, log);
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
+        if events % LOOK == 0 && !watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() }) {
+            break;
+        }
+        events += 1;
         let arrival = coming.peek().map(|c| c.arrival);
         let next = arrival.into_iter().chain(run.next_event()).min().unwrap_or(Time::MAX).max(run.now());
         if next > until {

@@ -31,6 +31,8 @@ struct Known {
     record: CoflowRecord,
     /// Flows that have not finished.
     left: usize,
+    /// When the last of those that have did.
+    last: Time,
 }
 
 /// The controller and the fabric of one run. A caller goes from instant to instant:
@@ -135,7 +137,7 @@ impl<'a> Simulation<'a> {
         let bound = bounds::hybrid(coflow, &self.topology);
         self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 }, now)?;
         let record = CoflowRecord { arrival: now, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
-        self.coflows.insert(id, Known { record, left: coflow.flows.len() });
+        self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
         self.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.policy.elephants.threshold), now);
         if coflow.flows.is_empty() {
@@ -181,8 +183,10 @@ impl<'a> Simulation<'a> {
             self.finished.flows.push(d);
             let known = self.coflows.get_mut(&d.coflow).expect("only flows of known coflows run");
             known.left -= 1;
+            known.last = known.last.max(d.at);
             if known.left == 0 {
-                self.over(d.coflow, d.at)?;
+                let last = known.last;
+                self.over(d.coflow, last)?;
             }
         }
         Ok(())

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::coflows::{CoflowSpec, FlowSpec};
+use crate::control::policy::Network;
+use crate::control::policy::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
 use crate::control::policy::SchedulerKind;
 use crate::control::record::What;
 use crate::ids::{CoflowId, HostId, PlaneId};
@@ -115,4 +117,61 @@ fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
     assert_eq!(r.summary.stats.cycles, (cct.0 - interval.0 / 2) / interval.0 + 1);
     assert_eq!(r.summary.stats.cycle.count, r.summary.stats.cycles);
     assert_eq!(log.lines().count(), 2, "an arrival and a finish: {log}");
+}
+
+#[test]
+fn who_watches_may_end_the_run_and_keeps_what_it_has() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
+    let whole = simulate(&t, &p, &w, None, &mut |_| ()).unwrap();
+    let mut seen = Vec::new();
+    let mut watch = |at: Progress| {
+        seen.push(at);
+        seen.len() < 2
+    };
+    let part = simulate_watched(&t, &p, &w, None, &mut |_| (), &mut watch).unwrap();
+    assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (2, 0, w.coflows.len(), LOOK));
+    assert!(part.summary.finished < whole.summary.finished && part.summary.ended == seen[1].now);
+    for (a, b) in part.coflows.iter().zip(&whole.coflows).filter(|(a, _)| a.finished.is_some()) {
+        assert_eq!(a.cct, b.cct);
+    }
+    assert_eq!(simulate_watched(&t, &p, &w, None, &mut |_| (), &mut |_| true).unwrap(), whole);
+}
+
+#[test]
+fn no_network_scheduler_beats_the_bound_and_all_carry_everything() {
+    let t = network(4, 2, 100);
+    let w = workload(&t, 7);
+    for kind in [MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority] {
+        for scheduler in [SchedulerKind::EpsOnly, SchedulerKind::Bipartite] {
+            let p = Policy { network: Network { kind, ..Network::default() }, ..policy(scheduler) };
+            let (a, b) = (run(&t, &p, &w, None), run(&t, &p, &w, None));
+            assert_eq!(a, b, "{kind:?}");
+            assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()), "{kind:?}");
+            assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound), "{kind:?}");
+        }
+    }
+}
+
+/// Figures of the Facebook trace that anybody can check: the mean CCT, and that of per-flow fairness over that of Varys.
+#[test]
+#[ignore = "half a minute in a debug build: the whole Facebook trace"]
+fn the_facebook_trace() {
+    let traces = std::env::var("HELIOSTAT_TRACES").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/traces").into());
+    let file = format!("{traces}/coflow-benchmark/FB2010-1Hr-150-0.txt");
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        return eprintln!("SKIP the_facebook_trace: no {file}");
+    };
+    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    let mut t = Topology::uniform("t", 150, 1, BitRate::mbit(1000), BitRate::mbit(1000), vec![plane]);
+    t.framing = crate::topology::Framing::None;
+    let trace = crate::workload::coflow_benchmark::parse(&text).unwrap();
+    let w = trace.to_workload("fb", &t, &Default::default()).unwrap();
+    let t = Arc::new(t);
+    for (kind, mean_ms) in [(MaxMin, 57_958), (Varys, 22_050), (Sincronia, 22_169), (Aalo, 36_772)] {
+        let p = Policy { network: Network { kind, ..Network::default() }, ..policy(SchedulerKind::EpsOnly) };
+        let r = simulate(&t, &p, &w, None, &mut |_| ()).unwrap();
+        assert_eq!((r.summary.finished, r.summary.average_cct.0 / 1_000_000), (526, mean_ms), "{kind:?}");
+        assert!(r.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
+    }
 }

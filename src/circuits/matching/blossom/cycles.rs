@@ -1,9 +1,9 @@
 //! How blossoms are made, fall apart and turn: the structure that a search changes, without its duals.
 
 use super::super::num::Num;
-use super::{Blossom, Edge, Label, Machine, NO_EDGE, NONE};
+use super::{Blossom, Edge, Graph, Label, Machine, NO_EDGE, NONE};
 
-impl<N: Num> Machine<'_, N> {
+impl<N: Num, G: Graph<N>> Machine<'_, N, G> {
     /// Tight edge (u, v) closes an odd cycle through the tree: it becomes one outer blossom.
     pub(super) fn merge(&mut self, u: u32, v: u32) {
         let meet = self.common_ancestor(self.top(u), self.top(v));
@@ -81,7 +81,7 @@ impl<N: Num> Machine<'_, N> {
                 singles.extend(&leaves)
             }
             for v in leaves {
-                self.top[v as usize] = b;
+                (self.top[v as usize], self.labels[v as usize]) = (b, Label::Outer);
             }
         }
         let nearest = self.nearest_of(b, &singles, &cycles);
@@ -109,7 +109,7 @@ impl<N: Num> Machine<'_, N> {
                 self.cycles.push(c);
             }
             for v in self.leaves(c) {
-                self.top[v as usize] = c;
+                (self.top[v as usize], self.labels[v as usize]) = (c, Label::Free);
             }
         }
         (children, links)

@@ -9,7 +9,7 @@ fn args(line: &str) -> Result<Args, clap::Error> {
     let all = format!("heliostat plan circuits --matrix m {line}");
     let cli = Cli::try_parse_from(all.split_whitespace())?;
     let Command::Plan(p) = cli.command else { unreachable!() };
-    let crate::cli::plan::What::Circuits(a) = p.what;
+    let crate::cli::plan::What::Circuits(a) = p.what else { panic!("not circuits") };
     Ok(a)
 }
 

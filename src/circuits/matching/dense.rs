@@ -1,0 +1,289 @@
+//! The assignment problem on dense 64-bit weights: [`super::assignment`] made fast.
+//!
+//! The same method (Jonker and Volgenant, Computing 38, 1987), laid out for vector scans ([`super::simd`]): no list of open columns
+//! but a price that shuts a column out, so that every scan runs over whole rows; and weights straight from the demand, without a
+//! table of their own.
+//!
+//! All numbers are even: the lowest bit of a distance says that the column is taken, so that the least distance prefers a free
+//! column without looking.
+
+use super::assignment::{Assignment, NONE};
+use super::simd::{self, FAR, Level, Offer, SHUT};
+
+/// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
+pub(super) struct Weights<'a> {
+    pub(super) n: usize,
+    pub(super) cells: &'a [i64],
+    /// At least 1; all weights below 2^58.
+    pub(super) shift: u32,
+    /// By row: a column, or [`NONE`]; the pair weighs 2 more. Empty for no bonus at all.
+    pub(super) keep: &'a [u32],
+}
+
+impl Weights<'_> {
+    fn row(&self, i: usize) -> &[i64] {
+        &self.cells[i * self.n..(i + 1) * self.n]
+    }
+
+    fn kept(&self, i: usize) -> Option<usize> {
+        self.keep.get(i).filter(|&&j| j != NONE && self.cells[i * self.n + j as usize] > 0).map(|&j| j as usize)
+    }
+
+    pub(super) fn at(&self, i: usize, j: usize) -> i64 {
+        (self.cells[i * self.n + j] << self.shift) + if self.kept(i) == Some(j) { 2 } else { 0 }
+    }
+}
+
+/// Prices, matching and scratch; prices stand for any matrix, the matching for the present one.
+#[derive(Clone, Debug)]
+pub(super) struct Dense {
+    level: Level,
+    n: usize,
+    v: Vec<i64>,
+    /// `v`, one more where the column is taken.
+    marked: Vec<i64>,
+    pub(super) column: Vec<u32>,
+    row: Vec<u32>,
+    key: Vec<i64>,
+    from: Vec<i64>,
+    shut: Vec<(u32, i64)>,
+}
+
+impl Dense {
+    fn new(n: usize, v: Vec<i64>) -> Self {
+        Self {
+            level: Level::best(),
+            n,
+            v,
+            marked: vec![0; n],
+            column: vec![NONE; n],
+            row: vec![NONE; n],
+            key: vec![0; n],
+            from: vec![0; n],
+            shut: Vec::new(),
+        }
+    }
+
+    /// Duals in the unit of `cells << (shift - 1)`.
+    pub(super) fn assignment(mut self, w: &Weights) -> Assignment<i64> {
+        let u = (0..self.n).map(|i| (w.at(i, self.column[i] as usize) - self.v[self.column[i] as usize]) >> 1).collect();
+        self.v.iter_mut().for_each(|v| *v >>= 1);
+        Assignment { column: self.column, u, v: self.v }
+    }
+
+    /// Prices near zero: they count only against each other, and so never run away.
+    pub(super) fn prices(&self) -> Vec<i64> {
+        let least = self.v.iter().copied().min().unwrap_or(0);
+        self.v.iter().map(|v| v - least).collect()
+    }
+
+    /// Solves from nothing.
+    pub(super) fn cold(w: &Weights) -> Self {
+        let mut s = Self::new(w.n, vec![0; w.n]);
+        if w.n < 2 {
+            (0..w.n).for_each(|i| s.take(i, 0));
+        } else {
+            let free = s.reduce_columns(w);
+            s.place(w, free, 2);
+        }
+        s
+    }
+
+    /// Solves from the prices and the matching of similar weights: rows whose column is still the best keep it.
+    pub(super) fn warm(w: &Weights, v: Vec<i64>, column: &[u32]) -> Self {
+        if w.n < 2 {
+            return Self::cold(w);
+        }
+        let mut s = Self::new(w.n, v);
+        let mut free = Vec::new();
+        for (i, &own) in column.iter().enumerate() {
+            let (best, _, _) = s.two_best(w, i);
+            let own = own as usize;
+            if w.at(i, own) - s.v[own] == best {
+                s.take(i, own);
+            } else {
+                free.push(i as u32);
+            }
+        }
+        s.place(w, free, 2);
+        s
+    }
+
+    /// After cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another. All other rows
+    /// keep duals that prove them right. Says whether the prices are still near enough to each other to go on.
+    pub(super) fn repair(&mut self, w: &Weights, i: usize) -> bool {
+        if w.n < 2 {
+            return true;
+        }
+        let own = self.column[i] as usize;
+        let (best, _, _) = self.two_best(w, i);
+        if w.at(i, own) - self.v[own] < best {
+            self.row[own] = NONE;
+            self.v = self.prices();
+            self.mark();
+            self.augment(w, i);
+        }
+        self.v.iter().all(|&v| v < FAR >> 3)
+    }
+
+    /// What a cell of row `i` may weigh at most before the row must be repaired.
+    pub(super) fn worth(&self, w: &Weights, i: usize, j: usize) -> i64 {
+        let own = self.column[i] as usize;
+        w.at(i, own) - self.v[own] + self.v[j]
+    }
+
+    fn place(&mut self, w: &Weights, mut free: Vec<u32>, passes: usize) {
+        for _ in 0..passes {
+            free = self.reduce_rows(w, &free);
+        }
+        self.mark();
+        for f in free {
+            self.augment(w, f as usize);
+        }
+    }
+
+    fn mark(&mut self) {
+        for ((m, v), r) in self.marked.iter_mut().zip(&self.v).zip(&self.row) {
+            *m = v + i64::from(*r != NONE);
+        }
+    }
+
+    fn take(&mut self, i: usize, j: usize) {
+        (self.column[i], self.row[j]) = (j as u32, i as u32);
+    }
+
+    /// Prices each column at its best weight and gives it to the first row that offers it; returns the rows without one.
+    fn reduce_columns(&mut self, w: &Weights) -> Vec<u32> {
+        let n = self.n;
+        self.v.fill(i64::MIN);
+        let mut best = vec![0i64; n];
+        for i in 0..n {
+            simd::column_max(self.level, w.row(i), w.shift, i as i64, &mut self.v, &mut best);
+            if let Some(j) = w.kept(i).filter(|&j| w.at(i, j) > self.v[j]) {
+                (self.v[j], best[j]) = (w.at(i, j), i as i64);
+            }
+        }
+        let mut wins = vec![0u32; n];
+        for (j, &i) in best.iter().enumerate() {
+            let i = i as usize;
+            wins[i] += 1;
+            if wins[i] == 1 {
+                self.take(i, j);
+            }
+        }
+        let mut free = Vec::new();
+        for (i, &won) in wins.iter().enumerate() {
+            match won {
+                0 => free.push(i as u32),
+                1 => self.transfer(w, i),
+                _ => {}
+            }
+        }
+        free
+    }
+
+    /// A row that won one column only pays for it up to the point where its second choice is as good.
+    fn transfer(&mut self, w: &Weights, i: usize) {
+        let own = self.column[i] as usize;
+        let price = std::mem::replace(&mut self.v[own], FAR);
+        let (best, _, _) = self.two_best(w, i);
+        self.v[own] = price - best;
+    }
+
+    /// The two best values of a row at the present prices, and where the first is.
+    fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
+        let (a, k, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let Some(j) = w.kept(i) else { return (a, k, b) };
+        let x = w.at(i, j) - self.v[j];
+        if j == k {
+            (x, k, b)
+        } else if x > a {
+            (x, j, a)
+        } else {
+            (a, k, b.max(x))
+        }
+    }
+
+    /// Another column with the value `best` than `k`.
+    fn twin(&self, w: &Weights, i: usize, k: usize, best: i64) -> usize {
+        (0..self.n).find(|&j| j != k && w.at(i, j) - self.v[j] == best).expect("the second best is as good")
+    }
+
+    /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
+    /// (price wars are cut short) or in the next pass. Returns the rows still free.
+    fn reduce_rows(&mut self, w: &Weights, free: &[u32]) -> Vec<u32> {
+        let mut left = Vec::new();
+        let mut wars = 4 * self.n;
+        for &f in free {
+            let mut i = f as usize;
+            loop {
+                let (best, mut j, second) = self.two_best(w, i);
+                let strict = best > second;
+                if strict {
+                    self.v[j] += best - second;
+                } else if self.row[j] != NONE {
+                    j = self.twin(w, i, j, best);
+                }
+                let out = self.row[j];
+                self.take(i, j);
+                if out == NONE {
+                    break;
+                }
+                self.column[out as usize] = NONE;
+                if !strict || wars == 0 {
+                    left.push(out);
+                    break;
+                }
+                wars -= 1;
+                i = out as usize;
+            }
+        }
+        left
+    }
+
+    /// Offers row `i` at `base`; the nearest open column, a free one among equals.
+    fn relax(&mut self, w: &Weights, i: usize, base: i64) -> (i64, usize) {
+        let offer = Offer { w: w.row(i), shift: w.shift, v: &self.marked, base, i: i as i64 };
+        let mut near = simd::relax(self.level, offer, &mut self.key, &mut self.from);
+        if let Some(j) = w.kept(i) {
+            let d = base + self.marked[j] - w.at(i, j);
+            if d < self.key[j] {
+                (self.key[j], self.from[j]) = (d, i as i64);
+                if d < near.0 {
+                    near = (d, j);
+                }
+            }
+        }
+        near
+    }
+
+    /// Dijkstra from free row `f` over the reduced costs to the nearest free column, then shifts the path.
+    fn augment(&mut self, w: &Weights, f: usize) {
+        self.key.fill(FAR - 1);
+        self.shut.clear();
+        let (mut near, mut j) = self.relax(w, f, 0);
+        while near & 1 != 0 {
+            let dist = near - 1;
+            let i = self.row[j] as usize;
+            self.shut.push((j as u32, dist));
+            (self.marked[j], self.key[j]) = (SHUT, FAR);
+            let base = dist - self.v[j] + w.at(i, j);
+            (near, j) = self.relax(w, i, base);
+        }
+        for &(j, dist) in &self.shut {
+            let j = j as usize;
+            self.v[j] += near - dist;
+            self.marked[j] = self.v[j] + 1;
+        }
+        self.marked[j] += 1;
+        loop {
+            let i = self.from[j] as usize;
+            self.row[j] = i as u32;
+            let before = std::mem::replace(&mut self.column[i], j as u32);
+            if i == f {
+                return;
+            }
+            j = before as usize;
+        }
+    }
+}

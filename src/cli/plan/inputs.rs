@@ -1,0 +1,114 @@
+//! What the planners of jobs read and print alike.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::circuits::named;
+use super::racks::{self, Bar};
+use crate::cli::tables::Rows;
+use crate::cli::{CliError, Output, print, read_text, write_text};
+use crate::config;
+use crate::placement::cluster::Cluster;
+use crate::placement::corral::Scenario;
+use crate::placement::latency::hybrid::ShuffleModel;
+use crate::units::Bytes;
+use crate::workload::jobs::JobList;
+
+/// Jobs and a cluster.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Inputs {
+    /// The jobs, such as workloads/jobs-8.yaml
+    pub jobs: PathBuf,
+    /// The network, such as topologies/hybrid-8x2.yaml: racks, hosts, slots and rates
+    #[arg(long)]
+    pub topology: PathBuf,
+    /// Elephant threshold T_e: what two racks exchange below it does not go by a circuit
+    #[arg(long, default_value = "1.125GB")]
+    pub elephant: Bytes,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+impl Inputs {
+    /// Reads both files. Where racks are not alike, the weakest stands for all, and the log says so.
+    ///
+    /// # Errors
+    /// Files that cannot be read or make no sense, and networks without a rack or host.
+    pub fn read(&self) -> Result<(JobList, Cluster), CliError> {
+        let file = self.topology.display().to_string();
+        let topology = config::read_topology(&read_text(&self.topology)?, &file)?;
+        let jobs = config::read_jobs(&read_text(&self.jobs)?, &self.jobs.display().to_string())?;
+        let cluster = Cluster::of(&topology, self.elephant);
+        if cluster.racks == 0 || cluster.hosts == 0 || cluster.slots == 0 {
+            return Err(CliError::Invalid(format!("{file}: a planner needs racks, and a host with a slot in each")));
+        }
+        if !Cluster::is_exact(&topology) {
+            tracing::warn!("{file}: racks, hosts or planes differ; planning as if all were like the weakest");
+        }
+        Ok((jobs, cluster))
+    }
+
+    /// Prints a plan: as tables (jobs and sums), everything as JSON, or the jobs in base units as CSV.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub fn show(&self, report: &impl Serialize, rows: impl Fn(bool) -> Rows, sums: &Rows) -> Result<(), CliError> {
+        print(&match self.output {
+            Output::Table => format!("{}\n\n{}\n", rows(false).table(), sums.table()),
+            Output::Json => serde_json::to_string_pretty(report).expect("a plan is plain data") + "\n",
+            Output::Csv => rows(true).csv(),
+        })
+    }
+}
+
+/// Draws racks over time, if asked for.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn draw(svg: Option<&PathBuf>, bars: Vec<Bar>, racks: usize, slots: u32) -> Result<(), CliError> {
+    svg.map_or(Ok(()), |file| write_text(file, &racks::chart(bars, racks, slots)))
+}
+
+/// A plan as `-o json` prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report<'a, P> {
+    /// The jobs file's name.
+    pub workload: &'a str,
+    /// By job number.
+    pub names: Vec<&'a str>,
+    /// What was planned on.
+    pub cluster: Cluster,
+    /// The plan.
+    pub plan: &'a P,
+}
+
+impl<'a, P> Report<'a, P> {
+    /// Of a plan for jobs.
+    pub fn new(jobs: &'a JobList, cluster: Cluster, plan: &'a P) -> Self {
+        Self { workload: &jobs.name, names: jobs.jobs.iter().map(|j| j.name.as_str()).collect(), cluster, plan }
+    }
+}
+
+/// The name of a scenario.
+pub fn scenario(name: &str) -> Result<Scenario, String> {
+    named(name)
+}
+
+/// The name of a shuffle model.
+pub fn shuffle_model(name: &str) -> Result<ShuffleModel, String> {
+    named(name)
+}
+
+/// Racks as people read them: `0-3 7`.
+pub fn rack_list(racks: &[crate::ids::RackId]) -> String {
+    let runs = racks.chunk_by(|a, b| a.0 + 1 == b.0);
+    let text: Vec<String> = runs
+        .map(|run| match run {
+            [one] => one.0.to_string(),
+            _ => format!("{}-{}", run[0].0, run[run.len() - 1].0),
+        })
+        .collect();
+    text.join(" ")
+}

@@ -1,0 +1,108 @@
+//! `heliostat plan jobpacker`: JobPacker's offline schedule.
+
+use std::path::PathBuf;
+
+use super::inputs::{self, Inputs, Report, draw, rack_list};
+use super::racks::Bar;
+use crate::cli::CliError;
+use crate::cli::tables::{Rows, span};
+use crate::placement::corral::Scenario;
+use crate::placement::jobpacker::{Options, Plan, StagePlan, plan};
+use crate::placement::latency::hybrid::ShuffleModel;
+use crate::units::{Span, Time};
+use crate::workload::jobs::JobList;
+
+/// Plans jobs as JobPacker's offline scheduler does: widths, racks, and each rack's sequence
+///
+/// All jobs of the file are planned, recurring or not. `-o json` has the sequence of every rack.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// All jobs at once (batch), or at their arrivals (online)
+    #[arg(long, default_value = "batch", value_parser = inputs::scenario)]
+    scenario: Scenario,
+    /// How the time of a shuffle is estimated: bottleneck, figure (as the paper's matrix), printed (as its equation)
+    #[arg(long, default_value = "bottleneck", value_parser = inputs::shuffle_model)]
+    shuffle_model: ShuffleModel,
+    /// Sub-batches of a batch, B
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    sub_batches: u32,
+    /// Containers reserved beyond the estimate
+    #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=1000))]
+    over_provisioning: u32,
+    /// Draws the order of the sub-batches
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Draws the slots over time into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that cannot be read, make no sense, or cannot be written.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let (jobs, cluster) = args.inputs.read()?;
+    let options = Options {
+        scenario: args.scenario,
+        shuffle_model: args.shuffle_model,
+        sub_batches: args.sub_batches,
+        over_provisioning_percent: args.over_provisioning,
+        seed: args.seed,
+    };
+    let plan = plan(&jobs.jobs, &cluster, options);
+    let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
+    draw(args.svg.as_ref(), bars(&jobs, stages), cluster.racks, cluster.rack_slots())?;
+    args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
+}
+
+/// The slots that stages hold.
+pub fn bars<'a>(jobs: &JobList, stages: impl Iterator<Item = (u32, &'a StagePlan)>) -> Vec<Bar> {
+    let mut out = vec![];
+    for (job, stage) in stages {
+        let spec = &jobs.jobs[job as usize];
+        for g in &stage.groups {
+            let title = format!("{} {}: {} tasks, {} to {}", spec.name, spec.stages[stage.stage].name, g.tasks, g.from, g.until);
+            out.push(Bar { rack: g.rack.index(), slots: g.containers, from: g.from.0, until: g.until.0, job, title });
+        }
+    }
+    out
+}
+
+/// When the first of some stages' groups begins.
+pub fn start(stages: &[StagePlan]) -> Time {
+    stages.iter().flat_map(|s| &s.groups).map(|g| g.from).min().unwrap_or(Time::ZERO)
+}
+
+fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
+    let people = ["job", "map width", "reduce width", "data on racks", "shuffles", "start", "finish"];
+    let programs = ["job", "map_width", "reduce_width", "data_racks", "shuffle_ns", "start_ns", "finish_ns"];
+    let mut rows = Rows::new(if exact { &programs } else { &people });
+    for p in &plan.jobs {
+        let time = |t: u64| if exact { t.to_string() } else { span(Span(t)) };
+        let none = || if exact { String::new() } else { "-".into() };
+        let shuffles = p.stages.iter().map(|s| s.shuffle).fold(Span::ZERO, |a, b| a + b);
+        rows.rows.push(vec![
+            jobs.jobs[p.job.index()].name.clone(),
+            p.pair.map_or_else(none, |w| w.0.to_string()),
+            p.pair.map_or_else(none, |w| w.1.to_string()),
+            rack_list(&p.data),
+            time(shuffles.0),
+            time(start(&p.stages).0),
+            time(p.finish.0),
+        ]);
+    }
+    rows
+}
+
+fn sums(plan: &Plan) -> Rows {
+    let mut rows = Rows::new(&["summary", ""]);
+    let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
+    row("jobs", plan.jobs.len().to_string());
+    row("shuffle-heavy", plan.jobs.iter().filter(|p| p.pair.is_some()).count().to_string());
+    row("makespan", span(plan.makespan));
+    row("mean completion", span(Span(plan.mean_completion_ns as u64)));
+    rows
+}

@@ -1,0 +1,55 @@
+use clap::Parser;
+
+use super::inputs::rack_list;
+use crate::cli::Cli;
+use crate::ids::RackId;
+
+fn root(file: &str) -> String {
+    format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a planner on the example files; the chart that it drew.
+fn plan(args: &[&str]) -> Result<String, String> {
+    let file = std::env::temp_dir().join(format!("heliostat-plan-{}-{}.svg", std::process::id(), args.join("-").replace('/', "_")));
+    let mut all = vec!["heliostat", "plan", args[0]];
+    let (jobs, topology) = (root("workloads/jobs-8.yaml"), root("topologies/hybrid-8x2.yaml"));
+    let svg = file.display().to_string();
+    all.extend([jobs.as_str(), "--topology", &topology, "--elephant", "11.25MB"]);
+    if args[0] != "latency" {
+        all.extend(["--svg", &svg]);
+    }
+    all.extend(&args[1..]);
+    let parsed = Cli::try_parse_from(&all).map_err(|e| e.to_string())?;
+    parsed.command.run().map_err(|e| e.to_string())?;
+    let drawn = std::fs::read_to_string(&file).unwrap_or_default();
+    let _ = std::fs::remove_file(&file);
+    Ok(drawn)
+}
+
+#[test]
+fn every_planner_runs_on_the_example_files_in_every_form() {
+    for planner in ["corral", "jobpacker", "co-scheduler", "latency"] {
+        for output in ["table", "json", "csv"] {
+            let svg = plan(&[planner, "-o", output]).unwrap_or_else(|e| panic!("{planner}: {e}"));
+            assert_eq!(planner != "latency", svg.starts_with("<svg") && svg.contains("sort-1"), "{planner}");
+        }
+    }
+    plan(&["corral", "--scenario", "online", "--imbalance", "0"]).unwrap();
+    plan(&["jobpacker", "--scenario", "online", "--shuffle-model", "figure", "--over-provisioning", "100"]).unwrap();
+    plan(&["latency", "--job", "sort-1", "--shuffle-model", "printed"]).unwrap();
+}
+
+#[test]
+fn wrong_names_are_refused_with_what_is_allowed() {
+    let e = plan(&["latency", "--job", "nobody"]).unwrap_err();
+    assert!(e.contains("nobody") && e.contains("sort-1"), "{e}");
+    let e = plan(&["corral", "--scenario", "never"]).unwrap_err();
+    assert!(e.contains("batch") && e.contains("online"), "{e}");
+    assert!(plan(&["jobpacker", "--sub-batches", "0"]).is_err());
+}
+
+#[test]
+fn racks_are_listed_in_runs() {
+    let racks: Vec<RackId> = [0, 1, 2, 5, 7, 8].map(RackId).to_vec();
+    assert_eq!((rack_list(&racks), rack_list(&[])), ("0-2 5 7-8".into(), String::new()));
+}

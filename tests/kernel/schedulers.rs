@@ -1,0 +1,57 @@
+//! Every circuit scheduler by its name, live: one fabric, one long shuffle, the policy changed under way.
+
+use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::control::Event;
+use heliostat::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
+use heliostat::units::{BitRate, Bytes, Span, Time};
+
+use crate::daemon::Daemon;
+use crate::support::{each_mechanism, topology};
+
+/// A circuit carries 2 MB in an interval, dark time taken off; so much must have crossed while a scheduler was in force.
+const AT_LEAST: u64 = 1_000_000;
+
+#[test]
+fn every_scheduler_carries_bytes_over_circuits() {
+    each_mechanism("every_scheduler_carries_bytes_over_circuits", |mechanism| {
+        let base =
+            Policy { demand: Estimator::Combined, elephants: Elephants { admit: Admit::All, threshold: Bytes(0) }, ..Policy::default() };
+        let d = Daemon::start("hst-all", topology(4, BitRate::mbit(200), BitRate::mbit(40), Span::millis(10)), base.clone(), mechanism);
+        // Far more than will be sent: the shuffle lasts as long as the test.
+        let flows = (0..4).flat_map(|a| (0..4).filter(move |b| a != *b).map(move |b| (a, b)));
+        let flows = flows.map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(2_000_000_000 + u64::from(a)) }).collect();
+        d.emulation().launch(&CoflowSpec { id: CoflowId(1), name: "shuffle".into(), arrival: Time::ZERO, flows });
+        let handle = &d.emulation().live.handle;
+        for scheduler in SchedulerKind::ALL {
+            handle.notify(Event::PolicyReplaced { policy: Box::new(Policy { scheduler, ..base.clone() }) });
+            d.wait("the policy's change", |s| s.policy.scheduler == scheduler);
+            // The decision under way may still be of the last scheduler; the one after it is not, and takes effect within a cycle.
+            let began = d.cycles(3);
+            let before = began.over_ocs.total();
+            if scheduler == SchedulerKind::EpsOnly {
+                let after = d.cycles(3).over_ocs.total();
+                assert_eq!(after, before, "eps-only carried {} bytes over circuits", after - before);
+                continue;
+            }
+            let manual = scheduler == SchedulerKind::Manual;
+            if manual {
+                assert_eq!(d.cycles(2).over_ocs.total(), before, "manual sets no circuit by itself");
+                handle.notify(Event::ManualConnect { plane: PlaneId(0), input: RackId(0), output: RackId(1) });
+            }
+            let s = d.wait("bytes over circuits", |s| s.over_ocs.total() >= before + AT_LEAST && s.stats.cycles > began.stats.cycles);
+            println!(
+                "{} {scheduler:?}: {} bytes over circuits in {} cycles",
+                mechanism.name(),
+                s.over_ocs.total() - before,
+                s.stats.cycles - began.stats.cycles
+            );
+            if manual {
+                handle.notify(Event::ManualDisconnect { plane: PlaneId(0), input: RackId(0) });
+            }
+        }
+        let s = d.snapshot();
+        assert_eq!((s.stats.probes_wrong, s.ports.iter().filter(|p| p.faulty.is_some()).count()), (0, 0), "{:?}", s.ports);
+        assert!(s.failures.is_empty(), "{:?}", s.failures);
+    });
+}
