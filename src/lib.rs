@@ -14,7 +14,7 @@
 //!  └────────────────────────── one cycle of control::Controller, every interval ──────────────────────────┘
 //! ```
 //!
-//! Two state machines decide and touch nothing: the [`control::Controller`] today, the task scheduler beside it to come. They
+//! Two state machines decide and touch nothing: the [`control::Controller`] of the network and the [`scheduler`] of the tasks. They
 //! take events and a time, and give actions; there is no clock, socket, thread or random number inside. A [`fabric::Fabric`]
 //! does and decides nothing. [`runtime`] joins the two: `live` by the monotonic clock, `simulate` by a virtual one.
 //!
