@@ -2,8 +2,9 @@
 //!
 //! Flows share links max-min fairly ([`maxmin`]), as many long TCP flows roughly do. The links are every host's network
 //! interface up and down, every rack's EPS uplink up and down, and every circuit while it has light, each at the rate
-//! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the circuit of its rack pair when there is one and it is
-//! admitted, else through the EPS; it changes over at the very instant at which a circuit gets or loses its light.
+//! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the
+//! circuit of its rack pair when there is one and it is admitted, else through the EPS; it changes over at the very instant
+//! at which a circuit gets or loses its light.
 //! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
 //!
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
