@@ -28,10 +28,11 @@ const NONE: u32 = u32::MAX;
 /// # Example
 /// ```
 /// use heliostat::{circuits::{Matching, matching::b_matching}, demand::DemandMatrix};
-/// let d = DemandMatrix::from_rows(&[&[0, 9, 5], &[0, 0, 8], &[0, 0, 0]]);
+/// let d = DemandMatrix::from_rows(&[&[0, 9, 4], &[0, 0, 8], &[0, 0, 0]]);
 /// let planes = b_matching(&d, 6, &[Matching::empty(3), Matching::empty(3)]);
-/// let weight: u64 = planes.iter().flat_map(|m| m.pairs()).count() as u64;
-/// assert_eq!(weight, 4); // 6 of 9 and 5 from rack 0, 6 and 2 of 8 from rack 1: 19 bytes
+/// // Two circuits for each of the pairs 0 -> 1 and 1 -> 2, 17 bytes in all: more than one for each of the three pairs, 16.
+/// let both = Matching::from_pairs(3, [(0, 1), (1, 2)]);
+/// assert_eq!(planes, [both.clone(), both]);
 /// ```
 ///
 /// # Source
