@@ -84,8 +84,9 @@ fn a_thousand_flips_lose_nothing() {
         );
         every_packet_is_accounted_for(&mut b);
         assert_eq!(wrong, 0);
-        // A thread that flips by itself may be late; what is late then is sent back, not lost.
-        assert!(late == 0 || mechanism == Mechanism::Netlink, "{late} packets came too late");
+        // A machine that stalls longer than the guard is late, under either mechanism; what is late is sent back, not lost.
+        let crossed: u64 = seen.ports.iter().flatten().map(|p| p.crossed_packets).sum();
+        assert!(late <= crossed / 100, "{late} of {crossed} packets came too late");
         assert!(share > 0.1, "circuits carried {share} of their light");
     });
 }
