@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, RackId};
 use crate::topology::Plane;
 use crate::units::{BitRate, Span, Time};
 use timetable::Reservation;
@@ -176,9 +176,4 @@ pub trait Scheduler: Send {
     fn name(&self) -> &'static str;
     /// Decides what the planes do from `ask.at` on.
     fn decide(&mut self, ask: &Ask) -> Decision;
-}
-
-/// The plane `id` of an [`Ask`]'s slices.
-pub fn plane_ids(n: usize) -> impl Iterator<Item = PlaneId> {
-    (0..n).map(PlaneId::from)
 }

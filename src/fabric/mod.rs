@@ -29,7 +29,8 @@ pub struct Observation {
     pub sent: DemandMatrix,
     /// Of those, what went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
-    /// Bytes that wait in the senders' rack for the column's rack: sockets' send queues and the ToR's queues.
+    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what stands in the
+    /// ToR's queues too.
     pub backlog: DemandMatrix,
     /// By plane, then rack.
     pub ports: Vec<Vec<PortCounters>>,

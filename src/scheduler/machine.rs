@@ -14,7 +14,7 @@ use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::policy::{Locality, Pick, Placement};
 use crate::topology::Topology;
-use crate::units::{Span, Time};
+use crate::units::Time;
 use crate::workload::jobs::JobSpec;
 
 mod dispatch;
@@ -334,10 +334,5 @@ impl Scheduler {
     fn new_coflow(&mut self) -> CoflowId {
         self.next_coflow += 1;
         CoflowId(self.next_coflow - 1)
-    }
-
-    /// Time that a stage's shuffle has taken so far, from its first flow to its last.
-    pub fn shuffle_time(&self, job: JobId, stage: usize) -> Option<Span> {
-        self.state.stage(job, stage).shuffle.map(|(a, b)| b.since(a))
     }
 }

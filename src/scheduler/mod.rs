@@ -23,7 +23,7 @@
 //! # Files
 //!
 //! [`slots`] and [`queues`] are indexes, [`share`] the arithmetic of shuffles, [`stage`] and [`state`] the books, [`machine`] the
-//! state machine with its parts in `machine/`, [`record`] what is reported, [`estimate`] the remaining time of tasks.
+//! state machine with its parts in `machine/` and [`record`] what is reported.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,6 @@ use crate::placement::policy::{Block, Locality};
 use crate::units::{Span, Time};
 use crate::workload::jobs::JobSpec;
 
-pub mod estimate;
 pub mod machine;
 pub mod queues;
 pub mod record;

@@ -11,8 +11,7 @@ use super::corral::{gone, is_over, recurring, scenario};
 use super::hdfs;
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::{Cluster, ELEPHANT};
-use crate::placement::jobpacker::realtime::{self, Choice};
-use crate::placement::jobpacker::{self, Options, aggregate};
+use crate::placement::jobpacker::{self, Options, aggregate, realtime};
 use crate::placement::latency::hybrid;
 use crate::placement::policy::{Block, Pick, Placement, Shuffle, View, startable};
 use crate::placement::replicas;
@@ -139,10 +138,8 @@ impl Placement for JobPacker {
         let ad_hoc: Vec<JobId> = view.ready().filter(|j| !self.plan.contains_key(j)).collect();
         let flags: Vec<bool> = ad_hoc.iter().map(|j| self.heavy.contains(j)).collect();
         let runs = |j: &JobId| (0..view.job(*j).stages.len()).any(|s| view.running_in(*j, s, rack) > 0);
-        match realtime::choose(false, self.heavy.iter().any(runs), &flags)? {
-            Choice::Planned => None,
-            Choice::AdHoc(k) => startable(view, ad_hoc[k]).next().map(|stage| Pick { job: ad_hoc[k], stage }),
-        }
+        let job = ad_hoc[realtime::choose(self.heavy.iter().any(runs), &flags)?];
+        startable(view, job).next().map(|stage| Pick { job, stage })
     }
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {

@@ -1,6 +1,6 @@
 use super::aggregate::may_fetch;
 use super::profile::profile;
-use super::realtime::{Choice, ad_hoc_heavy, choose, plan_holds, slowstart};
+use super::realtime::{ad_hoc_heavy, choose};
 use super::sort::{order, sub_batches};
 use super::*;
 use crate::placement::cluster::Cluster;
@@ -118,16 +118,13 @@ fn a_shuffle_waits_until_it_is_worth_a_circuit() {
 }
 
 #[test]
-fn recurring_jobs_first_then_at_most_one_heavy_ad_hoc_job() {
-    assert_eq!(choose(true, true, &[true]), Some(Choice::Planned));
-    assert_eq!(choose(false, false, &[false, true]), Some(Choice::AdHoc(1)));
-    assert_eq!(choose(false, true, &[true, false, false]), Some(Choice::AdHoc(1)));
+fn at_most_one_heavy_ad_hoc_job_while_there_is_another() {
+    assert_eq!(choose(false, &[false, true]), Some(1));
+    assert_eq!(choose(true, &[true, false, false]), Some(1));
     // No other can be found.
-    assert_eq!((choose(false, true, &[true, true]), choose(false, false, &[false])), (Some(Choice::AdHoc(0)), Some(Choice::AdHoc(0))));
-    assert_eq!(choose(false, false, &[]), None);
+    assert_eq!((choose(true, &[true, true]), choose(false, &[false])), (Some(0), Some(0)));
+    assert_eq!(choose(false, &[]), None);
     assert!(ad_hoc_heavy(Bytes(1_000_000_001)) && !ad_hoc_heavy(Bytes(1_000_000_000)));
-    assert!(slowstart(7, 10, 70) && !slowstart(6, 10, 70) && slowstart(0, 10, 0));
-    assert!(plan_holds(10, 0, 0) && !plan_holds(10, 1, 0) && plan_holds(10, 5, 50) && !plan_holds(10, 6, 50));
 }
 
 fn laws(p: &Plan, jobs: &[JobSpec], c: &Cluster) -> Result<(), TestCaseError> {

@@ -2,7 +2,6 @@
 
 use super::Scheduler;
 use crate::ids::{JobId, RackId};
-use crate::placement::policy::View;
 use crate::scheduler::TaskRef;
 use crate::scheduler::stage::Doing;
 
@@ -78,10 +77,5 @@ impl Scheduler {
             let last = stage.waiting.last().filter(|_| needs)?;
             Some(TaskRef { job, stage: s as u32, task: *last })
         })
-    }
-
-    /// Ready jobs by their order, as the API shows them.
-    pub fn waiting_jobs(&self) -> Vec<JobId> {
-        self.state.ready().collect()
     }
 }

@@ -1,6 +1,7 @@
 //! What holds for all jobs, networks, orders and failures.
 
 use super::*;
+use crate::placement::policy::View;
 use proptest::prelude::*;
 
 /// A job of up to four stages.
@@ -124,7 +125,7 @@ proptest! {
         w.submit(c.jobs.clone());
         for t in (0..2000).step_by(7) {
             w.run(Time(t));
-            prop_assert!(w.s.waiting_jobs().is_empty() || w.s.state().slots.free() == 0);
+            prop_assert!(w.s.state().ready().next().is_none() || w.s.state().slots.free() == 0);
         }
     }
 }
