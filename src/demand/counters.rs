@@ -18,6 +18,14 @@ impl Counters {
         Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
     }
 
+    /// Counts from the counters' present state on; what was counted before is forgotten. O(R^2), a copy.
+    pub fn restart(&mut self, sent: &DemandMatrix) {
+        self.last.clone_from(sent);
+        if self.keep > 0 {
+            self.aged.clear();
+        }
+    }
+
     /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built anew)
     /// counts from zero. O(R^2).
     ///
