@@ -161,7 +161,8 @@ pub struct CoflowBody {
     /// Bytes by flow: between two hosts, also of one rack, above zero, at most 10000. The pairs follow from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Flow>,
-    /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the hosts of its rack. If not, its progress is read from the ToRs' counters.
+    /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the hosts of its rack.
+    /// If not, its progress is read from the ToRs' counters.
     #[serde(default)]
     pub send: bool,
     /// Its weight for policies that order coflows by weight; 1 if left out.
