@@ -8,7 +8,7 @@ use super::policy::Policy;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::placement::codecide::{Proposal, Standing};
 use crate::units::{Bytes, Span, Time};
 
@@ -264,6 +264,15 @@ pub enum What {
         /// Its number.
         id: CoflowId,
         /// Its bytes.
+        bytes: Bytes,
+    },
+    /// A flow's last byte was received.
+    FlowFinished {
+        /// Its coflow.
+        id: CoflowId,
+        /// Its place in the coflow.
+        flow: FlowId,
+        /// Payload that its receiver counted.
         bytes: Bytes,
     },
     /// A coflow's last byte was received.

@@ -11,12 +11,13 @@ use super::coflows::{MAX_BYTES, parse_id, view};
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState, Place};
-use crate::coflows::RackBytes;
+use crate::coflows::{CoflowSpec, RackBytes};
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::ids::{CoflowId, RackId};
 use crate::placement::codecide::{self, Proposal, Request, Shuffle};
-use crate::units::{Bytes, Span};
+use crate::runtime::posted;
+use crate::units::{Bytes, Span, Time};
 
 /// How long a proposal is held unless said otherwise.
 const HOLD: Span = Span::secs(10);
@@ -47,7 +48,9 @@ pub async fn confirm(State(app): State<App>, Path(id): Path<String>) -> Reply<Js
     app.tell(Event::CoflowConfirmed { id, progress }).await?;
     if send && let Some(sender) = &app.sender {
         let pairs: Vec<RackBytes> = there.pairs.iter().map(Into::into).collect();
-        if let Err(why) = sender.send(id, &there.name, &pairs) {
+        let flows = posted::spread(&app.handle.topology, &pairs);
+        let spec = CoflowSpec { id, name: there.name, arrival: Time::ZERO, flows };
+        if let Err(why) = sender.send(&spec, false) {
             app.tell(Event::CoflowCancelled { id }).await?;
             return Err(Problem::new(StatusCode::CONFLICT, why));
         }
