@@ -246,7 +246,8 @@ proptest! {
 
     #[test]
     fn laws_of_every_answer(
-        c in case(8, 4), reduces in 1u32..14, planes in 0usize..3, at_most in prop::option::of(1u32..4), deadline in prop::option::of(0u64..2000),
+        c in case(8, 4), reduces in 1u32..14, planes in 0usize..3,
+        (at_most, deadline) in (prop::option::of(1u32..4), prop::option::of(0u64..2000)),
     ) {
         let t = network(8, planes);
         let (s, mut request) = build(&t, &c, reduces);
