@@ -33,7 +33,7 @@ impl Posted {
             flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec { from: h.id, to: to[k % to.len()].id, bytes: share(k as u64) }));
         }
         let bytes = |i, j| pairs.iter().filter(|p| (p.from, p.to) == (i, j)).map(|p| p.bytes).sum::<Bytes>();
-        let spec = CoflowSpec { id, name: name.into(), arrival: Time::ZERO, flows };
+        let spec = CoflowSpec { id, name: name.into(), arrival: Time::ZERO, weight: 1, flows };
         let threshold = self.handle.snapshot().policy.elephants.threshold;
         self.traffic.launch(&spec, |i, j| bytes(i, j) >= threshold);
     }
