@@ -100,15 +100,20 @@ impl Accounts {
         Ok(())
     }
 
+    /// Whether a coflow is open.
+    ///
+    /// # Errors
+    /// No such coflow, or it is closed.
+    pub fn expect_open(&mut self, id: CoflowId) -> Result<(), Rejected> {
+        self.open_mut(id).map(|_| ())
+    }
+
     /// Closes an account; returns the completion time.
     ///
     /// # Errors
     /// No such coflow, or it is closed.
     pub fn finish(&mut self, id: CoflowId, at: Time) -> Result<Span, Rejected> {
-        let a = self.get_mut(id)?;
-        if !a.open() {
-            return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
-        }
+        let a = self.open_mut(id)?;
         a.finished = Some(at);
         for p in &mut a.pairs {
             p.received = p.asked;
@@ -123,10 +128,7 @@ impl Accounts {
     /// # Errors
     /// No such coflow, or it is closed.
     pub fn cancel(&mut self, id: CoflowId) -> Result<(), Rejected> {
-        let a = self.get_mut(id)?;
-        if !a.open() {
-            return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
-        }
+        let a = self.open_mut(id)?;
         a.cancelled = true;
         let counted = a.progress == ProgressBy::Counters;
         self.by_counters -= usize::from(counted);
@@ -140,6 +142,11 @@ impl Accounts {
 
     fn get_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
         self.coflows.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("coflow {}", id.0)))
+    }
+
+    fn open_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
+        let a = self.get_mut(id)?;
+        if a.open() { Ok(a) } else { Err(Rejected::Conflict(format!("coflow {} is over", id.0))) }
     }
 
     /// Reads the ToRs' counters, `sent` and `over_ocs` since the last call: gives bytes to coflows whose progress nobody

@@ -171,6 +171,10 @@ impl Controller {
                 self.log(now, What::CoflowArrived { id, bytes });
             }
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
+            Event::FlowFinished { id, flow, bytes } => {
+                self.accounts.expect_open(id)?;
+                self.log(now, What::FlowFinished { id, flow, bytes });
+            }
             Event::CoflowFinished { id, at } => {
                 let cct = self.accounts.finish(id, at)?;
                 self.log(now, What::CoflowFinished { id, cct });

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::coflows::RackBytes;
 use crate::fabric::{Observation, OpResult, ProbeReport};
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::plan::Op;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 mod accounts;
 mod controller;
@@ -75,6 +75,15 @@ pub enum Event {
         id: CoflowId,
         /// Received by rack pair.
         received: Vec<RackBytes>,
+    },
+    /// A flow of an open coflow has arrived: whoever follows the event log is told. Nothing is decided by it.
+    FlowFinished {
+        /// Its coflow.
+        id: CoflowId,
+        /// Its place in the coflow.
+        flow: FlowId,
+        /// Payload that its receiver counted.
+        bytes: Bytes,
     },
     /// A coflow's last byte was received at `at`.
     CoflowFinished {

@@ -6,7 +6,7 @@ use super::policy::Policy;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that the API shows, taken at one instant.
@@ -224,6 +224,15 @@ pub enum What {
         /// Its number.
         id: CoflowId,
         /// Its bytes.
+        bytes: Bytes,
+    },
+    /// A flow's last byte was received.
+    FlowFinished {
+        /// Its coflow.
+        id: CoflowId,
+        /// Its place in the coflow.
+        flow: FlowId,
+        /// Payload that its receiver counted.
         bytes: Bytes,
     },
     /// A coflow's last byte was received.

@@ -130,6 +130,7 @@ impl Bench {
         while done.len() < coflows.len() {
             match self.events.recv_timeout(Duration::from_secs(60)).expect("traffic moves within a minute") {
                 TrafficEvent::Finished { coflow, at } => drop(done.insert(coflow, at.since(start))),
+                TrafficEvent::FlowFinished { coflow, flow, .. } => panic!("nobody watches {flow} of {coflow}"),
                 TrafficEvent::Failed { coflow, why } => panic!("{coflow}: {why}"),
             }
         }

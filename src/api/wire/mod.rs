@@ -6,7 +6,7 @@ mod events;
 mod network;
 mod stats;
 
-pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Pair};
+pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Flow, FlowView, Pair};
 pub use events::{Record, What};
 pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
 pub use stats::{Failure, Quantiles, Stats};
