@@ -9,8 +9,9 @@ use crate::units::{BitRate, Span};
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
 ///
 /// The matrix is stuffed to equal sums (QuickStuff), then cut along perfect matchings whose cells are all at least a
-/// threshold, a power of two that halves whenever there is none (BigSlice), each for as long as all its cells last. It ends when every rack's rest, both ways, fits into the
-/// electrical network in the time of the configurations so far, dark time included.
+/// threshold, a power of two that halves whenever there is none (BigSlice), each for as long as
+/// all its cells last. It ends when every rack's rest, both ways, fits into the electrical network in the time of the
+/// configurations so far, dark time included.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before each configuration.

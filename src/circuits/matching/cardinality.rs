@@ -233,7 +233,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn most_duplex_pairs_and_the_thickest(r in 1usize..7, cells in prop::collection::vec(prop_oneof![3 => Just(0u64), 1 => 0u64..6], 49)) {
+        fn most_duplex_pairs_and_the_thickest(
+            r in 1usize..7, cells in prop::collection::vec(prop_oneof![3 => Just(0u64), 1 => 0u64..6], 49),
+        ) {
             let d = DemandMatrix::zero(r).map_pairs(|i, j, _| cells[i.index() * 7 + j.index()]);
             let (n, least) = brute_pairs(&d, 0, 0);
             for m in [most_pairs(&d, 1), bottleneck_pairs(&d)] {
