@@ -339,7 +339,8 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(
             name in "[ -~äß\u{1f600}\n\t]{0,12}",
-            raw in prop::collection::vec((0u64..1 << 50, 1u32.., prop::collection::btree_map((0u32..8, 0u32..8), 1u64..1 << 45, 1..6)), 0..5,
+            raw in prop::collection::vec(
+                (0u64..1 << 50, 1u32.., prop::collection::btree_map((0u32..8, 0u32..8), 1u64..1 << 45, 1..6)), 0..5,
             ),
         ) {
             let coflows = raw.into_iter().map(|(at, weight, flows)| CoflowSpec {
