@@ -18,10 +18,18 @@ impl Counters {
         Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
     }
 
-    /// Counts from the counters' present state on; what was counted before is forgotten. O(R^2), a copy.
-    pub fn restart(&mut self, sent: &DemandMatrix) {
-        self.last.clone_from(sent);
+    /// Ages in another way from the next update on.
+    pub fn keep(&mut self, percent: u8) {
+        self.keep = percent.min(100);
+    }
+
+    /// [`Counters::update`] for whoever does not ask for an estimate. Without ageing it costs a copy, and ageing that is asked for
+    /// later begins with nothing.
+    pub fn pass(&mut self, sent: &DemandMatrix) {
         if self.keep > 0 {
+            self.update(sent);
+        } else {
+            self.last.clone_from(sent);
             self.aged.clear();
         }
     }
