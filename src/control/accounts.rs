@@ -8,6 +8,7 @@ use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
+use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
 
 /// One pair of racks of one coflow.
@@ -202,6 +203,23 @@ impl Accounts {
                 .filter(|p| p.asked >= threshold.0 && p.received < p.asked)
                 .map(|p| (p.from, p.to, p.asked - p.received))
                 .collect(),
+        };
+        self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
+    }
+
+    /// Whether a number was ever in use.
+    pub fn knows(&self, id: CoflowId) -> bool {
+        self.coflows.contains_key(&id)
+    }
+
+    /// What the network still has to carry of the open coflows, by id; aggregates that began at `threshold` or above are heavy.
+    pub fn to_carry(&self, threshold: Bytes) -> Vec<Open> {
+        let coflow = |(&id, a): (&CoflowId, &Account)| {
+            let left = |heavy: bool| {
+                let of = a.pairs.iter().filter(move |p| (p.asked >= threshold.0) == heavy && p.received < p.asked);
+                of.map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked - p.received) }).collect()
+            };
+            Open { id, start: a.arrival, heavy: left(true), light: left(false) }
         };
         self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
     }

@@ -9,10 +9,12 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::proposals;
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{App, Kept, Ledger};
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
+use crate::control::record::PromiseState;
 use crate::control::{Event, ProgressBy};
 use crate::demand::DemandMatrix;
 use crate::ids::CoflowId;
@@ -23,7 +25,7 @@ use crate::units::{Bytes, Span, Time};
 /// The longest name.
 const MAX_NAME: usize = 64;
 /// The most bytes of one coflow: an exabyte.
-const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
+pub(super) const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
 /// The most flows of one coflow: each has a connection of its own.
 const MAX_FLOWS: usize = 10_000;
 /// Ids that clients choose are below this, so that there is always room above them for ours.
@@ -47,8 +49,10 @@ pub async fn list(
 ) -> Reply<Json<wire::Coflows>> {
     let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
     let s = app.snapshot();
-    let all = s.coflows.iter().map(wire::Coflow::from);
-    let coflows = all.filter(|c| filter.state.is_none_or(|f| f == c.state)).collect();
+    let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed).map(wire::Coflow::from);
+    let all = s.coflows.iter().map(wire::Coflow::from).chain(promised);
+    let mut coflows: Vec<_> = all.filter(|c| filter.state.is_none_or(|f| f == c.state)).collect();
+    coflows.sort_by_key(|c| c.id);
     Ok(Json(wire::Coflows { revision: s.revision, now_ns: s.now.0, coflows }))
 }
 
@@ -60,16 +64,39 @@ pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<w
     view(&app, id).map(Json).ok_or_else(|| no_coflow(id.0))
 }
 
-/// Declares a coflow; its id is the next one free. With an `Idempotency-Key`, asking again makes no second one.
+/// What a POST does.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct How {
+    /// Only says what would be proposed, and changes nothing.
+    #[serde(default)]
+    #[param(inline)]
+    dry_run: bool,
+}
+
+/// Declares a coflow, or with `place` has one proposed; its id is the next one free. With an `Idempotency-Key`, asking again makes no
+/// second one.
 #[utoipa::path(post, path = "/api/v1/coflows", operation_id = "createCoflow", tag = "coflows", request_body = wire::CoflowBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
+    params(How, ("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
     responses(
-        (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
+        (status = 200, body = wire::Proposal, description = "With `dryRun=true`: what would be proposed"),
+        (status = 201, body = wire::Coflow, description = "Declared, or proposed", headers(("Location" = String, description = "Where it is"))),
         (status = 400, body = Problem), (status = 409, body = Problem, description = "`send` is asked, and nobody here sends"),
         (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
     ))]
-pub async fn post(State(app): State<App>, headers: HeaderMap, body: Body<wire::CoflowBody>) -> Reply<Response> {
+pub async fn post(
+    State(app): State<App>,
+    how: Result<Query<How>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+    body: Body<wire::CoflowBody>,
+) -> Reply<Response> {
+    let Query(how) = how.map_err(|e| Problem::bad(e.body_text()))?;
     let key = idempotency_key(&headers)?;
+    if how.dry_run {
+        let content = check(&app, &body.value)?;
+        let (proposal, snapshot) = proposals::propose(&app, &body.value, &content.pairs)?;
+        return Ok(Json(wire::Proposal::new(&proposal, snapshot.standing.now)).into_response());
+    }
     let mut ledger = app.ledger.lock().await;
     if let Some(kept) = key.as_ref().and_then(|k| ledger.kept(k)) {
         if kept.body != body.raw {
@@ -81,7 +108,10 @@ pub async fn post(State(app): State<App>, headers: HeaderMap, body: Body<wire::C
     }
     let content = check(&app, &body.value)?;
     let id = ledger.next_id(&app.snapshot()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
-    declare(&app, id, &body.value, content).await?;
+    match &body.value.place {
+        Some(_) => proposals::hold(&app, id, name(&body.value, id), &body.value).await?,
+        None => declare(&app, id, &body.value, content).await?,
+    }
     if let Some(key) = key {
         ledger.keep(key, Kept { body: body.raw, id });
     }
@@ -101,6 +131,9 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
     let id = parse_id(&id)?;
     if id.0 >= MAX_CHOSEN {
         return Err(Problem::bad(format!("the id must be below {MAX_CHOSEN}")));
+    }
+    if body.value.place.is_some() {
+        return Err(Problem::value("/place", "a placement is proposed by POST"));
     }
     let mut ledger: tokio::sync::MutexGuard<'_, Ledger> = app.ledger.lock().await;
     let content = check(&app, &body.value)?;
@@ -131,7 +164,7 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn parse_id(text: &str) -> Reply<CoflowId> {
+pub(super) fn parse_id(text: &str) -> Reply<CoflowId> {
     text.parse().map(CoflowId).map_err(|_| no_coflow(text))
 }
 
@@ -139,12 +172,15 @@ fn no_coflow(id: impl std::fmt::Display) -> Problem {
     Problem::not_found(format!("coflow {id} does not exist"))
 }
 
-fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
+/// A coflow, or a proposal.
+pub(super) fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
     let s = app.snapshot();
-    let mut c: wire::Coflow = s.coflows.iter().find(|c| c.id == id).map(Into::into)?;
+    let promise = s.proposals.iter().find(|p| p.id == id);
+    let Some(c) = s.coflows.iter().find(|c| c.id == id) else {
+        return promise.filter(|p| p.state != PromiseState::Confirmed).map(Into::into);
+    };
     let flows = app.sender.as_ref().and_then(|s| s.flows(id));
-    c.flows = flows.map(|f| f.iter().map(Into::into).collect());
-    Some(c)
+    Some(wire::Coflow { proposal: promise.map(Into::into), flows: flows.map(|f| f.iter().map(Into::into).collect()), ..c.into() })
 }
 
 fn name(body: &wire::CoflowBody, id: CoflowId) -> String {
@@ -187,6 +223,11 @@ fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     }
     if body.weight == Some(0) {
         return Err(Problem::value("/weight", "a weight is 1 at least"));
+    }
+    if body.place.is_some() {
+        let given = [("pairs", body.pairs.is_empty()), ("flows", body.flows.is_empty())].into_iter().find(|g| !g.1);
+        let both = |key: &str| Problem::value(format!("/{key}"), "what is sent follows from `place`: leave one of the two out");
+        return given.map_or(Ok(Content { pairs: vec![], flows: vec![] }), |g| Err(both(g.0)));
     }
     let topology = &app.handle.topology;
     match (body.pairs.is_empty(), body.flows.is_empty()) {

@@ -45,6 +45,12 @@ pub struct Coflow {
     pub cct_ns: Option<u64>,
     /// No schedule on this network is faster.
     pub bound_ns: u64,
+    /// What was proposed, if it began as a proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<super::Held>,
+    /// Of a proposal: Heliostat will send its bytes itself.
+    #[serde(skip)]
+    pub send: bool,
     /// Of a coflow that Heliostat sends: its flows, in their order. Lists leave it out, and it is forgotten some time after the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<FlowView>>,
@@ -100,6 +106,10 @@ impl From<&Flow> for FlowSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoflowState {
+    /// Proposed, held for a time, and not confirmed.
+    Proposed,
+    /// Proposed, and not confirmed in time.
+    Expired,
     /// Some of its bytes have not been received.
     Active,
     /// All of them have.
@@ -144,6 +154,31 @@ impl From<&record::CoflowView> for Coflow {
             cct_ns: c.cct.map(|s| s.0),
             bound_ns: c.bound.0,
             flows: None,
+            proposal: None,
+            send: false,
+        }
+    }
+}
+
+/// A coflow that was proposed and has not begun.
+impl From<&record::PromiseView> for Coflow {
+    fn from(p: &record::PromiseView) -> Self {
+        let pairs = p.proposal.pairs.iter().map(|w| Pair { from: w.from.0, to: w.to.0, bytes: w.bytes.0 });
+        Self {
+            id: p.id.0,
+            name: p.name.clone(),
+            state: p.state.into(),
+            arrival_ns: p.proposed.0,
+            pairs: pairs.collect(),
+            asked_bytes: p.proposal.pairs.iter().map(|w| w.bytes).sum::<Bytes>().0,
+            received_bytes: 0,
+            over_ocs_bytes: 0,
+            finished_ns: None,
+            cct_ns: None,
+            bound_ns: p.proposal.chosen.bound.0,
+            proposal: Some(p.into()),
+            send: p.send,
+            flows: None,
         }
     }
 }
@@ -161,6 +196,10 @@ pub struct CoflowBody {
     /// Bytes by flow: between two hosts, also of one rack, above zero, at most 10000. The pairs follow from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Flow>,
+    /// A shuffle for whose reduce tasks the controller proposes racks and circuits; it begins when that is confirmed. Neither `pairs` nor
+    /// `flows` are given then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<super::Place>,
     /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the hosts of its rack.
     /// If not, its progress is read from the ToRs' counters.
     #[serde(default)]

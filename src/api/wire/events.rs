@@ -36,7 +36,9 @@ pub enum What {
     FlowFinished { id: u32, flow: u32, received_bytes: u64 },
     /// A coflow's last byte was received.
     CoflowFinished { id: u32, cct_ns: u64 },
-    /// A coflow was taken back.
+    /// A coflow was proposed.
+    CoflowProposed { id: u32, finish_ns: u64, expires_ns: u64 },
+    /// A coflow, or a proposal, was taken back.
     CoflowCancelled { id: u32 },
     /// A port is not used any more.
     PortFaulty { plane: u32, rack: u32, why: String },
@@ -58,6 +60,7 @@ impl What {
             Self::CoflowArrived { .. } => "coflow-arrived",
             Self::FlowFinished { .. } => "flow-finished",
             Self::CoflowFinished { .. } => "coflow-finished",
+            Self::CoflowProposed { .. } => "coflow-proposed",
             Self::CoflowCancelled { .. } => "coflow-cancelled",
             Self::PortFaulty { .. } => "port-faulty",
             Self::PortRepaired { .. } => "port-repaired",
@@ -80,6 +83,7 @@ impl From<&record::Record> for Record {
             W::CoflowArrived { id, bytes } => What::CoflowArrived { id: id.0, asked_bytes: bytes.0 },
             W::FlowFinished { id, flow, bytes } => What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 },
             W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },
+            W::CoflowProposed { id, finish, expires } => What::CoflowProposed { id: id.0, finish_ns: finish.0, expires_ns: expires.0 },
             W::CoflowCancelled { id: CoflowId(id) } => What::CoflowCancelled { id },
             W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },

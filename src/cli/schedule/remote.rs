@@ -179,6 +179,7 @@ impl Shared {
             name: Some(c.name.chars().take(64).collect()),
             pairs: vec![],
             flows: c.flows.iter().map(Into::into).collect(),
+            place: None,
             send: true,
             weight: None,
         };
