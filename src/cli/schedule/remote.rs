@@ -187,7 +187,7 @@ impl Shared {
         let key = format!("{}-{}", self.run, c.id.0);
         let answer = self.again(|| {
             let (status, text) = self.client.ask("POST", "/api/v1/coflows", &[("idempotency-key", &key)], &body)?;
-            if status == 201 { Ok(text) } else { Err(self.client.refused(status, &text)) }
+            if status == 201 { Ok(text) } else { Err(self.refused(status, &text)) }
         })?;
         let made: wire::Coflow = parse(&answer)?;
         // As in `hear`: the book is held until its words are passed on.
@@ -202,8 +202,16 @@ impl Shared {
         let Some(theirs) = self.book().cancelled(id) else { return Ok(()) };
         self.again(|| {
             let (status, text) = self.client.ask("DELETE", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
-            if matches!(status, 204 | 404 | 409) { Ok(()) } else { Err(self.client.refused(status, &text)) }
+            if matches!(status, 204 | 404 | 409) { Ok(()) } else { Err(self.refused(status, &text)) }
         })
+    }
+
+    /// An answer with an error. A controller that does not answer the API is as good as a daemon that does not answer us.
+    fn refused(&self, status: u16, text: &str) -> CliError {
+        match self.client.refused(status, text) {
+            CliError::Failed(why) if status == 503 => CliError::Unreachable(why),
+            e => e,
+        }
     }
 
     /// Asks again if there was no answer; what was refused stays refused.
