@@ -92,7 +92,7 @@ impl Controller {
         let racks = topology.rack_count();
         Self {
             scheduler: policy.scheduler.build(),
-            estimator: EstimatorState::new(policy.demand, racks),
+            estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
             topology,
             policy,
             notice,
@@ -242,7 +242,7 @@ impl Controller {
             return Err(Rejected::Conflict(format!("`{key}` was fixed when this run started: to change it, start another run")));
         }
         self.scheduler = policy.scheduler.build();
-        self.estimator.switch_to(policy.demand);
+        self.estimator.switch_to(policy.demand, policy.ageing);
         self.log(now, What::PolicyChanged { name: policy.name.clone() });
         self.policy = policy;
         Ok(())

@@ -162,8 +162,8 @@ impl Emulation {
         let matrix = spec.matrix(topology);
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let bound = bounds::hybrid(spec, topology);
-        let (id, name, progress) = (spec.id, spec.name.clone(), ProgressBy::Sender);
-        self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 });
+        let (id, name, weight, progress) = (spec.id, spec.name.clone(), spec.weight, ProgressBy::Sender);
+        self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight });
         let threshold = self.live.handle.snapshot().policy.elephants.threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }

@@ -114,6 +114,7 @@ impl Bench {
                 id: CoflowId::from(k),
                 name: format!("c{k}"),
                 arrival: self.clock.now(),
+                weight: 1,
                 flows: flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
             };
             let elephant = flows[0].3;

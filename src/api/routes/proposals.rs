@@ -49,7 +49,7 @@ pub async fn confirm(State(app): State<App>, Path(id): Path<String>) -> Reply<Js
     if send && let Some(sender) = &app.sender {
         let pairs: Vec<RackBytes> = there.pairs.iter().map(Into::into).collect();
         let flows = posted::spread(&app.handle.topology, &pairs);
-        let spec = CoflowSpec { id, name: there.name, arrival: Time::ZERO, flows };
+        let spec = CoflowSpec { id, name: there.name, arrival: Time::ZERO, weight: 1, flows };
         if let Err(why) = sender.send(&spec, false) {
             app.tell(Event::CoflowCancelled { id }).await?;
             return Err(Problem::new(StatusCode::CONFLICT, why));
