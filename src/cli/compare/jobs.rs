@@ -92,6 +92,9 @@ pub fn lines(c: &Comparison) -> Rows {
     rows
 }
 
+/// A length of time of a run.
+type Of = fn(&JobsSummary) -> Span;
+
 /// The sums, for people.
 pub fn sums(c: &Comparison) -> Rows {
     let mut rows = Rows::new(&["summary", "a", "b", "b/a"]);
@@ -101,7 +104,7 @@ pub fn sums(c: &Comparison) -> Rows {
     };
     row("run", c.run_a.clone(), c.run_b.clone(), None);
     row("jobs finished", a.finished.to_string(), b.finished.to_string(), None);
-    let spans: [(&str, fn(&JobsSummary) -> Span); 7] = [
+    let spans: [(&str, Of); 7] = [
         ("makespan", |s| s.makespan),
         ("JCT average", |s| s.average_jct),
         ("JCT median", |s| s.median_jct),
