@@ -244,7 +244,7 @@ impl RawTopology {
                     background_percent: u64::from(self.eps.background),
                     pods: self.eps.pods.map(|p| Pods { racks: p.racks, uplink: p.uplink }),
                     core: self.eps.core,
-                    graph,
+                    graph: graph.map(Box::new),
                     ..Eps::flat(100)
                 },
                 planes,

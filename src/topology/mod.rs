@@ -85,7 +85,7 @@ pub struct Eps {
     /// What the core switch carries in all; `None`: all that comes.
     pub core: Option<BitRate>,
     /// Any network of switches instead of pods and a core.
-    pub graph: Option<Graph>,
+    pub graph: Option<Box<Graph>>,
 }
 
 /// A tier of switches between the ToRs and the core.

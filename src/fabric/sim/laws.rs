@@ -30,7 +30,7 @@ fn tree(s: &Script) -> Arc<Topology> {
     if s.pods == 4 {
         let mut graph = Graph::leaf_spine(4, 2, BitRate::mbit(s.uplink.max(1)), None);
         graph.switches[4].rate = Some(BitRate::mbit(s.uplink + s.uplink / 2));
-        (t.eps.graph, t.eps.background_percent) = (Some(graph), 50);
+        (t.eps.graph, t.eps.background_percent) = (Some(Box::new(graph)), 50);
     } else if s.pods > 0 {
         let uplink = BitRate::mbit(s.uplink * u64::from(s.pods) / 2);
         t.eps.pods = Some(crate::topology::Pods { racks: s.pods, uplink });

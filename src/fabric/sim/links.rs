@@ -81,7 +81,7 @@ impl Links {
         capacity.extend(t.eps.core.map(eps));
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| alone(r) || all(r) <= eps(r.uplink)).collect();
-        let graph = t.eps.graph.as_ref().map(|g| Ways::new(g, eps, &mut capacity));
+        let graph = t.eps.graph.as_deref().map(|g| Ways::new(g, eps, &mut capacity));
         Self { capacity, wide, pods: (first, pods as u32), graph, topology }
     }
 
@@ -178,7 +178,7 @@ mod tests {
         t.eps.background_percent = 50;
         let mut g = Graph::leaf_spine(4, 1, BitRate(300), None);
         g.switches[4].rate = Some(BitRate(700));
-        t.eps.graph = Some(g);
+        t.eps.graph = Some(Box::new(g));
         let l = Links::new(Arc::new(t), false);
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
