@@ -72,8 +72,8 @@ pub struct Host {
     pub nic: BitRate,
 }
 
-/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of switches. What
-/// lies behind the uplinks, and the background traffic, exist in simulations only.
+/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of
+/// switches. What lies behind the uplinks, and the background traffic, exist in simulations only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Eps {
     /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
