@@ -45,6 +45,8 @@ pub struct Args {
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
+    how: jobs::Virtual,
+    #[command(flatten)]
     reading: Reading,
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
@@ -123,10 +125,11 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
     let list = args.tuning.read(file, policy, &args.reading, args.seed)?;
-    let jobs_by = args.tuning.policy(policy, &args.policy, topology, true)?;
+    let mut jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
+    jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.tuning.failures(topology)?, until: args.until() };
+    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.how.failures(topology)?, until: args.until() };
     let result = runtime::jobs::simulate::simulate(&ask, &mut |line| {
         if keep {
             push_line(&mut log, &line);
