@@ -22,13 +22,11 @@ struct User {
     flows: u64,
     /// Its bottleneck.
     link: u32,
-    /// By link of the path: its place among the link's users.
-    places: [u32; MAX_HOPS],
 }
 
 impl Default for User {
     fn default() -> Self {
-        Self { path: Path::default(), flows: 0, link: NOWHERE, places: [0; MAX_HOPS] }
+        Self { path: Path::default(), flows: 0, link: NOWHERE }
     }
 }
 
@@ -57,6 +55,8 @@ pub struct MaxMin {
     /// By link: how many flows cross it.
     total: Vec<u64>,
     users: Vec<User>,
+    /// By user, then by link of its path: its place among the link's users.
+    places: Vec<[u32; MAX_HOPS]>,
     /// Links of changed users.
     dirty: Vec<u32>,
     /// Up to this turn the filling goes as before, as far as flows that left are concerned.
@@ -79,6 +79,7 @@ impl MaxMin {
             users_of: vec![Vec::new(); n],
             total: vec![0; n],
             users: Vec::new(),
+            places: Vec::new(),
             dirty: Vec::new(),
             until: None,
             grown: Vec::new(),
@@ -110,6 +111,7 @@ impl MaxMin {
         if self.users.len() <= k {
             self.users.resize(k + 1, User::default());
             self.user_seen.resize(k + 1, false);
+            self.places.resize(k + 1, [0; MAX_HOPS]);
         }
         let old = self.users[k];
         if old.flows == flows && (flows == 0 || old.path == path) {
@@ -143,24 +145,22 @@ impl MaxMin {
             let turn = (self.level[u.link as usize].unwrap_or(0), u.link);
             self.until = Some(self.until.map_or(turn, |t| t.min(turn)));
         }
-        for (&l, place) in u.path.links().iter().zip(u.places) {
+        for (&l, place) in u.path.links().iter().zip(self.places[user as usize]) {
             self.dirty.push(l);
             self.total[l as usize] -= u.flows;
             let list = &mut self.users_of[l as usize];
             list.swap_remove(place as usize);
             if let Some(&other) = list.get(place as usize) {
-                let o = &mut self.users[other as usize];
-                let hop = o.path.links().iter().position(|&k| k == l).expect("it crosses this link");
-                o.places[hop] = place;
+                let hop = self.users[other as usize].path.links().iter().position(|&k| k == l).expect("it crosses this link");
+                self.places[other as usize][hop] = place;
             }
         }
     }
 
     /// Puts a user on its links.
     fn enter(&mut self, user: u32, path: Path) {
-        let u = &mut self.users[user as usize];
-        u.path = path;
-        for (&l, place) in path.links().iter().zip(&mut u.places) {
+        self.users[user as usize].path = path;
+        for (&l, place) in path.links().iter().zip(&mut self.places[user as usize]) {
             let list = &mut self.users_of[l as usize];
             *place = list.len() as u32;
             list.push(user);
