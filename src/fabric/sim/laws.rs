@@ -123,7 +123,12 @@ fn network() -> impl Strategy<Value = Network> {
         factor: 10,
         sharing,
     });
-    (prop::sample::select(kinds.to_vec()), within, aalo).prop_map(|(kind, within, aalo)| Network { kind, within, aalo })
+    (prop::sample::select(kinds.to_vec()), within, aalo).prop_map(|(kind, within, aalo)| Network {
+        kind,
+        within,
+        aalo,
+        ..Network::default()
+    })
 }
 
 /// What one run of a script tells: every finish, and the last observation.

@@ -32,6 +32,7 @@ pub mod maxmin;
 mod ordered;
 mod pairs;
 mod shared;
+mod sunflow;
 
 #[cfg(test)]
 mod laws;
@@ -107,6 +108,7 @@ impl SimFabric {
                 Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
             }
             NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
+            NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         Self {

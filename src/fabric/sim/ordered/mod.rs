@@ -122,7 +122,7 @@ impl Ordered {
             NetworkKind::Varys => self.order_by(orders::sebf),
             NetworkKind::Sincronia => self.order_by(orders::bssi),
             NetworkKind::FairPerCoflow => self.coflows.iter_mut().for_each(|c| c.demand.weigh()),
-            NetworkKind::MaxMin | NetworkKind::Fifo => {}
+            NetworkKind::MaxMin | NetworkKind::Fifo | NetworkKind::Sunflow => {}
         }
     }
 
