@@ -13,7 +13,7 @@ use crate::config;
 use crate::control::policy::Policy;
 use crate::runtime;
 use crate::runtime::jobs::simulate::Ask;
-use crate::runtime::simulate::{Progress, simulate, simulate_watched};
+use crate::runtime::simulate::{Progress, simulate, simulate_alone, simulate_watched};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
@@ -42,6 +42,9 @@ pub struct Args {
     /// Repetitions that run at once [default: as many as the machine has cores]
     #[arg(long, value_name = "K", requires = "repeat", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
+    /// Every coflow by itself on an idle network, as if it were the only one
+    #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until"])]
+    alone: bool,
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
@@ -108,7 +111,11 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         bar.set_message(format!("{now:.1} s simulated, {rate:.0} events/s, {} coflows open, {} to come", at.open, at.coming));
         !stop.load(Ordering::Relaxed)
     };
-    let result = simulate_watched(topology, policy, &workload, until, &mut write, &mut watch);
+    let result = if args.alone {
+        simulate_alone(topology, policy, &workload, &mut watch)
+    } else {
+        simulate_watched(topology, policy, &workload, until, &mut write, &mut watch)
+    };
     bar.finish_and_clear();
     if stop.load(Ordering::Relaxed) {
         eprintln!("stopped: the result is that of the run so far");

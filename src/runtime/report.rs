@@ -83,25 +83,39 @@ impl CoflowRecord {
 impl Summary {
     /// The sums over `coflows`; what the fabric counted is in `end`, the snapshot at the run's end. O(n log n).
     pub fn new(coflows: &[CoflowRecord], end: &Snapshot, bytes_received: Bytes) -> Self {
-        let ccts: Vec<Span> = coflows.iter().filter_map(|c| c.cct).collect();
-        let first = coflows.iter().map(|c| c.arrival).min().unwrap_or(Time::ZERO);
-        let last = coflows.iter().filter_map(|c| c.finished).max().unwrap_or(first);
-        let total: u128 = ccts.iter().map(|c| u128::from(c.0)).sum();
         let (sent, over_ocs) = (end.sent.total(), end.over_ocs.total());
         Self {
-            finished: ccts.len(),
-            unfinished: coflows.len() - ccts.len(),
-            makespan: last.since(first),
-            average_cct: Span((total / ccts.len().max(1) as u128) as u64),
-            p95_cct: percentile(&ccts, 95),
             ocs_share: if sent == 0 { 0.0 } else { over_ocs as f64 / sent as f64 },
-            bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
             bytes_received,
             bytes_on_wire: Bytes(sent),
             late_packets: end.ports.iter().map(|p| p.counters.late_packets).sum(),
             misdelivered: end.ports.iter().map(|p| p.counters.misdelivered).sum(),
             ended: end.now,
             stats: end.stats.clone(),
+            ..Self::over(coflows)
+        }
+    }
+
+    /// What the coflows' own accounts say; what only the fabric and the controller know is zero.
+    pub fn over(coflows: &[CoflowRecord]) -> Self {
+        let ccts: Vec<Span> = coflows.iter().filter_map(|c| c.cct).collect();
+        let first = coflows.iter().map(|c| c.arrival).min().unwrap_or(Time::ZERO);
+        let last = coflows.iter().filter_map(|c| c.finished).max().unwrap_or(first);
+        let total: u128 = ccts.iter().map(|c| u128::from(c.0)).sum();
+        Self {
+            finished: ccts.len(),
+            unfinished: coflows.len() - ccts.len(),
+            makespan: last.since(first),
+            average_cct: Span((total / ccts.len().max(1) as u128) as u64),
+            p95_cct: percentile(&ccts, 95),
+            ocs_share: 0.0,
+            bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
+            bytes_received: Bytes::ZERO,
+            bytes_on_wire: Bytes::ZERO,
+            late_packets: 0,
+            misdelivered: 0,
+            ended: last,
+            stats: Stats::default(),
         }
     }
 }

@@ -15,10 +15,12 @@ use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::Workload;
 
+mod alone;
 mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use alone::simulate_alone;
 pub use simulation::{Finished, Simulation};
 
 /// Events between two looks of whoever watches a run.

@@ -153,6 +153,25 @@ fn no_network_scheduler_beats_the_bound_and_all_carry_everything() {
     }
 }
 
+#[test]
+fn alone_nobody_waits_for_another() {
+    let t = network(4, 2, 100);
+    let w = workload(&t, 2);
+    for p in [policy(SchedulerKind::EpsOnly), policy(SchedulerKind::Bipartite)] {
+        let r = simulate_alone(&t, &p, &w, &mut |_| true).unwrap();
+        assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()));
+        for (k, c) in r.coflows.iter().enumerate() {
+            let mut own = w.clone();
+            own.coflows = vec![CoflowSpec { arrival: Time::ZERO, ..w.coflows[k].clone() }];
+            let one = simulate(&t, &p, &own, None, &mut |_| ()).unwrap();
+            assert_eq!((c.cct, c.arrival), (one.coflows[0].cct, w.coflows[k].arrival));
+            assert_eq!(c.finished, Some(c.arrival + c.cct.unwrap()));
+        }
+        let three = simulate_alone(&t, &p, &w, &mut |at| at.events < 3).unwrap();
+        assert_eq!(three.coflows, r.coflows[..3]);
+    }
+}
+
 /// Figures of the Facebook trace that anybody can check: the mean CCT, and that of per-flow fairness over that of Varys.
 #[test]
 #[ignore = "half a minute in a debug build: the whole Facebook trace"]

@@ -75,10 +75,14 @@ impl Live {
         (order.key(&|d| self.need.bound(d), delta, bytes(self.sent).0, self.arrival, 1), self.id)
     }
 
-    /// When the flow of a pair that is first will be through if the pair has light from `t` on.
-    pub fn next_end(&self, pair: u32, t: Time) -> Time {
+    /// When the next flow of a pair will be through if the pair has light from `t` on, and had `light` before.
+    pub fn next_end(&self, pair: u32, t: Time, light: u64) -> Time {
         let (first, end) = self.pairs[pair as usize];
-        if first < end { t + Span(self.flows[first as usize].left) } else { Time::MAX }
+        let ends = self.flows[first as usize..end as usize].iter().scan(0u64, |sum, f| {
+            *sum = sum.saturating_add(f.left);
+            Some(*sum)
+        });
+        ends.into_iter().find(|&sum| sum > light).map_or(Time::MAX, |sum| t + Span(sum - light))
     }
 
     /// A pair had light for `ns` from `from` on: flows that are through finish.

@@ -5,7 +5,7 @@
 //! uses its light. Flows of a coflow between the same two racks go one after another.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::FlowFinished;
 use super::bundle::{BYTE, Route};
@@ -37,7 +37,7 @@ pub struct Sunflow {
     coflows: Vec<Live>,
     /// Each with the instant up to which its light is used.
     circuits: Vec<(Circuit, Time)>,
-    /// When the first flow of a circuit ends.
+    /// When the first flow of a circuit ends, or its light.
     ends: BinaryHeap<Reverse<(Time, u32)>>,
     /// What stood when circuits were last planned, and when that was.
     stood: (Time, Vec<Held>),
@@ -100,15 +100,24 @@ impl Sunflow {
         self.horizon = window.circuits.iter().any(|c| c.until < Time::MAX).then_some(window.horizon);
         self.circuits = window.circuits.into_iter().map(|c| (c, c.up_from)).collect();
         self.ends.clear();
-        (0..self.circuits.len() as u32).for_each(|k| self.forecast(k));
+        // A pair may have several circuits, each but the last cut short by a coflow before its own.
+        let mut before: BTreeMap<(usize, u32), u64> = BTreeMap::new();
+        for k in 0..self.circuits.len() as u32 {
+            let (c, _) = self.circuits[k as usize];
+            let light = before.get(&(c.place, c.pair)).copied().unwrap_or(0);
+            self.forecast(k, light);
+            let light = light.saturating_add(c.until.since(c.up_from).0);
+            if light < self.coflows[c.place].need.rest(c.pair).0 {
+                before.insert((c.place, c.pair), light);
+            }
+        }
     }
 
-    /// Notes when the next flow of a circuit ends.
-    fn forecast(&mut self, k: u32) {
+    /// Notes when the next flow of a circuit ends, or its light; other circuits of its pair will have given `light` until it begins.
+    fn forecast(&mut self, k: u32, light: u64) {
         let (c, used) = self.circuits[k as usize];
-        let end = self.coflows[c.place].next_end(c.pair, used);
-        if end <= c.until {
-            self.ends.push(Reverse((end, k)));
+        if used < c.until {
+            self.ends.push(Reverse((self.coflows[c.place].next_end(c.pair, used, light).min(c.until), k)));
         }
     }
 
@@ -184,7 +193,7 @@ impl Engine for Sunflow {
         while let Some(&Reverse((t, k))) = self.ends.peek().filter(|e| e.0.0 <= world.now) {
             self.ends.pop();
             self.shine(k, t, world);
-            self.forecast(k);
+            self.forecast(k, 0);
             over |= self.coflows[self.circuits[k as usize].0.place].need.pending() == 0;
         }
         if over {
