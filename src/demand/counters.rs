@@ -18,6 +18,11 @@ impl Counters {
         Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
     }
 
+    /// Ages in another way from the next update on.
+    pub fn keep(&mut self, percent: u8) {
+        self.keep = percent.min(100);
+    }
+
     /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built anew)
     /// counts from zero. O(R^2).
     ///

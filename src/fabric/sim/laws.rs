@@ -34,7 +34,7 @@ fn tree(s: &Script) -> Arc<Topology> {
 
 fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), flows }
+    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1, flows }
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {

@@ -133,9 +133,9 @@ impl<'a> Simulation<'a> {
         let now = self.now;
         let matrix = coflow.matrix(&self.topology);
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
-        let (id, name, progress) = (coflow.id, coflow.name.clone(), ProgressBy::Sender);
+        let (id, name, weight, progress) = (coflow.id, coflow.name.clone(), coflow.weight, ProgressBy::Sender);
         let bound = bounds::hybrid(coflow, &self.topology);
-        self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 }, now)?;
+        self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now)?;
         let record = CoflowRecord { arrival: now, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;

@@ -36,6 +36,7 @@ pub struct Live {
     /// Its number.
     pub id: CoflowId,
     arrival: Time,
+    weight: u32,
     /// Light that its rack pairs need.
     pub need: Need,
     /// By rack pair, then by number.
@@ -67,12 +68,13 @@ impl Live {
             at += same.len() as u32;
             cells.push((from.0, to.0, same.iter().fold(0, |sum: u64, f| sum.saturating_add(f.light))));
         }
-        Self { id: coflow.id, arrival: world.now, need: Need::new(t.rack_count(), &cells), flows, pairs, sent: 0 }
+        let (id, arrival, weight) = (coflow.id, world.now, coflow.weight);
+        Self { id, arrival, weight, need: Need::new(t.rack_count(), &cells), flows, pairs, sent: 0 }
     }
 
     /// What it is sorted by.
     pub fn key(&self, order: Order, delta: Span) -> (Key, CoflowId) {
-        (order.key(&|d| self.need.bound(d), delta, bytes(self.sent).0, self.arrival, 1), self.id)
+        (order.key(&|d| self.need.bound(d), delta, bytes(self.sent).0, self.arrival, self.weight), self.id)
     }
 
     /// When the next flow of a pair will be through if the pair has light from `t` on, and had `light` before.

@@ -34,7 +34,7 @@ fn fabric(t: &Arc<Topology>, order: Order) -> SimFabric {
 
 fn coflow(id: usize, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec { id: CoflowId::from(id), name: String::new(), arrival: Time(arrival), flows }
+    CoflowSpec { id: CoflowId::from(id), name: String::new(), arrival: Time(arrival), weight: 1 + id as u32 % 3, flows }
 }
 
 /// By coflow: when it ends if every plan is made to the end and thrown away when a coflow comes or ends.
@@ -51,7 +51,7 @@ fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
             active.push((k, Need::new(RACKS, &cells), 0));
         }
         active.retain(|a| a.1.pending() > 0);
-        active.sort_by_key(|a| (order.key(&|d| a.1.bound(d), plane.delta, a.2 / 1000, coflows[a.0].arrival, 1), a.0));
+        active.sort_by_key(|a| (order.key(&|d| a.1.bound(d), plane.delta, a.2 / 1000, coflows[a.0].arrival, coflows[a.0].weight), a.0));
         let needs: Vec<&Need> = active.iter().map(|a| &a.1).collect();
         let window = plan(&needs, plane.delta, &held, now, Span::MAX);
         let first = if active.is_empty() { Time::MAX } else { window.horizon };
