@@ -55,6 +55,14 @@ impl MaxMin {
         self.users.get(user as usize).map_or(0, |u| u.rate)
     }
 
+    /// Links have these capacities from now on. O(links).
+    pub fn limit(&mut self, capacity: &[u64]) {
+        for (l, (old, new)) in self.capacity.iter_mut().zip(capacity).enumerate().filter(|(_, (a, b))| *a != *b) {
+            *old = *new;
+            self.dirty.push(l as u32);
+        }
+    }
+
     /// From now on `user` is `flows` flows over `path`; none takes it away. O(users of its links).
     pub fn set(&mut self, user: u32, path: Path, flows: u64) {
         let k = user as usize;

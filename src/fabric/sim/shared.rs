@@ -11,7 +11,7 @@ use super::bundle::Bundle;
 use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
 use crate::coflows::CoflowSpec;
-use crate::ids::{HostId, RackId};
+use crate::ids::{CoflowId, HostId, RackId};
 use crate::units::Time;
 
 /// Bundles and their shares.
@@ -103,6 +103,31 @@ impl Engine for Shared {
         for b in self.stale.clone() {
             self.enter(b, world);
         }
+        self.rerate(world);
+    }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        for b in self.active.iter().copied().collect::<Vec<_>>() {
+            if !self.bundles[b as usize].flows.iter().any(|f| f.coflow == coflow) {
+                continue;
+            }
+            self.settle_one(b, world);
+            let bundle = &mut self.bundles[b as usize];
+            for f in bundle.flows.iter().filter(|f| f.coflow == coflow) {
+                world.ledger.close(coflow, bundle.racks, bundle.sent(f), bundle.over_ocs(f));
+            }
+            bundle.flows.retain(|f| f.coflow != coflow);
+            if bundle.flows.is_empty() {
+                self.active.remove(&b);
+            }
+            self.enter(b, world);
+            self.stale.insert(b);
+        }
+        self.rerate(world);
+    }
+
+    fn limit(&mut self, world: &mut World) {
+        self.shares.limit(world.links.capacity());
         self.rerate(world);
     }
 

@@ -45,6 +45,8 @@ pub struct Live {
     pairs: Vec<(u32, u32)>,
     /// Units that stand in the books.
     sent: u128,
+    /// It wants nothing any more.
+    pub cancelled: bool,
 }
 
 impl Live {
@@ -69,7 +71,7 @@ impl Live {
             cells.push((from.0, to.0, same.iter().fold(0, |sum: u64, f| sum.saturating_add(f.light))));
         }
         let (id, arrival, weight) = (coflow.id, world.now, coflow.weight);
-        Self { id, arrival, weight, need: Need::new(t.rack_count(), &cells), flows, pairs, sent: 0 }
+        Self { id, arrival, weight, need: Need::new(t.rack_count(), &cells), flows, pairs, sent: 0, cancelled: false }
     }
 
     /// What it is sorted by.
@@ -105,6 +107,15 @@ impl Live {
                 world.done.push(FlowFinished { coflow: self.id, flow: f.flow, at });
             }
         }
+    }
+
+    /// Closes all its flows as they are.
+    pub fn cancel(&mut self, world: &mut World) {
+        let t = world.links.topology();
+        for f in self.pairs.iter().flat_map(|&(a, b)| &self.flows[a as usize..b as usize]) {
+            world.ledger.close(self.id, (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1)), f.booked, f.booked);
+        }
+        self.cancelled = true;
     }
 
     fn book(&mut self, k: u32, world: &mut World) {

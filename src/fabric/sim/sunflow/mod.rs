@@ -72,7 +72,7 @@ impl Sunflow {
         if self.stood.0 < world.now {
             self.stood = (world.now, self.stands(world.now, |_| 0));
         }
-        self.coflows.retain(|c| c.need.pending() > 0);
+        self.coflows.retain(|c| c.need.pending() > 0 && !c.cancelled);
         self.coflows.sort_by_cached_key(|c| c.key(self.order, self.delta));
         let held = std::mem::take(&mut self.stood.1);
         self.plan(world.now, &held);
@@ -177,6 +177,22 @@ impl Engine for Sunflow {
             self.replan(world);
         }
     }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        for Reverse((_, id, _, hosts, _)) in self.locals.iter().filter(|l| l.0.1 == coflow) {
+            let rack = world.links.topology().rack_of(hosts.0);
+            world.ledger.close(*id, (rack, rack), 0, 0);
+        }
+        self.locals.retain(|l| l.0.1 != coflow);
+        self.catch_up(world);
+        if let Some(c) = self.coflows.iter_mut().find(|c| c.id == coflow) {
+            c.cancel(world);
+            self.replan(world);
+        }
+    }
+
+    /// Its circuits know nothing of the links behind them.
+    fn limit(&mut self, _world: &mut World) {}
 
     fn next_event(&self) -> Option<Time> {
         let (end, local) = (self.ends.peek().map(|e| e.0.0), self.locals.peek().map(|l| l.0.0));
