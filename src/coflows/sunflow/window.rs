@@ -333,7 +333,8 @@ mod tests {
             let known = |c: &Circuit| Circuit { until: c.until.min(w.horizon), ..*c };
             let mut want: Vec<_> = all.iter().filter(|c| c.from < w.horizon).map(known).collect();
             let mut got: Vec<_> = w.circuits.iter().map(known).collect();
-            (want.sort(), got.sort());
+            want.sort();
+            got.sort();
             prop_assert_eq!(got, want);
             let through = |place| all.iter().filter(|c| c.place == place).map(|c| c.until).max();
             let first = (0..coflows.len()).filter_map(through).min();
