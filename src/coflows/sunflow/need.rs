@@ -12,7 +12,7 @@ impl Ports {
     /// All of `n` ports.
     pub fn all(n: usize) -> Self {
         let mut p = Self(vec![u64::MAX; n.div_ceil(64)]);
-        if let (Some(last), true) = (p.0.last_mut(), n % 64 > 0) {
+        if let (Some(last), false) = (p.0.last_mut(), n.is_multiple_of(64)) {
             *last = (1 << (n % 64)) - 1;
         }
         p
