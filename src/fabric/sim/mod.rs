@@ -33,11 +33,8 @@ pub mod maxmin;
 mod ordered;
 mod pairs;
 mod shared;
-<<<<<<< HEAD
-mod sunflow;
-=======
 mod soonest;
->>>>>>> main
+mod sunflow;
 
 #[cfg(test)]
 mod laws;
