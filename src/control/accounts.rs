@@ -150,18 +150,20 @@ impl Accounts {
         if a.open() { Ok(a) } else { Err(Rejected::Conflict(format!("coflow {} is over", id.0))) }
     }
 
-    /// Reads the ToRs' counters, `sent` and `over_ocs` since the last call: gives bytes to coflows whose progress nobody
-    /// reports, the oldest of a pair first, and splits every coflow's new bytes in the proportion in which the pair's bytes
-    /// went over circuits. The proportion is exact for a pair, and an estimate for coflows that share one.
-    /// Returns the coflows that this finished.
-    pub fn count(&mut self, sent: &DemandMatrix, over_ocs: &DemandMatrix) -> Vec<CoflowId> {
-        let mut left = sent.clone();
+    /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
+    /// them over circuits. Gives bytes to coflows whose progress nobody reports, the oldest of a pair first, and splits every
+    /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows that are not settled).
+    pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> Vec<CoflowId> {
+        // What no coflow has been given yet.
+        let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
         for (id, a) in self.coflows.iter_mut().filter(|(_, a)| !a.settled) {
             if a.progress == ProgressBy::Counters && a.open() {
                 for p in &mut a.pairs {
-                    let got = left.get(p.from, p.to).min(p.asked - p.received);
-                    left.set(p.from, p.to, left.get(p.from, p.to) - got);
+                    let left = left.entry((p.from, p.to)).or_insert_with(|| gained(p.from, p.to).0);
+                    let got = (*left).min(p.asked - p.received);
+                    *left -= got;
                     p.received += got;
                 }
                 if a.pairs.iter().all(|p| p.received == p.asked) {
@@ -169,7 +171,7 @@ impl Accounts {
                 }
             }
             for p in a.pairs.iter_mut().filter(|p| p.split < p.received) {
-                let (s, o) = (sent.get(p.from, p.to), over_ocs.get(p.from, p.to));
+                let (s, o) = gained(p.from, p.to);
                 if s > 0 {
                     let part = u128::from(p.received - p.split) * u128::from(o.min(s)) / u128::from(s);
                     p.over_ocs += part as u64;

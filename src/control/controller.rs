@@ -289,7 +289,9 @@ impl Controller {
     fn decide(&mut self, seen: &Observation, deadline: Time, now: Time) -> Time {
         let racks = self.topology.rack_count();
         self.account(seen, now);
-        let declared = self.accounts.remaining(racks, self.policy.elephants.threshold);
+        let by_coflow = self.policy.demand.reads_coflows();
+        let threshold = self.policy.elephants.threshold;
+        let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { DemandMatrix::zero(racks) };
         let inputs = Inputs {
             sent: &seen.sent,
             backlog: &seen.backlog,
@@ -297,13 +299,11 @@ impl Controller {
             interval: self.policy.interval,
             topology: &self.topology,
         };
-        let threshold = self.policy.elephants.threshold;
-        let per_pair = self.policy.demand != Estimator::Declared;
+        let per_pair = self.policy.demand != Estimator::Declared && threshold > Bytes(0);
         self.demand = self.estimator.update(&inputs);
         if per_pair {
             self.demand = crate::demand::elephants::filter(&self.demand, threshold);
         }
-        let by_coflow = matches!(self.policy.demand, Estimator::Declared | Estimator::Combined);
         let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
         // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
@@ -346,10 +346,12 @@ impl Controller {
 
     /// Books what the counters gained since the last cycle.
     fn account(&mut self, seen: &Observation, now: Time) {
-        let zero = DemandMatrix::zero(self.topology.rack_count());
-        let (sent, ocs) = self.last.as_ref().map_or((&zero, &zero), |l| (&l.sent, &l.over_ocs));
-        let (sent, ocs) = (seen.sent.since(sent), seen.over_ocs.since(ocs));
-        for id in self.accounts.count(&sent, &ocs) {
+        let last = self.last.as_ref();
+        let gained = |from, to| {
+            let (sent, ocs) = last.map_or((0, 0), |l| (l.sent.get(from, to), l.over_ocs.get(from, to)));
+            (seen.sent.get(from, to).saturating_sub(sent), seen.over_ocs.get(from, to).saturating_sub(ocs))
+        };
+        for id in self.accounts.count(gained) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
                 self.log(now, What::CoflowFinished { id, cct });
             }

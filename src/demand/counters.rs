@@ -23,6 +23,17 @@ impl Counters {
         self.keep = percent.min(100);
     }
 
+    /// [`Counters::update`] for whoever does not ask for an estimate. Without ageing it costs a copy, and ageing that is asked for
+    /// later begins with nothing.
+    pub fn pass(&mut self, sent: &DemandMatrix) {
+        if self.keep > 0 {
+            self.update(sent);
+        } else {
+            self.last.clone_from(sent);
+            self.aged.clear();
+        }
+    }
+
     /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built anew)
     /// counts from zero. O(R^2).
     ///

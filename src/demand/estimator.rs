@@ -38,6 +38,13 @@ pub enum Estimator {
     Combined,
 }
 
+impl Estimator {
+    /// Whether it reads what the posted coflows still have to send.
+    pub fn reads_coflows(self) -> bool {
+        matches!(self, Self::Declared | Self::Combined)
+    }
+}
+
 /// An estimator with its memory: a state machine that is fed one [`Inputs`] an interval.
 #[derive(Clone, Debug)]
 pub struct EstimatorState {
@@ -59,13 +66,19 @@ impl EstimatorState {
 
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        let gained = self.counters.update(inputs.sent);
         match self.kind {
-            Estimator::Counters => gained,
-            Estimator::Backlog => inputs.backlog.clone(),
-            Estimator::Hedera => hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval),
-            Estimator::Declared => inputs.declared.clone(),
+            Estimator::Counters => return self.counters.update(inputs.sent),
+            Estimator::Hedera => {
+                let gained = self.counters.update(inputs.sent);
+                return hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval);
+            }
+            // The others do not ask what was gained, but who comes after them may.
+            Estimator::Backlog | Estimator::Declared | Estimator::Combined => self.counters.pass(inputs.sent),
+        }
+        match self.kind {
             Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),
+            Estimator::Declared => inputs.declared.clone(),
+            _ => inputs.backlog.clone(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::bundle::Route;
 use super::faults::Which;
 use crate::coflows::rates::Path;
 use crate::ids::{HostId, RackId};
-use crate::topology::{Rack, Topology};
+use crate::topology::{Host, Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
@@ -17,7 +17,7 @@ pub struct Links {
     /// In bits of payload per second, when all is well and now.
     whole: Vec<u64>,
     capacity: Vec<u64>,
-    /// By rack: its uplink carries all that its hosts can send, so it is never the tightest link of a flow, and left out of paths.
+    /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
     wide: Vec<bool>,
     /// The number of the first pod's link, and how many pods there are.
     pods: (u32, u32),
@@ -25,11 +25,18 @@ pub struct Links {
 
 impl Links {
     /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
-    /// `may_fail`: no uplink is so wide that it may be left out of paths.
-    pub fn new(topology: Arc<Topology>, may_fail: bool) -> Self {
+    ///
+    /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
+    /// as the narrower one. `may_fail`: every link stands for itself, and none is so wide that it may be left out of paths.
+    pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool) -> Self {
         let t = &topology;
         let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
-        let nics = || t.hosts.iter().map(|h| t.payload(h.nic).0);
+        let alone = |r: &Rack| r.hosts == 1 && !circuits && !may_fail;
+        let nic = |h: &Host| {
+            let (rack, nic) = (&t.racks[h.rack.index()], t.payload(h.nic).0);
+            if alone(rack) { nic.min(eps(rack.uplink)) } else { nic }
+        };
+        let nics = || t.hosts.iter().map(nic);
         let uplinks = || t.racks.iter().map(|r| eps(r.uplink));
         let circuits = t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
         let mut capacity: Vec<u64> = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
@@ -38,7 +45,7 @@ impl Links {
         capacity.extend(t.eps.pods.iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
         capacity.extend(t.eps.core.map(eps));
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
-        let wide = t.racks.iter().map(|r| !may_fail && all(r) <= eps(r.uplink)).collect();
+        let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
         Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), topology }
     }
 
@@ -136,7 +143,7 @@ mod tests {
         t.eps.background_percent = 50;
         t.eps.pods = Some(Pods { racks: 2, uplink: BitRate(300) });
         t.eps.core = Some(BitRate(700));
-        let l = Links::new(Arc::new(t.clone()), false);
+        let l = Links::new(Arc::new(t.clone()), true, false);
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         assert_eq!(path(0, 1, Route::Local), [0, 11]);
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
@@ -145,15 +152,27 @@ mod tests {
         assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 37));
         t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
-        let l = Links::new(Arc::new(t.clone()), false);
+        let l = Links::new(Arc::new(t.clone()), true, false);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
         assert!(!l.two_sided());
-        let mut l = Links::new(Arc::new(t), true);
+        let mut l = Links::new(Arc::new(t), false, true);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 20, 26, 30], "they might fail");
         l.suffer(&[(Which::Tor(RackId(1)), 0), (Which::Uplink(RackId(0)), 50), (Which::Core, 10), (Which::Nic(HostId(2)), 40)]);
         let now: Vec<u64> = [0, 2, 3, 12, 13, 20, 25, 21, 30].iter().map(|&k| l.capacity()[k]).collect();
-        assert_eq!(now, [1000, 0, 0, 0, 0, 500, 500, 1000, 35], "the worst of what holds");
+        assert_eq!(now, [1000, 0, 0, 0, 0, 1000, 1000, 2000, 70], "the worst of what holds");
         l.suffer(&[(Which::Eps, 0)]);
         assert_eq!((l.capacity()[2], (20..30).map(|k| l.capacity()[k]).sum::<u64>()), (1000, 0));
+    }
+
+    #[test]
+    fn the_uplink_of_a_rack_of_one_host_is_its_interface() {
+        let mut t = Topology::uniform("t", 3, 1, BitRate(1000), BitRate(500), vec![]);
+        t.framing = crate::topology::Framing::None;
+        t.push_rack(2, 1, BitRate(1000), BitRate(500));
+        let (one, four) = (Links::new(Arc::new(t.clone()), false, false), Links::new(Arc::new(t), true, false));
+        assert_eq!((one.capacity()[0], four.capacity()[0], one.capacity()[3]), (500, 1000, 1000));
+        assert_eq!(one.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6]);
+        assert_eq!(one.path(HostId(0), HostId(3), Route::Eps).links(), [0, 8, 17]);
+        assert_eq!(four.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6, 10, 15]);
     }
 }
