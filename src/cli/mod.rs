@@ -20,6 +20,7 @@ pub mod plan;
 pub mod plot;
 pub mod repeat;
 pub mod run;
+pub mod schedule;
 pub mod show;
 pub mod simulate;
 pub mod tables;
@@ -54,6 +55,7 @@ macro_rules! commands {
 
 commands! {
     Run => run,
+    Schedule => schedule,
     Exec => exec,
     Show => show,
     Check => check,

@@ -56,6 +56,8 @@ pub struct Args {
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
+    how: jobs::Virtual,
+    #[command(flatten)]
     reading: Reading,
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
@@ -141,10 +143,11 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
     let list = args.tuning.read(file, policy, &args.reading, args.seed)?;
-    let jobs_by = args.tuning.policy(policy, &args.policy, topology, true)?;
+    let mut jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
+    jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let (failures, faults) = (args.tuning.failures(topology)?, args.read_faults(topology, policy)?);
+    let (failures, faults) = (args.how.failures(topology)?, args.read_faults(topology, policy)?);
     let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &failures, faults: &faults, until: args.until() };
     let result = runtime::jobs::simulate::simulate(&ask, &mut |line| {
         if keep {

@@ -6,7 +6,7 @@ use super::{Progress, simulate};
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
 use crate::control::policy::Policy;
-use crate::runtime::report::{RunResult, Summary};
+use crate::runtime::report::{Counted, RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 use crate::workload::Workload;
@@ -24,7 +24,7 @@ pub fn simulate_alone(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {
     let mut all = simulate(topology, policy, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
-    let (mut received, mut sent, mut over_ocs, mut circuits) = (Bytes::ZERO, Bytes::ZERO, 0.0, 0);
+    let (mut received, mut counted, mut over_ocs) = (Bytes::ZERO, Counted::default(), 0.0);
     for (k, c) in workload.coflows.iter().enumerate() {
         if !watch(Progress { now: c.arrival, events: k as u64, open: 1, coming: workload.coflows.len() - k - 1 }) {
             break;
@@ -38,13 +38,13 @@ pub fn simulate_alone(
             ..r
         }));
         received = received.saturating_add(one.summary.bytes_received);
-        sent = sent.saturating_add(one.summary.bytes_on_wire);
+        counted.sent = counted.sent.saturating_add(one.summary.bytes_on_wire);
         over_ocs += one.summary.ocs_share * one.summary.bytes_on_wire.0 as f64;
-        circuits += one.summary.stats.circuits_set;
+        counted.stats.circuits_set += one.summary.stats.circuits_set;
     }
     all.coflows.sort_by_key(|c| c.id);
-    let ocs_share = over_ocs / (sent.0.max(1)) as f64;
-    all.summary = Summary { bytes_received: received, bytes_on_wire: sent, ocs_share, ..Summary::over(&all.coflows) };
-    all.summary.stats.circuits_set = circuits;
+    counted.over_ocs = Bytes(over_ocs.round() as u64);
+    counted.ended = all.coflows.iter().filter_map(|c| c.finished).max().unwrap_or(Time::ZERO);
+    all.summary = Summary::new(&all.coflows, counted, received);
     Ok(all)
 }
