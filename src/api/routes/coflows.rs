@@ -300,7 +300,12 @@ async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, content: Cont
     let flows = if watched { content.flows } else { posted::spread(topology, &content.pairs) };
     let spec = CoflowSpec { id, name: name.clone(), arrival: Time::ZERO, weight, flows };
     let bound = if watched { bounds::hybrid(&spec, topology) } else { bound(&content.pairs, topology) };
-    app.tell(Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight }).await?;
+    let taken = app.tell(Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight }).await;
+    if taken.as_ref().is_err_and(|p| p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()) {
+        // A controller that is only late would still take it, and nobody would send it: whoever asks again gets another one.
+        app.handle.notify(Event::CoflowCancelled { id });
+    }
+    taken?;
     if let Some(sender) = sender
         && let Err(why) = sender.send(&spec, watched)
     {
