@@ -204,14 +204,14 @@ fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {
 }
 
 /// What a coflow is made of.
-struct Content {
-    pairs: Vec<RackBytes>,
+pub(super) struct Content {
+    pub pairs: Vec<RackBytes>,
     /// Empty: only the pairs are known.
-    flows: Vec<FlowSpec>,
+    pub flows: Vec<FlowSpec>,
 }
 
 /// Whether the body makes sense on this network.
-fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
+pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     if body.send && app.sender.is_none() {
         let mut p = Problem::new(StatusCode::CONFLICT, "nobody sends for the API here: leave `send` out, and send by yourself");
         p.pointer = Some("/send".into());
