@@ -115,6 +115,10 @@ pub enum Event {
     CoflowConfirmed {
         /// Its number.
         id: CoflowId,
+        /// Bytes by rack pair, as they are now.
+        pairs: Vec<RackBytes>,
+        /// Lower bound of its completion time.
+        bound: Span,
         /// Who says when bytes have arrived.
         progress: ProgressBy,
     },
@@ -152,6 +156,13 @@ pub enum Event {
         what: String,
         /// What was said.
         why: Option<String>,
+    },
+    /// Somebody breaks something on purpose, or mends it: for the event log. Nothing is done about it until probes find it.
+    Fault {
+        /// What.
+        what: String,
+        /// It is well again.
+        over: bool,
     },
     /// Decide by this policy from the next cycle on.
     PolicyReplaced {
