@@ -12,7 +12,7 @@ use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, 
 use crate::config;
 use crate::control::policy::Policy;
 use crate::runtime;
-use crate::runtime::jobs::simulate::Ask;
+use crate::runtime::jobs::simulate::{Ask, Course};
 use crate::runtime::simulate::{Progress, simulate, simulate_watched};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
@@ -44,6 +44,8 @@ pub struct Args {
     threads: Option<u32>,
     #[command(flatten)]
     tuning: jobs::Tuning,
+    #[command(flatten)]
+    wrong: jobs::Wrong,
     #[command(flatten)]
     reading: Reading,
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
@@ -88,7 +90,7 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         let one =
             |seed| simulate(topology, policy, &load(seed)?, until, &mut |_| {}).map_err(|e| CliError::Failed(format!("seed {seed}: {e}")));
         let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
-        let results = repeat::repeat(args.seed, n as usize, threads, one)?;
+        let results = crate::runtime::repeat::repeat(args.seed, n as usize, threads, one)?;
         args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results)))?;
         return print(&repeat::show(&repeat::figures(&results), args.output));
     }
@@ -122,12 +124,15 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
 }
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
-    let list = args.tuning.read(file, policy, &args.reading, args.seed)?;
+    let errors = args.wrong.errors(args.seed);
+    let (list, foreseen) = errors.apply(&args.tuning.read(file, policy, &args.reading, args.seed)?);
+    let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, args.seed));
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: None };
     let jobs_by = args.tuning.policy(policy, &args.policy, topology, true)?;
     let mut log = String::new();
     let keep = args.events.is_some();
     let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.tuning.failures(topology)?, until: args.until() };
-    let result = runtime::jobs::simulate::simulate(&ask, &mut |line| {
+    let result = runtime::jobs::simulate::simulate_with(&ask, &course, &mut |line| {
         if keep {
             push_line(&mut log, &line);
         }
@@ -167,7 +172,7 @@ fn progress_bar() -> ProgressBar {
 }
 
 /// Becomes true at the first Ctrl-C. A second one ends the process, should the run not look in time.
-fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
+pub(super) fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     std::thread::spawn(move || {

@@ -9,7 +9,7 @@ use crate::topology::{Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
-/// and the core switch, in this order.
+/// the core switch, and a link without capacity, in this order.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -19,6 +19,8 @@ pub struct Links {
     wide: Vec<bool>,
     /// The number of the first pod's link, and how many pods there are.
     pods: (u32, u32),
+    /// A link without capacity, for flows that wait.
+    nowhere: u32,
 }
 
 impl Links {
@@ -34,9 +36,11 @@ impl Links {
         let first = capacity.len() as u32;
         capacity.extend(t.eps.pods.iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
         capacity.extend(t.eps.core.map(eps));
+        let nowhere = capacity.len() as u32;
+        capacity.push(0);
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| all(r) <= eps(r.uplink)).collect();
-        Self { capacity, wide, pods: (first, pods as u32), topology }
+        Self { capacity, wide, pods: (first, pods as u32), nowhere, topology }
     }
 
     /// The network.
@@ -69,6 +73,7 @@ impl Links {
         };
         match route {
             Route::Local => {}
+            Route::Wait => push(self.nowhere),
             Route::Ocs(plane) => push(2 * hosts + (2 + plane.0) * racks + a.0),
             Route::Eps => {
                 if !self.wide[a.index()] {
@@ -113,7 +118,7 @@ mod tests {
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
         assert_eq!(path(2, 8, Route::Eps), [2, 18, 21, 29, 30, 35, 36], "from the first pod to the third over the core");
         let rates: Vec<u64> = [0, 20, 29, 30, 35, 36].iter().map(|&k| l.capacity()[k as usize]).collect();
-        assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 37));
+        assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
         t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         let l = Links::new(Arc::new(t));

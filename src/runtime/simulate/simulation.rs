@@ -68,7 +68,8 @@ impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
     pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
         let circuits = policy.scheduler != SchedulerKind::EpsOnly;
-        let settings = Settings { admit_all: policy.elephants.admit == Admit::All, circuits, network: policy.network };
+        let (admit, network) = (policy.elephants.admit, policy.network);
+        let settings = Settings { admit_all: admit == Admit::All, elephants_wait: admit == Admit::Wait, circuits, network };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
         let first = Time(policy.interval.0 / 2);
