@@ -134,7 +134,7 @@ fn every_mistake_has_one_error_with_its_place() {
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: varys\nwithin: max-min"),
             ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: jobpacker\n  sub_batches: 0"),
             ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: corral\n  objective: soon"),
-            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: fair\n  sir: 100\n  elephant: 0B"),
+            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: fair\n  sir: 100"),
         ]
         .iter()
         .map(|(a, b)| broken(POLICY, a, b)),

@@ -43,16 +43,16 @@ fn the_papers_loads_are_drawn() {
 
 #[test]
 fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
-    let size = size(2, 2);
+    let size = size(2, 5);
     let mut e = Paper::Jobpacker.experiment(size);
-    e.settings.retain(|s| s.name.starts_with("GENI") || s.name == "batch");
+    e.settings.retain(|s| s.name == "GENI batch");
     let one = |threads| run(&e, size, threads, &AtomicBool::new(false), &|_| {}).unwrap();
     let outcomes = one(1);
     assert_eq!(outcomes, one(3));
-    let unfinished = outcomes.values("batch", "JobPacker", Measure::Unfinished);
+    let unfinished = outcomes.values("GENI batch", "JobPacker", Measure::Unfinished);
     assert_eq!((unfinished, outcomes.is_partial()), (vec![0.0, 0.0], false));
     let r = Report::new(&e, &outcomes, 1.0, 1);
-    let batch = r.rows.iter().find(|r| r.setting == "batch").unwrap();
+    let batch = r.rows.iter().find(|r| r.setting == "GENI batch").unwrap();
     assert!(batch.values.len() == 2 && batch.half.is_some() && batch.verdict != Verdict::NotRun);
     assert!(r.rows.iter().filter(|r| r.setting == "online").all(|r| r.verdict == Verdict::NotRun));
 }
