@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::config::read_workload;
 use heliostat::control::policy::{Admit, Elephants, Policy, SchedulerKind};
 use heliostat::demand::Estimator;
 use heliostat::ids::{CoflowId, HostId, PlaneId};
@@ -13,7 +14,7 @@ use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-const SCHEDULERS: [SchedulerKind; 21] = SchedulerKind::ALL;
+const SCHEDULERS: [SchedulerKind; 23] = SchedulerKind::ALL;
 const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
 
 fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {
@@ -25,7 +26,7 @@ fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {
 fn workload() -> Workload {
     let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
     let all = (0..10).flat_map(|a| (0..10).filter(move |b| a / 2 != b / 2).map(move |b| flow(a, b, 1 + u64::from((a + 3 * b) % 4))));
-    let coflow = |id, at, flows| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time(at), flows };
+    let coflow = |id, at, flows| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time(at), weight: 1, flows };
     Workload::new("test", vec![coflow(0, 0, all.collect()), coflow(1, 150_000_000, vec![flow(0, 2, 30), flow(3, 1, 20)])])
 }
 
@@ -66,6 +67,24 @@ fn all_schedulers_on_all_kinds_of_planes() {
             assert_eq!(first, run(&topology, scheduler, Estimator::Combined), "{scheduler:?} is not repeatable");
         }
     }
+}
+
+/// Two coflows that one rack sends, alike but for what the file says of their weights.
+#[test]
+fn the_weights_of_a_workload_file_decide_who_goes_first() {
+    let topology = network(1, false, StopMode::NotAllStop);
+    let finished = |weights: [u32; 2]| {
+        let coflow = |to, w| format!("  - weight: {w}\n    shuffle: {{from: [r0], to: [{to}], bytes: 60MB}}\n");
+        let text = format!("name: two\ncoflows:\n{}{}", coflow("r1", weights[0]), coflow("r2", weights[1]));
+        let workload = read_workload(&text, "two.yaml", &topology, &Default::default()).unwrap();
+        let elephants = Elephants { admit: Admit::All, threshold: Bytes(0) };
+        let policy = Policy { scheduler: SchedulerKind::SunflowWeighted, demand: Estimator::Declared, elephants, ..Policy::default() };
+        let r = simulate(&topology, &policy, &workload, None, &mut |_| {}).expect("the workload fits the network");
+        assert_eq!(r.coflows.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["coflow-0", "coflow-1"]);
+        [r.coflows[0].finished.unwrap(), r.coflows[1].finished.unwrap()]
+    };
+    let (first, second) = (finished([3, 1]), finished([1, 3]));
+    assert!(first[0] < first[1] && second[1] < second[0], "{first:?} {second:?}");
 }
 
 #[test]

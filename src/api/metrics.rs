@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::control::record::{CircuitState, Quantiles, Snapshot};
+use crate::control::record::{CircuitState, PromiseState, Quantiles, Snapshot};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -90,7 +90,9 @@ impl Of {
     fn coflows(&self, w: &mut Writer) -> Result {
         let done = self.0.coflows.iter().filter(|c| c.finished.is_some()).count() as u64;
         w.counter("coflows_finished", "Coflows whose last byte was received", None, done)?;
-        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.len() as u64 - done)
+        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.len() as u64 - done)?;
+        let held = self.0.proposals.iter().filter(|p| p.state == PromiseState::Held).count() as u64;
+        w.gauge("proposals_held", "Coflows that are proposed and held, not confirmed", held)
     }
 }
 

@@ -90,6 +90,7 @@ impl From<Rejected> for Problem {
         let status = match r {
             Rejected::NotFound(_) => StatusCode::NOT_FOUND,
             Rejected::Conflict(_) => StatusCode::CONFLICT,
+            Rejected::Gone(_) => StatusCode::GONE,
             Rejected::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, r.to_string())

@@ -7,9 +7,10 @@ use axum::http::StatusCode;
 use tokio::sync::watch;
 
 use super::problem::{Problem, Reply};
-use crate::coflows::RackBytes;
+use crate::coflows::CoflowSpec;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
+use crate::fabric::traffic::FlowProgress;
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
 use crate::runtime::posted::Posted;
@@ -21,24 +22,34 @@ const KEYS: usize = 1024;
 
 /// Sends the bytes of coflows that are posted with `send: true`; given by whoever runs traffic on the fabric.
 pub trait Sender: Send + Sync {
-    /// Starts sending; the sender then reports [`Event::CoflowProgress`] and [`Event::CoflowFinished`] itself.
+    /// Starts sending; the sender then reports [`Event::CoflowProgress`] and [`Event::CoflowFinished`] itself, and before that
+    /// [`Event::FlowFinished`] of every flow if `watched`.
     ///
     /// # Errors
     /// Why it cannot, in words for the client.
-    fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) -> Result<(), String>;
+    fn send(&self, coflow: &CoflowSpec, watched: bool) -> Result<(), String>;
 
     /// Stops sending a coflow that was cancelled.
     fn cancel(&self, _id: CoflowId) {}
+
+    /// How far the flows of a coflow are, in their order; nothing of a coflow that it did not send, or has forgotten.
+    fn flows(&self, _id: CoflowId) -> Option<Vec<FlowProgress>> {
+        None
+    }
 }
 
 impl Sender for Posted {
-    fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) -> Result<(), String> {
-        self.send(id, name, pairs);
+    fn send(&self, coflow: &CoflowSpec, watched: bool) -> Result<(), String> {
+        self.send(coflow, watched);
         Ok(())
     }
 
     fn cancel(&self, id: CoflowId) {
         self.cancel(id);
+    }
+
+    fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
+        self.flows(id)
     }
 }
 

@@ -10,7 +10,8 @@ use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Decisions after which demand that does not become less is given up, a rack: a rotation passes every pair in fewer.
+/// Decisions after which demand that does not become less is given up, a rack: a rotation passes every pair in fewer. So many dark
+/// times must have passed as well, since intervals may be far shorter.
 const IDLE: usize = 2;
 
 /// How a matrix is cleared.
@@ -53,8 +54,9 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
     let usable = vec![Usable::all(racks); setting.planes.len()];
     let (mut left, mut table, mut at) = (demand.clone(), Timetable::default(), Time::ZERO);
     let mut out = Clearing { circuits: vec![], decisions: 0, completion: None, over_eps: Bytes::ZERO, left: Bytes::ZERO };
-    let (mut last, mut idle) = (Time::ZERO, 0);
-    while left.total() > 0 && at < Time::MAX && idle <= IDLE * racks {
+    let dark = setting.planes.iter().map(|p| p.delta).max().unwrap_or_default() * IDLE as u64;
+    let (mut last, mut idle, mut begun) = (Time::ZERO, 0, at);
+    while left.total() > 0 && at < Time::MAX && (idle <= IDLE * racks || at.since(begun) <= dark) {
         let current: Vec<Matching> = setting.planes.iter().map(|p| table.matching_at(p.id, racks, at)).collect();
         let ask = Ask {
             demand: &left,
@@ -74,8 +76,8 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
         let end = at + setting.interval;
         last = last.max(carry(&table, setting.planes, at, end, &mut left, &mut out.circuits));
         out.decisions += 1;
-        idle = if left == before { idle + 1 } else { 0 };
         at = end;
+        (idle, begun) = if left == before { (idle + 1, begun) } else { (0, at) };
         table.forget_before(at);
         if eps_time(&left, setting.eps) <= at.since(Time::ZERO) {
             break;
@@ -195,6 +197,8 @@ mod tests {
         assert_eq!((eps.completion, eps.over_eps), (Some(Span(700)), Bytes(70)));
         let dark = clear(&mut Bipartite::default(), &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(10) }).unwrap();
         assert_eq!(dark.completion, Some(Span(80)), "a circuit that goes on being set up gets light");
+        let short = clear(&mut Bipartite::default(), &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(1) }).unwrap();
+        assert_eq!((short.completion, short.decisions), (Some(Span(80)), 80), "however many decisions that takes");
     }
 
     proptest! {

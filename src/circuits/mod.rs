@@ -91,7 +91,7 @@ impl Matching {
 }
 
 /// Which ports of a plane may be used: those that are not faulty and not held by hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usable {
     /// By rack: its input port may be given a circuit.
     pub input: Vec<bool>,

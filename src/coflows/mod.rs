@@ -34,11 +34,18 @@ pub struct CoflowSpec {
     pub name: String,
     /// When its flows start.
     pub arrival: Time,
+    /// Its weight, 1 at least: under `sunflow-weighted`, of two alike the one of twice the weight may take twice as long to be next.
+    pub weight: u32,
     /// Its flows.
     pub flows: Vec<FlowSpec>,
 }
 
 impl CoflowSpec {
+    /// The weight of a coflow of which none is said.
+    pub const fn plain_weight() -> u32 {
+        1
+    }
+
     /// All payload bytes, those within a rack included.
     pub fn bytes(&self) -> Bytes {
         self.flows.iter().map(|f| f.bytes).sum()

@@ -43,7 +43,8 @@ pub struct Plan {
 /// [`bounds::circuit`], and has one circuit for each pair.
 ///
 /// # Complexity
-/// O(C R log C) for C circuits.
+/// O(R^2 + C R log C) for one coflow of C circuits. A later coflow also passes the ends of all circuits before it, O(R log C) each,
+/// until it is through.
 ///
 /// # Example
 /// ```
@@ -64,7 +65,7 @@ pub fn sunflow(coflows: &[&DemandMatrix], plane: &Plane, current: &Matching, at:
     for demand in coflows {
         let mut one = Coflow { rest: light(demand, plane), finish: at, plane, racks: demand.racks() };
         let all: BTreeSet<usize> = (0..demand.racks()).collect();
-        one.start_at(at, &all, &all, &mut table, &mut plan.reservations);
+        one.start_at(at, &all, &BTreeSet::new(), &mut table, &mut plan.reservations);
         // Every end of a reservation frees two ports; nothing else lets a circuit start.
         let mut now = at;
         while let Some((t, inputs, outputs)) = table.freed_after(now) {
@@ -109,13 +110,13 @@ impl Coflow<'_> {
         table: &mut PortTable,
         out: &mut Vec<Reservation>,
     ) {
-        let mut may: Vec<(bool, usize, usize, usize)> = Vec::new();
-        for i in (0..self.racks).filter(|&i| table.free_until(0, i, t).is_some()) {
-            let row = self.rest.row(RackId::from(i));
-            for j in (0..self.racks).filter(|&j| row[j] > 0 && (inputs.contains(&i) || outputs.contains(&j))) {
-                may.push((!table.goes_on(i, j, t), (j + self.racks - i) % self.racks, i, j));
-            }
-        }
+        let free = |side, ports: &BTreeSet<usize>| ports.iter().copied().filter(|&p| table.free_until(side, p, t).is_some()).collect();
+        let (inputs, outputs): (BTreeSet<usize>, BTreeSet<usize>) = (free(0, inputs), free(1, outputs));
+        let from = inputs.iter().flat_map(|&i| (0..self.racks).map(move |j| (i, j)));
+        let to = outputs.iter().flat_map(|&j| (0..self.racks).map(move |i| (i, j))).filter(|(i, _)| !inputs.contains(i));
+        let needed = |&(i, j): &(usize, usize)| self.rest.get(RackId::from(i), RackId::from(j)) > 0;
+        let place = |(i, j)| (!table.goes_on(i, j, t), (j + self.racks - i) % self.racks, i, j);
+        let mut may: Vec<_> = from.chain(to).filter(needed).map(place).collect();
         may.sort_unstable();
         for (fresh, _, i, j) in may {
             let (Some(a), Some(b)) = (table.free_until(0, i, t), table.free_until(1, j, t)) else { continue };

@@ -39,6 +39,10 @@ pub struct RawPolicy {
     elephants: RawElephants,
     /// Where demand comes from.
     demand: Estimator,
+    /// How much of the counters' old estimate stays with each interval, in percent, under `counters` and `hedera`; 0 if left out.
+    #[serde(default)]
+    #[schemars(range(max = 99))]
+    ageing: u8,
     /// The circuit scheduler.
     scheduler: SchedulerKind,
     /// How coflows share the packet network in a simulation; max-min if left out.
@@ -159,6 +163,7 @@ impl From<&Policy> for RawPolicy {
             lead: Some(p.lead),
             elephants: RawElephants { admit: p.elephants.admit, threshold: p.elephants.threshold },
             demand: p.demand,
+            ageing: p.ageing,
             scheduler: p.scheduler,
             network: p.network.kind,
             within: p.network.kind.has_within().then_some(p.network.within),
@@ -187,6 +192,9 @@ impl RawPolicy {
             let message = format!("a lead of {lead} does not fit in an interval of {}", self.interval);
             flaws.add(vec!["lead".into()], message, "less than `interval`");
         }
+        let counts = self.ageing == 0 || matches!(self.demand, Estimator::Counters | Estimator::Hedera);
+        flaws.unless(counts, vec!["ageing".into()], "this demand does not age", "only with `demand: counters` or `hedera`");
+        flaws.unless(self.ageing < 100, vec!["ageing".into()], format!("an ageing of {} percent", self.ageing), "0 to 99");
         let scales = (1..=MAX_SCALE).contains(&self.scale);
         flaws.unless(scales, vec!["scale".into()], format!("a scale of {}", self.scale), format!("1 to {MAX_SCALE}"));
         let c = self.congestion.as_bytes();
@@ -201,6 +209,7 @@ impl RawPolicy {
             lead,
             elephants: Elephants { admit: self.elephants.admit, threshold: self.elephants.threshold },
             demand: self.demand,
+            ageing: self.ageing,
             scheduler: self.scheduler,
             network,
             scale: self.scale,

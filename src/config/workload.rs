@@ -5,6 +5,7 @@
 //! coflows:
 //!   - name: sort
 //!     arrival: 0ms
+//!     weight: 2
 //!     shuffle: {from: [r0, r1], to: [r4], bytes: 100MB}   # one, or a list
 //!   - arrival: 250ms
 //!     flows:
@@ -54,6 +55,10 @@ struct CoflowEntry {
     /// When its flows start, from the beginning of the run.
     #[serde(default)]
     arrival: Span,
+    /// Under `scheduler: sunflow-weighted`, of two alike the one of twice the weight may take twice as long to be next. 1 at least.
+    #[serde(default = "CoflowSpec::plain_weight")]
+    #[schemars(range(min = 1))]
+    weight: u32,
     /// Single flows.
     #[serde(default)]
     flows: Vec<FlowEntry>,
@@ -151,6 +156,9 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
     if c.flows.is_empty() && c.shuffle.is_empty() {
         return Err(flaw(at.to_vec(), "a coflow without flows", "`flows`, `shuffle`, or both"));
     }
+    if c.weight == 0 {
+        return Err(flaw([at, &["weight".into()]].concat(), "a coflow of no weight", "1 to 4294967295"));
+    }
     for (i, f) in c.flows.iter().enumerate() {
         let step = |key: &str| [at, &["flows".into(), i.into(), key.into()]].concat();
         let host = |name: &str, key: &str| topology.host_by_name(name).ok_or_else(|| no_host(name, topology, step(key)));
@@ -172,7 +180,7 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
         return Err(too_many(at));
     }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
-    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, flows })
+    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, flows })
 }
 
 fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut BTreeMap<(HostId, HostId), Bytes>) -> Result<(), Flaw> {
@@ -229,6 +237,9 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
     let mut out = format!("name: {}\ncoflows:{}\n", quote(&workload.name), if workload.coflows.is_empty() { " []" } else { "" });
     for c in &workload.coflows {
         let _ = writeln!(out, "  - name: {}\n    arrival: {}", quote(&c.name), exact(&Span(c.arrival.0), c.arrival.0));
+        if c.weight != CoflowSpec::plain_weight() {
+            let _ = writeln!(out, "    weight: {}", c.weight);
+        }
         let _ = writeln!(out, "    flows:");
         for f in &c.flows {
             let (from, to) = (topology.host_name(f.from), topology.host_name(f.to));
@@ -261,13 +272,14 @@ mod tests {
 
     #[test]
     fn flows_and_shuffles_are_read_and_sum_up() {
-        let text = "name: x\ncoflows:\n  - arrival: 5ms\n    shuffle: {from: [r0, h1-1], to: [r2], bytes: 20}\n  - name: first\n    flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n    shuffle:\n      - {from: [r0], to: [r0], bytes: 3}\n      - {from: [h0-0], to: [h3-1], bytes: 1}\n";
+        let text = "name: x\ncoflows:\n  - arrival: 5ms\n    shuffle: {from: [r0, h1-1], to: [r2], bytes: 20}\n  - name: first\n    weight: 3\n    flows: [{from: h0-0, to: h3-1, bytes: 25MB}]\n    shuffle:\n      - {from: [r0], to: [r0], bytes: 3}\n      - {from: [h0-0], to: [h3-1], bytes: 1}\n";
         let w = parse(text, "f", &topology()).unwrap();
         assert_eq!(w.coflows[0].name, "first");
         let first: Vec<_> = w.coflows[0].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
         assert_eq!(first, [(0, 1, 2), (0, 7, 25_000_001), (1, 0, 1)]);
         let second: Vec<_> = w.coflows[1].flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).collect();
         assert_eq!(second, [(0, 4, 4), (0, 5, 4), (1, 4, 3), (1, 5, 3), (3, 4, 3), (3, 5, 3)]);
+        assert_eq!((w.coflows[0].weight, w.coflows[1].weight), (3, 1));
         assert_eq!((w.coflows[1].arrival, w.coflows[1].name.as_str()), (Time(5_000_000), "coflow-0"));
     }
 
@@ -282,6 +294,7 @@ mod tests {
             ("  - shuffle: {from: [r0], to: [r4], bytes: 1}\n", "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither"),
             ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle within"),
             ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),
+            ("  - weight: 0\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n", "f:3:13: coflows[0].weight: a coflow of no weight"),
             ("  - name: n\n", "f:3:5: coflows[0]: a coflow without"),
         ] {
             let e = parse(&format!("{head}{rest}"), "f", &topology()).unwrap_err().to_string();
@@ -326,12 +339,15 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(
             name in "[ -~äß\u{1f600}\n\t]{0,12}",
-            raw in prop::collection::vec((0u64..1 << 50, prop::collection::btree_map((0u32..8, 0u32..8), 1u64..1 << 45, 1..6)), 0..5),
+            raw in prop::collection::vec(
+                (0u64..1 << 50, 1u32.., prop::collection::btree_map((0u32..8, 0u32..8), 1u64..1 << 45, 1..6)), 0..5,
+            ),
         ) {
-            let coflows = raw.into_iter().map(|(at, flows)| CoflowSpec {
+            let coflows = raw.into_iter().map(|(at, weight, flows)| CoflowSpec {
                 id: CoflowId(0),
                 name: name.clone(),
                 arrival: Time(at),
+                weight,
                 flows: flows.into_iter().map(|((a, b), n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect(),
             }).collect();
             let w = Workload::new(name, coflows);

@@ -8,6 +8,7 @@ use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
+use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
 
 /// One pair of racks of one coflow.
@@ -100,15 +101,20 @@ impl Accounts {
         Ok(())
     }
 
+    /// Whether a coflow is open.
+    ///
+    /// # Errors
+    /// No such coflow, or it is closed.
+    pub fn expect_open(&mut self, id: CoflowId) -> Result<(), Rejected> {
+        self.open_mut(id).map(|_| ())
+    }
+
     /// Closes an account; returns the completion time.
     ///
     /// # Errors
     /// No such coflow, or it is closed.
     pub fn finish(&mut self, id: CoflowId, at: Time) -> Result<Span, Rejected> {
-        let a = self.get_mut(id)?;
-        if !a.open() {
-            return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
-        }
+        let a = self.open_mut(id)?;
         a.finished = Some(at);
         for p in &mut a.pairs {
             p.received = p.asked;
@@ -123,10 +129,7 @@ impl Accounts {
     /// # Errors
     /// No such coflow, or it is closed.
     pub fn cancel(&mut self, id: CoflowId) -> Result<(), Rejected> {
-        let a = self.get_mut(id)?;
-        if !a.open() {
-            return Err(Rejected::Conflict(format!("coflow {} is over", id.0)));
-        }
+        let a = self.open_mut(id)?;
         a.cancelled = true;
         let counted = a.progress == ProgressBy::Counters;
         self.by_counters -= usize::from(counted);
@@ -142,18 +145,25 @@ impl Accounts {
         self.coflows.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("coflow {}", id.0)))
     }
 
-    /// Reads the ToRs' counters, `sent` and `over_ocs` since the last call: gives bytes to coflows whose progress nobody
-    /// reports, the oldest of a pair first, and splits every coflow's new bytes in the proportion in which the pair's bytes
-    /// went over circuits. The proportion is exact for a pair, and an estimate for coflows that share one.
-    /// Returns the coflows that this finished.
-    pub fn count(&mut self, sent: &DemandMatrix, over_ocs: &DemandMatrix) -> Vec<CoflowId> {
-        let mut left = sent.clone();
+    fn open_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
+        let a = self.get_mut(id)?;
+        if a.open() { Ok(a) } else { Err(Rejected::Conflict(format!("coflow {} is over", id.0))) }
+    }
+
+    /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
+    /// them over circuits. Gives bytes to coflows whose progress nobody reports, the oldest of a pair first, and splits every
+    /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows that are not settled).
+    pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> Vec<CoflowId> {
+        // What no coflow has been given yet.
+        let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
         for (id, a) in self.coflows.iter_mut().filter(|(_, a)| !a.settled) {
             if a.progress == ProgressBy::Counters && a.open() {
                 for p in &mut a.pairs {
-                    let got = left.get(p.from, p.to).min(p.asked - p.received);
-                    left.set(p.from, p.to, left.get(p.from, p.to) - got);
+                    let left = left.entry((p.from, p.to)).or_insert_with(|| gained(p.from, p.to).0);
+                    let got = (*left).min(p.asked - p.received);
+                    *left -= got;
                     p.received += got;
                 }
                 if a.pairs.iter().all(|p| p.received == p.asked) {
@@ -161,7 +171,7 @@ impl Accounts {
                 }
             }
             for p in a.pairs.iter_mut().filter(|p| p.split < p.received) {
-                let (s, o) = (sent.get(p.from, p.to), over_ocs.get(p.from, p.to));
+                let (s, o) = gained(p.from, p.to);
                 if s > 0 {
                     let part = u128::from(p.received - p.split) * u128::from(o.min(s)) / u128::from(s);
                     p.over_ocs += part as u64;
@@ -195,6 +205,23 @@ impl Accounts {
                 .filter(|p| p.asked >= threshold.0 && p.received < p.asked)
                 .map(|p| (p.from, p.to, p.asked - p.received))
                 .collect(),
+        };
+        self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
+    }
+
+    /// Whether a number was ever in use.
+    pub fn knows(&self, id: CoflowId) -> bool {
+        self.coflows.contains_key(&id)
+    }
+
+    /// What the network still has to carry of the open coflows, by id; aggregates that began at `threshold` or above are heavy.
+    pub fn to_carry(&self, threshold: Bytes) -> Vec<Open> {
+        let coflow = |(&id, a): (&CoflowId, &Account)| {
+            let left = |heavy: bool| {
+                let of = a.pairs.iter().filter(move |p| (p.asked >= threshold.0) == heavy && p.received < p.asked);
+                of.map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked - p.received) }).collect()
+            };
+            Open { id, start: a.arrival, heavy: left(true), light: left(false) }
         };
         self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
     }

@@ -7,13 +7,15 @@ use super::accounts::Accounts;
 use super::faults::Faults;
 use super::meter::Meter;
 use super::policy::{Estimator, Policy};
-use super::record::{Failure, Record, Stats, What};
-use super::{Action, Event, Rejected};
+use super::promises::Promises;
+use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
+use super::{Action, Event, ProgressBy, Rejected};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
+use crate::coflows::RackBytes;
 use crate::demand::{DemandMatrix, EstimatorState, Inputs};
 use crate::fabric::{FabricError, Observation, OpResult};
-use crate::ids::{PlaneId, RackId};
+use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::plan::{self, Op, Programmed, Wanted};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -62,6 +64,7 @@ pub struct Controller {
     last: Option<Observation>,
     demand: DemandMatrix,
     accounts: Accounts,
+    promises: Promises,
     manual: BTreeMap<(PlaneId, RackId), RackId>,
     faults: Faults,
     failures: BTreeMap<String, Failure>,
@@ -89,7 +92,7 @@ impl Controller {
         let racks = topology.rack_count();
         Self {
             scheduler: policy.scheduler.build(),
-            estimator: EstimatorState::new(policy.demand, racks),
+            estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
             topology,
             policy,
             notice,
@@ -101,6 +104,7 @@ impl Controller {
             last: None,
             demand: DemandMatrix::zero(racks),
             accounts: Accounts::default(),
+            promises: Promises::default(),
             manual: BTreeMap::new(),
             faults: Faults::default(),
             failures: BTreeMap::new(),
@@ -167,16 +171,29 @@ impl Controller {
             }
             Event::Probed { report } => self.probed(&report, now),
             Event::CoflowArrived { id, name, pairs, bound, progress, weight } => {
+                if self.promises.knows(id) {
+                    return Err(Rejected::Conflict(format!("coflow {} is known already", id.0)));
+                }
                 let bytes = self.accounts.open((id, name, weight.max(1)), &pairs, bound, progress, (now, self.topology.rack_count()))?;
                 self.log(now, What::CoflowArrived { id, bytes });
             }
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
+            Event::FlowFinished { id, flow, bytes } => {
+                self.accounts.expect_open(id)?;
+                self.log(now, What::FlowFinished { id, flow, bytes });
+            }
             Event::CoflowFinished { id, at } => {
                 let cct = self.accounts.finish(id, at)?;
                 self.log(now, What::CoflowFinished { id, cct });
             }
+            Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
+                self.proposed(PromiseView { id, name, weight, proposed: now, expires, state: PromiseState::Held, send, proposal }, now)?;
+            }
+            Event::CoflowConfirmed { id, progress } => self.confirmed(id, progress, now)?,
             Event::CoflowCancelled { id } => {
-                self.accounts.cancel(id)?;
+                if !self.promises.cancel(id, now)? {
+                    self.accounts.cancel(id)?;
+                }
                 self.log(now, What::CoflowCancelled { id });
             }
             Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
@@ -186,6 +203,29 @@ impl Controller {
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now)?,
         }
+        Ok(())
+    }
+
+    fn proposed(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
+        let (id, finish, expires) = (promise.id, promise.proposal.chosen.finish(), promise.expires);
+        if self.accounts.knows(id) {
+            return Err(Rejected::Conflict(format!("coflow {} is known already", id.0)));
+        }
+        let racks = self.topology.rack_count();
+        if let Some(w) = promise.proposal.pairs.iter().find(|w| w.from.index().max(w.to.index()) >= racks) {
+            return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, w.from.0, w.to.0)));
+        }
+        self.promises.hold(promise, now)?;
+        self.log(now, What::CoflowProposed { id, finish, expires });
+        Ok(())
+    }
+
+    fn confirmed(&mut self, id: CoflowId, progress: ProgressBy, now: Time) -> Result<(), Rejected> {
+        let Some(p) = self.promises.confirm(id, now)? else { return Ok(()) };
+        let pairs: Vec<RackBytes> = p.proposal.pairs.iter().map(|w| RackBytes { from: w.from, to: w.to, bytes: w.bytes }).collect();
+        let (name, bound) = ((id, p.name.clone(), p.weight.max(1)), p.proposal.chosen.bound);
+        let bytes = self.accounts.open(name, &pairs, bound, progress, (now, self.topology.rack_count()))?;
+        self.log(now, What::CoflowArrived { id, bytes });
         Ok(())
     }
 
@@ -202,7 +242,7 @@ impl Controller {
             return Err(Rejected::Conflict(format!("`{key}` was fixed when this run started: to change it, start another run")));
         }
         self.scheduler = policy.scheduler.build();
-        self.estimator.switch_to(policy.demand);
+        self.estimator.switch_to(policy.demand, policy.ageing);
         self.log(now, What::PolicyChanged { name: policy.name.clone() });
         self.policy = policy;
         Ok(())
@@ -248,7 +288,9 @@ impl Controller {
     fn decide(&mut self, seen: &Observation, deadline: Time, now: Time) -> Time {
         let racks = self.topology.rack_count();
         self.account(seen, now);
-        let declared = self.accounts.remaining(racks, self.policy.elephants.threshold);
+        let by_coflow = self.policy.demand.reads_coflows();
+        let threshold = self.policy.elephants.threshold;
+        let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { DemandMatrix::zero(racks) };
         let inputs = Inputs {
             sent: &seen.sent,
             backlog: &seen.backlog,
@@ -256,13 +298,11 @@ impl Controller {
             interval: self.policy.interval,
             topology: &self.topology,
         };
-        let threshold = self.policy.elephants.threshold;
-        let per_pair = self.policy.demand != Estimator::Declared;
+        let per_pair = self.policy.demand != Estimator::Declared && threshold > Bytes(0);
         self.demand = self.estimator.update(&inputs);
         if per_pair {
             self.demand = crate::demand::elephants::filter(&self.demand, threshold);
         }
-        let by_coflow = matches!(self.policy.demand, Estimator::Declared | Estimator::Combined);
         let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
         // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
@@ -305,10 +345,12 @@ impl Controller {
 
     /// Books what the counters gained since the last cycle.
     fn account(&mut self, seen: &Observation, now: Time) {
-        let zero = DemandMatrix::zero(self.topology.rack_count());
-        let (sent, ocs) = self.last.as_ref().map_or((&zero, &zero), |l| (&l.sent, &l.over_ocs));
-        let (sent, ocs) = (seen.sent.since(sent), seen.over_ocs.since(ocs));
-        for id in self.accounts.count(&sent, &ocs) {
+        let last = self.last.as_ref();
+        let gained = |from, to| {
+            let (sent, ocs) = last.map_or((0, 0), |l| (l.sent.get(from, to), l.over_ocs.get(from, to)));
+            (seen.sent.get(from, to).saturating_sub(sent), seen.over_ocs.get(from, to).saturating_sub(ocs))
+        };
+        for id in self.accounts.count(gained) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
                 self.log(now, What::CoflowFinished { id, cct });
             }

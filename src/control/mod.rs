@@ -4,19 +4,23 @@
 //! [`Controller::poll_action`] gives what it wants done. There is no clock, socket, task or random number inside; the
 //! same controller runs live on the kernel and in virtual time.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::RackBytes;
 use crate::fabric::{Observation, OpResult, ProbeReport};
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
+use crate::placement::codecide::Proposal;
 use crate::plan::Op;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 mod accounts;
 mod controller;
 mod faults;
 mod meter;
 pub mod policy;
+mod promises;
 pub mod record;
 
 pub use controller::Controller;
@@ -76,6 +80,15 @@ pub enum Event {
         /// Received by rack pair.
         received: Vec<RackBytes>,
     },
+    /// A flow of an open coflow has arrived: whoever follows the event log is told. Nothing is decided by it.
+    FlowFinished {
+        /// Its coflow.
+        id: CoflowId,
+        /// Its place in the coflow.
+        flow: FlowId,
+        /// Payload that its receiver counted.
+        bytes: Bytes,
+    },
     /// A coflow's last byte was received at `at`.
     CoflowFinished {
         /// Its number.
@@ -83,7 +96,29 @@ pub enum Event {
         /// When, at the receiver.
         at: Time,
     },
-    /// A coflow is taken back.
+    /// A coflow is proposed: what it needs is held until `expires`, and then forgotten unless it is confirmed.
+    CoflowProposed {
+        /// Its number, chosen by the caller, not in use.
+        id: CoflowId,
+        /// What people call it.
+        name: String,
+        /// Where it goes, when, and over which circuits.
+        proposal: Arc<Proposal>,
+        /// Its weight among the others, 1 at least.
+        weight: u32,
+        /// Not held any longer then.
+        expires: Time,
+        /// Whoever confirms it wants its bytes sent.
+        send: bool,
+    },
+    /// A coflow that was proposed begins; nothing happens if it has begun already.
+    CoflowConfirmed {
+        /// Its number.
+        id: CoflowId,
+        /// Who says when bytes have arrived.
+        progress: ProgressBy,
+    },
+    /// A coflow, or a proposal, is taken back.
     CoflowCancelled {
         /// Its number.
         id: CoflowId,
@@ -179,6 +214,9 @@ pub enum Rejected {
     /// It is taken, or in the wrong state.
     #[error("{0}")]
     Conflict(String),
+    /// It was there, and its time is over.
+    #[error("{0}")]
+    Gone(String),
     /// It makes no sense on this network.
     #[error("{0}")]
     Invalid(String),

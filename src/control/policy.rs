@@ -25,6 +25,9 @@ pub struct Policy {
     pub elephants: Elephants,
     /// Where demand comes from.
     pub demand: Estimator,
+    /// How much of the counters' old estimate stays with each interval, in percent, 100 at most: see
+    /// [`crate::demand::counters`]. Only estimators that read the ToRs' counters age.
+    pub ageing: u8,
     /// The circuit scheduler.
     pub scheduler: SchedulerKind,
     /// How coflows share the packet network in a simulation; a live network has what TCP and its switches give.
@@ -51,6 +54,10 @@ pub enum SchedulerKind {
     BMatching,
     /// Heaviest pair first.
     Greedy,
+    /// Most circuits, whatever their weight.
+    HopcroftKarp,
+    /// Most circuits, the thinnest of them as thick as can be.
+    Bottleneck,
     /// iSLIP: blind to weights, fair over time.
     Islip,
     /// Fixed rotation, blind to demand.
@@ -89,11 +96,13 @@ pub enum SchedulerKind {
 
 impl SchedulerKind {
     /// Every kind, by the order in which the documentation lists them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Edmonds,
         Self::Bipartite,
         Self::BMatching,
         Self::Greedy,
+        Self::HopcroftKarp,
+        Self::Bottleneck,
         Self::Islip,
         Self::RoundRobin,
         Self::Hold,
@@ -120,6 +129,8 @@ impl SchedulerKind {
             Self::Bipartite => Box::new(matching::Bipartite::default()),
             Self::BMatching => Box::new(matching::BMatching),
             Self::Greedy => Box::new(matching::Greedy),
+            Self::HopcroftKarp => Box::new(matching::HopcroftKarp),
+            Self::Bottleneck => Box::new(matching::Bottleneck),
             Self::Islip => Box::new(matching::Islip::default()),
             Self::RoundRobin => Box::new(matching::RoundRobin),
             Self::Hold => Box::new(matching::Hold),
@@ -158,6 +169,7 @@ impl Default for Policy {
             lead: Span::millis(5),
             elephants: Elephants { admit: Admit::Marked, threshold: Bytes(0) },
             demand: Estimator::Counters,
+            ageing: 0,
             scheduler: SchedulerKind::Bipartite,
             network: Network::default(),
             scale: 1,

@@ -1,12 +1,15 @@
 //! What the controller tells the world: the [`Snapshot`] that the API shows, and the [`Record`]s of the event log.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::policy::Policy;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
+use crate::placement::codecide::{Proposal, Standing};
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that the API shows, taken at one instant.
@@ -34,6 +37,10 @@ pub struct Snapshot {
     pub backlog: DemandMatrix,
     /// All coflows known, by id.
     pub coflows: Vec<CoflowView>,
+    /// Coflows that were proposed, by id: held, expired, or confirmed and then in `coflows` too. The oldest are forgotten.
+    pub proposals: Vec<PromiseView>,
+    /// What placements are judged by.
+    pub standing: Standing,
     /// Counters of the control loop.
     pub stats: Stats,
     /// What failed and is being retried.
@@ -113,6 +120,39 @@ pub struct CoflowView {
     pub cct: Option<Span>,
     /// Lower bound of its completion time on this network.
     pub bound: Span,
+}
+
+/// A coflow that was proposed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromiseView {
+    /// Its number.
+    pub id: CoflowId,
+    /// What people call it.
+    pub name: String,
+    /// Its weight.
+    pub weight: u32,
+    /// When it was proposed.
+    pub proposed: Time,
+    /// Until when it is held.
+    pub expires: Time,
+    /// Whether it still is.
+    pub state: PromiseState,
+    /// Whether its bytes shall be sent for whoever confirms it.
+    pub send: bool,
+    /// What was proposed.
+    pub proposal: Arc<Proposal>,
+}
+
+/// What became of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PromiseState {
+    /// Its circuits are kept in mind when others are judged.
+    Held,
+    /// Its coflow has begun.
+    Confirmed,
+    /// It was not confirmed in time.
+    Expired,
 }
 
 /// Distribution of a duration, from a fixed set of log-spaced buckets; values are upper edges of their bucket.
@@ -226,6 +266,15 @@ pub enum What {
         /// Its bytes.
         bytes: Bytes,
     },
+    /// A flow's last byte was received.
+    FlowFinished {
+        /// Its coflow.
+        id: CoflowId,
+        /// Its place in the coflow.
+        flow: FlowId,
+        /// Payload that its receiver counted.
+        bytes: Bytes,
+    },
     /// A coflow's last byte was received.
     CoflowFinished {
         /// Its number.
@@ -233,7 +282,16 @@ pub enum What {
         /// Its completion time.
         cct: Span,
     },
-    /// A coflow was taken back.
+    /// A coflow was proposed.
+    CoflowProposed {
+        /// Its number.
+        id: CoflowId,
+        /// When it would be over.
+        finish: Time,
+        /// Until when it is held.
+        expires: Time,
+    },
+    /// A coflow, or a proposal, was taken back.
     CoflowCancelled {
         /// Its number.
         id: CoflowId,

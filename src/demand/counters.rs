@@ -18,6 +18,22 @@ impl Counters {
         Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
     }
 
+    /// Ages in another way from the next update on.
+    pub fn keep(&mut self, percent: u8) {
+        self.keep = percent.min(100);
+    }
+
+    /// [`Counters::update`] for whoever does not ask for an estimate. Without ageing it costs a copy, and ageing that is asked for
+    /// later begins with nothing.
+    pub fn pass(&mut self, sent: &DemandMatrix) {
+        if self.keep > 0 {
+            self.update(sent);
+        } else {
+            self.last.clone_from(sent);
+            self.aged.clear();
+        }
+    }
+
     /// Takes the counters' present state and gives the bytes an interval. A counter that went back (its ToR was built anew)
     /// counts from zero. O(R^2).
     ///

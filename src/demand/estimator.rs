@@ -25,7 +25,7 @@ pub struct Inputs<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
-    /// Bytes that the ToRs counted in the last interval.
+    /// Bytes that the ToRs counted in the last interval, aged where the policy says so.
     Counters,
     /// Bytes that wait at the senders, as in c-Through; `sockets` is another name, for live they are read from the hosts' sockets.
     #[serde(alias = "sockets")]
@@ -38,6 +38,13 @@ pub enum Estimator {
     Combined,
 }
 
+impl Estimator {
+    /// Whether it reads what the posted coflows still have to send.
+    pub fn reads_coflows(self) -> bool {
+        matches!(self, Self::Declared | Self::Combined)
+    }
+}
+
 /// An estimator with its memory: a state machine that is fed one [`Inputs`] an interval.
 #[derive(Clone, Debug)]
 pub struct EstimatorState {
@@ -46,25 +53,32 @@ pub struct EstimatorState {
 }
 
 impl EstimatorState {
-    /// A fresh one for `racks` racks.
-    pub fn new(kind: Estimator, racks: usize) -> Self {
-        Self { kind, counters: Counters::new(racks, 0) }
+    /// A fresh one for `racks` racks; `ageing` percent of what the counters gave stay with each update.
+    pub fn new(kind: Estimator, ageing: u8, racks: usize) -> Self {
+        Self { kind, counters: Counters::new(racks, ageing) }
     }
 
     /// Estimates in another way from the next update on. What was counted so far stays: the first interval is not the whole history.
-    pub fn switch_to(&mut self, kind: Estimator) {
+    pub fn switch_to(&mut self, kind: Estimator, ageing: u8) {
         self.kind = kind;
+        self.counters.keep(ageing);
     }
 
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        let gained = self.counters.update(inputs.sent);
         match self.kind {
-            Estimator::Counters => gained,
-            Estimator::Backlog => inputs.backlog.clone(),
-            Estimator::Hedera => hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval),
-            Estimator::Declared => inputs.declared.clone(),
+            Estimator::Counters => return self.counters.update(inputs.sent),
+            Estimator::Hedera => {
+                let gained = self.counters.update(inputs.sent);
+                return hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval);
+            }
+            // The others do not ask what was gained, but who comes after them may.
+            Estimator::Backlog | Estimator::Declared | Estimator::Combined => self.counters.pass(inputs.sent),
+        }
+        match self.kind {
             Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),
+            Estimator::Declared => inputs.declared.clone(),
+            _ => inputs.backlog.clone(),
         }
     }
 }
@@ -79,14 +93,16 @@ mod tests {
         let topology = Topology::uniform("t", 2, 1, BitRate::mbit(80), BitRate::mbit(8), vec![]);
         let of = |b| DemandMatrix::from_rows(&[&[0, b], &[0, 0]]);
         let none = DemandMatrix::zero(2);
-        let mut e = EstimatorState::new(Estimator::Backlog, 2);
+        let mut e = EstimatorState::new(Estimator::Backlog, 0, 2);
         let sees = |e: &mut EstimatorState, sent| {
             let inputs = Inputs { sent: &of(sent), backlog: &none, declared: &none, interval: Span::millis(100), topology: &topology };
             e.update(&inputs)
         };
         assert_eq!(sees(&mut e, 5_000_000), of(0));
-        e.switch_to(Estimator::Counters);
+        e.switch_to(Estimator::Counters, 0);
         assert_eq!(sees(&mut e, 5_000_300), of(300));
+        e.switch_to(Estimator::Counters, 75);
+        assert_eq!(sees(&mut e, 5_000_400), of(250), "three quarters of 300 and one of 100");
     }
 
     #[test]
@@ -96,7 +112,7 @@ mod tests {
         let (sent, backlog, declared) = (of(200_000), of(30), of(20));
         let inputs = Inputs { sent: &sent, backlog: &backlog, declared: &declared, interval: Span::millis(100), topology: &topology };
         let found = |kind| {
-            let mut e = EstimatorState::new(kind, 2);
+            let mut e = EstimatorState::new(kind, 0, 2);
             let first = e.update(&inputs);
             (first, e.update(&inputs))
         };

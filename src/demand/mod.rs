@@ -51,6 +51,11 @@ impl DemandMatrix {
         m
     }
 
+    /// No demand any more. O(R^2).
+    pub fn clear(&mut self) {
+        self.cells.fill(0);
+    }
+
     /// Number of racks, R.
     pub fn racks(&self) -> usize {
         self.racks

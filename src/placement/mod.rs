@@ -6,6 +6,7 @@
 pub mod baselines;
 pub mod calendar;
 pub mod cluster;
+pub mod codecide;
 pub mod corral;
 pub mod coscheduler;
 pub mod jobpacker;

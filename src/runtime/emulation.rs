@@ -120,10 +120,13 @@ impl Emulation {
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
         let traffic = Traffic::start(topology, hosts, clock, &policy.congestion, move |e| {
-            if let (TrafficEvent::Finished { coflow, at }, Some(h)) = (&e, &*slot.lock().expect("never poisoned")) {
-                h.notify(Event::CoflowFinished { id: *coflow, at: *at });
+            if let Some(h) = &*slot.lock().expect("never poisoned") {
+                h.notify(for_the_controller(&e));
             }
-            let _ = tell.send(e);
+            // Only a workload's run listens, and it counts coflows.
+            if !matches!(e, TrafficEvent::FlowFinished { .. }) {
+                let _ = tell.send(e);
+            }
         })
         .map_err(kernel("start the traffic"))?;
         let traffic = Arc::new(traffic);
@@ -159,8 +162,8 @@ impl Emulation {
         let matrix = spec.matrix(topology);
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let bound = bounds::hybrid(spec, topology);
-        let (id, name, progress) = (spec.id, spec.name.clone(), ProgressBy::Sender);
-        self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 });
+        let (id, name, weight, progress) = (spec.id, spec.name.clone(), spec.weight, ProgressBy::Sender);
+        self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight });
         let threshold = self.live.handle.snapshot().policy.elephants.threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
@@ -192,10 +195,8 @@ impl Emulation {
             let pause = due.since(self.clock.now()).min(Span::millis(200));
             match self.finished.recv_timeout(pause.std()) {
                 Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
-                Ok(TrafficEvent::Failed { coflow, why }) => {
-                    tracing::error!("coflow {}: {why}", coflow.0);
-                    failed += 1;
-                }
+                Ok(TrafficEvent::Failed { .. }) => failed += 1,
+                Ok(TrafficEvent::FlowFinished { .. }) => {}
                 Err(_) if self.lost().is_some() => break,
                 Err(_) => watch(&self.live.handle.snapshot()),
             }
@@ -244,6 +245,18 @@ impl Emulation {
             forced: false,
             summary: Summary::new(&records, end, received),
             coflows: records,
+        }
+    }
+}
+
+/// What the controller is told of the traffic. A coflow that broke gets no more circuits.
+fn for_the_controller(e: &TrafficEvent) -> Event {
+    match e {
+        TrafficEvent::FlowFinished { coflow, flow, bytes, .. } => Event::FlowFinished { id: *coflow, flow: *flow, bytes: *bytes },
+        TrafficEvent::Finished { coflow, at } => Event::CoflowFinished { id: *coflow, at: *at },
+        TrafficEvent::Failed { coflow, why } => {
+            tracing::warn!("coflow {} broke: {why}", coflow.0);
+            Event::CoflowCancelled { id: *coflow }
         }
     }
 }

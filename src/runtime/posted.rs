@@ -1,16 +1,17 @@
-//! Coflows of rack pairs, as they are posted over the API, sent by an emulation's own traffic.
+//! Coflows that are posted over the API, sent by an emulation's own traffic.
 
 use std::sync::Arc;
 
 use super::emulation::Emulation;
 use super::handle::Handle;
+use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
-use crate::fabric::traffic::Traffic;
+use crate::fabric::traffic::{FlowProgress, Traffic};
 use crate::ids::CoflowId;
-use crate::units::{Bytes, Time};
+use crate::topology::Topology;
+use crate::units::Bytes;
 
-/// Sends coflows of rack pairs: each pair's bytes evenly from the rack's hosts. Pairs are marked as elephants
-/// by the threshold of the policy in force.
+/// Sends coflows. Rack pairs are marked as elephants by the threshold of the policy in force.
 pub struct Posted {
     traffic: Arc<Traffic>,
     handle: Handle,
@@ -22,24 +23,34 @@ impl Posted {
         Self { traffic: e.traffic.clone(), handle: e.live.handle.clone() }
     }
 
-    /// Starts sending; the traffic reports progress and the end to the controller, which must know the coflow already.
-    pub fn send(&self, id: CoflowId, name: &str, pairs: &[RackBytes]) {
-        let topology = &self.handle.topology;
-        let mut flows = vec![];
-        for p in pairs.iter().filter(|p| p.from != p.to) {
-            let (from, to) = (topology.hosts_of(p.from), topology.hosts_of(p.to));
-            let n = from.len() as u64;
-            let share = |k: u64| Bytes(p.bytes.0 / n + u64::from(k < p.bytes.0 % n));
-            flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec { from: h.id, to: to[k % to.len()].id, bytes: share(k as u64) }));
-        }
-        let bytes = |i, j| pairs.iter().filter(|p| (p.from, p.to) == (i, j)).map(|p| p.bytes).sum::<Bytes>();
-        let spec = CoflowSpec { id, name: name.into(), arrival: Time::ZERO, flows };
+    /// Starts sending; the traffic reports progress and the end to the controller, which must know the coflow already, and of a
+    /// `watched` one the end of every flow.
+    pub fn send(&self, coflow: &CoflowSpec, watched: bool) {
+        let matrix = coflow.matrix(&self.handle.topology);
         let threshold = self.handle.snapshot().policy.elephants.threshold;
-        self.traffic.launch(&spec, |i, j| bytes(i, j) >= threshold);
+        let elephant = |i, j| is_elephant(&matrix, i, j, threshold);
+        if watched { self.traffic.launch_watched(coflow, elephant) } else { self.traffic.launch(coflow, elephant) }
     }
 
     /// Stops sending a coflow.
     pub fn cancel(&self, id: CoflowId) {
         self.traffic.cancel(id);
     }
+
+    /// How far its flows are, in their order.
+    pub fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
+        self.traffic.flows(id)
+    }
+}
+
+/// The flows of a coflow of which only rack pairs are known: each pair's bytes evenly from the rack's hosts. O(pairs x hosts a rack).
+pub fn spread(topology: &Topology, pairs: &[RackBytes]) -> Vec<FlowSpec> {
+    let mut flows = vec![];
+    for p in pairs.iter().filter(|p| p.from != p.to) {
+        let (from, to) = (topology.hosts_of(p.from), topology.hosts_of(p.to));
+        let n = from.len() as u64;
+        let share = |k: u64| Bytes(p.bytes.0 / n + u64::from(k < p.bytes.0 % n));
+        flows.extend(from.iter().enumerate().map(|(k, h)| FlowSpec { from: h.id, to: to[k % to.len()].id, bytes: share(k as u64) }));
+    }
+    flows
 }

@@ -21,6 +21,7 @@ fn workload() -> Workload {
         id: CoflowId(id),
         name: format!("c{id}"),
         arrival: Time(at * 1_000_000),
+        weight: 1,
         flows,
     };
     Workload {

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use heliostat::control::policy::{Admit, Elephants, Policy, SchedulerKind};
+use heliostat::control::record::What;
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::CoflowId;
 use heliostat::units::{BitRate, Bytes, Span};
@@ -70,6 +71,42 @@ fn coflows_posted_are_sent_or_watched() {
         let c = finished(&d, watched);
         assert!(c["received_bytes"] == json!(3_000_000) && c["cct_ns"].is_u64(), "{c}");
         println!("{}: {c}", mechanism.name());
+    });
+}
+
+#[test]
+fn flows_posted_are_counted_one_by_one_and_cancelling_stops_them() {
+    each_mechanism("flows_posted_are_counted_one_by_one_and_cancelling_stops_them", |mechanism| {
+        let d = daemon("hst-flows", policy(SchedulerKind::Bipartite, Admit::Marked), mechanism);
+        let mut events = d.emulation().live.handle.events();
+        let sizes = [2_000_000, 300_000, 1, 70_001];
+        let flows: Vec<Value> = sizes.iter().enumerate().map(|(k, b)| json!({"from": k % 3, "to": (k + 1) % 3, "bytes": b})).collect();
+        let (status, made) = d.call("POST", "coflows", Some(&json!({"send": true, "flows": flows})));
+        assert_eq!(status, 201, "{made}");
+        let id = CoflowId(made["id"].as_u64().expect("an id") as u32);
+        let c = finished(&d, id);
+        let seen = c["flows"].as_array().expect("its flows");
+        assert!(seen.iter().zip(sizes).all(|(f, b)| f["received_bytes"] == b && f["finished_ns"].as_u64() > Some(0)), "{c}");
+        let mut told = vec![0; sizes.len()];
+        while let Ok(e) = events.try_recv() {
+            if let What::FlowFinished { flow, bytes, .. } = e.what {
+                told[flow.index()] += bytes.0;
+            }
+        }
+        assert_eq!(told, sizes, "every flow is told once, with what its receiver counted");
+
+        let long = json!({"send": true, "flows": [{"from": 0, "to": 1, "bytes": 100_000_000_000u64}]});
+        let (_, made) = d.call("POST", "coflows", Some(&long));
+        let path = format!("coflows/{}", made["id"]);
+        let received = || d.get(&path)["flows"][0]["received_bytes"].as_u64().expect("bytes");
+        let begun = d.snapshot().sent.total();
+        d.wait("bytes", |s| s.sent.total() > begun + 4_000_000);
+        assert!(received() > 0);
+        assert_eq!(d.call("DELETE", &path, None).0, 204);
+        // What waits at the ToR still goes out; then nothing more comes.
+        d.wait("an empty queue", |s| s.backlog.total() == 0);
+        let (a, b) = (d.cycles(3).sent.total(), d.cycles(3).sent.total());
+        assert!(b - a < 10_000, "{} bytes after the end", b - a);
     });
 }
 

@@ -114,6 +114,7 @@ impl Bench {
                 id: CoflowId::from(k),
                 name: format!("c{k}"),
                 arrival: self.clock.now(),
+                weight: 1,
                 flows: flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
             };
             let elephant = flows[0].3;
@@ -129,6 +130,7 @@ impl Bench {
         while done.len() < coflows.len() {
             match self.events.recv_timeout(Duration::from_secs(60)).expect("traffic moves within a minute") {
                 TrafficEvent::Finished { coflow, at } => drop(done.insert(coflow, at.since(start))),
+                TrafficEvent::FlowFinished { coflow, flow, .. } => panic!("nobody watches {flow} of {coflow}"),
                 TrafficEvent::Failed { coflow, why } => panic!("{coflow}: {why}"),
             }
         }

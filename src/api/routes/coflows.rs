@@ -9,20 +9,25 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::proposals;
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{App, Kept, Ledger};
 use crate::api::wire::{self, CoflowState};
-use crate::coflows::{RackBytes, bounds};
+use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
+use crate::control::record::PromiseState;
 use crate::control::{Event, ProgressBy};
 use crate::demand::DemandMatrix;
 use crate::ids::CoflowId;
+use crate::runtime::posted;
 use crate::topology::Topology;
-use crate::units::Span;
+use crate::units::{Bytes, Span, Time};
 
 /// The longest name.
 const MAX_NAME: usize = 64;
 /// The most bytes of one coflow: an exabyte.
-const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
+pub(super) const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
+/// The most flows of one coflow: each has a connection of its own.
+const MAX_FLOWS: usize = 10_000;
 /// Ids that clients choose are below this, so that there is always room above them for ours.
 const MAX_CHOSEN: u32 = 1 << 31;
 
@@ -44,12 +49,14 @@ pub async fn list(
 ) -> Reply<Json<wire::Coflows>> {
     let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
     let s = app.snapshot();
-    let all = s.coflows.iter().map(wire::Coflow::from);
-    let coflows = all.filter(|c| filter.state.is_none_or(|f| f == c.state)).collect();
+    let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed).map(wire::Coflow::from);
+    let all = s.coflows.iter().map(wire::Coflow::from).chain(promised);
+    let mut coflows: Vec<_> = all.filter(|c| filter.state.is_none_or(|f| f == c.state)).collect();
+    coflows.sort_by_key(|c| c.id);
     Ok(Json(wire::Coflows { revision: s.revision, now_ns: s.now.0, coflows }))
 }
 
-/// One coflow with its progress.
+/// One coflow with its progress, and of one that is sent here that of its flows.
 #[utoipa::path(get, path = "/api/v1/coflows/{id}", operation_id = "getCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
     responses((status = 200, body = wire::Coflow), (status = 404, body = Problem)))]
 pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
@@ -57,16 +64,39 @@ pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<w
     view(&app, id).map(Json).ok_or_else(|| no_coflow(id.0))
 }
 
-/// Declares a coflow; its id is the next one free. With an `Idempotency-Key`, asking again makes no second one.
+/// What a POST does.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct How {
+    /// Only says what would be proposed, and changes nothing.
+    #[serde(default)]
+    #[param(inline)]
+    dry_run: bool,
+}
+
+/// Declares a coflow, or with `place` has one proposed; its id is the next one free. With an `Idempotency-Key`, asking again makes no
+/// second one.
 #[utoipa::path(post, path = "/api/v1/coflows", operation_id = "createCoflow", tag = "coflows", request_body = wire::CoflowBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
+    params(How, ("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
     responses(
-        (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
+        (status = 200, body = wire::Proposal, description = "With `dryRun=true`: what would be proposed"),
+        (status = 201, body = wire::Coflow, description = "Declared, or proposed", headers(("Location" = String, description = "Where it is"))),
         (status = 400, body = Problem), (status = 409, body = Problem, description = "`send` is asked, and nobody here sends"),
         (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
     ))]
-pub async fn post(State(app): State<App>, headers: HeaderMap, body: Body<wire::CoflowBody>) -> Reply<Response> {
+pub async fn post(
+    State(app): State<App>,
+    how: Result<Query<How>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+    body: Body<wire::CoflowBody>,
+) -> Reply<Response> {
+    let Query(how) = how.map_err(|e| Problem::bad(e.body_text()))?;
     let key = idempotency_key(&headers)?;
+    if how.dry_run {
+        let content = check(&app, &body.value)?;
+        let (proposal, snapshot) = proposals::propose(&app, &body.value, &content.pairs)?;
+        return Ok(Json(wire::Proposal::new(&proposal, snapshot.standing.now)).into_response());
+    }
     let mut ledger = app.ledger.lock().await;
     if let Some(kept) = key.as_ref().and_then(|k| ledger.kept(k)) {
         if kept.body != body.raw {
@@ -76,9 +106,12 @@ pub async fn post(State(app): State<App>, headers: HeaderMap, body: Body<wire::C
         response.headers_mut().insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
         return Ok(response);
     }
-    let pairs = check(&app, &body.value)?;
+    let content = check(&app, &body.value)?;
     let id = ledger.next_id(&app.snapshot()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
-    declare(&app, id, &body.value, pairs).await?;
+    match &body.value.place {
+        Some(_) => proposals::hold(&app, id, name(&body.value, id), &body.value).await?,
+        None => declare(&app, id, &body.value, content).await?,
+    }
     if let Some(key) = key {
         ledger.keep(key, Kept { body: body.raw, id });
     }
@@ -99,21 +132,27 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
     if id.0 >= MAX_CHOSEN {
         return Err(Problem::bad(format!("the id must be below {MAX_CHOSEN}")));
     }
+    if body.value.place.is_some() {
+        return Err(Problem::value("/place", "a placement is proposed by POST"));
+    }
     let mut ledger: tokio::sync::MutexGuard<'_, Ledger> = app.ledger.lock().await;
-    let pairs = check(&app, &body.value)?;
+    let content = check(&app, &body.value)?;
     if let Some(there) = view(&app, id) {
-        let mut asked = body.value.pairs.clone();
+        let mut asked: Vec<wire::Pair> = content.pairs.iter().map(Into::into).collect();
         asked.sort_by_key(|p| (p.from, p.to));
-        let same = there.pairs == asked && there.name == name(&body.value, id);
+        let flow = |f: &wire::FlowView| wire::Flow { from: f.from, to: f.to, bytes: f.bytes };
+        let other_flows =
+            |f: &Vec<wire::FlowView>| !body.value.flows.is_empty() && !f.iter().map(flow).eq(body.value.flows.iter().copied());
+        let same = there.pairs == asked && there.name == name(&body.value, id) && !there.flows.as_ref().is_some_and(other_flows);
         let detail = format!("coflow {} is known already, and is another one", id.0);
         return if same { Ok(Json(there).into_response()) } else { Err(Problem::new(StatusCode::CONFLICT, detail)) };
     }
-    declare(&app, id, &body.value, pairs).await?;
+    declare(&app, id, &body.value, content).await?;
     ledger.took(id);
     Ok(created(&app, id))
 }
 
-/// Takes a coflow back: what it has not sent is not scheduled any more.
+/// Takes a coflow back: what it has not sent is not scheduled any more, and what is sent here is broken off.
 #[utoipa::path(delete, path = "/api/v1/coflows/{id}", operation_id = "cancelCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
     responses((status = 204, description = "Taken back"), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over")))]
 pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<StatusCode> {
@@ -125,7 +164,7 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn parse_id(text: &str) -> Reply<CoflowId> {
+pub(super) fn parse_id(text: &str) -> Reply<CoflowId> {
     text.parse().map(CoflowId).map_err(|_| no_coflow(text))
 }
 
@@ -133,9 +172,15 @@ fn no_coflow(id: impl std::fmt::Display) -> Problem {
     Problem::not_found(format!("coflow {id} does not exist"))
 }
 
-fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
+/// A coflow, or a proposal.
+pub(super) fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
     let s = app.snapshot();
-    s.coflows.iter().find(|c| c.id == id).map(Into::into)
+    let promise = s.proposals.iter().find(|p| p.id == id);
+    let Some(c) = s.coflows.iter().find(|c| c.id == id) else {
+        return promise.filter(|p| p.state != PromiseState::Confirmed).map(Into::into);
+    };
+    let flows = app.sender.as_ref().and_then(|s| s.flows(id));
+    Some(wire::Coflow { proposal: promise.map(Into::into), flows: flows.map(|f| f.iter().map(Into::into).collect()), ..c.into() })
 }
 
 fn name(body: &wire::CoflowBody, id: CoflowId) -> String {
@@ -158,8 +203,15 @@ fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {
     text.map(|t| Some(t.to_string())).ok_or_else(|| Problem::bad("an Idempotency-Key has 1 to 128 visible ASCII characters"))
 }
 
+/// What a coflow is made of.
+struct Content {
+    pairs: Vec<RackBytes>,
+    /// Empty: only the pairs are known.
+    flows: Vec<FlowSpec>,
+}
+
 /// Whether the body makes sense on this network.
-fn check(app: &App, body: &wire::CoflowBody) -> Reply<Vec<RackBytes>> {
+fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     if body.send && app.sender.is_none() {
         let mut p = Problem::new(StatusCode::CONFLICT, "nobody sends for the API here: leave `send` out, and send by yourself");
         p.pointer = Some("/send".into());
@@ -172,41 +224,85 @@ fn check(app: &App, body: &wire::CoflowBody) -> Reply<Vec<RackBytes>> {
     if body.weight == Some(0) {
         return Err(Problem::value("/weight", "a weight is 1 at least"));
     }
-    if body.pairs.is_empty() {
-        return Err(Problem::value("/pairs", "a coflow has at least one pair of racks"));
+    if body.place.is_some() {
+        let given = [("pairs", body.pairs.is_empty()), ("flows", body.flows.is_empty())].into_iter().find(|g| !g.1);
+        let both = |key: &str| Problem::value(format!("/{key}"), "what is sent follows from `place`: leave one of the two out");
+        return given.map_or(Ok(Content { pairs: vec![], flows: vec![] }), |g| Err(both(g.0)));
     }
-    let racks = app.handle.topology.rack_count();
-    let (mut seen, mut total) = (BTreeSet::new(), 0u64);
-    for (k, p) in body.pairs.iter().enumerate() {
-        for (rack, key) in [(p.from, "from"), (p.to, "to")] {
-            if rack as usize >= racks {
-                return Err(Problem::value(format!("/pairs/{k}/{key}"), format!("no rack {rack}: they are 0 to {}", racks - 1)));
-            }
+    let topology = &app.handle.topology;
+    match (body.pairs.is_empty(), body.flows.is_empty()) {
+        (true, true) => Err(Problem::value("/pairs", "a coflow has at least one pair of racks, or one of `flows`")),
+        (false, false) => Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two")),
+        (false, true) => Ok(Content { pairs: check_pairs(&body.pairs, topology.rack_count())?, flows: vec![] }),
+        (true, false) => {
+            let flows = check_flows(&body.flows, topology)?;
+            let matrix =
+                CoflowSpec { id: CoflowId(0), name: String::new(), arrival: Time::ZERO, weight: 1, flows: flows.clone() }.matrix(topology);
+            let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
+            Ok(Content { pairs, flows })
         }
+    }
+}
+
+fn check_pairs(pairs: &[wire::Pair], racks: usize) -> Reply<Vec<RackBytes>> {
+    let (mut seen, mut total) = (BTreeSet::new(), 0u64);
+    for (k, p) in pairs.iter().enumerate() {
+        check_ends(("pairs", "rack"), k, (p.from, p.to), racks)?;
         if p.from == p.to {
             return Err(Problem::value(format!("/pairs/{k}/to"), "a rack's own traffic does not leave it"));
         }
         if !seen.insert((p.from, p.to)) {
             return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} stands twice", p.from, p.to)));
         }
-        total = total.saturating_add(p.bytes);
-        if p.bytes == 0 || total > MAX_BYTES {
-            return Err(Problem::value(format!("/pairs/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all pairs together")));
+        add_bytes("pairs", k, p.bytes, &mut total)?;
+    }
+    Ok(pairs.iter().map(Into::into).collect())
+}
+
+fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>> {
+    if flows.len() > MAX_FLOWS {
+        return Err(Problem::value("/flows", format!("{} flows: at most {MAX_FLOWS}", flows.len())));
+    }
+    let mut total = 0;
+    for (k, f) in flows.iter().enumerate() {
+        check_ends(("flows", "host"), k, (f.from, f.to), topology.hosts.len())?;
+        if f.from == f.to {
+            return Err(Problem::value(format!("/flows/{k}/to"), "a host's own bytes do not leave it"));
+        }
+        add_bytes("flows", k, f.bytes, &mut total)?;
+    }
+    Ok(flows.iter().map(Into::into).collect())
+}
+
+fn check_ends((list, what): (&str, &str), k: usize, (from, to): (u32, u32), n: usize) -> Reply<()> {
+    for (end, key) in [(from, "from"), (to, "to")] {
+        if end as usize >= n {
+            return Err(Problem::value(format!("/{list}/{k}/{key}"), format!("no {what} {end}: they are 0 to {}", n - 1)));
         }
     }
-    Ok(body.pairs.iter().map(Into::into).collect())
+    Ok(())
+}
+
+fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {
+    *total = total.saturating_add(bytes);
+    if bytes == 0 || *total > MAX_BYTES {
+        return Err(Problem::value(format!("/{list}/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all {list} together")));
+    }
+    Ok(())
 }
 
 /// Tells the controller, and whoever sends.
-async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, pairs: Vec<RackBytes>) -> Reply<()> {
+async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, content: Content) -> Reply<()> {
     let sender = app.sender.as_ref().filter(|_| body.send);
     let progress = if sender.is_some() { ProgressBy::Sender } else { ProgressBy::Counters };
-    let bound = bound(&pairs, &app.handle.topology);
-    let name = name(body, id);
-    let weight = body.weight.unwrap_or(1);
-    app.tell(Event::CoflowArrived { id, name: name.clone(), pairs: pairs.clone(), bound, progress, weight }).await?;
+    let (topology, watched) = (&app.handle.topology, !content.flows.is_empty());
+    let (name, weight) = (name(body, id), body.weight.unwrap_or(CoflowSpec::plain_weight()));
+    let flows = if watched { content.flows } else { posted::spread(topology, &content.pairs) };
+    let spec = CoflowSpec { id, name: name.clone(), arrival: Time::ZERO, weight, flows };
+    let bound = if watched { bounds::hybrid(&spec, topology) } else { bound(&content.pairs, topology) };
+    app.tell(Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight }).await?;
     if let Some(sender) = sender
-        && let Err(why) = sender.send(id, &name, &pairs)
+        && let Err(why) = sender.send(&spec, watched)
     {
         app.tell(Event::CoflowCancelled { id }).await?;
         return Err(Problem::new(StatusCode::CONFLICT, why));

@@ -20,6 +20,7 @@ pub mod events;
 pub mod health;
 pub mod network;
 pub mod policy;
+pub mod proposals;
 
 /// All routes with their descriptions.
 pub fn described() -> OpenApiRouter<App> {
@@ -33,6 +34,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(circuits::get, circuits::put, circuits::delete))
         .routes(routes!(coflows::list, coflows::post))
         .routes(routes!(coflows::get, coflows::put, coflows::delete))
+        .routes(routes!(proposals::confirm))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(events::stream))
         .routes(routes!(health::metrics))

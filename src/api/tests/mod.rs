@@ -2,6 +2,7 @@
 
 mod events;
 mod hostile;
+mod proposals;
 mod resources;
 mod serving;
 
@@ -68,8 +69,11 @@ fn rig() -> Rig {
 }
 
 fn rig_with(options: Options) -> Rig {
+    rig_by(Policy { scheduler: SchedulerKind::Manual, ..Policy::default() }, options)
+}
+
+fn rig_by(policy: Policy, options: Options) -> Rig {
     let topology = Arc::new(network());
-    let policy = Policy { scheduler: SchedulerKind::Manual, ..Policy::default() };
     let controller = Controller::new(topology.clone(), policy, Time(Span::millis(100).0), Span::ZERO);
     let (handle, ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
     let stop = Arc::new(AtomicBool::new(false));

@@ -147,7 +147,7 @@ fn impossible_coflows_are_refused_with_a_pointer() {
     assert_eq!(post(json!({"pairs": [pair(0, 1, 1)], "name": ""}), 422), "/name");
     assert_eq!(post(json!({"pairs": [pair(0, 1, 1)], "name": "a\nb"}), 422), "/name");
     assert_eq!(post(json!({"pairs": [pair(0, 1, 1)], "send": true}), 409), "/send");
-    assert_eq!(post(json!({"name": "a"}), 422), "");
+    assert_eq!(post(json!({"name": "a"}), 422), "/pairs");
     assert_eq!(post(json!([]), 422), "");
     assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
 }
@@ -194,13 +194,13 @@ fn a_policy_is_replaced_only_by_who_knows_it() {
 
 #[test]
 fn a_sender_sends_or_says_why_not() {
-    use crate::coflows::RackBytes;
-    use crate::ids::CoflowId;
+    use crate::coflows::CoflowSpec;
     struct Picky(std::sync::Mutex<Vec<u32>>);
     impl crate::api::Sender for Picky {
-        fn send(&self, id: CoflowId, name: &str, _: &[RackBytes]) -> Result<(), String> {
-            self.0.lock().unwrap().push(id.0);
-            if name == "no" { Err("no such traffic".into()) } else { Ok(()) }
+        fn send(&self, coflow: &CoflowSpec, watched: bool) -> Result<(), String> {
+            assert!(!watched && coflow.flows.len() == 2, "nine bytes from two hosts: {coflow:?}");
+            self.0.lock().unwrap().push(coflow.id.0);
+            if coflow.name == "no" { Err("no such traffic".into()) } else { Ok(()) }
         }
     }
     let sender = Arc::new(Picky(Default::default()));
@@ -214,4 +214,85 @@ fn a_sender_sends_or_says_why_not() {
     r.get(&posted(1)).problem(404);
     r.tick();
     assert_eq!(r.get(&posted(0)).json()["received_bytes"], json!(0), "the sender reports, not the counters");
+}
+
+/// Sends nothing, and says what it was asked.
+#[derive(Default)]
+struct Asked(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, bool)>>);
+
+impl crate::api::Sender for Asked {
+    fn send(&self, coflow: &crate::coflows::CoflowSpec, watched: bool) -> Result<(), String> {
+        self.0.lock().unwrap().push((coflow.clone(), watched));
+        Ok(())
+    }
+
+    fn cancel(&self, id: crate::ids::CoflowId) {
+        self.0.lock().unwrap().retain(|c| c.0.id != id);
+    }
+
+    fn flows(&self, id: crate::ids::CoflowId) -> Option<Vec<crate::fabric::traffic::FlowProgress>> {
+        let asked = self.0.lock().unwrap();
+        let c = &asked.iter().find(|c| c.0.id == id)?.0;
+        let flow = |f: &crate::coflows::FlowSpec| crate::fabric::traffic::FlowProgress {
+            spec: *f,
+            received: crate::units::Bytes(f.bytes.0 / 2),
+            finished: None,
+        };
+        Some(c.flows.iter().map(flow).collect())
+    }
+}
+
+#[test]
+fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
+    use crate::ids::{CoflowId, FlowId};
+    use crate::units::Bytes;
+    let sender = Arc::new(Asked::default());
+    let listen = Some(([127, 0, 0, 1], 0).into());
+    let r = rig_with(Options { listen, sender: Some(sender.clone()), ..Options::default() });
+    let flow = |from: u64, to: u64, bytes: u64| json!({"from": from, "to": to, "bytes": bytes});
+    // Two flows of one rack pair, one within a rack.
+    let body = json!({"name": "sort", "send": true, "flows": [flow(0, 2, 5), flow(1, 3, 7), flow(4, 5, 9)]});
+    let made: wire::Coflow = serde_json::from_str(&r.send("POST", "/api/v1/coflows", &body).text).unwrap();
+    assert_eq!((made.pairs.clone(), made.asked_bytes), (vec![wire::Pair { from: 0, to: 1, bytes: 12 }], 12));
+    let (sent, watched) = sender.0.lock().unwrap()[0].clone();
+    assert!(watched && sent.flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).eq([(0, 2, 5), (1, 3, 7), (4, 5, 9)]));
+    let one: wire::Coflow = serde_json::from_str(&r.get(&posted(0)).text).unwrap();
+    let flows = one.flows.unwrap();
+    assert_eq!((flows.len(), flows[2].received_bytes, flows[2].finished_ns, flows[1].bytes), (3, 4, None, 7));
+    assert!(r.get("/api/v1/coflows").json()["coflows"][0]["flows"].is_null(), "lists stay short");
+    // The flow's end goes to the log, while its coflow is open.
+    let id = CoflowId(FIRST_POSTED);
+    let seen = |e: &crate::control::record::Record| matches!(e.what, crate::control::record::What::FlowFinished { .. });
+    let mut log = r.handle.events();
+    r.handle.notify(Event::FlowFinished { id, flow: FlowId(2), bytes: Bytes(9) });
+    r.handle.notify(Event::FlowFinished { id: CoflowId(7), flow: FlowId(0), bytes: Bytes(9) });
+    r.tick();
+    assert!(std::iter::from_fn(|| log.try_recv().ok()).filter(|e| seen(e)).count() == 1, "only of a coflow that is known");
+    assert_eq!(r.call("DELETE", &posted(0), &[], b"").status, 204);
+    assert!(sender.0.lock().unwrap().is_empty(), "the sender is told");
+    // The same again changes nothing; other flows of the same pairs are another coflow.
+    assert_eq!(r.send("PUT", "/api/v1/coflows/3", &body).status, 201);
+    assert_eq!(r.send("PUT", "/api/v1/coflows/3", &body).status, 200);
+    let other = json!({"name": "sort", "send": true, "flows": [flow(0, 2, 6), flow(1, 3, 6), flow(4, 5, 9)]});
+    r.send("PUT", "/api/v1/coflows/3", &other).problem(409);
+}
+
+#[test]
+fn impossible_flows_are_refused_with_a_pointer() {
+    let r = rig();
+    let post = |body: Value| r.send("POST", "/api/v1/coflows", &body).problem(422);
+    let flow = |from: u64, to: u64, bytes: u64| json!({"from": from, "to": to, "bytes": bytes});
+    let at = |flows: Value| post(json!({"flows": flows})).0;
+    assert_eq!(at(json!([flow(0, 1, 1), flow(8, 1, 1)])), "/flows/1/from");
+    assert_eq!(at(json!([flow(0, 99, 1)])), "/flows/0/to");
+    assert_eq!(at(json!([flow(2, 2, 1)])), "/flows/0/to");
+    assert_eq!(at(json!([flow(0, 2, 0)])), "/flows/0/bytes");
+    assert_eq!(at(json!([flow(0, 2, 1), flow(0, 2, u64::MAX)])), "/flows/1/bytes");
+    assert_eq!(at(json!([{"from": 0, "to": -1, "bytes": 1}])), "/flows/0/to");
+    let many: Vec<Value> = (0..10_001).map(|_| flow(0, 2, 1)).collect();
+    let (pointer, why) = post(json!({"flows": many}));
+    assert_eq!((pointer.as_str(), why.as_str()), ("/flows", "10001 flows: at most 10000"));
+    let both = post(json!({"flows": [flow(0, 2, 1)], "pairs": [flow(0, 1, 1)]}));
+    assert_eq!(both.0, "/pairs");
+    assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
 }

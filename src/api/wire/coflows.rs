@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::coflows::RackBytes;
+use crate::coflows::{FlowSpec, RackBytes};
 use crate::control::record;
-use crate::ids::RackId;
+use crate::fabric::traffic::FlowProgress;
+use crate::ids::{HostId, RackId};
 use crate::units::Bytes;
 
 /// A list of coflows.
@@ -44,12 +45,71 @@ pub struct Coflow {
     pub cct_ns: Option<u64>,
     /// No schedule on this network is faster.
     pub bound_ns: u64,
+    /// What was proposed, if it began as a proposal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<super::Held>,
+    /// Of a proposal: Heliostat will send its bytes itself.
+    #[serde(skip)]
+    pub send: bool,
+    /// Of a coflow that Heliostat sends: its flows, in their order. Lists leave it out, and it is forgotten some time after the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Vec<FlowView>>,
+}
+
+/// How far a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FlowView {
+    /// Sending host.
+    pub from: u32,
+    /// Receiving host.
+    pub to: u32,
+    /// Payload asked.
+    pub bytes: u64,
+    /// Payload that its receiver has counted.
+    pub received_bytes: u64,
+    /// When that was all of it.
+    pub finished_ns: Option<u64>,
+}
+
+impl From<&FlowProgress> for FlowView {
+    fn from(f: &FlowProgress) -> Self {
+        let s = f.spec;
+        let finished_ns = f.finished.map(|t| t.0);
+        Self { from: s.from.0, to: s.to.0, bytes: s.bytes.0, received_bytes: f.received.0, finished_ns }
+    }
+}
+
+/// Bytes from a host to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Sending host.
+    pub from: u32,
+    /// Receiving host.
+    pub to: u32,
+    /// Payload.
+    pub bytes: u64,
+}
+
+impl From<&FlowSpec> for Flow {
+    fn from(f: &FlowSpec) -> Self {
+        Self { from: f.from.0, to: f.to.0, bytes: f.bytes.0 }
+    }
+}
+impl From<&Flow> for FlowSpec {
+    fn from(f: &Flow) -> Self {
+        Self { from: HostId(f.from), to: HostId(f.to), bytes: Bytes(f.bytes) }
+    }
 }
 
 /// Whether a coflow is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoflowState {
+    /// Proposed, held for a time, and not confirmed.
+    Proposed,
+    /// Proposed, and not confirmed in time.
+    Expired,
     /// Some of its bytes have not been received.
     Active,
     /// All of them have.
@@ -93,6 +153,32 @@ impl From<&record::CoflowView> for Coflow {
             finished_ns: c.finished.map(|t| t.0),
             cct_ns: c.cct.map(|s| s.0),
             bound_ns: c.bound.0,
+            flows: None,
+            proposal: None,
+            send: false,
+        }
+    }
+}
+
+/// A coflow that was proposed and has not begun.
+impl From<&record::PromiseView> for Coflow {
+    fn from(p: &record::PromiseView) -> Self {
+        let pairs = p.proposal.pairs.iter().map(|w| Pair { from: w.from.0, to: w.to.0, bytes: w.bytes.0 });
+        Self {
+            id: p.id.0,
+            name: p.name.clone(),
+            state: p.state.into(),
+            arrival_ns: p.proposed.0,
+            pairs: pairs.collect(),
+            asked_bytes: p.proposal.pairs.iter().map(|w| w.bytes).sum::<Bytes>().0,
+            received_bytes: 0,
+            over_ocs_bytes: 0,
+            finished_ns: None,
+            cct_ns: None,
+            bound_ns: p.proposal.chosen.bound.0,
+            proposal: Some(p.into()),
+            send: p.send,
+            flows: None,
         }
     }
 }
@@ -104,9 +190,18 @@ pub struct CoflowBody {
     /// What people call it; `coflow-<id>` if left out. At most 64 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Bytes by rack pair: each pair once, between two racks, above zero.
+    /// Bytes by rack pair: each pair once, between two racks, above zero. Left out if there are `flows`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<Pair>,
-    /// Whether Heliostat sends the bytes itself. If not, its progress is read from the ToRs' counters.
+    /// Bytes by flow: between two hosts, also of one rack, above zero, at most 10000. The pairs follow from them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+    /// A shuffle for whose reduce tasks the controller proposes racks and circuits; it begins when that is confirmed. Neither `pairs` nor
+    /// `flows` are given then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<super::Place>,
+    /// Whether Heliostat sends the bytes itself: the flows, or each pair's bytes evenly from the hosts of its rack.
+    /// If not, its progress is read from the ToRs' counters.
     #[serde(default)]
     pub send: bool,
     /// Its weight for policies that order coflows by weight; 1 if left out.

@@ -32,9 +32,13 @@ pub enum What {
     CircuitEnd { plane: u32, input: u32, until_ns: u64 },
     /// A coflow arrived.
     CoflowArrived { id: u32, asked_bytes: u64 },
+    /// A flow's last byte was received; of coflows that were posted with `flows` and `send`.
+    FlowFinished { id: u32, flow: u32, received_bytes: u64 },
     /// A coflow's last byte was received.
     CoflowFinished { id: u32, cct_ns: u64 },
-    /// A coflow was taken back.
+    /// A coflow was proposed.
+    CoflowProposed { id: u32, finish_ns: u64, expires_ns: u64 },
+    /// A coflow, or a proposal, was taken back.
     CoflowCancelled { id: u32 },
     /// A port is not used any more.
     PortFaulty { plane: u32, rack: u32, why: String },
@@ -54,7 +58,9 @@ impl What {
             Self::CircuitSet { .. } => "circuit-set",
             Self::CircuitEnd { .. } => "circuit-end",
             Self::CoflowArrived { .. } => "coflow-arrived",
+            Self::FlowFinished { .. } => "flow-finished",
             Self::CoflowFinished { .. } => "coflow-finished",
+            Self::CoflowProposed { .. } => "coflow-proposed",
             Self::CoflowCancelled { .. } => "coflow-cancelled",
             Self::PortFaulty { .. } => "port-faulty",
             Self::PortRepaired { .. } => "port-repaired",
@@ -75,7 +81,9 @@ impl From<&record::Record> for Record {
             }
             W::CircuitEnd { plane, input, until } => What::CircuitEnd { plane: plane.0, input: input.0, until_ns: until.0 },
             W::CoflowArrived { id, bytes } => What::CoflowArrived { id: id.0, asked_bytes: bytes.0 },
+            W::FlowFinished { id, flow, bytes } => What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 },
             W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },
+            W::CoflowProposed { id, finish, expires } => What::CoflowProposed { id: id.0, finish_ns: finish.0, expires_ns: expires.0 },
             W::CoflowCancelled { id: CoflowId(id) } => What::CoflowCancelled { id },
             W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },

@@ -4,9 +4,13 @@
 mod coflows;
 mod events;
 mod network;
+mod placement;
 mod stats;
 
-pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Pair};
+pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Flow, FlowView, Pair};
 pub use events::{Record, What};
 pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
+pub use placement::{
+    Candidate, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SoonFree, Way,
+};
 pub use stats::{Failure, Quantiles, Stats};

@@ -21,6 +21,9 @@ pub struct Topology {
     pub oversubscription_percent: u64,
     /// The optical planes, by id.
     pub planes: Vec<Plane>,
+    /// Whether rates count payload only; else they count what is on the wire.
+    #[serde(default)]
+    pub payload_only: bool,
 }
 
 /// A rack.
@@ -80,6 +83,7 @@ impl From<&topology::Topology> for Topology {
             hosts: t.hosts.iter().map(host).collect(),
             oversubscription_percent: t.eps.oversubscription_percent,
             planes: t.planes.iter().map(plane).collect(),
+            payload_only: t.framing == topology::Framing::None,
         }
     }
 }

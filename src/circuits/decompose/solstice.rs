@@ -9,8 +9,9 @@ use crate::units::{BitRate, Span};
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
 ///
 /// The matrix is stuffed to equal sums (QuickStuff), then cut along perfect matchings whose cells are all at least a
-/// threshold, which halves whenever there is none (BigSlice). It ends when every rack's rest, both ways, fits into the
-/// electrical network in the time of the configurations so far, dark time included.
+/// threshold, a power of two that halves whenever there is none (BigSlice), each for as long as
+/// all its cells last. It ends when every rack's rest, both ways, fits into the electrical network in the time of the
+/// configurations so far, dark time included.
 ///
 /// # Arguments
 /// - `demand`: bytes by (input, output), `R x R`; `rate`: of a circuit; `delta`: dark time before each configuration.
@@ -23,11 +24,11 @@ use crate::units::{BitRate, Span};
 /// # Example
 /// ```
 /// use heliostat::{circuits::decompose::solstice, demand::DemandMatrix, units::{BitRate, Span}};
-/// let d = DemandMatrix::from_rows(&[&[0, 64, 1], &[64, 0, 0], &[1, 0, 0]]);
+/// let d = DemandMatrix::from_rows(&[&[0, 90, 1], &[90, 0, 0], &[1, 0, 0]]);
 /// // A byte a nanosecond by circuit, a tenth of that electrically: the two mice need no circuit.
 /// let slots = solstice(&d, BitRate(8_000_000_000), Span(10), BitRate(800_000_000), Span::MAX);
 /// assert_eq!(slots.len(), 1);
-/// assert_eq!(slots[0].hold, Some(Span(64)));
+/// assert_eq!(slots[0].hold, Some(Span(90)));
 /// ```
 ///
 /// # Source

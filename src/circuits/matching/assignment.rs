@@ -31,17 +31,10 @@ struct Jv<'a, N> {
 ///
 /// `p` holds `n * n` profits, row-major. Complexity O(n^3) at worst, near O(n^2) on most matrices. Deterministic.
 pub(crate) fn solve<N: Num>(n: usize, p: &[N]) -> Assignment<N> {
-    solve_from(n, p, None)
-}
-
-/// [`solve`], from the prices (duals v) of a similar matrix: any prices give the optimum, good ones give it sooner.
-pub(crate) fn solve_from<N: Num>(n: usize, p: &[N], prices: Option<Vec<N>>) -> Assignment<N> {
     debug_assert_eq!(p.len(), n * n);
-    let warm = prices.filter(|v| v.len() == n);
-    let cold = warm.is_none();
-    let mut s = Jv { n, p, v: warm.unwrap_or_else(|| vec![N::ZERO; n]), column: vec![NONE; n], row: vec![NONE; n] };
+    let mut s = Jv { n, p, v: vec![N::ZERO; n], column: vec![NONE; n], row: vec![NONE; n] };
     if n > 0 {
-        let mut free = if cold { s.reduce_columns() } else { (0..n as u32).collect() };
+        let mut free = s.reduce_columns();
         for _ in 0..2 {
             free = s.reduce_rows(&free);
         }

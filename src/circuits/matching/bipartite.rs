@@ -83,7 +83,8 @@ impl Prices {
 /// [`bipartite()`] from the prices and the matching of a similar matrix, which are replaced by this one's. The weight is the same as
 /// without; where demand drifts, only rows that another column now suits better are looked at again.
 ///
-/// Weights beyond 64 bits (for the dense solver beyond 53 bits, R + 1 times the largest cell) are solved afresh.
+/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about 2^58 or more (2^53 where demand is
+/// dense).
 pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     let racks = demand.racks();
     if let Some(cells) = Cells::read(demand, SPARSE) {

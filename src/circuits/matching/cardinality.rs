@@ -1,6 +1,7 @@
 //! Maximum cardinality and bottleneck matchings: as many circuits as can be, and the thinnest of them as thick as can be.
 
-use crate::circuits::Matching;
+use super::{edmonds, plane_by_plane};
+use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -49,29 +50,69 @@ pub fn bottleneck(demand: &DemandMatrix) -> Matching {
     let mut weights: Vec<u64> = demand.entries().map(|e| e.2).collect();
     weights.sort_unstable();
     weights.dedup();
-    let (n, cells) = (demand.racks(), demand.cells());
-    let mut best = most(n, cells, 1);
-    let size = count(&best);
-    // The largest threshold that still allows as many pairs lies in `low..high`.
-    let (mut low, mut high) = (0, weights.len());
+    thickest(&weights, |w| matching(&most(demand.racks(), demand.cells(), w))).unwrap_or_else(|| Matching::empty(demand.racks()))
+}
+
+/// What `most` finds at the last of the rising `thresholds` at which it finds as many pairs as at the first.
+fn thickest<T: Copy>(thresholds: &[T], most: impl Fn(T) -> Matching) -> Option<Matching> {
+    let mut best = most(*thresholds.first()?);
+    // The last threshold that still allows as many pairs lies in `low..high`.
+    let (mut low, mut high) = (0, thresholds.len());
     while high - low > 1 {
         let middle = usize::midpoint(low, high);
-        let m = most(n, cells, weights[middle]);
-        if count(&m) == size {
+        let m = most(thresholds[middle]);
+        if m.len() == best.len() {
             (low, best) = (middle, m);
         } else {
             high = middle;
         }
     }
-    matching(&best)
+    Some(best)
+}
+
+/// [`hopcroft_karp`] for duplex circuits: most pairs that have at least `least` in both directions together. O(R^3).
+fn most_pairs(demand: &DemandMatrix, least: u128) -> Matching {
+    edmonds(&demand.map_pairs(|i, j, _| u64::from(i < j && both(demand, i, j) >= least)), None)
+}
+
+/// [`bottleneck`] for duplex circuits: a bisection of [`most_pairs`].
+fn bottleneck_pairs(demand: &DemandMatrix) -> Matching {
+    let mut sums: Vec<u128> = demand.entries().map(|(i, j, _)| both(demand, i, j)).collect();
+    sums.sort_unstable();
+    sums.dedup();
+    thickest(&sums, |s| most_pairs(demand, s)).unwrap_or_else(|| Matching::empty(demand.racks()))
+}
+
+fn both(demand: &DemandMatrix, i: RackId, j: RackId) -> u128 {
+    u128::from(demand.get(i, j)) + u128::from(demand.get(j, i))
+}
+
+/// [`hopcroft_karp()`] every interval; on duplex planes as many pairs as can be, by [`edmonds()`] on equal weights.
+pub struct HopcroftKarp;
+
+impl Scheduler for HopcroftKarp {
+    fn name(&self) -> &'static str {
+        "hopcroft-karp"
+    }
+    fn decide(&mut self, ask: &Ask) -> Decision {
+        plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { most_pairs(demand, 1) } else { hopcroft_karp(demand) })
+    }
+}
+
+/// [`bottleneck()`] every interval; on duplex planes the same of pairs, by their bytes both ways.
+pub struct Bottleneck;
+
+impl Scheduler for Bottleneck {
+    fn name(&self) -> &'static str {
+        "bottleneck"
+    }
+    fn decide(&mut self, ask: &Ask) -> Decision {
+        plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { bottleneck_pairs(demand) } else { bottleneck(demand) })
+    }
 }
 
 fn matching(columns: &[u32]) -> Matching {
     Matching { out: columns.iter().map(|&j| (j != NONE).then_some(RackId(j))).collect() }
-}
-
-fn count(columns: &[u32]) -> usize {
-    columns.iter().filter(|&&j| j != NONE).count()
 }
 
 /// By row: its column in a matching of most cells that are at least `threshold` (which is not zero), of `n * n` row-major cells.
@@ -173,7 +214,38 @@ mod tests {
         joined.max().unwrap_or((0, 0)).max(brute(d, i + 1, taken))
     }
 
+    /// [`brute`] for pairs, by their sums.
+    fn brute_pairs(d: &DemandMatrix, i: usize, taken: u32) -> (usize, u128) {
+        if i == d.racks() {
+            return (0, u128::MAX);
+        }
+        let alone = brute_pairs(d, i + 1, taken);
+        if taken & (1 << i) != 0 {
+            return alone;
+        }
+        let sum = |j: usize| both(d, RackId::from(i), RackId::from(j));
+        let joined = (i + 1..d.racks()).filter(|&j| sum(j) > 0 && taken & (1 << j) == 0).map(|j| {
+            let (n, least) = brute_pairs(d, i + 1, taken | 1 << j);
+            (n + 2, least.min(sum(j)))
+        });
+        joined.max().unwrap_or((0, 0)).max(alone)
+    }
+
     proptest! {
+        #[test]
+        fn most_duplex_pairs_and_the_thickest(
+            r in 1usize..7, cells in prop::collection::vec(prop_oneof![3 => Just(0u64), 1 => 0u64..6], 49),
+        ) {
+            let d = DemandMatrix::zero(r).map_pairs(|i, j, _| cells[i.index() * 7 + j.index()]);
+            let (n, least) = brute_pairs(&d, 0, 0);
+            for m in [most_pairs(&d, 1), bottleneck_pairs(&d)] {
+                prop_assert!(m.pairs().all(|(i, j)| m.output(j) == Some(i) && both(&d, i, j) > 0));
+                prop_assert_eq!(m.len(), n);
+            }
+            let lightest = bottleneck_pairs(&d).pairs().map(|(i, j)| both(&d, i, j)).min();
+            prop_assert_eq!(lightest, (n > 0).then_some(least));
+        }
+
         #[test]
         fn most_pairs_and_the_thickest(r in 1usize..7, cells in prop::collection::vec(prop_oneof![Just(0u64), 0u64..6], 49)) {
             let d = DemandMatrix::zero(r).map_pairs(|i, j, _| cells[i.index() * 7 + j.index()]);

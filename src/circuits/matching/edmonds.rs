@@ -43,7 +43,7 @@ pub fn edmonds(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
 }
 
 /// [`edmonds()`] from the fractional optimum of a similar matrix, which is replaced by this one's. The weight is the same as without.
-/// Weights beyond 64 bits are solved afresh.
+/// Weights that have no room in 64 bits are solved afresh, as in [`super::bipartite_from`].
 pub fn edmonds_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     solve(demand, keep, true, prices)
 }

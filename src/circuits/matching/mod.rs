@@ -26,7 +26,7 @@ pub(crate) mod assignment;
 mod b_matching;
 mod bipartite;
 mod blossom;
-pub(crate) mod cardinality;
+mod cardinality;
 mod dense;
 mod edmonds;
 mod eps_only;
@@ -44,7 +44,7 @@ mod tests;
 
 pub use b_matching::{BMatching, b_matching};
 pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
-pub use cardinality::{bottleneck, hopcroft_karp};
+pub use cardinality::{Bottleneck, HopcroftKarp, bottleneck, hopcroft_karp};
 pub use edmonds::{Edmonds, edmonds, edmonds_from};
 pub use eps_only::EpsOnly;
 pub use greedy::{Greedy, greedy, greedy_pairs};

@@ -331,11 +331,13 @@ proptest! {
         let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
         let (at, interval, eps) = (Time(0), Span::millis(100), BitRate::ZERO);
         let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle, eps, coflows: &[] };
-        let all: [Box<dyn Scheduler>; 9] = [
+        let all: [Box<dyn Scheduler>; 11] = [
             Box::new(BMatching),
             Box::new(Bipartite::default()),
             Box::new(Edmonds::default()),
             Box::new(Greedy),
+            Box::new(HopcroftKarp),
+            Box::new(Bottleneck),
             Box::new(Islip::default()),
             Box::new(RoundRobin),
             Box::new(Hold),

@@ -2,8 +2,10 @@
 
 use super::Controller;
 use crate::circuits::Matching;
+use crate::control::policy::SchedulerKind;
 use crate::control::record::{CircuitState, CircuitView, PortView, Snapshot, Stats};
 use crate::demand::DemandMatrix;
+use crate::placement::codecide::Standing;
 use crate::units::Time;
 
 impl Controller {
@@ -23,8 +25,28 @@ impl Controller {
             over_ocs: seen.map_or_else(|| zero.clone(), |s| s.over_ocs.clone()),
             backlog: seen.map_or_else(|| zero.clone(), |s| s.backlog.clone()),
             coflows: self.accounts.views(),
+            proposals: self.promises.views(now),
+            standing: self.standing(now),
             stats: self.stats_now(),
             failures: self.failures.values().cloned().collect(),
+        }
+    }
+
+    /// What placements are judged by, as of `now`. O(R^2 + circuits + coflows).
+    pub fn standing(&self, now: Time) -> Standing {
+        let threshold = self.policy.elephants.threshold;
+        let from = self.next_cycle.max(now) + self.policy.lead + self.notice;
+        let mut coflows = self.accounts.to_carry(threshold);
+        coflows.extend(self.promises.held(now));
+        coflows.sort_by_key(|c| c.id);
+        Standing {
+            now,
+            from,
+            circuits: !matches!(self.policy.scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly),
+            threshold,
+            up: self.current(from),
+            usable: self.usable(),
+            coflows,
         }
     }
 

@@ -4,10 +4,11 @@
 //! exactly r * t units in t nanoseconds. Nothing is ever rounded, so bytes in are bytes out; only the instant of a finish
 //! is rounded up to the next nanosecond, and what the rate would have carried beyond the last byte is not counted.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
-use crate::units::{Bytes, NANOS, Time};
+use crate::units::{Bytes, NANOS};
 
 /// Units of work in a byte.
 pub const BYTE: u128 = 8 * NANOS as u128;
@@ -45,7 +46,7 @@ pub struct Underway {
     pub size: u128,
 }
 
-/// Flows of equal route and rate.
+/// Flows of equal route and rate. Its *service* is what one flow which had always been there would have sent, in units.
 #[derive(Debug)]
 pub struct Bundle {
     /// Sender.
@@ -58,74 +59,87 @@ pub struct Bundle {
     pub elephant: bool,
     /// Which way it goes now.
     pub route: Route,
-    /// Bits per second of each flow, since `since`.
-    pub rate: u64,
-    since: Time,
-    /// Units that one flow which had always been there would have sent.
-    service: u128,
-    /// Of these, over circuits.
-    service_ocs: u128,
-    /// By when they are done.
-    pub flows: BTreeSet<Underway>,
-    /// Grows with every new forecast, so that old ones can be told.
-    pub forecast: u64,
+    /// The link whose clock measures its service.
+    pub link: Option<u32>,
+    /// Its service is the clock's reading plus this, modulo 2^128; without a clock it stands at this.
+    pub ahead: u128,
+    /// Service that stands in the books.
+    booked: u128,
+    /// Of that, over circuits.
+    booked_ocs: u128,
+    /// The first to be done on top.
+    pub flows: BinaryHeap<Reverse<Underway>>,
 }
 
 impl Bundle {
     /// No flows.
     pub fn new(from: HostId, to: HostId, racks: (RackId, RackId), elephant: bool) -> Self {
         let route = if racks.0 == racks.1 { Route::Local } else { Route::Eps };
-        let (since, flows) = (Time::ZERO, BTreeSet::new());
-        Self { from, to, racks, elephant, route, rate: 0, since, service: 0, service_ocs: 0, flows, forecast: 0 }
+        Self { from, to, racks, elephant, route, link: None, ahead: 0, booked: 0, booked_ocs: 0, flows: BinaryHeap::new() }
     }
 
-    /// Adds a flow. The bundle must be settled at its start.
+    /// Adds a flow. The bundle must be booked at its start.
     pub fn push(&mut self, coflow: CoflowId, flow: FlowId, size: Bytes) {
         let size = u128::from(size.0) * BYTE;
-        self.flows.insert(Underway { due: self.service + size, coflow, flow, ocs_before: self.service_ocs, size });
+        self.flows.push(Reverse(Underway { due: self.booked + size, coflow, flow, ocs_before: self.booked_ocs, size }));
     }
 
-    /// Does the work up to `now`; returns the units of all its flows together (those past their end included until
-    /// [`Bundle::pop`] takes them out).
-    pub fn settle(&mut self, now: Time) -> u128 {
-        let each = u128::from(self.rate) * u128::from(now.since(self.since).0);
-        self.since = self.since.max(now);
-        self.service += each;
+    /// The flow that will be done first.
+    pub fn first(&self) -> Option<&Underway> {
+        self.flows.peek().map(|f| &f.0)
+    }
+
+    /// All flows, in no order.
+    pub fn flows(&self) -> impl Iterator<Item = &Underway> {
+        self.flows.iter().map(|f| &f.0)
+    }
+
+    /// Whether its first flow is due when the clock of `link` reads `reading`.
+    pub fn is_due_at(&self, link: u32, reading: u128) -> bool {
+        self.link == Some(link) && self.first().is_some_and(|f| f.due.wrapping_sub(self.ahead) == reading)
+    }
+
+    /// Books the work up to `service`, all on the present way; returns the units of all its flows together (those past their end
+    /// included until [`Bundle::pop`] takes them out).
+    pub fn book(&mut self, service: u128) -> u128 {
+        let each = service - self.booked;
+        self.booked = service;
         if matches!(self.route, Route::Ocs(_)) {
-            self.service_ocs += each;
+            self.booked_ocs += each;
         }
         each * self.flows.len() as u128
     }
 
-    /// The next flow that is done, its units over circuits, and how many units were counted beyond its end.
+    /// The next flow that is done, its units over circuits, and how many units were booked beyond its end.
     pub fn pop(&mut self) -> Option<(Underway, u128, u128)> {
-        let first = *self.flows.first().filter(|f| f.due <= self.service)?;
-        self.flows.pop_first();
-        let beyond = self.service - first.due;
+        let first = *self.first().filter(|f| f.due <= self.booked)?;
+        self.flows.pop();
+        let beyond = self.booked - first.due;
         Some((first, self.over_ocs(&first), beyond))
     }
 
-    /// What a flow has sent so far, in units.
+    /// What a flow has sent as of the last booking, in units.
     pub fn sent(&self, f: &Underway) -> u128 {
         f.size - self.left(f)
     }
 
     /// What a flow still has to send, in units.
     pub fn left(&self, f: &Underway) -> u128 {
-        f.due.saturating_sub(self.service)
+        f.due.saturating_sub(self.booked)
+    }
+
+    /// What all flows still have to send, of each at most `most` units. O(1) while the first to be done has as much.
+    pub fn backlog(&self, most: u128) -> u128 {
+        match self.first() {
+            Some(first) if self.left(first) < most => self.flows().map(|f| self.left(f).min(most)).sum(),
+            _ => most * self.flows.len() as u128,
+        }
     }
 
     /// What a flow has sent over circuits, in units.
     pub fn over_ocs(&self, f: &Underway) -> u128 {
-        let beyond = if matches!(self.route, Route::Ocs(_)) { self.service.saturating_sub(f.due) } else { 0 };
-        self.service_ocs - f.ocs_before - beyond
-    }
-
-    /// When the first flow will be done at this rate; `None` if never. The bundle must be settled at `now`.
-    pub fn next_finish(&self, now: Time) -> Option<Time> {
-        let left = self.left(self.flows.first()?);
-        let ns = left.checked_add(u128::from(self.rate.max(1)) - 1)?.checked_div(u128::from(self.rate))?;
-        now.0.checked_add(u64::try_from(ns).ok()?).map(Time)
+        let beyond = if matches!(self.route, Route::Ocs(_)) { self.booked.saturating_sub(f.due) } else { 0 };
+        self.booked_ocs - f.ocs_before - beyond
     }
 }
 
@@ -136,17 +150,18 @@ mod tests {
     #[test]
     fn work_is_exact_and_what_lies_beyond_the_end_is_known() {
         let mut b = Bundle::new(HostId(0), HostId(1), (RackId(0), RackId(1)), true);
+        b.push(CoflowId(0), FlowId(1), Bytes(2));
         b.push(CoflowId(0), FlowId(0), Bytes(1));
-        b.rate = 3_000_000_000;
-        assert_eq!(b.next_finish(Time(0)), Some(Time(3)), "8 bits at 3 Gb/s take 2.67 ns");
-        assert_eq!(b.settle(Time(1)), 3_000_000_000);
+        assert_eq!(b.book(3_000_000_000), 6_000_000_000);
         assert_eq!(b.pop(), None);
         b.route = Route::Ocs(PlaneId(0));
-        b.settle(Time(3));
+        b.book(9_000_000_000);
         let (f, ocs, beyond) = b.pop().unwrap();
-        assert_eq!((f.size, ocs, beyond), (BYTE, 5_000_000_000, 1_000_000_000));
-        b.rate = 0;
-        b.push(CoflowId(0), FlowId(1), Bytes(1));
-        assert_eq!(b.next_finish(Time(3)), None);
+        assert_eq!((f.flow, f.size, ocs, beyond), (FlowId(0), BYTE, 5_000_000_000, 1_000_000_000));
+        assert_eq!((b.pop(), b.left(b.first().unwrap())), (None, 7_000_000_000));
+        b.push(CoflowId(0), FlowId(2), Bytes(9));
+        assert_eq!((b.backlog(7), b.backlog(9_000_000_000)), (14, 16_000_000_000));
+        (b.link, b.ahead) = (Some(3), 2);
+        assert!(b.is_due_at(3, 2 * BYTE - 2) && !b.is_due_at(4, 2 * BYTE - 2));
     }
 }

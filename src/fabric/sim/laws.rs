@@ -16,6 +16,8 @@ use crate::ids::HostId;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
+mod max_min;
+
 fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
     Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
@@ -34,7 +36,7 @@ fn tree(s: &Script) -> Arc<Topology> {
 
 fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), flows }
+    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1, flows }
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
@@ -275,9 +277,9 @@ proptest! {
     }
 
     #[test]
-    fn clocks_by_link_are_the_bundles_to_the_bit(s in script(), local in any::<bool>()) {
-        // Uplinks that carry all that their hosts send; without circuits both engines may be asked.
-        let (hosts, uplink) = if local { (2, 2000) } else { (1, 1000) };
+    fn clocks_by_link_are_the_bundles_to_the_bit(s in script(), shape in prop::sample::select(vec![(2, 2000), (1, 1000), (1, 300)])) {
+        // Uplinks that carry all that their hosts send, or have one host only; without circuits both engines may be asked.
+        let (hosts, uplink) = shape;
         let t = topology(8 / hosts, hosts, uplink);
         let run = |circuits| {
             let mut f = SimFabric::new(t.clone(), Settings { circuits, ..Settings::default() });
@@ -315,7 +317,7 @@ impl Slow {
 
 /// When each coflow ends if at every event all rates are decided from nothing, in an order that is made from nothing.
 fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
-    let links = links::Links::new(t.clone());
+    let links = links::Links::new(t.clone(), true);
     let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
     let mut ends = vec![0; coflows.len()];
     // Sincronia's order is made when a coflow comes or ends.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bundle::Route;
 use crate::coflows::rates::Path;
 use crate::ids::{HostId, RackId};
-use crate::topology::{Rack, Topology};
+use crate::topology::{Host, Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
@@ -15,7 +15,7 @@ pub struct Links {
     topology: Arc<Topology>,
     /// In bits of payload per second.
     capacity: Vec<u64>,
-    /// By rack: its uplink carries all that its hosts can send, so it is never the tightest link of a flow, and left out of paths.
+    /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
     wide: Vec<bool>,
     /// The number of the first pod's link, and how many pods there are.
     pods: (u32, u32),
@@ -25,10 +25,18 @@ pub struct Links {
 
 impl Links {
     /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
-    pub fn new(topology: Arc<Topology>) -> Self {
+    ///
+    /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
+    /// as the narrower one.
+    pub fn new(topology: Arc<Topology>, circuits: bool) -> Self {
         let t = &topology;
         let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
-        let nics = || t.hosts.iter().map(|h| t.payload(h.nic).0);
+        let alone = |r: &Rack| r.hosts == 1 && !circuits;
+        let nic = |h: &Host| {
+            let (rack, nic) = (&t.racks[h.rack.index()], t.payload(h.nic).0);
+            if alone(rack) { nic.min(eps(rack.uplink)) } else { nic }
+        };
+        let nics = || t.hosts.iter().map(nic);
         let uplinks = || t.racks.iter().map(|r| eps(r.uplink));
         let circuits = t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
         let mut capacity: Vec<u64> = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
@@ -39,7 +47,7 @@ impl Links {
         let nowhere = capacity.len() as u32;
         capacity.push(0);
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
-        let wide = t.racks.iter().map(|r| all(r) <= eps(r.uplink)).collect();
+        let wide = t.racks.iter().map(|r| alone(r) || all(r) <= eps(r.uplink)).collect();
         Self { capacity, wide, pods: (first, pods as u32), nowhere, topology }
     }
 
@@ -112,7 +120,7 @@ mod tests {
         t.eps.background_percent = 50;
         t.eps.pods = Some(Pods { racks: 2, uplink: BitRate(300) });
         t.eps.core = Some(BitRate(700));
-        let l = Links::new(Arc::new(t.clone()));
+        let l = Links::new(Arc::new(t.clone()), true);
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         assert_eq!(path(0, 1, Route::Local), [0, 11]);
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
@@ -121,8 +129,20 @@ mod tests {
         assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
         t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
-        let l = Links::new(Arc::new(t));
+        let l = Links::new(Arc::new(t), true);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
         assert!(!l.two_sided());
+    }
+
+    #[test]
+    fn the_uplink_of_a_rack_of_one_host_is_its_interface() {
+        let mut t = Topology::uniform("t", 3, 1, BitRate(1000), BitRate(500), vec![]);
+        t.framing = crate::topology::Framing::None;
+        t.push_rack(2, 1, BitRate(1000), BitRate(500));
+        let (one, four) = (Links::new(Arc::new(t.clone()), false), Links::new(Arc::new(t), true));
+        assert_eq!((one.capacity()[0], four.capacity()[0], one.capacity()[3]), (500, 1000, 1000));
+        assert_eq!(one.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6]);
+        assert_eq!(one.path(HostId(0), HostId(3), Route::Eps).links(), [0, 8, 17]);
+        assert_eq!(four.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6, 10, 15]);
     }
 }

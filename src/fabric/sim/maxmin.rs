@@ -1,34 +1,68 @@
 //! Max-min fair shares by progressive filling, in whole bits per second.
 //!
 //! A user is a number of equal flows over the same links. All flows' rates grow together until a link is full; the flows
-//! of that link keep the rate, the others go on growing. Rates are whole bits per second, rounded down, so at most one bit
-//! per second and flow of a link stays unused and no link is ever above its capacity.
+//! of that link keep the rate, the others go on growing. The link that holds a user back is its *bottleneck*, and the rate to
+//! which that link is filled is its *level*. Rates are whole bits per second, rounded down, so at most one bit per second and
+//! flow of a link stays unused and no link is ever above its capacity.
 //!
 //! Source: Bertsekas and Gallager, Data Networks, 2nd edition, section 6.5.2.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::coflows::rates::Path;
+use crate::coflows::rates::{MAX_HOPS, Path};
 
-#[derive(Clone, Copy, Debug, Default)]
+/// No link.
+const NOWHERE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
 struct User {
     path: Path,
     /// How many flows; none: not there.
     flows: u64,
-    /// Of each flow.
-    rate: u64,
+    /// Its bottleneck.
+    link: u32,
+    /// By link of the path: its place among the link's users.
+    places: [u32; MAX_HOPS],
 }
 
-/// Links with their users. After changes, [`MaxMin::refill`] computes anew the rates of those users only that a chain of
-/// shared links joins to a change: the result is the same as that of filling everything.
+impl Default for User {
+    fn default() -> Self {
+        Self { path: Path::default(), flows: 0, link: NOWHERE, places: [0; MAX_HOPS] }
+    }
+}
+
+/// When a link is filled: by level, then by number. Links are filled in this order.
+type Turn = (u64, u32);
+
+/// What a filling changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Links whose level changed, by number.
+    pub levels: Vec<u32>,
+    /// Users that have another bottleneck than before, or one at last, by number.
+    pub moved: Vec<u32>,
+}
+
+/// Links with their users. After changes, [`MaxMin::refill`] fills anew only those links that a chain of shared links joins to a
+/// change, and of those only the ones whose turn does not come before anything that changed: up to there the filling goes as it
+/// went before. The result is the same as that of filling everything.
 #[derive(Debug)]
 pub struct MaxMin {
     capacity: Vec<u64>,
-    /// By link, in the order of their numbers.
+    /// By link: its level; `None` if it holds nobody back.
+    level: Vec<Option<u64>>,
+    /// By link, in no order.
     users_of: Vec<Vec<u32>>,
+    /// By link: how many flows cross it.
+    total: Vec<u64>,
     users: Vec<User>,
+    /// Links of changed users.
     dirty: Vec<u32>,
+    /// Up to this turn the filling goes as before, as far as flows that left are concerned.
+    until: Option<Turn>,
+    /// Links that got flows.
+    grown: Vec<u32>,
     /// By link, during a filling: capacity that is left, and flows that still grow.
     left: Vec<(u64, u64)>,
     link_seen: Vec<bool>,
@@ -41,9 +75,13 @@ impl MaxMin {
         let n = capacity.len();
         Self {
             capacity,
+            level: vec![None; n],
             users_of: vec![Vec::new(); n],
+            total: vec![0; n],
             users: Vec::new(),
             dirty: Vec::new(),
+            until: None,
+            grown: Vec::new(),
             left: vec![(0, 0); n],
             link_seen: vec![false; n],
             user_seen: Vec::new(),
@@ -51,11 +89,22 @@ impl MaxMin {
     }
 
     /// The rate of each flow of a user, as of the last [`MaxMin::refill`].
+    #[cfg(test)]
     pub fn rate(&self, user: u32) -> u64 {
-        self.users.get(user as usize).map_or(0, |u| u.rate)
+        self.bottleneck(user).map_or(0, |l| self.level(l))
     }
 
-    /// From now on `user` is `flows` flows over `path`; none takes it away. O(users of its links).
+    /// The link that holds a user back, as of the last [`MaxMin::refill`].
+    pub fn bottleneck(&self, user: u32) -> Option<u32> {
+        self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)
+    }
+
+    /// The rate of each flow that this link holds back; zero if it holds nobody back.
+    pub fn level(&self, link: u32) -> u64 {
+        self.level[link as usize].unwrap_or(0)
+    }
+
+    /// From now on `user` is `flows` flows over `path`; none takes it away. O(links of both paths).
     pub fn set(&mut self, user: u32, path: Path, flows: u64) {
         let k = user as usize;
         if self.users.len() <= k {
@@ -66,43 +115,84 @@ impl MaxMin {
         if old.flows == flows && (flows == 0 || old.path == path) {
             return;
         }
-        if old.flows > 0 {
-            self.dirty.extend(old.path.links());
-        }
-        if flows > 0 {
-            self.dirty.extend(path.links());
-        }
         if old.flows > 0 && (flows == 0 || old.path != path) {
-            for &l in old.path.links() {
-                let list = &mut self.users_of[l as usize];
-                if let Ok(at) = list.binary_search(&user) {
-                    list.remove(at);
-                }
-            }
+            self.leave(user);
         }
         if flows > 0 && (old.flows == 0 || old.path != path) {
-            for &l in path.links() {
-                let list = &mut self.users_of[l as usize];
-                if let Err(at) = list.binary_search(&user) {
-                    list.insert(at, user);
-                }
+            self.enter(user, path);
+        }
+        let u = &mut self.users[k];
+        let before = std::mem::replace(&mut u.flows, flows);
+        for &l in u.path.links().iter().filter(|_| flows > 0) {
+            self.total[l as usize] = self.total[l as usize] + flows - before;
+            self.dirty.push(l);
+            if flows > before {
+                self.grown.push(l);
             }
         }
-        let rate = if flows == 0 { 0 } else { old.rate };
-        self.users[k] = User { path, flows, rate };
+        if flows < before && u.link != NOWHERE {
+            let turn = (self.level[u.link as usize].unwrap_or(0), u.link);
+            self.until = Some(self.until.map_or(turn, |t| t.min(turn)));
+        }
     }
 
-    /// Brings the rates up to date; returns the users whose rate changed, in the order of their numbers.
-    /// O((links + users) log links) of the part of the network that changes can reach.
-    pub fn refill(&mut self) -> Vec<u32> {
-        let (links, users) = self.reachable();
-        let mut heap = BinaryHeap::with_capacity(links.len());
-        for &l in &links {
-            let flows = self.users_of[l as usize].iter().map(|&u| self.users[u as usize].flows).sum();
-            self.left[l as usize] = (self.capacity[l as usize], flows);
-            heap.extend(self.capacity[l as usize].checked_div(flows).map(|share| Reverse((share, l))));
+    /// Takes a user off its links.
+    fn leave(&mut self, user: u32) {
+        let u = std::mem::take(&mut self.users[user as usize]);
+        if u.link != NOWHERE {
+            let turn = (self.level[u.link as usize].unwrap_or(0), u.link);
+            self.until = Some(self.until.map_or(turn, |t| t.min(turn)));
         }
-        let mut changed = Vec::new();
+        for (&l, place) in u.path.links().iter().zip(u.places) {
+            self.dirty.push(l);
+            self.total[l as usize] -= u.flows;
+            let list = &mut self.users_of[l as usize];
+            list.swap_remove(place as usize);
+            if let Some(&other) = list.get(place as usize) {
+                let o = &mut self.users[other as usize];
+                let hop = o.path.links().iter().position(|&k| k == l).expect("it crosses this link");
+                o.places[hop] = place;
+            }
+        }
+    }
+
+    /// Puts a user on its links.
+    fn enter(&mut self, user: u32, path: Path) {
+        let u = &mut self.users[user as usize];
+        u.path = path;
+        for (&l, place) in path.links().iter().zip(&mut u.places) {
+            let list = &mut self.users_of[l as usize];
+            *place = list.len() as u32;
+            list.push(user);
+        }
+    }
+
+    /// The turn before which nothing can have changed.
+    fn unchanged_until(&mut self) -> Turn {
+        let grown = std::mem::take(&mut self.grown);
+        let mut until = self.until.take().unwrap_or((u64::MAX, u32::MAX));
+        for l in grown {
+            // Shares only grow while a filling goes on, so this is the earliest that its turn can come.
+            let first = self.capacity[l as usize].checked_div(self.total[l as usize]).unwrap_or(u64::MAX);
+            let before = self.level[l as usize].unwrap_or(u64::MAX);
+            until = until.min((first.min(before), l));
+        }
+        until
+    }
+
+    /// Brings the rates up to date; says what changed.
+    /// O((links + users) log links) of the part of the network that changes can reach.
+    pub fn refill(&mut self) -> Changes {
+        let until = self.unchanged_until();
+        let links = self.open(until);
+        let mut heap = BinaryHeap::with_capacity(links.len());
+        let mut before = Vec::with_capacity(links.len());
+        for &l in &links {
+            let (left, flows) = self.left[l as usize];
+            heap.extend(left.checked_div(flows).map(|share| Reverse((share, l))));
+            before.push(self.level[l as usize].take());
+        }
+        let mut changes = Changes::default();
         // Shares only grow while others are filled, so an entry that is still right when it comes out is the smallest.
         while let Some(Reverse((share, l))) = heap.pop() {
             let (left, flows) = self.left[l as usize];
@@ -113,54 +203,73 @@ impl MaxMin {
                 heap.push(Reverse((left / flows, l)));
                 continue;
             }
-            for &u in &self.users_of[l as usize] {
-                if !std::mem::take(&mut self.user_seen[u as usize]) {
-                    continue;
-                }
-                let user = &mut self.users[u as usize];
-                if user.rate != share {
-                    user.rate = share;
-                    changed.push(u);
-                }
-                for &k in user.path.links() {
-                    let (left, flows) = &mut self.left[k as usize];
-                    *left -= share * user.flows;
-                    *flows -= user.flows;
-                }
+            self.fill(l, share, &mut changes.moved);
+        }
+        for (&l, before) in links.iter().zip(before) {
+            self.link_seen[l as usize] = false;
+            if self.level[l as usize] != before {
+                changes.levels.push(l);
             }
         }
-        for l in links {
-            self.link_seen[l as usize] = false;
-        }
-        debug_assert!(users.iter().all(|&u| !self.user_seen[u as usize]), "every user crosses a link");
-        changed.sort_unstable();
-        changed
+        changes.levels.sort_unstable();
+        changes.moved.sort_unstable();
+        changes
     }
 
-    /// The links and users that chains of shared links join to the changed links; they stay marked as seen.
-    fn reachable(&mut self) -> (Vec<u32>, Vec<u32>) {
-        let (mut links, mut users) = (Vec::new(), Vec::new());
+    /// A link's turn has come: its users keep this rate.
+    fn fill(&mut self, link: u32, share: u64, moved: &mut Vec<u32>) {
+        self.level[link as usize] = Some(share);
+        for &u in &self.users_of[link as usize] {
+            if !std::mem::take(&mut self.user_seen[u as usize]) {
+                continue;
+            }
+            let user = &mut self.users[u as usize];
+            if user.link != link {
+                user.link = link;
+                moved.push(u);
+            }
+            for &k in user.path.links() {
+                let (left, flows) = &mut self.left[k as usize];
+                *left -= share * user.flows;
+                *flows -= user.flows;
+            }
+        }
+    }
+
+    /// The links that chains of shared links join to the changed links and whose turn is not before `until`, each with what the users
+    /// filled before leave it in `left`. They stay marked as seen, and so do the users that must be filled anew.
+    fn open(&mut self, until: Turn) -> Vec<u32> {
+        let mut links = Vec::new();
+        let level = &self.level;
+        let before = |l: u32| level[l as usize].is_some_and(|level| (level, l) < until);
         for l in std::mem::take(&mut self.dirty) {
-            if !std::mem::replace(&mut self.link_seen[l as usize], true) {
+            if !before(l) && !std::mem::replace(&mut self.link_seen[l as usize], true) {
                 links.push(l);
             }
         }
         let mut next = 0;
         while let Some(&l) = links.get(next) {
             next += 1;
+            let (mut left, mut growing) = (self.capacity[l as usize], 0);
             for &u in &self.users_of[l as usize] {
+                let user = &self.users[u as usize];
+                if user.link != NOWHERE && before(user.link) {
+                    left -= level[user.link as usize].unwrap_or(0) * user.flows;
+                    continue;
+                }
+                growing += user.flows;
                 if std::mem::replace(&mut self.user_seen[u as usize], true) {
                     continue;
                 }
-                users.push(u);
-                for &k in self.users[u as usize].path.links() {
+                for &k in user.path.links() {
                     if !std::mem::replace(&mut self.link_seen[k as usize], true) {
                         links.push(k);
                     }
                 }
             }
+            self.left[l as usize] = (left, growing);
         }
-        (links, users)
+        links
     }
 }
 
@@ -195,12 +304,14 @@ mod tests {
         let mut m = MaxMin::new(vec![10, 5, 20]);
         m.set(0, Path::new(&[0, 1, 2]), 1);
         (0..3).for_each(|l| m.set(1 + l, Path::new(&[l]), 1));
-        assert_eq!(m.refill(), [0, 1, 2, 3]);
+        // The second link is full first, then the first, then the third.
+        assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0, 1, 2, 3] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [2, 8, 2, 18]);
         m.set(2, Path::new(&[1]), 0);
-        assert_eq!(m.refill(), [0, 1, 3]);
+        // The long flow shares the first link as an equal now, which nobody else holds back.
+        assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [5, 5, 0, 15]);
-        assert_eq!(m.refill(), [] as [u32; 0]);
+        assert_eq!(m.refill(), Changes::default());
     }
 
     fn user() -> impl Strategy<Value = (Vec<u32>, u64)> {
@@ -219,11 +330,16 @@ mod tests {
                 m.set(k as u32, Path::new(&u.0), u.1);
                 users[k] = u;
                 if fill {
-                    let before: Vec<_> = (0..9).map(|k| m.rate(k)).collect();
-                    let changed = m.refill();
+                    let before: Vec<_> = (0..9).map(|k| (m.rate(k), m.bottleneck(k))).collect();
+                    let changes = m.refill();
                     let rates: Vec<_> = (0..9).map(|k| m.rate(k)).collect();
                     prop_assert_eq!(&rates, &twin(&capacity, &users));
-                    prop_assert!((0..9).all(|k| before[k] == rates[k] || changed.contains(&(k as u32))));
+                    for k in (0u32..9).filter(|&k| users[k as usize].1 > 0) {
+                        let (rate, link) = before[k as usize];
+                        let now = m.bottleneck(k);
+                        prop_assert_eq!(changes.moved.contains(&k), link != now);
+                        prop_assert!(link != now || rate == m.rate(k) || changes.levels.contains(&now.unwrap()));
+                    }
                     laws(&capacity, &users, &rates)?;
                 }
             }

@@ -24,6 +24,7 @@ use crate::topology::Topology;
 use crate::units::{Span, Time};
 
 pub mod bundle;
+mod clock;
 mod crossbar;
 mod engine;
 mod ledger;
@@ -32,6 +33,7 @@ pub mod maxmin;
 mod ordered;
 mod pairs;
 mod shared;
+mod soonest;
 
 #[cfg(test)]
 mod laws;
@@ -105,8 +107,8 @@ impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
         let Settings { admit_all, elephants_wait, circuits, network } = settings;
-        let links = Links::new(topology.clone());
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
+        let links = Links::new(topology.clone(), !dark);
         let engine: Box<dyn Engine> = match network.kind {
             NetworkKind::MaxMin if dark && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
                 Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
@@ -202,11 +204,13 @@ impl SimFabric {
     fn backlog(&self) -> DemandMatrix {
         let most = u128::from(SEND_BUFFER.0) * bundle::BYTE;
         let mut m = DemandMatrix::zero(self.links.topology().rack_count());
-        let mut waiting: BTreeMap<(RackId, RackId), u128> = BTreeMap::new();
         let t = self.links.topology();
-        self.engine.parts(&mut |p| *waiting.entry((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1))).or_default() += p.left.min(most));
-        for ((from, to), units) in waiting {
-            m.set(from, to, bundle::bytes(units).0);
+        let mut waiting = vec![0u128; t.rack_count() * t.rack_count()];
+        self.engine.backlog(most, &mut |hosts, units| {
+            waiting[t.rack_of(hosts.0).index() * t.rack_count() + t.rack_of(hosts.1).index()] += units;
+        });
+        for (cell, units) in waiting.into_iter().enumerate().filter(|w| w.1 > 0) {
+            m.set(RackId::from(cell / t.rack_count()), RackId::from(cell % t.rack_count()), bundle::bytes(units).0);
         }
         m
     }

@@ -11,15 +11,14 @@ use std::collections::BinaryHeap;
 
 use super::FlowFinished;
 use super::bundle::{BYTE, Route};
+use super::clock::Clock;
 use super::engine::{Engine, Part, World};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
-mod clock;
 mod levels;
 
-use clock::Clock;
 use levels::Levels;
 
 /// The most hosts for which a table by pair of hosts is kept.

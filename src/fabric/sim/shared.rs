@@ -1,15 +1,18 @@
 //! Max-min fair flows on any network: what many long TCP flows roughly do.
 //!
 //! All flows between the same two hosts that go the same way have the same rate, whichever coflow they belong to: they are one
-//! [`Bundle`], whose work is a single number. That is exact.
+//! [`Bundle`]. And all bundles that the same link holds back have that link's rate, so one [`Clock`] a link measures their work: when
+//! rates change, clocks change their pace, not bundles. A bundle changes its clock only when another link holds it back, or
+//! circuits change its way. All of that is exact.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::FlowFinished;
 use super::bundle::Bundle;
+use super::clock::Clock;
 use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
+use super::soonest::Soonest;
 use crate::coflows::CoflowSpec;
 use crate::ids::{HostId, RackId};
 use crate::units::Time;
@@ -17,15 +20,20 @@ use crate::units::Time;
 /// Bundles and their shares.
 pub struct Shared {
     shares: MaxMin,
+    /// By link.
+    clocks: Vec<Clock>,
+    /// By link: when its clock will next be due.
+    next: Soonest,
     bundles: Vec<Bundle>,
-    by_hosts: BTreeMap<(HostId, HostId, bool), u32>,
+    /// Only looked up, never gone through.
+    by_hosts: HashMap<(HostId, HostId, bool), u32>,
     by_racks: BTreeMap<(RackId, RackId), Vec<u32>>,
     /// Bundles with flows.
     active: BTreeSet<u32>,
-    /// Bundles whose first finish must be forecast anew.
-    stale: BTreeSet<u32>,
-    /// (when, bundle, forecast): out of date if the bundle has a newer forecast.
-    finishes: BinaryHeap<Reverse<(Time, u32, u64)>>,
+    /// Bundles that got or lost flows, or go another way.
+    touched: Vec<u32>,
+    /// Links whose clock must be read anew.
+    stale: Vec<u32>,
 }
 
 impl Shared {
@@ -33,46 +41,79 @@ impl Shared {
     pub fn new(capacity: &[u64]) -> Self {
         Self {
             shares: MaxMin::new(capacity.to_vec()),
+            clocks: capacity.iter().map(|_| Clock::default()).collect(),
+            next: Soonest::new(capacity.len()),
             bundles: Vec::new(),
-            by_hosts: BTreeMap::new(),
+            by_hosts: HashMap::new(),
             by_racks: BTreeMap::new(),
             active: BTreeSet::new(),
-            stale: BTreeSet::new(),
-            finishes: BinaryHeap::new(),
+            touched: Vec::new(),
+            stale: Vec::new(),
         }
     }
 
-    /// Puts a bundle on the links of the way that it must go now. It must be settled.
+    /// What a flow of this bundle which had always been there would have sent by now, in units.
+    fn service(&self, b: u32, now: Time) -> u128 {
+        let bundle = &self.bundles[b as usize];
+        bundle.link.map_or(bundle.ahead, |l| self.clocks[l as usize].at(now).wrapping_add(bundle.ahead))
+    }
+
+    /// Puts a bundle on the links of the way that it must go now. It must be booked.
     fn enter(&mut self, b: u32, world: &World) {
         let bundle = &mut self.bundles[b as usize];
         bundle.route = world.route(bundle.racks, bundle.elephant);
         let path = world.links.path(bundle.from, bundle.to, bundle.route);
         self.shares.set(b, path, bundle.flows.len() as u64);
+        self.touched.push(b);
     }
 
-    /// Shares the links anew, and forecasts the next finish of every bundle that this or a flow's coming or going touched.
-    fn rerate(&mut self, world: &mut World) {
-        for b in self.shares.refill() {
-            self.settle_one(b, world);
-            self.bundles[b as usize].rate = self.shares.rate(b);
-            self.stale.insert(b);
+    /// Shares the links anew, sets the clocks' paces, and puts bundles on the clocks of the links that hold them back.
+    fn rerate(&mut self, now: Time) {
+        let changes = self.shares.refill();
+        for &l in &changes.levels {
+            self.clocks[l as usize].set_pace(self.shares.level(l), now);
         }
-        for b in std::mem::take(&mut self.stale) {
-            let bundle = &mut self.bundles[b as usize];
-            bundle.rate = self.shares.rate(b);
-            bundle.forecast += 1;
-            if let Some(t) = bundle.next_finish(world.now) {
-                self.finishes.push(Reverse((t, b, bundle.forecast)));
+        self.stale.extend(changes.levels);
+        for &b in &changes.moved {
+            self.attach(b, now);
+        }
+        for b in std::mem::take(&mut self.touched) {
+            if changes.moved.binary_search(&b).is_err() {
+                self.expect(b);
             }
         }
-        while self.finishes.peek().is_some_and(|f| self.bundles[f.0.1 as usize].forecast != f.0.2) {
-            self.finishes.pop();
+        self.stale.sort_unstable();
+        self.stale.dedup();
+        for l in std::mem::take(&mut self.stale) {
+            let bundles = &self.bundles;
+            self.clocks[l as usize].forecast(now, |reading, b| bundles[b as usize].is_due_at(l, reading));
+            self.next.set(l, self.clocks[l as usize].next());
         }
     }
 
-    fn settle_one(&mut self, b: u32, world: &mut World) {
+    /// Puts a bundle on the clock of the link that holds it back. Its service goes on where it was.
+    fn attach(&mut self, b: u32, now: Time) {
+        let service = self.service(b, now);
         let bundle = &mut self.bundles[b as usize];
-        let units = bundle.settle(world.now);
+        bundle.link = self.shares.bottleneck(b);
+        bundle.ahead = bundle.link.map_or(service, |l| service.wrapping_sub(self.clocks[l as usize].at(now)));
+        self.expect(b);
+    }
+
+    /// Tells the clock of a bundle when its first flow is due.
+    fn expect(&mut self, b: u32) {
+        let bundle = &self.bundles[b as usize];
+        if let (Some(l), Some(first)) = (bundle.link, bundle.first()) {
+            self.clocks[l as usize].expect(first.due.wrapping_sub(bundle.ahead), b);
+            self.stale.push(l);
+        }
+    }
+
+    /// Writes into the books what a bundle has sent by now.
+    fn book(&mut self, b: u32, world: &mut World) {
+        let service = self.service(b, world.now);
+        let bundle = &mut self.bundles[b as usize];
+        let units = bundle.book(service);
         world.ledger.carried(bundle.racks, bundle.route, units, 0);
     }
 
@@ -85,59 +126,69 @@ impl Shared {
         }
         b
     }
+
+    /// Finishes what is due by this clock.
+    fn finish(&mut self, link: u32, world: &mut World) {
+        while let Some(b) = self.clocks[link as usize].due(world.now) {
+            // A bundle that has gone to another clock is expected anew there.
+            if self.bundles[b as usize].link != Some(link) {
+                continue;
+            }
+            self.book(b, world);
+            let (service, bundle) = (self.service(b, world.now), &mut self.bundles[b as usize]);
+            while let Some((f, over_ocs, beyond)) = bundle.pop() {
+                world.ledger.carried(bundle.racks, bundle.route, 0, beyond);
+                world.ledger.close(f.coflow, bundle.racks, f.size, over_ocs);
+                world.done.push(FlowFinished { coflow: f.coflow, flow: f.flow, at: world.now });
+            }
+            if bundle.flows.is_empty() {
+                (bundle.link, bundle.ahead) = (None, service);
+                self.active.remove(&b);
+            }
+            self.enter(b, world);
+        }
+        self.stale.push(link);
+    }
 }
 
 impl Engine for Shared {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
+        let mut got = Vec::new();
         for (k, f) in coflow.flows.iter().enumerate() {
             if world.is_free(coflow, k) {
                 continue;
             }
             let racks = (world.links.topology().rack_of(f.from), world.links.topology().rack_of(f.to));
             let b = self.bundle(f.from, f.to, racks, marked.get(k).copied().unwrap_or(false));
-            self.settle_one(b, world);
+            self.book(b, world);
             self.bundles[b as usize].push(coflow.id, k.into(), f.bytes);
-            self.active.insert(b);
-            self.stale.insert(b);
+            got.push(b);
         }
-        for b in self.stale.clone() {
+        got.sort_unstable();
+        got.dedup();
+        for b in got {
+            self.active.insert(b);
             self.enter(b, world);
         }
-        self.rerate(world);
+        self.rerate(world.now);
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.finishes.peek().map(|f| f.0.0)
+        self.next.first()
     }
 
     fn is_moving(&self) -> bool {
-        !self.finishes.is_empty()
+        self.next.first().is_some()
     }
 
     fn pass(&mut self, world: &mut World) {
-        let mut any = false;
-        while let Some(&Reverse((t, b, forecast))) = self.finishes.peek().filter(|f| f.0.0 <= world.now) {
-            self.finishes.pop();
-            if self.bundles[b as usize].forecast != forecast {
-                continue;
-            }
-            any = true;
-            self.settle_one(b, world);
-            let bundle = &mut self.bundles[b as usize];
-            while let Some((f, over_ocs, beyond)) = bundle.pop() {
-                world.ledger.carried(bundle.racks, bundle.route, 0, beyond);
-                world.ledger.close(f.coflow, bundle.racks, f.size, over_ocs);
-                world.done.push(FlowFinished { coflow: f.coflow, flow: f.flow, at: t });
-            }
-            if bundle.flows.is_empty() {
-                self.active.remove(&b);
-            }
-            self.enter(b, world);
-            self.stale.insert(b);
+        let mut due = Vec::new();
+        self.next.up_to(world.now, &mut due);
+        if due.is_empty() {
+            return;
         }
-        if any {
-            self.rerate(world);
-        }
+        due.into_iter().for_each(|l| self.finish(l, world));
+        self.rerate(world.now);
     }
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
@@ -145,25 +196,33 @@ impl Engine for Shared {
             for b in self.by_racks.get(pair).cloned().unwrap_or_default() {
                 let bundle = &self.bundles[b as usize];
                 if self.active.contains(&b) && world.route(bundle.racks, bundle.elephant) != bundle.route {
-                    self.settle_one(b, world);
+                    self.book(b, world);
                     self.enter(b, world);
                 }
             }
         }
-        self.rerate(world);
+        if !self.touched.is_empty() {
+            self.rerate(world.now);
+        }
     }
 
     fn settle(&mut self, world: &mut World) {
-        for b in self.active.iter().copied().collect::<Vec<_>>() {
-            self.settle_one(b, world);
-        }
+        let active = std::mem::take(&mut self.active);
+        active.iter().for_each(|&b| self.book(b, world));
+        self.active = active;
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
         for b in self.active.iter().map(|&b| &self.bundles[b as usize]) {
-            for f in &b.flows {
+            for f in b.flows() {
                 each(Part { coflow: f.coflow, hosts: (b.from, b.to), sent: b.sent(f), over_ocs: b.over_ocs(f), left: b.left(f) });
             }
+        }
+    }
+
+    fn backlog(&self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128)) {
+        for b in self.active.iter().map(|&b| &self.bundles[b as usize]) {
+            each((b.from, b.to), b.backlog(most));
         }
     }
 }

@@ -2,89 +2,39 @@
 //!
 //! Sockets are opened on a thread that walks through the namespaces; afterwards they are ordinary sockets of one small async
 //! runtime. Receivers discard in the kernel (MSG_TRUNC), which halves the cost of a byte. A flow is finished when its
-//! receiver has counted its last byte.
+//! receiver has counted its last byte. What is cancelled is reset: what its senders have queued is thrown away.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::fabric::SEND_BUFFER;
 use crate::fabric::kernel::{Clock, netns, sys};
-use crate::ids::{CoflowId, RackId};
+use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
 use crate::topology::addresses::host_ip;
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
+
+mod table;
+
+pub use table::{FlowProgress, TrafficEvent};
+use table::{OnItsWay, Shared};
 
 /// The port that every host's receiver listens on.
 pub const PORT: u16 = 5300;
 /// What a sender writes at once.
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
-
-/// What the traffic has to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TrafficEvent {
-    /// A coflow's last byte was received.
-    Finished {
-        /// Which.
-        coflow: CoflowId,
-        /// When, by the receiver's clock.
-        at: Time,
-    },
-    /// A flow broke; its coflow cannot finish.
-    Failed {
-        /// Which.
-        coflow: CoflowId,
-        /// What was said.
-        why: String,
-    },
-}
-
-/// A coflow on its way.
-struct Active {
-    flows: Vec<(RackId, RackId, AtomicU64)>,
-    left: AtomicU64,
-}
-
-struct Shared {
-    topology: Arc<Topology>,
-    clock: Clock,
-    active: Mutex<BTreeMap<CoflowId, Arc<Active>>>,
-    events: Mutex<Box<dyn FnMut(TrafficEvent) + Send>>,
-}
-
-impl Shared {
-    fn say(&self, e: TrafficEvent) {
-        (self.events.lock().expect("no panic while reporting"))(e);
-    }
-
-    /// Books bytes of a flow; closes the coflow with its last flow.
-    fn done(&self, coflow: CoflowId) {
-        let now = self.clock.now();
-        let mut active = self.active.lock().expect("no panic in the table");
-        if active.get(&coflow).is_some_and(|a| a.left.fetch_sub(1, Relaxed) == 1) {
-            active.remove(&coflow);
-            drop(active);
-            self.say(TrafficEvent::Finished { coflow, at: now });
-        }
-    }
-
-    fn failed(&self, coflow: CoflowId, why: String) {
-        let known = self.active.lock().expect("no panic in the table").remove(&coflow).is_some();
-        if known {
-            self.say(TrafficEvent::Failed { coflow, why });
-        }
-    }
-}
 
 /// A socket that somebody wants in a host's namespace.
 struct OpenRequest {
@@ -114,7 +64,7 @@ impl Traffic {
         events: impl FnMut(TrafficEvent) + Send + 'static,
     ) -> io::Result<Self> {
         sys::raise_open_files();
-        let shared = Arc::new(Shared { topology, clock, active: Mutex::new(BTreeMap::new()), events: Mutex::new(Box::new(events)) });
+        let shared = Arc::new(Shared::new(topology, clock, Box::new(events)));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("traffic").enable_all().build()?;
         for (k, ns) in hosts.iter().enumerate() {
             let socket = netns::within(ns.as_fd(), listener)
@@ -129,46 +79,50 @@ impl Traffic {
 
     /// Starts all flows of a coflow now. `elephant` says which rack pairs' packets are marked.
     pub fn launch(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
-        let topology = &self.shared.topology;
-        let rack = |f: &FlowSpec| (topology.rack_of(f.from), topology.rack_of(f.to));
-        let flows: Vec<FlowSpec> = coflow.flows.iter().filter(|f| f.from != f.to && f.bytes.0 > 0).copied().collect();
-        if flows.is_empty() {
-            return self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
+        self.start_flows(coflow, elephant, false);
+    }
+
+    /// [`Traffic::launch`], and every flow's end is an event ([`TrafficEvent::FlowFinished`]).
+    pub fn launch_watched(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
+        self.start_flows(coflow, elephant, true);
+    }
+
+    fn start_flows(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool, watched: bool) {
+        let on_its_way = OnItsWay::new(coflow, &self.shared.topology, watched);
+        let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
+        // Senders begin under the table's lock: no receiver looks before the coflow is there, and who cancels finds all of them.
+        let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
+        if at_once {
+            self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
         }
-        let active = Active {
-            flows: flows.iter().map(|f| (rack(f).0, rack(f).1, AtomicU64::new(0))).collect(),
-            left: AtomicU64::new(flows.len() as u64),
-        };
-        self.shared.active.lock().expect("no panic in the table").insert(coflow.id, Arc::new(active));
-        let runtime = self.runtime.as_ref().expect("running");
-        for (k, f) in flows.into_iter().enumerate() {
-            let (shared, opener) = (self.shared.clone(), self.opener.clone());
-            let (id, elephant, to) = (coflow.id, elephant(rack(&f).0, rack(&f).1), host_ip(topology, f.to));
-            runtime.spawn(async move {
-                if let Err(e) = send(&opener, (id, k), f, elephant, to).await {
-                    let t = &shared.topology;
-                    shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
-                }
-            });
-        }
+    }
+
+    fn spawn(&self, id: CoflowId, (k, f): (FlowId, FlowSpec), elephant: &impl Fn(RackId, RackId) -> bool) -> AbortHandle {
+        let (shared, opener) = (self.shared.clone(), self.opener.clone());
+        let t = &shared.topology;
+        let (elephant, to) = (elephant(t.rack_of(f.from), t.rack_of(f.to)), host_ip(t, f.to));
+        let task = self.runtime.as_ref().expect("running").spawn(async move {
+            if let Err(e) = send(&opener, (id, k), f, elephant, to).await {
+                let t = &shared.topology;
+                shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
+            }
+        });
+        task.abort_handle()
     }
 
     /// Bytes received of every coflow on its way, by rack pair.
     pub fn progress(&self) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        let active = self.shared.active.lock().expect("no panic in the table").clone();
-        let sum = |a: &Active| {
-            let mut by_pair = BTreeMap::new();
-            for (from, to, n) in &a.flows {
-                *by_pair.entry((*from, *to)).or_insert(0) += n.load(Relaxed);
-            }
-            by_pair.into_iter().map(|((from, to), b)| RackBytes { from, to, bytes: Bytes(b) }).collect()
-        };
-        active.into_iter().map(|(id, a)| (id, sum(&a))).collect()
+        self.shared.progress()
     }
 
-    /// Breaks off a coflow: what is on its way is not waited for.
+    /// The flows of a coflow, in its order, while it is on its way and for some time after ([`table::KEPT`] coflows).
+    pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
+        self.shared.flows(coflow)
+    }
+
+    /// Breaks a coflow off: its connections are reset, and what is on its way is not waited for.
     pub fn cancel(&self, coflow: CoflowId) {
-        self.shared.active.lock().expect("no panic in the table").remove(&coflow);
+        self.shared.cancel(coflow);
     }
 }
 
@@ -216,12 +170,25 @@ fn socket(elephant: bool, congestion: &str) -> io::Result<std::net::TcpStream> {
     Ok(s.into())
 }
 
-async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, usize), flow: FlowSpec, elephant: bool, to: Ipv4Addr) -> io::Result<()> {
+/// A sender's connection. Dropped before its receiver has everything, it is reset, so that what the kernel holds for it goes nowhere.
+struct Sending(TcpStream, bool);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.1 {
+            // A socket that refuses sends on what it holds, which nobody counts.
+            let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
+        }
+    }
+}
+
+async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, FlowId), flow: FlowSpec, elephant: bool, to: Ipv4Addr) -> io::Result<()> {
     let gone = || io::Error::other("the traffic has stopped");
     let (reply, opened) = oneshot::channel();
     opener.send(OpenRequest { host: flow.from.index(), elephant, reply }).map_err(|_| gone())?;
     let socket = opened.await.map_err(|_| gone())??;
-    let mut stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
+    let mut sending = Sending(TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?, false);
+    let stream = &mut sending.0;
     stream.write_all(&header(id.0, id.1, flow.bytes)).await?;
     let mut left = flow.bytes.0;
     while left > 0 {
@@ -231,7 +198,9 @@ async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, usize), flow: F
     stream.shutdown().await?;
     // The receiver closes when it has all: until then the connection must live.
     let mut end = [0; 1];
-    match stream.read(&mut end).await? {
+    let said = stream.read(&mut end).await?;
+    sending.1 = true;
+    match said {
         0 => Ok(()),
         _ => Err(io::Error::other("the receiver speaks")),
     }
@@ -240,10 +209,10 @@ async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, usize), flow: F
 /// What a sender says first: coflow, flow, bytes.
 const HEADER: usize = 16;
 
-fn header(coflow: CoflowId, flow: usize, bytes: Bytes) -> [u8; HEADER] {
+fn header(coflow: CoflowId, flow: FlowId, bytes: Bytes) -> [u8; HEADER] {
     let mut h = [0; HEADER];
     h[..4].copy_from_slice(&coflow.0.to_be_bytes());
-    h[4..8].copy_from_slice(&(flow as u32).to_be_bytes());
+    h[4..8].copy_from_slice(&flow.0.to_be_bytes());
     h[8..].copy_from_slice(&bytes.0.to_be_bytes());
     h
 }
@@ -276,12 +245,12 @@ async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<C
     let mut h = [0; HEADER];
     stream.read_exact(&mut h).await.map_err(|e| (None, e))?;
     let word = |i: usize| u32::from_be_bytes(h[i..i + 4].try_into().expect("four bytes"));
-    let (coflow, flow) = (CoflowId(word(0)), word(4) as usize);
+    let (coflow, flow) = (CoflowId(word(0)), FlowId(word(4)));
     let asked = u64::from_be_bytes(h[8..].try_into().expect("eight bytes"));
-    let known = shared.active.lock().expect("no panic in the table").get(&coflow).cloned();
-    let Some(active) = known.filter(|a| flow < a.flows.len()) else { return Ok(()) };
-    drain(&stream, asked, &active.flows[flow].2).await.map_err(|e| (Some(coflow), e))?;
-    shared.done(coflow);
+    let Some(on_its_way) = shared.get(coflow) else { return Ok(()) };
+    let Some(received) = on_its_way.counter(flow) else { return Ok(()) };
+    drain(&stream, asked, received).await.map_err(|e| (Some(coflow), e))?;
+    shared.done(coflow, flow);
     Ok(())
 }
 

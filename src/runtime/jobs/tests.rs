@@ -12,7 +12,7 @@ use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 
-fn network() -> Topology {
+pub(crate) fn network() -> Topology {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
     let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![plane]);
     (0..4).for_each(|_| t.push_rack(2, 2, BitRate::mbit(1000), BitRate::mbit(100)));
@@ -20,7 +20,7 @@ fn network() -> Topology {
 }
 
 /// Six jobs, every other one recurring, a quarter of a second apart.
-fn jobs() -> JobList {
+pub(crate) fn jobs() -> JobList {
     let stage = |name: &str, tasks, ms, mb: u64| StageSpec {
         name: name.into(),
         tasks,

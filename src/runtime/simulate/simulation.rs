@@ -134,9 +134,9 @@ impl<'a> Simulation<'a> {
         let now = self.now;
         let matrix = coflow.matrix(&self.topology);
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
-        let (id, name, progress) = (coflow.id, coflow.name.clone(), ProgressBy::Sender);
+        let (id, name, weight, progress) = (coflow.id, coflow.name.clone(), coflow.weight, ProgressBy::Sender);
         let bound = bounds::hybrid(coflow, &self.topology);
-        self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight: 1 }, now)?;
+        self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now)?;
         let record = CoflowRecord { arrival: now, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
@@ -217,8 +217,11 @@ impl<'a> Simulation<'a> {
         while let Some(action) = self.controller.poll_action() {
             match action {
                 Action::Observe => {
-                    for (id, received) in self.fabric.progress() {
-                        self.controller.handle(Event::CoflowProgress { id, received }, now)?;
+                    // Nobody else asks how far coflows are before they end.
+                    if self.policy.demand.reads_coflows() {
+                        for (id, received) in self.fabric.progress() {
+                            self.controller.handle(Event::CoflowProgress { id, received }, now)?;
+                        }
                     }
                     let result = self.fabric.observe(now);
                     self.controller.handle(Event::Observed { result }, now)?;

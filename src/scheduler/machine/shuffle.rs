@@ -177,7 +177,8 @@ impl Scheduler {
             let id = self.new_coflow();
             let spec = &self.state.jobs[job.index()].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
-            self.actions.push_back(Action::StartCoflow { coflow: CoflowSpec { id, name, arrival: now, flows }, job, shuffle });
+            let coflow = CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), flows };
+            self.actions.push_back(Action::StartCoflow { coflow, job, shuffle });
             self.state.transfers.insert(id, transfer);
         }
         for (_, tasks) in ready {

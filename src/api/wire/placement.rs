@@ -1,0 +1,285 @@
+//! Shuffles whose placement is asked for, and the answers.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::circuits::timetable::Reservation;
+use crate::control::record::{PromiseState, PromiseView};
+use crate::placement::codecide::{self, busy};
+
+/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They stand somewhere
+/// (`reduces`), or are to be placed (`tasks` and `slots`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Map output by rack: each rack once, above zero.
+    pub maps: Vec<RackOutput>,
+    /// Where the reduce tasks stand; not together with `tasks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduces: Option<Vec<RackTasks>>,
+    /// How many reduce tasks are to be placed; not together with `reduces`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub tasks: Option<u32>,
+    /// With `tasks`: free and soon-free slots; racks that are left out have none. If all are left out, the topology's slots are free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<Vec<RackSlots>>,
+    /// With `tasks`: only these racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<u32>>,
+    /// With `tasks`: none of these racks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forbidden: Vec<u32>,
+    /// With `tasks`: no more in one rack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub at_most: Option<u32>,
+    /// The shuffle begins so long from now at the soonest; 0 if left out.
+    #[serde(default)]
+    pub ready_ns: u64,
+    /// It shall be over so long from now: placements that are, go before those that are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
+    /// How long the proposal is held, 1 ms to 10 min; 10 s if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_ns: Option<u64>,
+}
+
+/// What the maps of a rack have made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RackOutput {
+    /// The rack.
+    pub rack: u32,
+    /// Payload.
+    pub bytes: u64,
+}
+
+/// Reduce tasks of a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RackTasks {
+    /// The rack.
+    pub rack: u32,
+    /// How many.
+    #[schema(minimum = 1)]
+    pub tasks: u32,
+}
+
+/// Slots of a rack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RackSlots {
+    /// The rack.
+    pub rack: u32,
+    /// Slots that are free now; 0 if left out.
+    #[serde(default)]
+    pub free: u32,
+    /// Slots that will be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub soon: Vec<SoonFree>,
+}
+
+/// Slots that become free together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SoonFree {
+    /// In so long.
+    pub in_ns: u64,
+    /// How many.
+    pub slots: u32,
+}
+
+/// An answer: the placement, the way of every pair of racks, the circuits that are reserved for it, and what else was considered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Proposal {
+    /// The winner.
+    pub chosen: Candidate,
+    /// Its bytes between racks.
+    pub pairs: Vec<PairWay>,
+    /// The circuits that it needs, beside those of coflows that go before it.
+    pub circuits: Vec<ReservedCircuit>,
+    /// The losers, best first.
+    pub losers: Vec<Candidate>,
+}
+
+/// A placement, judged by the circuits and coflows that there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Candidate {
+    /// How it was found.
+    pub found_by: Origin,
+    /// Reduce tasks by rack; empty where pairs were given.
+    pub racks: Vec<RackTasks>,
+    /// All reduce tasks have slots: the shuffle begins.
+    pub start_ns: u64,
+    /// Its estimated completion time, from its beginning.
+    pub cct_ns: u64,
+    /// When it would be over.
+    pub finish_ns: u64,
+    /// No schedule on this network is faster with this placement.
+    pub bound_ns: u64,
+    /// Whether it ends before the deadline, where there is one.
+    pub on_time: bool,
+    /// What decides, smallest first.
+    pub score: Score,
+    /// Why the winner was taken instead; left out of the winner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What decides between placements: the sum of its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Score {
+    /// Until the shuffle begins.
+    pub wait_ns: u64,
+    /// How long it then takes.
+    pub cct_ns: u64,
+    /// By how much open coflows end later because of it, in all.
+    pub others_ns: u64,
+    /// The sum.
+    pub total_ns: u64,
+}
+
+/// How a placement was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// As it was asked for.
+    Given,
+    /// Co-scheduler's: racks that have slots soonest.
+    Slots,
+    /// Racks whose slots and ports are free soonest.
+    Ports,
+    /// Racks to which circuits from map racks are up.
+    Circuits,
+    /// Racks that hold most of the map output.
+    Local,
+    /// An even share on some racks.
+    Even,
+    /// The slots that are free soonest.
+    Soonest,
+    /// One of all placements, where there are few.
+    Any,
+}
+
+/// Bytes from a rack to a rack, and how they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PairWay {
+    /// Sending rack.
+    pub from: u32,
+    /// Receiving rack.
+    pub to: u32,
+    /// Payload.
+    pub bytes: u64,
+    /// Over a circuit, or over the packet network.
+    pub way: Way,
+    /// When the last byte is through, as estimated.
+    pub until_ns: u64,
+}
+
+/// How bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Over a circuit.
+    Ocs,
+    /// Over the packet network.
+    Eps,
+}
+
+/// A circuit that is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReservedCircuit {
+    /// The plane.
+    pub plane: u32,
+    /// Sending rack.
+    pub input: u32,
+    /// Receiving rack.
+    pub output: u32,
+    /// The mirrors begin to move; the same as `from_ns` for a circuit that goes on.
+    pub setup_ns: u64,
+    /// Light.
+    pub from_ns: u64,
+    /// Its end.
+    pub until_ns: u64,
+}
+
+/// What was proposed for a coflow, and until when that is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Held {
+    /// When it was proposed.
+    pub proposed_ns: u64,
+    /// Not held any longer then, unless it is confirmed.
+    pub expires_ns: u64,
+    /// What.
+    #[serde(flatten)]
+    pub proposal: Proposal,
+}
+
+impl From<&PromiseView> for Held {
+    fn from(p: &PromiseView) -> Self {
+        Self { proposed_ns: p.proposed.0, expires_ns: p.expires.0, proposal: Proposal::new(&p.proposal, p.proposed) }
+    }
+}
+
+impl From<PromiseState> for super::CoflowState {
+    fn from(s: PromiseState) -> Self {
+        match s {
+            PromiseState::Held => Self::Proposed,
+            PromiseState::Expired => Self::Expired,
+            PromiseState::Confirmed => Self::Active,
+        }
+    }
+}
+
+impl Proposal {
+    /// As it travels; it was made at `now`.
+    pub fn new(p: &codecide::Proposal, now: crate::units::Time) -> Self {
+        let candidate = |c: &codecide::Candidate, why| Candidate {
+            found_by: c.origin.into(),
+            racks: c.racks.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect(),
+            start_ns: c.start.0,
+            cct_ns: c.cct.0,
+            finish_ns: c.finish().0,
+            bound_ns: c.bound.0,
+            on_time: c.on_time,
+            score: Score { wait_ns: c.start.since(now).0, cct_ns: c.cct.0, others_ns: c.others.0, total_ns: c.score.0 },
+            why,
+        };
+        Self {
+            chosen: candidate(&p.chosen, None),
+            pairs: p.pairs.iter().map(Into::into).collect(),
+            circuits: p.circuits.iter().map(Into::into).collect(),
+            losers: p.losers.iter().map(|c| candidate(c, Some(c.why(&p.chosen)))).collect(),
+        }
+    }
+}
+
+impl From<codecide::Origin> for Origin {
+    fn from(o: codecide::Origin) -> Self {
+        use codecide::Origin as O;
+        match o {
+            O::Given => Self::Given,
+            O::Slots => Self::Slots,
+            O::Ports => Self::Ports,
+            O::Circuits => Self::Circuits,
+            O::Local => Self::Local,
+            O::Even => Self::Even,
+            O::Soonest => Self::Soonest,
+            O::Any => Self::Any,
+        }
+    }
+}
+
+impl From<&busy::Way> for PairWay {
+    fn from(w: &busy::Way) -> Self {
+        let way = if w.ocs { Way::Ocs } else { Way::Eps };
+        Self { from: w.from.0, to: w.to.0, bytes: w.bytes.0, way, until_ns: w.until.0 }
+    }
+}
+
+impl From<&Reservation> for ReservedCircuit {
+    fn from(r: &Reservation) -> Self {
+        Self { plane: r.plane.0, input: r.input.0, output: r.output.0, setup_ns: r.setup_at.0, from_ns: r.up_from.0, until_ns: r.until.0 }
+    }
+}

@@ -1,0 +1,112 @@
+//! Coflows that were proposed: held for a time, then confirmed, taken back or forgotten.
+
+use std::collections::BTreeMap;
+
+use super::Rejected;
+use super::record::{PromiseState, PromiseView};
+use crate::coflows::RackBytes;
+use crate::ids::CoflowId;
+use crate::placement::codecide::Open;
+use crate::units::{Bytes, Time};
+
+/// The most that are held at once.
+const MAX_HELD: usize = 1000;
+/// The most that are remembered, those held left out.
+const MAX_KEPT: usize = 1000;
+
+/// All of them, by id.
+#[derive(Clone, Debug, Default)]
+pub struct Promises {
+    all: BTreeMap<CoflowId, PromiseView>,
+}
+
+fn gone(p: &PromiseView) -> Rejected {
+    Rejected::Gone(format!("the proposal {} was held until {} ns and not confirmed: ask for another one", p.id.0, p.expires.0))
+}
+
+impl Promises {
+    /// Holds a proposal from `now` on.
+    ///
+    /// # Errors
+    /// Its number is in use, its time is over, or too many are held.
+    pub fn hold(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
+        self.expire(now);
+        if self.all.contains_key(&promise.id) {
+            return Err(Rejected::Conflict(format!("coflow {} is known already", promise.id.0)));
+        }
+        if promise.expires <= now {
+            return Err(gone(&promise));
+        }
+        if self.held(now).count() >= MAX_HELD {
+            return Err(Rejected::Conflict(format!("{MAX_HELD} proposals are held already: confirm them or take them back")));
+        }
+        while self.all.len() >= MAX_HELD + MAX_KEPT {
+            let Some(oldest) = self.all.values().filter(|p| p.state != PromiseState::Held).map(|p| p.id).next() else { break };
+            self.all.remove(&oldest);
+        }
+        self.all.insert(promise.id, promise);
+        Ok(())
+    }
+
+    /// Confirms a proposal; nothing if it was confirmed before.
+    ///
+    /// # Errors
+    /// There is none, or its time is over.
+    pub fn confirm(&mut self, id: CoflowId, now: Time) -> Result<Option<&PromiseView>, Rejected> {
+        self.expire(now);
+        let p = self.all.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("proposal {}", id.0)))?;
+        match p.state {
+            PromiseState::Expired => Err(gone(p)),
+            PromiseState::Confirmed => Ok(None),
+            PromiseState::Held => {
+                p.state = PromiseState::Confirmed;
+                Ok(Some(p))
+            }
+        }
+    }
+
+    /// Takes a proposal back that has not been confirmed; says whether there was one.
+    ///
+    /// # Errors
+    /// Its time is over.
+    pub fn cancel(&mut self, id: CoflowId, now: Time) -> Result<bool, Rejected> {
+        self.expire(now);
+        match self.all.get(&id).map(|p| (p.state, p)) {
+            Some((PromiseState::Expired, p)) => Err(gone(p)),
+            Some((PromiseState::Held, _)) => Ok(self.all.remove(&id).is_some()),
+            Some((PromiseState::Confirmed, _)) | None => Ok(false),
+        }
+    }
+
+    /// Whether a number is in use for a coflow that is not confirmed.
+    pub fn knows(&self, id: CoflowId) -> bool {
+        self.all.get(&id).is_some_and(|p| p.state != PromiseState::Confirmed)
+    }
+
+    fn expire(&mut self, now: Time) {
+        for p in self.all.values_mut().filter(|p| p.state == PromiseState::Held && p.expires <= now) {
+            p.state = PromiseState::Expired;
+        }
+    }
+
+    /// Those that are held, as what the network has promised to carry.
+    pub fn held(&self, now: Time) -> impl Iterator<Item = Open> + '_ {
+        let held = self.all.values().filter(move |p| p.state == PromiseState::Held && p.expires > now);
+        held.map(|p| {
+            let pairs = |ocs: bool| {
+                let of = p.proposal.pairs.iter().filter(move |w| w.ocs == ocs && w.bytes > Bytes::ZERO);
+                of.map(|w| RackBytes { from: w.from, to: w.to, bytes: w.bytes }).collect()
+            };
+            Open { id: p.id, start: p.proposal.chosen.start, heavy: pairs(true), light: pairs(false) }
+        })
+    }
+
+    /// All that are remembered, by id, as they are at `now`.
+    pub fn views(&self, now: Time) -> Vec<PromiseView> {
+        let shown = |p: &PromiseView| match p.state {
+            PromiseState::Held if p.expires <= now => PromiseView { state: PromiseState::Expired, ..p.clone() },
+            _ => p.clone(),
+        };
+        self.all.values().map(shown).collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! Max-min fairness held to a slow twin that knows single flows only, and fills everything at every event.
+
+use super::*;
+
+/// A flow of the twin.
+struct Flow {
+    of: FlowFinished,
+    hosts: (HostId, HostId),
+    left: u128,
+}
+
+/// The rate of every flow: look at every link, fill the one with the smallest share, begin again.
+fn fill(paths: &[Vec<u32>], capacity: &[u64]) -> Vec<u64> {
+    let mut rate: Vec<Option<u64>> = vec![None; paths.len()];
+    loop {
+        let share = |l: u32| {
+            let on = || paths.iter().zip(&rate).filter(|p| p.0.contains(&l)).map(|p| *p.1);
+            let growing = on().filter(Option::is_none).count() as u64;
+            (capacity[l as usize] - on().flatten().sum::<u64>()).checked_div(growing)
+        };
+        let Some((s, l)) = (0..capacity.len() as u32).filter_map(|l| Some((share(l)?, l))).min() else { break };
+        for (r, _) in rate.iter_mut().zip(paths).filter(|(r, p)| r.is_none() && p.contains(&l)) {
+            *r = Some(s);
+        }
+    }
+    rate.into_iter().map(|r| r.expect("every flow crosses a link")).collect()
+}
+
+/// When every flow ends, given which circuits have light and when.
+fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec]) -> Vec<FlowFinished> {
+    let links = links::Links::new(t.clone(), true);
+    let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<Flow>::new(), Vec::new());
+    loop {
+        while next < coflows.len() && coflows[next].arrival.0 <= now {
+            for (k, f) in coflows[next].flows.iter().enumerate() {
+                let of = FlowFinished { coflow: coflows[next].id, flow: k.into(), at: Time(now) };
+                match f.from == f.to || f.bytes.0 == 0 {
+                    true => done.push(of),
+                    false => flows.push(Flow { of, hosts: (f.from, f.to), left: u128::from(f.bytes.0) * bundle::BYTE }),
+                }
+            }
+            next += 1;
+        }
+        let path = |f: &Flow| {
+            let racks = (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
+            let light = table.iter().find(|r| (r.input, r.output) == racks && r.is_up(Time(now)));
+            let route = match light {
+                Some(r) => bundle::Route::Ocs(r.plane),
+                None if racks.0 == racks.1 => bundle::Route::Local,
+                None => bundle::Route::Eps,
+            };
+            links.path(f.hosts.0, f.hosts.1, route).links().to_vec()
+        };
+        let rates = fill(&flows.iter().map(path).collect::<Vec<_>>(), links.capacity());
+        let ends = flows.iter().zip(&rates).filter(|f| *f.1 > 0).map(|(f, &r)| now + f.left.div_ceil(u128::from(r)) as u64);
+        let edges = table.iter().flat_map(|r| [r.up_from.0, r.until.0]).filter(|&t| t > now && !flows.is_empty());
+        let arrival = coflows.get(next).map(|c| c.arrival.0);
+        let Some(then) = ends.chain(edges).chain(arrival).min() else { break };
+        for (f, rate) in flows.iter_mut().zip(rates) {
+            f.left = f.left.saturating_sub(u128::from(rate) * u128::from(then - now));
+            f.of.at = Time(then);
+        }
+        done.extend(flows.extract_if(.., |f| f.left == 0).map(|f| f.of));
+        now = then;
+    }
+    done.sort();
+    done
+}
+
+proptest! {
+    #[test]
+    fn links_with_clocks_are_single_flows_to_the_bit(s in script(), look in 1_000_000u64..90_000_000) {
+        let t = tree(&s);
+        let mut f = SimFabric::new(t.clone(), Settings { admit_all: s.admit_all, ..Settings::default() });
+        for &(i, j, at, long) in &s.circuits {
+            f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
+        }
+        let table: Vec<Reservation> = f.observe(Time(0)).unwrap().programmed.timetable.iter().copied().collect();
+        let (mut at, mut coflows, mut done) = (0, Vec::new(), Vec::new());
+        for (k, flows) in s.flows.iter().enumerate() {
+            at += s.gaps[k];
+            let c = coflow(k as u32, at, flows);
+            f.add_flows(&c, &vec![true; c.flows.len()], Time(at));
+            coflows.push(c);
+        }
+        done.extend(f.advance(Time(at + look)));
+        // Whoever looks changes nothing.
+        f.observe(Time(at + look)).unwrap();
+        f.progress();
+        done.extend(f.advance(Time(NEVER)));
+        done.sort();
+        prop_assert_eq!(done, twin(&t, &table, &coflows));
+    }
+}

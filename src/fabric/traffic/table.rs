@@ -1,0 +1,304 @@
+//! What is on its way: coflows, their flows, and what has been received of each.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::task::AbortHandle;
+
+use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
+use crate::fabric::kernel::Clock;
+use crate::ids::{CoflowId, FlowId, RackId};
+use crate::topology::Topology;
+use crate::units::{Bytes, Time};
+
+/// So many finished coflows are remembered, flow by flow.
+pub const KEPT: usize = 1024;
+
+/// What the traffic has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrafficEvent {
+    /// A flow's last byte was received. Only of coflows that were launched so; always before their coflow's end.
+    FlowFinished {
+        /// Whose.
+        coflow: CoflowId,
+        /// Its place in the coflow.
+        flow: FlowId,
+        /// Payload that its receiver counted.
+        bytes: Bytes,
+        /// When, by the receiver's clock.
+        at: Time,
+    },
+    /// A coflow's last byte was received.
+    Finished {
+        /// Which.
+        coflow: CoflowId,
+        /// When, by the receiver's clock.
+        at: Time,
+    },
+    /// A flow broke; its coflow cannot finish, and its other flows are broken off.
+    Failed {
+        /// Which.
+        coflow: CoflowId,
+        /// What was said.
+        why: String,
+    },
+}
+
+/// How far a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowProgress {
+    /// As it was asked.
+    pub spec: FlowSpec,
+    /// Payload that its receiver has counted.
+    pub received: Bytes,
+    /// When that was all of it.
+    pub finished: Option<Time>,
+}
+
+/// Not finished.
+const NEVER: u64 = u64::MAX;
+
+struct Flow {
+    spec: FlowSpec,
+    racks: (RackId, RackId),
+    received: AtomicU64,
+    /// Nanoseconds, or [`NEVER`].
+    finished: AtomicU64,
+}
+
+impl Flow {
+    /// Whether there is anything to send: neither zero bytes nor from a host to itself.
+    fn is_sent(&self) -> bool {
+        self.spec.from != self.spec.to && self.spec.bytes.0 > 0
+    }
+}
+
+/// A coflow on its way, or one that has arrived.
+pub struct OnItsWay {
+    flows: Vec<Flow>,
+    left: AtomicU64,
+    watched: bool,
+    senders: Vec<AbortHandle>,
+}
+
+impl OnItsWay {
+    /// A coflow before its senders begin; `watched`: every flow's end is told.
+    pub fn new(coflow: &CoflowSpec, topology: &Topology, watched: bool) -> Self {
+        let flow = |f: &FlowSpec| Flow {
+            spec: *f,
+            racks: (topology.rack_of(f.from), topology.rack_of(f.to)),
+            received: AtomicU64::new(0),
+            finished: AtomicU64::new(NEVER),
+        };
+        let flows: Vec<Flow> = coflow.flows.iter().map(flow).collect();
+        let left = flows.iter().filter(|f| f.is_sent()).count() as u64;
+        Self { flows, left: AtomicU64::new(left), watched, senders: Vec::new() }
+    }
+
+    /// The flows that have anything to send, with their places.
+    pub fn to_send(&self) -> impl Iterator<Item = (FlowId, FlowSpec)> + '_ {
+        self.flows.iter().enumerate().filter(|(_, f)| f.is_sent()).map(|(k, f)| (FlowId::from(k), f.spec))
+    }
+
+    /// Where the receiver of a flow counts.
+    pub fn counter(&self, flow: FlowId) -> Option<&AtomicU64> {
+        self.flows.get(flow.index()).map(|f| &f.received)
+    }
+
+    fn by_pair(&self) -> Vec<RackBytes> {
+        let mut sums = BTreeMap::new();
+        for f in self.flows.iter().filter(|f| f.is_sent()) {
+            *sums.entry(f.racks).or_insert(0) += f.received.load(Relaxed);
+        }
+        sums.into_iter().map(|((from, to), b)| RackBytes { from, to, bytes: Bytes(b) }).collect()
+    }
+
+    fn progress(&self) -> Vec<FlowProgress> {
+        let one = |f: &Flow| FlowProgress {
+            spec: f.spec,
+            received: Bytes(f.received.load(Relaxed)),
+            finished: Some(f.finished.load(Relaxed)).filter(|&t| t != NEVER).map(Time),
+        };
+        self.flows.iter().map(one).collect()
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    active: BTreeMap<CoflowId, Arc<OnItsWay>>,
+    /// The last that arrived, the oldest first.
+    past: VecDeque<(CoflowId, Arc<OnItsWay>)>,
+}
+
+/// Who is told.
+type Tell = Box<dyn FnMut(TrafficEvent) + Send>;
+
+/// What senders, receivers and askers share.
+pub struct Shared {
+    pub topology: Arc<Topology>,
+    pub clock: Clock,
+    table: Mutex<Table>,
+    events: Mutex<Tell>,
+}
+
+impl Shared {
+    pub fn new(topology: Arc<Topology>, clock: Clock, events: Tell) -> Self {
+        Self { topology, clock, table: Mutex::default(), events: Mutex::new(events) }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().expect("no panic in the table")
+    }
+
+    pub fn say(&self, e: TrafficEvent) {
+        (self.events.lock().expect("no panic while reporting"))(e);
+    }
+
+    /// Enters a coflow and lets its senders begin. Returns whether it has nothing to send: then it is finished, which the caller says.
+    pub fn open(&self, id: CoflowId, mut coflow: OnItsWay, begin: impl FnOnce() -> Vec<AbortHandle>) -> bool {
+        let mut table = self.table();
+        coflow.senders = begin();
+        let now = self.clock.now();
+        coflow.flows.iter().filter(|f| !f.is_sent()).for_each(|f| f.finished.store(now.0, Relaxed));
+        let empty = coflow.senders.is_empty();
+        let coflow = Arc::new(coflow);
+        if empty {
+            table.remember(id, coflow);
+        } else {
+            table.active.insert(id, coflow);
+        }
+        empty
+    }
+
+    /// A coflow on its way.
+    pub fn get(&self, coflow: CoflowId) -> Option<Arc<OnItsWay>> {
+        self.table().active.get(&coflow).cloned()
+    }
+
+    /// A flow's receiver has everything; the coflow is closed with its last flow.
+    pub fn done(&self, coflow: CoflowId, flow: FlowId) {
+        let now = self.clock.now();
+        let Some(c) = self.get(coflow) else { return };
+        let f = &c.flows[flow.index()];
+        f.finished.store(now.0, Relaxed);
+        if c.watched {
+            self.say(TrafficEvent::FlowFinished { coflow, flow, bytes: Bytes(f.received.load(Relaxed)), at: now });
+        }
+        if c.left.fetch_sub(1, Relaxed) > 1 {
+            return;
+        }
+        let mut table = self.table();
+        if let Some(c) = table.active.remove(&coflow) {
+            table.remember(coflow, c);
+            drop(table);
+            self.say(TrafficEvent::Finished { coflow, at: now });
+        }
+    }
+
+    pub fn failed(&self, coflow: CoflowId, why: String) {
+        if self.cancel(coflow) {
+            self.say(TrafficEvent::Failed { coflow, why });
+        }
+    }
+
+    /// Breaks off; says whether there was anything to break off.
+    pub fn cancel(&self, coflow: CoflowId) -> bool {
+        let known = self.table().active.remove(&coflow);
+        known.iter().flat_map(|c| &c.senders).for_each(AbortHandle::abort);
+        known.is_some()
+    }
+
+    pub fn progress(&self) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let active = self.table().active.clone();
+        active.into_iter().map(|(id, c)| (id, c.by_pair())).collect()
+    }
+
+    pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
+        let table = self.table();
+        let past = || table.past.iter().rev().find(|p| p.0 == coflow).map(|p| &p.1);
+        table.active.get(&coflow).or_else(past).map(|c| c.progress())
+    }
+}
+
+impl Table {
+    fn remember(&mut self, id: CoflowId, coflow: Arc<OnItsWay>) {
+        if self.past.len() == KEPT {
+            self.past.pop_front();
+        }
+        self.past.push_back((id, coflow));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::HostId;
+    use crate::units::BitRate;
+    use std::sync::mpsc;
+
+    fn shared() -> (Shared, mpsc::Receiver<TrafficEvent>) {
+        let t = Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![]);
+        let (tx, rx) = mpsc::channel();
+        (Shared::new(Arc::new(t), Clock::start(), Box::new(move |e| tx.send(e).unwrap())), rx)
+    }
+
+    fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
+        let flow = |&(a, b, n): &(u32, u32, u64)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
+        CoflowSpec { id: CoflowId(id), name: "c".into(), arrival: Time::ZERO, weight: 1, flows: flows.iter().map(flow).collect() }
+    }
+
+    /// Opens a coflow whose senders wait for ever; says whether it was finished at once.
+    fn open(s: &Shared, c: &CoflowSpec, watched: bool) -> bool {
+        let coming = OnItsWay::new(c, &s.topology, watched);
+        let n = coming.to_send().count();
+        s.open(c.id, coming, || (0..n).map(|_| tokio::spawn(std::future::pending::<()>()).abort_handle()).collect())
+    }
+
+    #[tokio::test]
+    async fn flows_keep_their_places_and_end_before_their_coflow() {
+        let (s, events) = shared();
+        let c = coflow(7, &[(0, 0, 5), (0, 2, 9), (1, 3, 0), (1, 3, 4), (0, 1, 3)]);
+        assert!(!open(&s, &c, true));
+        let ends = |s: &Shared| s.flows(CoflowId(7)).unwrap().iter().map(|f| f.finished.is_some()).collect::<Vec<_>>();
+        assert_eq!(ends(&s), [true, false, true, false, false], "what sends nothing is finished at once");
+        for (flow, bytes) in [(3, 4), (1, 9), (4, 3)] {
+            s.get(CoflowId(7)).unwrap().counter(FlowId(flow)).unwrap().store(bytes, Relaxed);
+            let sums = s.progress()[0].1.clone();
+            assert_eq!(sums.iter().map(|p| (p.from.0, p.to.0)).collect::<Vec<_>>(), [(0, 0), (0, 1)], "by rack pair");
+            s.done(CoflowId(7), FlowId(flow));
+        }
+        let said: Vec<_> = events.try_iter().collect();
+        let flow = |e: &TrafficEvent| match e {
+            TrafficEvent::FlowFinished { flow, bytes, .. } => Some((flow.0, bytes.0)),
+            _ => None,
+        };
+        assert_eq!(said.iter().map(flow).collect::<Vec<_>>(), [Some((3, 4)), Some((1, 9)), Some((4, 3)), None]);
+        assert!(matches!(said[3], TrafficEvent::Finished { coflow: CoflowId(7), .. }));
+        assert!(s.get(CoflowId(7)).is_none() && ends(&s) == [true; 5], "finished, and remembered");
+        assert_eq!(s.flows(CoflowId(8)), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_cancelled_stops_its_senders_and_is_not_heard_of_again() {
+        let (s, events) = shared();
+        let c = coflow(1, &[(0, 2, 9), (1, 3, 4)]);
+        open(&s, &c, true);
+        let held = s.get(CoflowId(1)).unwrap();
+        assert!(s.cancel(CoflowId(1)) && !s.cancel(CoflowId(1)));
+        tokio::task::yield_now().await;
+        assert!(held.senders.iter().all(AbortHandle::is_finished));
+        s.done(CoflowId(1), FlowId(0));
+        s.failed(CoflowId(1), "broken".into());
+        assert_eq!((events.try_iter().count(), s.progress().len(), s.flows(CoflowId(1))), (0, 0, None));
+    }
+
+    #[tokio::test]
+    async fn only_the_last_are_remembered() {
+        let (s, _events) = shared();
+        for id in 0..=KEPT as u32 {
+            assert!(open(&s, &coflow(id, &[(0, 0, 1)]), false));
+        }
+        assert!(s.flows(CoflowId(0)).is_none() && s.flows(CoflowId(1)).is_some());
+    }
+}

@@ -1,0 +1,303 @@
+//! Jobs by the wall clock: the scheduler over a network that somebody else controls.
+//!
+//! The driver keeps the tasks' time and hands everything that moves to a [`Network`], which is told what to send and says what has
+//! arrived: over HTTP in the command line, in process in tests. Blocks are where they shall be as soon as a job is submitted, as in
+//! [`super::simulate`], and the scheduler is the same to the last line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, FlowId};
+use crate::scheduler::record::{Snapshot, TaskRun};
+use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::Grain;
+use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobList;
+
+/// What a network has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A flow's last byte was received.
+    Flow(CoflowId, FlowId),
+    /// A coflow's last byte was received; of its flows that were not told, too.
+    Coflow(CoflowId),
+}
+
+/// Who moves bytes. Coflows go by the scheduler's numbers.
+pub trait Network {
+    /// Begins to send all flows of a coflow; waits for nothing.
+    ///
+    /// # Errors
+    /// Why nothing can be sent any more.
+    fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String>;
+
+    /// Stops sending a coflow, which may have ended meanwhile.
+    ///
+    /// # Errors
+    /// Why nothing can be stopped any more.
+    fn cancel(&mut self, coflow: CoflowId) -> Result<(), String>;
+
+    /// The next word, for which it waits at most so long.
+    ///
+    /// # Errors
+    /// Why there will be none: the network is gone, or broke off what it was asked to send.
+    fn next(&mut self, patience: Duration) -> Result<Option<Word>, String>;
+}
+
+/// What is run.
+pub struct Ask<'a> {
+    /// The network as it is.
+    pub topology: &'a Arc<Topology>,
+    /// How jobs are scheduled; flows go between hosts, whatever its grain says.
+    pub jobs_by: &'a JobPolicy,
+    /// The threshold T_e by which placement policies judge what is worth a circuit.
+    pub elephant: Bytes,
+    /// What is run.
+    pub jobs: &'a JobList,
+}
+
+/// What became of a run; times are counted from its start.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The scheduler's last word.
+    pub end: Snapshot,
+    /// Every attempt of a task, by its end.
+    pub timeline: Vec<TaskRun>,
+    /// Why it ended before all jobs had finished; `None` also if it was told to stop.
+    pub broken: Option<String>,
+}
+
+/// Looks at `stop`, and calls `watch`, at least so often.
+const LOOK: Span = Span::millis(100);
+
+/// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows on their way are then left to the caller.
+/// `watch` is called a few times a second.
+///
+/// # Errors
+/// Jobs that the policy cannot plan. Nothing has been started then.
+pub fn run(ask: &Ask, network: &mut dyn Network, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<Outcome, String> {
+    let mut placement = ask.jobs_by.placement.build(ask.elephant);
+    placement.plan(ask.topology, &ask.jobs.jobs)?;
+    let settings = crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
+    let mut run = Run {
+        network,
+        scheduler: Scheduler::new(ask.topology.clone(), settings, placement),
+        timers: BTreeMap::new(),
+        timers_set: 0,
+        on_their_way: BTreeSet::new(),
+        began: Instant::now(),
+    };
+    let broken = run.play(ask.jobs, stop, watch).err();
+    let end = run.scheduler.snapshot();
+    Ok(Outcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
+}
+
+struct Run<'a> {
+    network: &'a mut dyn Network,
+    scheduler: Scheduler,
+    /// Tasks that compute, by when they are done and in which order they began.
+    timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
+    timers_set: u64,
+    /// Coflows that have been started, and neither ended nor been cancelled.
+    on_their_way: BTreeSet<CoflowId>,
+    began: Instant,
+}
+
+impl Run<'_> {
+    fn now(&self) -> Time {
+        Time(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn play(&mut self, jobs: &JobList, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<(), String> {
+        let mut coming = jobs.jobs.iter().peekable();
+        let mut looked = Time::ZERO;
+        let mut patience = Span::ZERO;
+        while !stop.load(Relaxed) {
+            // One word may be followed by others of the same instant.
+            let mut word = self.network.next(patience.std())?;
+            while let Some(w) = word {
+                self.heard(w)?;
+                word = self.network.next(Duration::ZERO)?;
+            }
+            let now = self.now();
+            while let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= now) {
+                let (task, attempt) = e.remove();
+                self.tell(Event::TaskFinished(task, attempt))?;
+            }
+            while let Some(j) = coming.next_if(|j| j.arrival <= now) {
+                self.tell(Event::Submitted(Box::new(j.clone())))?;
+            }
+            if self.scheduler.poll_timeout().is_some_and(|w| w <= now) {
+                self.tell(Event::Tick)?;
+            }
+            self.act()?;
+            if coming.peek().is_none() && self.scheduler.is_idle() {
+                break;
+            }
+            if now.since(looked) >= LOOK {
+                looked = now;
+                watch(&self.scheduler.snapshot());
+            }
+            let own = [coming.peek().map(|j| j.arrival), self.timers.keys().next().map(|k| k.0), self.scheduler.poll_timeout()];
+            let Some(next) = own.into_iter().flatten().min().or((!self.on_their_way.is_empty()).then_some(Time::MAX)) else {
+                return Err("nothing moves any more, and jobs are unfinished".into());
+            };
+            patience = next.since(self.now()).min(LOOK);
+        }
+        watch(&self.scheduler.snapshot());
+        Ok(())
+    }
+
+    fn heard(&mut self, word: Word) -> Result<(), String> {
+        match word {
+            Word::Flow(coflow, flow) => self.tell(Event::FlowFinished(coflow, flow)),
+            Word::Coflow(coflow) => {
+                self.on_their_way.remove(&coflow);
+                self.tell(Event::CoflowFinished(coflow))
+            }
+        }
+    }
+
+    fn tell(&mut self, e: Event) -> Result<(), String> {
+        self.scheduler.handle(e, self.now()).map_err(|e| e.to_string())
+    }
+
+    fn act(&mut self) -> Result<(), String> {
+        while let Some(action) = self.scheduler.poll_action() {
+            match action {
+                Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
+                Action::Compute { task, attempt, span } => {
+                    self.timers_set += 1;
+                    self.timers.insert((self.now() + span, self.timers_set), (task, attempt));
+                }
+                Action::StartCoflow { coflow, .. } => {
+                    self.on_their_way.insert(coflow.id);
+                    self.network.start(&coflow)?;
+                }
+                Action::CancelCoflow(coflow) => {
+                    self.on_their_way.remove(&coflow);
+                    self.network.cancel(coflow)?;
+                }
+                Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::spec::Kind;
+    use crate::runtime::jobs::tests::{jobs, kinds, network};
+
+    /// Delivers every flow at once, the last first, and remembers what was asked.
+    #[derive(Default)]
+    struct Fake {
+        words: std::collections::VecDeque<Word>,
+        sent: u64,
+        open: BTreeSet<CoflowId>,
+        /// Delivers nothing from this coflow on.
+        silent_from: Option<u32>,
+        /// Fails at this coflow.
+        breaks_at: Option<u32>,
+    }
+
+    impl Network for Fake {
+        fn start(&mut self, c: &CoflowSpec) -> Result<(), String> {
+            if self.breaks_at.is_some_and(|k| c.id.0 >= k) {
+                return Err("the cable is cut".into());
+            }
+            assert!(c.flows.iter().all(|f| f.from != f.to && f.bytes.0 > 0) && self.open.insert(c.id));
+            self.sent += c.bytes().0;
+            if self.silent_from.is_none_or(|k| c.id.0 < k) {
+                self.words.extend((0..c.flows.len()).rev().map(|k| Word::Flow(c.id, FlowId::from(k))));
+                self.words.push_back(Word::Coflow(c.id));
+            }
+            Ok(())
+        }
+
+        fn cancel(&mut self, c: CoflowId) -> Result<(), String> {
+            self.open.remove(&c);
+            Ok(())
+        }
+
+        fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
+            let word = self.words.pop_front();
+            match word {
+                Some(Word::Coflow(c)) => drop(self.open.remove(&c)),
+                Some(_) => {}
+                None => std::thread::park_timeout(patience),
+            }
+            Ok(word)
+        }
+    }
+
+    /// The six jobs of the simulation's tests, twenty times as fast.
+    fn quick() -> JobList {
+        let mut list = jobs();
+        let how = crate::config::Select { time_scale: 20, ..crate::config::Select::default() };
+        how.shrink(&mut list.jobs);
+        list
+    }
+
+    fn play(kind: Kind, fake: &mut Fake, stop: &AtomicBool) -> Outcome {
+        let (topology, jobs) = (Arc::new(network()), quick());
+        let mut by = JobPolicy::new(kind);
+        (by.placement.wait, by.placement.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
+        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs };
+        run(&ask, fake, stop, &mut |_| ()).unwrap()
+    }
+
+    /// No slot is held by two tasks at once.
+    fn slots_are_used_once(timeline: &[TaskRun]) {
+        let mut by_slot: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        timeline.iter().for_each(|t| by_slot.entry((t.host, t.slot)).or_default().push((t.started, t.ended)));
+        for (slot, mut held) in by_slot {
+            held.sort_unstable();
+            assert!(held.windows(2).all(|w| w[0].1 <= w[1].0), "{slot:?}: {held:?}");
+        }
+    }
+
+    #[test]
+    fn every_policy_runs_every_task_once_by_the_clock() {
+        for kind in kinds() {
+            let mut fake = Fake::default();
+            let o = play(kind, &mut fake, &AtomicBool::new(false));
+            assert_eq!(o.broken, None, "{kind:?}");
+            let tasks: u64 = quick().jobs.iter().map(|j| j.tasks()).sum();
+            let once: BTreeSet<TaskRef> = o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
+            assert_eq!((once.len() as u64, o.timeline.len() as u64), (tasks, tasks), "{kind:?}");
+            slots_are_used_once(&o.timeline);
+            let asked: u64 = o.end.jobs.iter().map(|j| j.shuffled.0 + j.read.0).sum();
+            assert!(asked == fake.sent && fake.open.is_empty() && o.end.counters.violations == 0, "{kind:?}");
+            for (j, spec) in o.end.jobs.iter().zip(quick().jobs) {
+                let longest: Span = spec.stages.iter().map(|s| s.times.longest()).fold(Span::ZERO, |a, b| a + b);
+                assert!(j.jct.unwrap() >= longest, "{kind:?}: tasks took their time: {j:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_stops_or_loses_the_network_keeps_what_was_done() {
+        let mut cut = Fake { breaks_at: Some(3), ..Fake::default() };
+        let o = play(Kind::Fair, &mut cut, &AtomicBool::new(false));
+        assert_eq!(o.broken.as_deref(), Some("the cable is cut"));
+        assert!(o.end.jobs.iter().any(|j| j.finished.is_none()) && !o.timeline.is_empty());
+
+        let stop = AtomicBool::new(false);
+        let (topology, jobs) = (Arc::new(network()), quick());
+        let by = JobPolicy::new(Kind::Fair);
+        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(0), jobs: &jobs };
+        let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
+        // Told to stop when only silence is left.
+        let mut watch = |s: &Snapshot| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);
+        let o = run(&ask, &mut silent, &stop, &mut watch).unwrap();
+        assert!(o.broken.is_none() && o.end.coflows > 0 && !silent.open.is_empty(), "what is open is the caller's to cancel");
+    }
+}
