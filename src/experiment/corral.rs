@@ -106,11 +106,11 @@ pub fn claims() -> Vec<Claim> {
         source,
     };
     let mut all: Vec<Claim> = Vec::new();
-    for k in 0..3 {
-        all.push(claim(Makespan, (BATCH[k], CORRAL), YARN, Printed::Between(10.0, 33.0), "fig. 6"));
+    for batch in BATCH {
+        all.push(claim(Makespan, (batch, CORRAL), YARN, Printed::Between(10.0, 33.0), "fig. 6"));
     }
-    for k in 0..3 {
-        all.push(claim(MedianJct, (ONLINE[k], CORRAL), YARN, Printed::Between(30.0, 56.0), "fig. 8"));
+    for online in ONLINE {
+        all.push(claim(MedianJct, (online, CORRAL), YARN, Printed::Between(30.0, 56.0), "fig. 8"));
     }
     let sizes = Claim {
         against: Some(Side { setting: BATCH[0], system: YARN }),
