@@ -2,6 +2,8 @@
 FROM rust:1-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
+# Cargo wants the files of every target that Cargo.toml names.
+COPY benches benches
 COPY src src
 RUN cargo build --release --locked --bin heliostat && strip target/release/heliostat
 

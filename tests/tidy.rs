@@ -397,3 +397,16 @@ fn rooms_come_from_the_declarations() {
     let lib = Source::new("src/lib.rs", "//! D\npub mod units;\n// mod no;\nmod ids;\n#[cfg(test)]\nmod tests;\npub mod cli;");
     assert_eq!(rooms(&lib), ["units", "ids", "cli"]);
 }
+
+/// Cargo reads the files of every target that the manifest names, whichever one is built: without them an image cannot be built.
+#[test]
+fn the_image_is_given_what_the_manifest_names() {
+    let read = |name| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name);
+    let (manifest, image, context) = (read("Cargo.toml"), read("Dockerfile"), read(".dockerignore"));
+    for (table, dir) in [("[[bench]]", "benches"), ("[[example]]", "examples"), ("[[test]]", "tests"), ("[package]", "src")] {
+        if manifest.contains(table) {
+            assert!(image.lines().any(|l| l == format!("COPY {dir} {dir}")), "Cargo.toml has {table}, the Dockerfile does not copy {dir}");
+            assert!(context.lines().any(|l| l == format!("!{dir}")), ".dockerignore leaves {dir} out");
+        }
+    }
+}

@@ -31,4 +31,4 @@ pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const CONTROLLER_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -92,6 +92,7 @@ impl From<Rejected> for Problem {
             Rejected::Conflict(_) => StatusCode::CONFLICT,
             Rejected::Gone(_) => StatusCode::GONE,
             Rejected::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Rejected::Stopped => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, r.to_string())
     }

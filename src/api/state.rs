@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use super::problem::{Problem, Reply};
 use crate::coflows::CoflowSpec;
+use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
-use crate::control::{Event, Rejected};
 use crate::fabric::traffic::FlowProgress;
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
@@ -85,7 +85,6 @@ impl App {
     pub async fn tell(&self, event: Event) -> Reply<()> {
         match tokio::time::timeout(super::CONTROLLER_TIMEOUT, self.handle.tell(event)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(Rejected::Conflict(_))) if !self.alive() => Err(stopped()),
             Ok(Err(rejected)) => Err(rejected.into()),
             Err(_) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller does not answer")),
         }

@@ -1,4 +1,6 @@
-//! `heliostat compare`: two runs of one workload, coflow by coflow.
+//! `heliostat compare`: two runs of one workload, coflow by coflow, or job by job.
+
+pub mod jobs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,13 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::tables::{self, Rows, ratio};
-use super::{CliError, Output, read_text};
+use super::{CliError, Output, print, read_text};
 use crate::coflows::CoflowRecord;
 use crate::ids::CoflowId;
+use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::RunResult;
 use crate::units::{Bytes, Span};
 
-/// Prints the differences of two runs of the same coflows, such as a live run and its simulation
+/// Prints the differences of two runs of the same coflows or jobs, such as a live run and its simulation
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The first result, written by --json
@@ -78,20 +81,50 @@ pub struct Line {
 /// # Errors
 /// Files that cannot be read, are no results, or are of different coflows.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
-    let c = compare(&a, &b).map_err(|why| CliError::Invalid(format!("{} and {}: {why}", args.a.display(), args.b.display())))?;
-    match args.output {
-        Output::Table => println!("{}\n\n{}", lines(&c).table(), sums(&c).table()),
-        Output::Json => println!("{}", serde_json::to_string_pretty(&c).expect("a comparison is plain data")),
-        Output::Csv => print!("{}", exact(&c).csv()),
+    let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", args.a.display(), args.b.display()));
+    match (read(&args.a)?, read(&args.b)?) {
+        (Read::Coflows(a), Read::Coflows(b)) => {
+            let c = compare(&a, &b).map_err(unlike)?;
+            show(args.output, &c, || (lines(&c), sums(&c)), || exact(&c))
+        }
+        (Read::Jobs(a), Read::Jobs(b)) => {
+            let c = jobs::compare(&a, &b).map_err(unlike)?;
+            show(args.output, &c, || (jobs::lines(&c), jobs::sums(&c)), || jobs::exact(&c))
+        }
+        _ => Err(unlike("one is a run of jobs, the other of coflows".into())),
     }
-    Ok(())
 }
 
-fn read(file: &Path) -> Result<RunResult, CliError> {
+fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> (Rows, Rows), exact: impl Fn() -> Rows) -> Result<(), CliError> {
+    print(&match output {
+        Output::Table => {
+            let (lines, sums) = tables();
+            format!("{}\n\n{}\n", lines.table(), sums.table())
+        }
+        Output::Json => serde_json::to_string_pretty(c).expect("a comparison is plain data") + "\n",
+        Output::Csv => exact().csv(),
+    })
+}
+
+/// A result that was read.
+enum Read {
+    Coflows(Box<RunResult>),
+    Jobs(Box<JobsResult>),
+}
+
+/// Reads a result: one with `jobs` is of jobs.
+fn read(file: &Path) -> Result<Read, CliError> {
+    #[derive(serde::Deserialize)]
+    struct Peek {
+        jobs: Option<serde::de::IgnoredAny>,
+    }
     let text = read_text(file)?;
     // The parser's own text ends with line and column.
-    serde_json::from_str(&text).map_err(|e| CliError::Invalid(format!("{}: not the result of a run: {e}", file.display())))
+    let bad = |e: serde_json::Error| CliError::Invalid(format!("{}: not the result of a run: {e}", file.display()));
+    match serde_json::from_str::<Peek>(&text).map_err(bad)?.jobs {
+        Some(_) => serde_json::from_str(&text).map(|r| Read::Jobs(Box::new(r))).map_err(bad),
+        None => serde_json::from_str(&text).map(|r| Read::Coflows(Box::new(r))).map_err(bad),
+    }
 }
 
 /// Two runs of the same coflows: same numbers, names and bytes.

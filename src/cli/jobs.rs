@@ -9,7 +9,7 @@ use super::{CliError, Output, read_text};
 use crate::config;
 use crate::control::policy::Policy;
 use crate::runtime::jobs::errors::Errors;
-use crate::runtime::jobs::report::{JobsResult, JobsSummary};
+use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -20,16 +20,22 @@ use crate::workload::jobs::JobList;
 /// With more hosts than this, flows are counted between racks unless somebody asks for hosts.
 const HOSTS_BY_HOST: usize = 64;
 
-/// How jobs are run
+/// How jobs are run in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Jobs")]
-pub struct Tuning {
+pub struct Virtual {
     /// Between what flows go in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
     #[arg(long, value_enum)]
     pub grain: Option<GrainArg>,
     /// A host or rack that fails, and comes back: h3-1@10s, r2@10s+30s
     #[arg(long, value_name = "WHAT@TIME[+TIME]")]
     pub fail: Vec<String>,
+}
+
+/// Which jobs are run, and what is drawn of them
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Jobs")]
+pub struct Tuning {
     /// Draws the tasks on their slots over time into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
@@ -116,24 +122,25 @@ impl Tuning {
         };
         Ok(config::read_any_jobs(&read_text(file)?, &file.display().to_string(), &args.how(&reading)?)?)
     }
+}
 
-    /// How jobs are scheduled by the policy; `simulated` runs may count flows between racks.
-    ///
-    /// # Errors
-    /// A policy without a `placement` section.
-    pub fn policy(&self, policy: &Policy, file: &Path, topology: &Topology, simulated: bool) -> Result<JobPolicy, CliError> {
-        let none = || {
-            let file = file.display();
-            CliError::Invalid(format!("{file}: no `placement` section, which says where tasks go; see policies/fair.yaml"))
-        };
-        let mut p = policy.placement.clone().ok_or_else(none)?;
-        p.settings.grain = match self.grain {
-            Some(GrainArg::Rack) if !simulated => return Err(CliError::Usage("--grain rack: real traffic runs between hosts".into())),
+/// How jobs are scheduled by the policy.
+///
+/// # Errors
+/// A policy without a `placement` section.
+pub fn scheduling(policy: &Policy, file: &str) -> Result<JobPolicy, CliError> {
+    let none = || CliError::Invalid(format!("{file}: no `placement` section, which says where tasks go; see policies/fair.yaml"));
+    policy.placement.clone().ok_or_else(none)
+}
+
+impl Virtual {
+    /// Between what flows go.
+    pub fn grain(&self, topology: &Topology) -> Grain {
+        match self.grain {
             Some(GrainArg::Rack) => Grain::Rack,
-            None if simulated && topology.hosts.len() > HOSTS_BY_HOST => Grain::Rack,
+            None if topology.hosts.len() > HOSTS_BY_HOST => Grain::Rack,
             Some(GrainArg::Host) | None => Grain::Host,
-        };
-        Ok(p)
+        }
     }
 
     /// What `--fail` says, by time.
@@ -165,7 +172,7 @@ impl Tuning {
 /// A run of jobs as it is printed. Table: the jobs, then the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base units.
 pub fn result(r: &JobsResult, output: Output) -> String {
     match output {
-        Output::Table => format!("{}\n\n{}\n", table(r).table(), summary(&r.summary).table()),
+        Output::Table => format!("{}\n\n{}\n", table(r).table(), summary(r).table()),
         Output::Json => serde_json::to_string_pretty(r).expect("a result is plain data") + "\n",
         Output::Csv => exact(r).csv(),
     }
@@ -240,7 +247,8 @@ fn exact(r: &JobsResult) -> Rows {
 }
 
 /// The sums of a run of jobs, for people: one a row.
-pub fn summary(s: &JobsSummary) -> Rows {
+pub fn summary(r: &JobsResult) -> Rows {
+    let s = &r.summary;
     let mut rows = Rows::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     let of = if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) };
@@ -252,7 +260,8 @@ pub fn summary(s: &JobsSummary) -> Rows {
     row("OCS share", tables::percent(s.ocs_share));
     row("slot time", tables::span(s.slot_time));
     row("bytes planned / received", format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)));
-    row("of these between racks", tables::bytes(s.bytes_between_racks));
+    let wire = tables::bytes(r.network.bytes_on_wire);
+    row("between racks planned / on the wire", format!("{} / {wire}", tables::bytes(s.bytes_between_racks)));
     row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
     row("task starts (outputs lost, gave way)", format!("{} ({}, {})", s.counters.starts, s.counters.outputs_lost, s.counters.preempted));
     row("starts outside a guideline", s.counters.violations.to_string());

@@ -21,6 +21,7 @@ pub mod plan;
 pub mod plot;
 pub mod repeat;
 pub mod run;
+pub mod schedule;
 pub mod show;
 pub mod simulate;
 pub mod tables;
@@ -55,6 +56,7 @@ macro_rules! commands {
 
 commands! {
     Run => run,
+    Schedule => schedule,
     Exec => exec,
     Show => show,
     Check => check,

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use super::client::Where;
 use super::workload::Reading;
-use super::{CliError, Output, attach, print, read_text, tables, user_namespace, write_text};
+use super::{CliError, Output, attach, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
 use crate::config;
 use crate::control::policy::{Admit, Policy, SchedulerKind};
@@ -37,6 +38,11 @@ pub struct Args {
     workload: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
+    /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over the API of this very run.
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    schedule: Option<PathBuf>,
+    #[command(flatten)]
+    tuning: jobs::Tuning,
     /// Run the workload with circuits off first, and compare.
     #[arg(long, requires = "workload")]
     baseline: bool,
@@ -103,6 +109,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     runtime.spawn(wait_for_signal(stop.clone()));
+    if let Some(jobs) = &args.schedule {
+        return schedule_jobs(args, &plan, jobs, &stop);
+    }
     let Some(workload) = &plan.workload else { return serve(args, &plan, &stop) };
     let mut results = vec![];
     if args.baseline {
@@ -124,7 +133,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 }
 
 fn prepare(args: &Args) -> Result<Plan, CliError> {
-    let topology = config::read_topology(&read_text(&args.topology)?, &args.topology.display().to_string())?;
+    let mut topology = config::read_topology(&read_text(&args.topology)?, &args.topology.display().to_string())?;
     let policy = match &args.policy {
         Some(file) => config::read_policy(&read_text(file)?, &file.display().to_string())?,
         None => Policy {
@@ -134,6 +143,15 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
             ..Policy::default()
         },
     };
+    if args.schedule.is_some() {
+        // Here, what is built is what the placement policy is meant for.
+        let file = args.policy.as_ref().map_or("the default policy".into(), |f| f.display().to_string());
+        topology = jobs::scheduling(&policy, &file)?.placement.network(&topology);
+        if !sys::is_root() {
+            let why = "without root the network stands in a namespace of its own, which the scheduler cannot enter";
+            return Err(CliError::Failed(format!("--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`")));
+        }
+    }
     config::fit(&topology, &policy)?;
     if policy.elephants.admit == Admit::Wait {
         return Err(CliError::Invalid(
@@ -226,6 +244,24 @@ fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &At
     e.lost().map_or(Ok(result), |why| Err(CliError::Failed(why)))
 }
 
+/// Runs jobs over the API of the emulation that is started for them.
+fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
+    let (e, server) = start(args, plan, &plan.policy)?;
+    let ask = schedule::Ask {
+        place: Where { controller: server.url(), token: args.token.clone() },
+        workload: jobs,
+        policy: args.policy.as_deref(),
+        reading: args.reading.clone(),
+        seed: 1,
+        tuning: &args.tuning,
+        output: args.output,
+        json: args.json.as_deref(),
+    };
+    let ended = schedule::carry(&ask, stop);
+    server.stop();
+    e.lost().map_or(ended, |why| Err(CliError::Failed(why)))
+}
+
 /// Stays up until a signal.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.policy)?;
@@ -245,7 +281,8 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     lost.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
-async fn wait_for_signal(stop: Arc<AtomicBool>) {
+/// Becomes true when the process is asked to stop.
+pub(super) async fn wait_for_signal(stop: Arc<AtomicBool>) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut term), Ok(mut hup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else { return };
     tokio::select! {

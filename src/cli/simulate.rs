@@ -45,6 +45,8 @@ pub struct Args {
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
+    how: jobs::Virtual,
+    #[command(flatten)]
     wrong: jobs::Wrong,
     #[command(flatten)]
     reading: Reading,
@@ -128,10 +130,11 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
     let (list, foreseen) = errors.apply(&args.tuning.read(file, policy, &args.reading, args.seed)?);
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, args.seed));
     let course = Course { foreseen: Some(&foreseen), remaining, stop: None };
-    let jobs_by = args.tuning.policy(policy, &args.policy, topology, true)?;
+    let mut jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
+    jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.tuning.failures(topology)?, until: args.until() };
+    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.how.failures(topology)?, until: args.until() };
     let result = runtime::jobs::simulate::simulate_with(&ask, &course, &mut |line| {
         if keep {
             push_line(&mut log, &line);

@@ -136,7 +136,7 @@ impl RawPlacement {
 impl RawPlacement {
     /// The planner's options; those that mean nothing under the policy are flaws.
     fn check_planner(&self, flaws: &mut Flaws) -> Planner {
-        use Kind::{CoScheduler, Corral, Jobpacker, LocalShuffle};
+        use Kind::{CoDecided, CoScheduler, Corral, Jobpacker, LocalShuffle};
         let at = |key: &str| vec!["placement".into(), key.into()];
         let mut option = |key: &str, value: Option<u64>, range: std::ops::RangeInclusive<u64>, kinds: &[Kind]| {
             let (low, high) = (*range.start(), *range.end());
@@ -151,10 +151,10 @@ impl RawPlacement {
         option("imbalance", self.imbalance, 0..=10_000, &[Corral, LocalShuffle]);
         option("sub_batches", self.sub_batches.map(u64::from), 1..=1_000, &[Jobpacker]);
         option("over_provisioning", self.over_provisioning.map(u64::from), 0..=1_000, &[Jobpacker]);
-        option("shuffle_model", self.shuffle_model.map(|_| 0), 0..=0, &[Jobpacker, CoScheduler]);
-        option("elephant", self.elephant.map(|b| b.0), 1..=u64::MAX, &[Corral, LocalShuffle, Jobpacker, CoScheduler]);
-        option("sir", self.sir.map(u64::from), 1..=10_000, &[CoScheduler]);
-        option("wavelengths", self.wavelengths.map(u64::from), 1..=1_000, &[CoScheduler]);
+        option("shuffle_model", self.shuffle_model.map(|_| 0), 0..=0, &[Jobpacker, CoScheduler, CoDecided]);
+        option("elephant", self.elephant.map(|b| b.0), 1..=u64::MAX, &[Corral, LocalShuffle, Jobpacker, CoScheduler, CoDecided]);
+        option("sir", self.sir.map(u64::from), 1..=10_000, &[CoScheduler, CoDecided]);
+        option("wavelengths", self.wavelengths.map(u64::from), 1..=1_000, &[CoScheduler, CoDecided]);
         Planner {
             objective: self.objective,
             imbalance_percent: self.imbalance.unwrap_or(usual.imbalance_percent),

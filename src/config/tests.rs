@@ -30,6 +30,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
         "aalo",
         "c-through",
         "capacity",
+        "co-decided",
         "co-scheduler",
         "corral",
         "delay",

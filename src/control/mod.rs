@@ -220,4 +220,7 @@ pub enum Rejected {
     /// It makes no sense on this network.
     #[error("{0}")]
     Invalid(String),
+    /// There is no controller any more that could take it.
+    #[error("the controller has stopped")]
+    Stopped,
 }

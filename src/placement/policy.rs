@@ -4,6 +4,7 @@
 //! keeps only what it needs for it. It is asked at five moments: before the run (offline planning of recurring jobs), when a
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
+use super::codecide::Request;
 use crate::ids::{HostId, JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
@@ -42,6 +43,17 @@ pub enum Shuffle {
     Racks(Vec<RackId>),
     /// Not yet; asked again when a task of the job starts or finishes, and at this time at the latest.
     Hold(Time),
+}
+
+/// What a policy wants to know of whoever controls the network: where the tasks of a stage shall go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Whose.
+    pub job: JobId,
+    /// Which stage.
+    pub stage: usize,
+    /// What it will shuffle.
+    pub request: Request,
 }
 
 /// The numbers of a stage.
@@ -162,6 +174,16 @@ pub trait Placement: Send {
     /// All tasks of a stage have finished.
     fn stage_finished(&mut self, view: &dyn View, job: JobId, stage: usize) {
         let _ = (view, job, stage);
+    }
+
+    /// What is to be asked of the controller, since the last call. Each question is answered once, by [`Placement::answered`].
+    fn take_asks(&mut self) -> Vec<Asked> {
+        Vec::new()
+    }
+
+    /// Where the controller would have the tasks of a stage; `None`: it cannot say.
+    fn answered(&mut self, view: &dyn View, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
+        let _ = (view, job, stage, racks);
     }
 
     /// Hosts went down or came up.

@@ -39,6 +39,8 @@ pub enum Kind {
     Jobpacker,
     /// Data, maps and reduces placed so that shuffles use many circuits, decided when the maps are done.
     CoScheduler,
+    /// Co-scheduler, with the reduces where the network's controller would have them, by the circuits and coflows that it has.
+    CoDecided,
 }
 
 /// A placement policy and its parameters. Those that a policy does not use do nothing.
@@ -125,6 +127,7 @@ impl Spec {
             Kind::Corral => Box::new(Corral::new(spec, elephant)),
             Kind::Jobpacker => Box::new(JobPacker::new(spec, elephant)),
             Kind::CoScheduler => Box::new(CoScheduler::new(spec, elephant)),
+            Kind::CoDecided => Box::new(CoScheduler::co_decided(spec, elephant)),
         }
     }
 

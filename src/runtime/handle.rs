@@ -64,12 +64,11 @@ impl Handle {
     /// Tells the controller and waits for its answer.
     ///
     /// # Errors
-    /// What the controller refused, or a conflict when it has stopped.
+    /// What the controller refused, or [`Rejected::Stopped`].
     pub async fn tell(&self, event: Event) -> Result<(), Rejected> {
         let (tx, rx) = oneshot::channel();
-        let stopped = || Rejected::Conflict("the controller has stopped".into());
-        self.commands.send(Command { event, reply: Some(tx) }).map_err(|_| stopped())?;
-        rx.await.unwrap_or_else(|_| Err(stopped()))
+        self.commands.send(Command { event, reply: Some(tx) }).map_err(|_| Rejected::Stopped)?;
+        rx.await.unwrap_or(Err(Rejected::Stopped))
     }
 
     /// Tells the controller without waiting; nothing happens if it has stopped.

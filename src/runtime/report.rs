@@ -80,14 +80,46 @@ impl CoflowRecord {
     }
 }
 
+/// What a fabric and its control loop counted over a run.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Bytes sent between racks.
+    pub sent: Bytes,
+    /// Of those, over circuits.
+    pub over_ocs: Bytes,
+    /// Packets that came after their circuit had ended.
+    pub late_packets: u64,
+    /// Packets that would have come out at the wrong rack.
+    pub misdelivered: u64,
+    /// When the run ended.
+    pub ended: Time,
+    /// The control loop's counters.
+    pub stats: Stats,
+}
+
+impl From<&Snapshot> for Counted {
+    fn from(s: &Snapshot) -> Self {
+        Self {
+            sent: Bytes(s.sent.total()),
+            over_ocs: Bytes(s.over_ocs.total()),
+            late_packets: s.ports.iter().map(|p| p.counters.late_packets).sum(),
+            misdelivered: s.ports.iter().map(|p| p.counters.misdelivered).sum(),
+            ended: s.now,
+            stats: s.stats.clone(),
+        }
+    }
+}
+
 impl Summary {
-    /// The sums over `coflows`; what the fabric counted is in `end`, the snapshot at the run's end. O(n log n).
-    pub fn new(coflows: &[CoflowRecord], end: &Snapshot, bytes_received: Bytes) -> Self {
+    /// The sums over `coflows`, and what was counted up to the run's end: that of a snapshot if everything since the start counts.
+    /// O(n log n).
+    pub fn new(coflows: &[CoflowRecord], counted: impl Into<Counted>, bytes_received: Bytes) -> Self {
+        let counted = counted.into();
         let ccts: Vec<Span> = coflows.iter().filter_map(|c| c.cct).collect();
         let first = coflows.iter().map(|c| c.arrival).min().unwrap_or(Time::ZERO);
         let last = coflows.iter().filter_map(|c| c.finished).max().unwrap_or(first);
         let total: u128 = ccts.iter().map(|c| u128::from(c.0)).sum();
-        let (sent, over_ocs) = (end.sent.total(), end.over_ocs.total());
+        let (sent, over_ocs) = (counted.sent.0, counted.over_ocs.0);
         Self {
             finished: ccts.len(),
             unfinished: coflows.len() - ccts.len(),
@@ -98,10 +130,10 @@ impl Summary {
             bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
             bytes_received,
             bytes_on_wire: Bytes(sent),
-            late_packets: end.ports.iter().map(|p| p.counters.late_packets).sum(),
-            misdelivered: end.ports.iter().map(|p| p.counters.misdelivered).sum(),
-            ended: end.now,
-            stats: end.stats.clone(),
+            late_packets: counted.late_packets,
+            misdelivered: counted.misdelivered,
+            ended: counted.ended,
+            stats: counted.stats,
         }
     }
 }

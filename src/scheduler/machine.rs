@@ -98,6 +98,13 @@ impl Scheduler {
             Event::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
             Event::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),
             Event::RackRecovered(rack) => self.hosts_recovered(&self.hosts_of(rack)?),
+            Event::Placed { job, stage, racks } => {
+                if self.state.jobs.get(job.index()).is_none_or(|j| stage >= j.stages.len()) {
+                    return Err(Rejected(format!("no stage {stage} of job {}", job.0)));
+                }
+                self.policy.answered(&self.state, job, stage, racks);
+                self.all_dirty();
+            }
             Event::Tick => self.tick(),
         }
         self.stirred = true;
@@ -223,6 +230,9 @@ impl Scheduler {
 
     fn stage_done(&mut self, job: JobId, stage: usize) {
         self.policy.stage_finished(&self.state, job, stage);
+        for a in self.policy.take_asks() {
+            self.actions.push_back(Action::AskPlacement { job: a.job, stage: a.stage, request: Box::new(a.request) });
+        }
         self.all_dirty();
         let now = self.state.now;
         let j = &mut self.state.jobs[job.index()];

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
+use crate::placement::codecide::Request;
 use crate::placement::policy::{Block, Locality};
 use crate::units::{Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -76,6 +77,15 @@ pub enum Event {
     RackFailed(RackId),
     /// All hosts of a rack are back.
     RackRecovered(RackId),
+    /// The answer to [`Action::AskPlacement`].
+    Placed {
+        /// Whose.
+        job: JobId,
+        /// Which stage.
+        stage: usize,
+        /// Tasks by rack; `None`: the controller cannot say.
+        racks: Option<Vec<(RackId, u32)>>,
+    },
     /// Time has passed.
     Tick,
 }
@@ -125,11 +135,23 @@ pub enum Action {
         coflow: CoflowSpec,
         /// Whose.
         job: JobId,
+        /// For tasks of this stage.
+        stage: usize,
         /// A shuffle; else reads of data blocks.
         shuffle: bool,
     },
     /// What is on its way of this coflow is not wanted any more.
     CancelCoflow(CoflowId),
+    /// Ask who controls the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
+    AskPlacement {
+        /// Whose.
+        job: JobId,
+        /// Which stage.
+        stage: usize,
+        /// What will be shuffled; too long for logs.
+        #[serde(skip)]
+        request: Box<Request>,
+    },
     /// A job is finished.
     FinishJob(JobId),
 }

@@ -6,6 +6,7 @@ use super::TaskRef;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::Locality;
 use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobSpec;
 
 /// One attempt of a task: a bar of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +69,31 @@ pub struct JobRecord {
     pub near: [u32; 3],
     /// Starts beyond one a task.
     pub reruns: u32,
+}
+
+impl JobRecord {
+    /// Of a job that has not been submitted.
+    pub fn unseen(job: &JobSpec) -> Self {
+        Self {
+            id: job.id,
+            name: job.name.clone(),
+            queue: job.queue,
+            recurring: job.recurring,
+            tasks: job.tasks(),
+            arrival: job.arrival,
+            started: None,
+            finished: None,
+            jct: None,
+            slot_time: Span::ZERO,
+            shuffle_bytes: job.shuffle_bytes(),
+            shuffled: Bytes::ZERO,
+            read: Bytes::ZERO,
+            between_racks: Bytes::ZERO,
+            shuffle_ccts: Vec::new(),
+            near: [0; 3],
+            reruns: 0,
+        }
+    }
 }
 
 /// What happened in all.

@@ -8,6 +8,7 @@ use super::state::{Grain, Settings};
 use super::*;
 use crate::placement::baselines::delay::Delay;
 use crate::placement::baselines::fair::Fair;
+use crate::placement::codecide;
 use crate::placement::policy::Placement;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes};
@@ -133,7 +134,7 @@ impl World {
             }
             Action::Compute { task, attempt, span } => self.at(self.now + span, Event::TaskFinished(task, attempt)),
             Action::StopTask { task, attempt } => self.held.retain(|_, h| *h != (task, attempt)),
-            Action::StartCoflow { coflow, job, shuffle } => {
+            Action::StartCoflow { coflow, job, shuffle, .. } => {
                 for (k, f) in coflow.flows.iter().enumerate() {
                     assert!(f.from != f.to && f.bytes.0 > 0);
                     *self.sent.entry((job, shuffle)).or_default() += f.bytes.0;
@@ -141,6 +142,12 @@ impl World {
                 }
                 let longest = coflow.flows.iter().map(|f| f.bytes.0).max().unwrap();
                 self.at(self.now + Span(longest), Event::CoflowFinished(coflow.id));
+            }
+            Action::AskPlacement { job, stage, request } => {
+                // The answer takes its time.
+                let idle = codecide::Standing::idle(&self.topology, Bytes(10));
+                let racks = codecide::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
+                self.at(self.now + Span(7), Event::Placed { job, stage, racks });
             }
             Action::CancelCoflow(id) => drop(self.cancelled.insert(id)),
             Action::FinishJob(_) => {}

@@ -2,6 +2,7 @@
 //!
 //! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name: reason` without it.
 
+mod jobs;
 mod removed;
 mod rights;
 mod stops;

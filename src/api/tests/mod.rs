@@ -26,9 +26,9 @@ use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Span, Time};
 
 /// A server, and the controller behind it.
-struct Rig {
-    server: Server,
-    handle: Handle,
+pub(crate) struct Rig {
+    pub(crate) server: Server,
+    pub(crate) handle: Handle,
     stop: Arc<AtomicBool>,
 }
 
@@ -68,7 +68,7 @@ fn rig() -> Rig {
     rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
 }
 
-fn rig_with(options: Options) -> Rig {
+pub(crate) fn rig_with(options: Options) -> Rig {
     rig_by(Policy { scheduler: SchedulerKind::Manual, ..Policy::default() }, options)
 }
 

@@ -5,8 +5,9 @@ use utoipa::ToSchema;
 
 use crate::control::record;
 use crate::demand::DemandMatrix;
-use crate::ids::RackId;
+use crate::ids::{PlaneId, RackId};
 use crate::topology;
+use crate::units::{BitRate, Span};
 
 /// The network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -85,6 +86,38 @@ impl From<&topology::Topology> for Topology {
             planes: t.planes.iter().map(plane).collect(),
             payload_only: t.framing == topology::Framing::None,
         }
+    }
+}
+
+/// Back from the wire: for clients that plan on the network. What lies behind the uplinks stands in no emulation, and is left out.
+impl TryFrom<&Topology> for topology::Topology {
+    type Error = String;
+
+    fn try_from(w: &Topology) -> Result<Self, String> {
+        let plane = |(k, p): (usize, &Plane)| {
+            let stop = if p.all_stop { topology::StopMode::AllStop } else { topology::StopMode::NotAllStop };
+            let plane = topology::Plane { id: PlaneId(p.id), rate: BitRate(p.rate_bps), delta: Span(p.delta_ns), stop, duplex: p.duplex };
+            if p.id as usize == k { Ok(plane) } else { Err(format!("plane {} stands in place {k}", p.id)) }
+        };
+        let planes = w.planes.iter().enumerate().map(plane).collect::<Result<_, _>>()?;
+        let mut t = Self { planes, ..Self::uniform(&w.name, 0, 0, BitRate(0), BitRate(0), vec![]) };
+        t.framing = if w.payload_only { topology::Framing::None } else { topology::Framing::Tcp };
+        if w.racks.iter().map(|r| u64::from(r.hosts)).sum::<u64>() != w.hosts.len() as u64 {
+            return Err("its racks and its list of hosts differ".into());
+        }
+        for r in &w.racks {
+            t.push_rack(r.hosts as usize, 0, BitRate(0), BitRate(r.uplink_bps));
+        }
+        let places = t.hosts.iter().map(|h| (h.id.0, h.rack.0));
+        let ids = w.racks.iter().enumerate().all(|(k, r)| r.id as usize == k);
+        if !ids || !places.eq(w.hosts.iter().map(|h| (h.id, h.rack))) {
+            return Err("its hosts do not stand rack by rack".into());
+        }
+        for (h, seen) in t.hosts.iter_mut().zip(&w.hosts) {
+            (h.slots, h.nic) = (seen.slots, BitRate(seen.nic_bps));
+        }
+        t.eps.oversubscription_percent = w.oversubscription_percent;
+        Ok(t)
     }
 }
 
@@ -239,6 +272,30 @@ impl From<&record::Snapshot> for Demand {
             sent_bytes: rows(&s.sent),
             over_ocs_bytes: rows(&s.over_ocs),
             backlog_bytes: rows(&s.backlog),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_comes_back_from_the_wire_as_it_was() {
+        for name in ["hybrid-4x2", "hybrid-8x2", "hybrid-16x1", "geni-10"] {
+            let file = format!("topologies/{name}.yaml");
+            let t = crate::config::read_topology(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
+            let wire = Topology::from(&t);
+            let text = serde_json::to_string(&wire).unwrap();
+            let back: topology::Topology = (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();
+            let eps = topology::Eps { background_percent: 0, pods: None, core: None, ..t.eps.clone() };
+            assert_eq!(back, topology::Topology { eps, ..t }, "{name}");
+            let mut odd = wire.clone();
+            odd.hosts.swap(0, 1);
+            assert!(topology::Topology::try_from(&odd).is_err());
+            odd = wire;
+            odd.racks[0].hosts += 1;
+            assert!(topology::Topology::try_from(&odd).is_err());
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::control::record;
+use crate::units::Span;
 
 /// Counters of the control loop, and what failed and is being retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -98,6 +99,32 @@ impl From<&record::Snapshot> for Stats {
             probes_wrong: s.stats.probes_wrong,
             probes_lost: s.stats.probes_lost,
             failures: s.failures.iter().map(failure).collect(),
+        }
+    }
+}
+
+impl From<&Quantiles> for record::Quantiles {
+    fn from(q: &Quantiles) -> Self {
+        Self { count: q.count, p50: Span(q.p50_ns), p99: Span(q.p99_ns), max: Span(q.max_ns) }
+    }
+}
+
+impl From<&Stats> for record::Stats {
+    fn from(s: &Stats) -> Self {
+        Self {
+            cycles: s.cycles,
+            late_cycles: s.late_cycles,
+            missed_cycles: s.missed_cycles,
+            circuits_set: s.circuits_set,
+            poll: (&s.poll).into(),
+            decide: (&s.decide).into(),
+            apply: (&s.apply).into(),
+            cycle: (&s.cycle).into(),
+            dark_asked: (&s.dark_asked).into(),
+            dark_achieved: (&s.dark_achieved).into(),
+            probes_ok: s.probes_ok,
+            probes_wrong: s.probes_wrong,
+            probes_lost: s.probes_lost,
         }
     }
 }

@@ -24,7 +24,7 @@ pub struct Reading {
     /// Divides the bytes of every flow; times stay [default: the policy's scale, or 1]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     pub scale: Option<u64>,
-    /// Divides every arrival, so that a long trace fits a short run
+    /// Divides every arrival, and the times of jobs' tasks, so that a long trace fits a short run
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub time_scale: u64,
     /// How the flows of a trace get their sizes

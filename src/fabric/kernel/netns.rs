@@ -65,7 +65,12 @@ pub fn nursery() -> io::Result<OwnedFd> {
 
 /// Writes `/proc/sys/net/KEY` of the calling thread's namespace.
 fn write_sysctl(key: &str, value: &str) -> io::Result<()> {
-    std::fs::write(format!("/proc/sys/net/{key}"), value)
+    let file = format!("/proc/sys/net/{key}");
+    std::fs::write(&file, value).map_err(|e| {
+        let hint =
+            if e.kind() == io::ErrorKind::ReadOnlyFilesystem { "; in Docker, add --security-opt systempaths=unconfined" } else { "" };
+        io::Error::new(e.kind(), format!("write {file}: {e}{hint}"))
+    })
 }
 
 fn own_path() -> PathBuf {

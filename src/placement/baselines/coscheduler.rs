@@ -5,13 +5,14 @@
 //! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2. The shuffle begins when all reduces
 //! have their slots; where they are more than the cluster has slots, when no slot is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::corral::is_over;
 use super::hdfs;
 use super::jobpacker::output_by_rack;
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::Cluster;
+use crate::placement::codecide::{self, Request};
 use crate::placement::coscheduler::data::{self, Sir};
 use crate::placement::coscheduler::decide::{Question, decide};
 use crate::placement::coscheduler::maps::MapGuideline;
@@ -20,7 +21,7 @@ use crate::placement::coscheduler::order::{self, Kind, Offer};
 use crate::placement::coscheduler::reduces;
 use crate::placement::latency::hybrid;
 use crate::placement::latency::matrix::Matrix;
-use crate::placement::policy::{Block, Locality, Pick, Placement, Shuffle, View, startable};
+use crate::placement::policy::{Asked, Block, Locality, Pick, Placement, Shuffle, View, startable};
 use crate::placement::spec::Spec;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -44,12 +45,25 @@ pub struct CoScheduler {
     /// Recurring jobs as they are foreseen.
     foreseen: BTreeMap<JobId, JobSpec>,
     guides: BTreeMap<JobId, Guide>,
+    /// Ask the controller where reduces go: the policy `co-decided`.
+    asks: bool,
+    /// Questions that have not been taken.
+    asked: Vec<Asked>,
+    /// Stages whose tasks wait for an answer.
+    unanswered: BTreeSet<(JobId, usize)>,
 }
 
 impl CoScheduler {
     /// With parameters and the threshold T_e.
     pub fn new(spec: Spec, elephant: Bytes) -> Self {
-        Self { spec, cluster: Cluster { elephant, ..Cluster::co_scheduler() }, foreseen: BTreeMap::new(), guides: BTreeMap::new() }
+        let cluster = Cluster { elephant, ..Cluster::co_scheduler() };
+        let (foreseen, guides) = (BTreeMap::new(), BTreeMap::new());
+        Self { spec, cluster, foreseen, guides, asks: false, asked: Vec::new(), unanswered: BTreeSet::new() }
+    }
+
+    /// The same, but where reduces go is asked of the network's controller ([`crate::placement::codecide`]).
+    pub fn co_decided(spec: Spec, elephant: Bytes) -> Self {
+        Self { asks: true, ..Self::new(spec, elephant) }
     }
 
     /// A job as far as it is foreseen.
@@ -77,10 +91,31 @@ impl CoScheduler {
         sir.shuffle_of(spec.input_bytes())
     }
 
+    /// What the maps of a stage have made, by rack.
+    fn output(view: &dyn View, job: JobId, stage: usize) -> Vec<(RackId, Bytes)> {
+        let made = output_by_rack(view, job, stage);
+        made.into_iter().enumerate().map(|(r, b)| (RackId::from(r), b)).filter(|m| m.1.0 > 0).collect()
+    }
+
+    /// By rack: when each slot becomes free, from now.
+    fn releases(view: &dyn View) -> Vec<Vec<Span>> {
+        let (now, racks) = (view.now(), &view.topology().racks);
+        racks.iter().map(|r| view.releases(r.id).into_iter().map(|t: Time| t.since(now)).collect()).collect()
+    }
+
+    /// The question to the controller about a stage whose maps are done; nothing if it is not worth circuits.
+    fn question(&self, view: &dyn View, job: JobId, stage: usize) -> Option<Asked> {
+        let (maps, reduces) = (Self::output(view, job, stage), view.job(job).stages[stage].tasks);
+        if reduces::widths(&maps, reduces, &self.cluster).is_empty() {
+            return None;
+        }
+        let shuffle = codecide::Shuffle::Open { maps, reduces, free: Self::releases(view), at_most: None, waves: true };
+        Some(Asked { job, stage, request: Request { shuffle, ready: Span::ZERO, deadline: None } })
+    }
+
     /// The best schedule of a stage whose maps are done; `None` if it is not worth circuits.
     fn choose(&self, view: &dyn View, job: JobId, stage: usize) -> Option<Vec<(RackId, u32)>> {
-        let made = output_by_rack(view, job, stage);
-        let maps: Vec<(RackId, Bytes)> = made.into_iter().enumerate().map(|(r, b)| (RackId::from(r), b)).filter(|m| m.1.0 > 0).collect();
+        let maps = Self::output(view, job, stage);
         let spec = view.job(job);
         let tasks = spec.stages[stage].tasks;
         let widths = match spec.recurring {
@@ -92,9 +127,7 @@ impl CoScheduler {
             ),
             false => reduces::widths(&maps, tasks, &self.cluster),
         };
-        let now = view.now();
-        let free: Vec<Vec<Span>> =
-            view.topology().racks.iter().map(|r| view.releases(r.id).into_iter().map(|t: Time| t.since(now)).collect()).collect();
+        let free = Self::releases(view);
         let question = Question { cluster: &self.cluster, maps: &maps, reduces: tasks, widths: &widths, free: &free };
         decide(&question, &Idle(&self.cluster)).map(|d| d.best().racks.clone())
     }
@@ -119,7 +152,7 @@ impl CoScheduler {
 
 impl Placement for CoScheduler {
     fn name(&self) -> &'static str {
-        "co-scheduler"
+        if self.asks { "co-decided" } else { "co-scheduler" }
     }
 
     fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
@@ -146,6 +179,7 @@ impl Placement for CoScheduler {
         let ready: Vec<JobId> = view.ready().collect();
         for user in ready.chunk_by(|a, b| view.job(*a).queue == view.job(*b).queue) {
             let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick { job, stage })).collect();
+            let picks: Vec<Pick> = picks.into_iter().filter(|p| !self.unanswered.contains(&(p.job, p.stage))).collect();
             let offers = picks.iter().map(|p| self.classify(view, p.job, p.stage, rack));
             if let Some(k) = order::pick(offers) {
                 return Some(picks[k]);
@@ -177,10 +211,26 @@ impl Placement for CoScheduler {
         let done = |s: usize| view.counts(job, s).finished == view.counts(job, s).tasks();
         let next: Vec<usize> = spec.edges.iter().filter(|e| e.from == stage).map(|e| e.to).collect();
         for to in next.into_iter().filter(|&to| spec.edges_into(to).all(|e| done(e.from))) {
-            let best = self.choose(view, job, to);
+            let question = if self.asks { self.question(view, job, to) } else { None };
+            let best = if self.asks { None } else { self.choose(view, job, to) };
             if let Some(g) = self.guides.get_mut(&job) {
                 g.best.insert(to, best);
             }
+            if let Some(q) = question {
+                self.unanswered.insert((job, to));
+                self.asked.push(q);
+            }
+        }
+    }
+
+    fn take_asks(&mut self) -> Vec<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    fn answered(&mut self, _: &dyn View, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
+        self.unanswered.remove(&(job, stage));
+        if let Some(g) = self.guides.get_mut(&job) {
+            g.best.insert(stage, racks);
         }
     }
 

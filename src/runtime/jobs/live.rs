@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::coflows::CoflowSpec;
-use crate::ids::{CoflowId, FlowId};
+use crate::ids::{CoflowId, FlowId, JobId, RackId};
+use crate::placement::codecide::Request;
 use crate::scheduler::record::{Snapshot, TaskRun};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -41,6 +42,22 @@ pub trait Network {
     /// # Errors
     /// Why nothing can be stopped any more.
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String>;
+
+    /// Where the controller would have the tasks of a stage; it holds that until [`Network::begins`], or for some time.
+    ///
+    /// # Errors
+    /// Why it cannot be asked. `None`: it was, and cannot say.
+    fn place(&mut self, _what: (JobId, usize), _request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+        Err("this network cannot be asked for placements: take another placement policy than co-decided".into())
+    }
+
+    /// The shuffle of a stage begins: what [`Network::place`] held for it is not needed any more.
+    ///
+    /// # Errors
+    /// Why nothing can be given back any more.
+    fn begins(&mut self, _what: (JobId, usize)) -> Result<(), String> {
+        Ok(())
+    }
 
     /// The next word, for which it waits at most so long.
     ///
@@ -175,7 +192,14 @@ impl Run<'_> {
                     self.timers_set += 1;
                     self.timers.insert((self.now() + span, self.timers_set), (task, attempt));
                 }
-                Action::StartCoflow { coflow, .. } => {
+                Action::AskPlacement { job, stage, request } => {
+                    let racks = self.network.place((job, stage), &request)?;
+                    self.tell(Event::Placed { job, stage, racks })?;
+                }
+                Action::StartCoflow { coflow, job, stage, shuffle } => {
+                    if shuffle {
+                        self.network.begins((job, stage))?;
+                    }
                     self.on_their_way.insert(coflow.id);
                     self.network.start(&coflow)?;
                 }
@@ -193,6 +217,7 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::placement::codecide;
     use crate::placement::spec::Kind;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
 
@@ -202,6 +227,8 @@ mod tests {
         words: std::collections::VecDeque<Word>,
         sent: u64,
         open: BTreeSet<CoflowId>,
+        /// Placements that were asked for, and whose shuffles have not begun.
+        held: BTreeSet<(JobId, usize)>,
         /// Delivers nothing from this coflow on.
         silent_from: Option<u32>,
         /// Fails at this coflow.
@@ -224,6 +251,18 @@ mod tests {
 
         fn cancel(&mut self, c: CoflowId) -> Result<(), String> {
             self.open.remove(&c);
+            Ok(())
+        }
+
+        fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+            let t = network();
+            let p = codecide::decide(&t, &codecide::Standing::idle(&t, Bytes(2_000_000)), request).map_err(|e| e.to_string())?;
+            self.held.insert(what);
+            Ok(Some(p.chosen.racks))
+        }
+
+        fn begins(&mut self, what: (JobId, usize)) -> Result<(), String> {
+            self.held.remove(&what);
             Ok(())
         }
 
@@ -275,7 +314,7 @@ mod tests {
             assert_eq!((once.len() as u64, o.timeline.len() as u64), (tasks, tasks), "{kind:?}");
             slots_are_used_once(&o.timeline);
             let asked: u64 = o.end.jobs.iter().map(|j| j.shuffled.0 + j.read.0).sum();
-            assert!(asked == fake.sent && fake.open.is_empty() && o.end.counters.violations == 0, "{kind:?}");
+            assert!(asked == fake.sent && fake.open.is_empty() && fake.held.is_empty() && o.end.counters.violations == 0, "{kind:?}");
             for (j, spec) in o.end.jobs.iter().zip(quick().jobs) {
                 let longest: Span = spec.stages.iter().map(|s| s.times.longest()).fold(Span::ZERO, |a, b| a + b);
                 assert!(j.jct.unwrap() >= longest, "{kind:?}: tasks took their time: {j:?}");

@@ -14,12 +14,14 @@ use super::report::JobsResult;
 use crate::control::Rejected;
 use crate::control::policy::Policy;
 use crate::control::record::Record;
+use crate::ids::{CoflowId, JobId, RackId};
+use crate::placement::codecide::Request;
 use crate::runtime::simulate::Simulation;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::workload::jobs::{JobList, JobSpec};
 
 /// What is run.
@@ -94,6 +96,8 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
         scheduler,
         timers: BTreeMap::new(),
         timers_set: 0,
+        promised: BTreeMap::new(),
+        promises: 0,
         now: Time::ZERO,
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
@@ -108,9 +112,15 @@ struct Run<'a> {
     /// Tasks that compute, by when they are done and in which order they began.
     timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
     timers_set: u64,
+    /// What the controller holds for shuffles that have not begun.
+    promised: BTreeMap<(JobId, usize), CoflowId>,
+    promises: u32,
     now: Time,
     log: &'a mut dyn FnMut(Time, &Action),
 }
+
+/// Promises are held until they should have begun, and so long more.
+const GRACE: Span = Span::secs(30);
 
 fn refused(e: &Rejected) -> String {
     e.to_string()
@@ -164,6 +174,19 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Asks the controller as it stands where the tasks of a stage shall go; it holds what it says until their shuffle begins.
+    fn ask(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+        if let Some(old) = self.promised.remove(&what) {
+            self.network.withdraw(old);
+        }
+        // The scheduler counts its coflows from zero.
+        let id = CoflowId(u32::MAX - self.promises);
+        let Some(p) = self.network.propose(id, request, GRACE).map_err(|e| refused(&e))? else { return Ok(None) };
+        self.promises += 1;
+        self.promised.insert(what, id);
+        Ok(Some(p.chosen.racks.clone()))
+    }
+
     fn act(&mut self) -> Result<(), String> {
         while let Some(action) = self.scheduler.poll_action() {
             (self.log)(self.now, &action);
@@ -173,7 +196,14 @@ impl Run<'_> {
                     self.timers_set += 1;
                     self.timers.insert((self.now + span, self.timers_set), (task, attempt));
                 }
-                Action::StartCoflow { coflow, .. } => {
+                Action::AskPlacement { job, stage, request } => {
+                    let racks = self.ask((job, stage), &request)?;
+                    self.tell(Event::Placed { job, stage, racks })?;
+                }
+                Action::StartCoflow { coflow, job, stage, shuffle } => {
+                    if let Some(id) = self.promised.remove(&(job, stage)).filter(|_| shuffle) {
+                        self.network.withdraw(id);
+                    }
                     self.network.arrive(&coflow).map_err(|e| refused(&e))?;
                     self.take_finished()?;
                 }

@@ -105,3 +105,13 @@ fn a_fast_packet_core_needs_no_circuits() {
     let (fast, hybrid) = (run(Kind::FEps, Grain::Host, &[], None).0, run(Kind::Fair, Grain::Host, &[], None).0);
     assert!(fast.summary.average_cct < hybrid.summary.average_cct && fast.summary.ocs_share == 0.0);
 }
+
+#[test]
+fn co_decided_asks_the_controller_which_holds_its_answer_until_the_shuffle_begins() {
+    let (r, log) = run(Kind::CoDecided, Grain::Host, &[], None);
+    let lines = |what: &str| log.lines().filter(|l| l.contains(what)).count();
+    let (asked, held) = (lines("AskPlacement"), lines("coflow-proposed"));
+    assert!(asked > 0 && asked == held && held == lines("coflow-cancelled"), "{asked} asked, {held} held");
+    assert_eq!((r.placement.as_str(), r.summary.finished), ("co-decided", 6));
+    assert_eq!(run(Kind::CoScheduler, Grain::Host, &[], None).1.matches("AskPlacement").count(), 0);
+}

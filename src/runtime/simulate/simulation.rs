@@ -10,6 +10,7 @@ use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, ProbeReport};
 use crate::ids::CoflowId;
+use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::report::{RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -145,6 +146,30 @@ impl<'a> Simulation<'a> {
             self.over(id, now)?;
         }
         self.enter(now)
+    }
+
+    /// What the controller proposes for a shuffle, as the network stands now; it holds that under this number until the shuffle should
+    /// have begun and for `grace` more. Nothing if the shuffle cannot be placed.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn propose(&mut self, id: CoflowId, request: &Request, grace: Span) -> Result<Option<Arc<Proposal>>, Rejected> {
+        let now = self.now;
+        for (id, received) in self.fabric.progress() {
+            self.controller.handle(Event::CoflowProgress { id, received }, now)?;
+        }
+        let Ok(proposal) = codecide::decide(&self.topology, &self.controller.standing(now), request) else { return Ok(None) };
+        let (proposal, name) = (Arc::new(proposal), format!("proposal-{}", id.0));
+        let expires = proposal.chosen.start + grace;
+        let held = Event::CoflowProposed { id, name, proposal: proposal.clone(), weight: 1, expires, send: false };
+        self.controller.handle(held, now)?;
+        Ok(Some(proposal))
+    }
+
+    /// Has the controller forget what it holds under this number, if it still does.
+    pub fn withdraw(&mut self, id: CoflowId) {
+        // Late: it is forgotten already.
+        let _ = self.controller.handle(Event::CoflowCancelled { id }, self.now);
     }
 
     /// From now on `coflow`, which may come later, goes before those of larger `priority`, where the policy's network has strict

@@ -178,7 +178,7 @@ impl Scheduler {
             let spec = &self.state.jobs[job.index()].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
             let coflow = CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), flows };
-            self.actions.push_back(Action::StartCoflow { coflow, job, shuffle });
+            self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.transfers.insert(id, transfer);
         }
         for (_, tasks) in ready {

@@ -44,22 +44,16 @@ impl Scheduler {
 fn record(j: &JobState) -> JobRecord {
     let a = &j.account;
     JobRecord {
-        id: j.spec.id,
-        name: j.spec.name.clone(),
-        queue: j.spec.queue,
-        recurring: j.spec.recurring,
-        tasks: j.spec.tasks(),
-        arrival: j.spec.arrival,
         started: a.started,
         finished: a.finished,
         jct: a.finished.map(|t| t.since(j.spec.arrival)),
         slot_time: a.slot_time,
-        shuffle_bytes: j.spec.shuffle_bytes(),
         shuffled: a.shuffled,
         read: a.read,
         between_racks: a.between_racks,
         shuffle_ccts: j.stages.iter().filter_map(|s| s.shuffle).map(|(a, b)| b.since(a)).collect(),
         near: a.near,
         reruns: a.reruns,
+        ..JobRecord::unseen(&j.spec)
     }
 }

@@ -1,0 +1,128 @@
+//! What the network counted over a run of jobs, read from the controller's REST API.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::book::Book;
+use super::remote::parse;
+use crate::api::wire;
+use crate::cli::CliError;
+use crate::cli::client::Client;
+use crate::coflows::{CoflowRecord, CoflowSpec};
+use crate::runtime::report::{Counted, RunResult, Summary};
+use crate::topology::Topology;
+use crate::units::{Bytes, Time};
+
+/// How long the counters may take until they include everything.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// A controller's counters, which count from its start.
+pub struct Counters {
+    sent: u64,
+    over_ocs: u64,
+    late_packets: u64,
+    misdelivered: u64,
+    stats: wire::Stats,
+}
+
+impl Counters {
+    /// The counters now.
+    ///
+    /// # Errors
+    /// No daemon, or no answer.
+    pub fn read(client: &Client) -> Result<Self, CliError> {
+        let demand: wire::Demand = parse(&client.get("/api/v1/demand")?)?;
+        let ports: wire::Ports = parse(&client.get("/api/v1/ports")?)?;
+        let total = |rows: &[Vec<u64>]| rows.iter().flatten().sum();
+        Ok(Self {
+            sent: total(&demand.sent_bytes),
+            over_ocs: total(&demand.over_ocs_bytes),
+            late_packets: ports.ports.iter().map(|p| p.late_packets).sum(),
+            misdelivered: ports.ports.iter().map(|p| p.misdelivered_packets).sum(),
+            stats: parse(&client.get("/api/v1/stats")?)?,
+        })
+    }
+
+    /// The counters once they include everything that was sent before now: after the second cycle from now.
+    ///
+    /// # Errors
+    /// No daemon, or no answer.
+    pub fn settled(client: &Client) -> Result<Self, CliError> {
+        let (begun, first) = (Instant::now(), Self::read(client)?);
+        loop {
+            let now = Self::read(client)?;
+            if now.stats.cycles >= first.stats.cycles + 2 || begun.elapsed() > SETTLE {
+                return Ok(now);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// What was counted since `before`. Distributions cannot be taken apart: those of the control loop are the daemon's whole life.
+    pub fn since(&self, before: &Self, ended: Time) -> Counted {
+        let mut stats = crate::control::record::Stats::from(&self.stats);
+        let old = &before.stats;
+        let counters = [
+            (&mut stats.cycles, old.cycles),
+            (&mut stats.late_cycles, old.late_cycles),
+            (&mut stats.missed_cycles, old.missed_cycles),
+            (&mut stats.circuits_set, old.circuits_set),
+            (&mut stats.probes_ok, old.probes_ok),
+            (&mut stats.probes_wrong, old.probes_wrong),
+            (&mut stats.probes_lost, old.probes_lost),
+        ];
+        counters.into_iter().for_each(|(now, then)| *now = now.saturating_sub(then));
+        Counted {
+            sent: Bytes(self.sent.saturating_sub(before.sent)),
+            over_ocs: Bytes(self.over_ocs.saturating_sub(before.over_ocs)),
+            late_packets: self.late_packets.saturating_sub(before.late_packets),
+            misdelivered: self.misdelivered.saturating_sub(before.misdelivered),
+            ended,
+            stats,
+        }
+    }
+
+    /// By what circuits are carried.
+    pub fn mechanism(&self) -> &str {
+        &self.stats.mechanism
+    }
+}
+
+/// The coflows of a run as they are reported; `seen` are the controller's own accounts of them, as far as it still answers.
+pub fn coflows<'a>(
+    asked: impl Iterator<Item = &'a CoflowSpec>,
+    book: &Book,
+    seen: Option<&wire::Coflows>,
+    topology: &Topology,
+) -> Vec<CoflowRecord> {
+    let record = |c: &CoflowSpec| {
+        let (theirs, cct) = book.of(c.id);
+        let all = seen.map_or(&[][..], |s| &s.coflows);
+        let view = theirs.and_then(|n| all.binary_search_by_key(&n, |v| v.id).ok()).map(|k| &all[k]);
+        let share = view.map_or(0.0, |v| v.over_ocs_bytes as f64 / v.asked_bytes.max(1) as f64);
+        CoflowRecord::new(c, topology, cct.map(|s| c.arrival + s), share)
+    };
+    asked.map(record).collect()
+}
+
+/// The network's part of a result.
+pub fn result(
+    names: (&str, &str),
+    mechanism: &str,
+    topology: &Arc<Topology>,
+    coflows: Vec<CoflowRecord>,
+    (counted, received): (Counted, Bytes),
+) -> RunResult {
+    let (policy, workload) = names;
+    RunResult {
+        version: env!("CARGO_PKG_VERSION").into(),
+        mechanism: mechanism.into(),
+        topology: topology.name.clone(),
+        policy: policy.into(),
+        workload: workload.into(),
+        congestion: "-".into(),
+        forced: false,
+        summary: Summary::new(&coflows, counted, received),
+        coflows,
+    }
+}

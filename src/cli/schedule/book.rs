@@ -1,0 +1,157 @@
+//! What is known of the coflows that a run has posted: under which number the controller has them, and what has arrived.
+//!
+//! Word comes by two ways, events and the coflow's own resource, in any order and more than once; each thing is passed on once.
+//! Events may name a coflow before the answer to its POST has told whose it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{CoflowId, FlowId};
+use crate::runtime::jobs::live::Word;
+use crate::units::{Bytes, Span};
+
+/// What was heard of a coflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A flow has arrived, with so many bytes.
+    Flow(FlowId, Bytes),
+    /// The coflow has arrived, after so long.
+    Finished(Span),
+    /// The controller has it no more.
+    Gone,
+}
+
+/// A coflow of ours broke, and its bytes will not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(pub CoflowId);
+
+/// The book. Our own numbers are [`CoflowId`]s, the controller's plain integers.
+#[derive(Debug, Default)]
+pub struct Book {
+    ours: BTreeMap<u32, CoflowId>,
+    theirs: BTreeMap<CoflowId, u32>,
+    /// Neither finished nor cancelled.
+    open: BTreeSet<CoflowId>,
+    /// Posts that are not answered.
+    posting: BTreeSet<CoflowId>,
+    /// Of coflows that nobody knows yet, while a post is not answered.
+    early: Vec<(u32, Heard)>,
+    received: BTreeMap<(CoflowId, FlowId), Bytes>,
+    ccts: BTreeMap<CoflowId, Span>,
+}
+
+impl Book {
+    /// A coflow is about to be posted.
+    pub fn posting(&mut self, id: CoflowId) {
+        self.posting.insert(id);
+        self.open.insert(id);
+    }
+
+    /// It was posted, and has this number; what was heard of it meanwhile follows.
+    ///
+    /// # Errors
+    /// It broke already.
+    pub fn posted(&mut self, id: CoflowId, theirs: u32) -> Result<Vec<Word>, Broken> {
+        self.posting.remove(&id);
+        self.ours.insert(theirs, id);
+        self.theirs.insert(id, theirs);
+        let early = std::mem::take(&mut self.early);
+        let (now, later) = early.into_iter().partition(|e| e.0 == theirs);
+        self.early = if self.posting.is_empty() { Vec::new() } else { later };
+        let heard: Vec<(u32, Heard)> = now;
+        heard.into_iter().map(|(n, h)| self.hear(n, h)).filter_map(Result::transpose).collect()
+    }
+
+    /// Something was heard; what of it is new and ours is to be passed on.
+    ///
+    /// # Errors
+    /// A coflow of ours broke.
+    pub fn hear(&mut self, theirs: u32, heard: Heard) -> Result<Option<Word>, Broken> {
+        let Some(&id) = self.ours.get(&theirs) else {
+            if !self.posting.is_empty() {
+                self.early.push((theirs, heard));
+            }
+            return Ok(None);
+        };
+        Ok(match heard {
+            Heard::Flow(flow, bytes) => self.received.insert((id, flow), bytes).is_none().then_some(Word::Flow(id, flow)),
+            Heard::Finished(cct) => self.ccts.insert(id, cct).is_none().then(|| {
+                self.open.remove(&id);
+                Word::Coflow(id)
+            }),
+            Heard::Gone if self.open.remove(&id) => return Err(Broken(id)),
+            Heard::Gone => None,
+        })
+    }
+
+    /// A coflow is not wanted any more; its number, if it was posted and is open.
+    pub fn cancelled(&mut self, id: CoflowId) -> Option<u32> {
+        if self.open.remove(&id) { self.theirs.get(&id).copied() } else { None }
+    }
+
+    /// The open coflows that were posted, with the controller's numbers.
+    pub fn open(&self) -> Vec<(CoflowId, u32)> {
+        self.open.iter().filter_map(|id| Some((*id, *self.theirs.get(id)?))).collect()
+    }
+
+    /// Notes what a flow of an open coflow has received so far, at a run's end.
+    pub fn partly(&mut self, id: CoflowId, flow: FlowId, bytes: Bytes) {
+        self.received.entry((id, flow)).or_insert(bytes);
+    }
+
+    /// All bytes that receivers have counted.
+    pub fn received(&self) -> Bytes {
+        self.received.values().copied().sum()
+    }
+
+    /// The controller's number of a coflow, and its completion time if it has arrived.
+    pub fn of(&self, id: CoflowId) -> (Option<u32>, Option<Span>) {
+        (self.theirs.get(&id).copied(), self.ccts.get(&id).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOW: fn(u32) -> Heard = |k| Heard::Flow(FlowId(k), Bytes(10));
+
+    #[test]
+    fn each_thing_is_passed_on_once_whichever_way_it_comes() {
+        let mut b = Book::default();
+        b.posting(CoflowId(0));
+        assert_eq!(b.posted(CoflowId(0), 70), Ok(vec![]));
+        assert_eq!(b.hear(70, FLOW(1)), Ok(Some(Word::Flow(CoflowId(0), FlowId(1)))));
+        assert_eq!((b.hear(70, FLOW(1)), b.hear(71, FLOW(1))), (Ok(None), Ok(None)), "again, and somebody else's");
+        assert_eq!(b.hear(70, Heard::Finished(Span(5))), Ok(Some(Word::Coflow(CoflowId(0)))));
+        assert_eq!((b.hear(70, Heard::Finished(Span(5))), b.hear(70, Heard::Gone)), (Ok(None), Ok(None)));
+        assert_eq!((b.received(), b.of(CoflowId(0)), b.open()), (Bytes(10), (Some(70), Some(Span(5))), vec![]));
+    }
+
+    #[test]
+    fn word_may_come_before_the_answer() {
+        let mut b = Book::default();
+        b.posting(CoflowId(0));
+        b.posting(CoflowId(1));
+        assert_eq!(b.hear(81, FLOW(0)), Ok(None));
+        assert_eq!(b.hear(80, FLOW(2)), Ok(None));
+        assert_eq!(b.hear(81, Heard::Finished(Span(1))), Ok(None));
+        assert_eq!(b.posted(CoflowId(0), 80), Ok(vec![Word::Flow(CoflowId(0), FlowId(2))]));
+        assert_eq!(b.posted(CoflowId(1), 81), Ok(vec![Word::Flow(CoflowId(1), FlowId(0)), Word::Coflow(CoflowId(1))]));
+        assert!(b.early.is_empty() && b.open() == [(CoflowId(0), 80)]);
+        b.hear(99, FLOW(0)).unwrap();
+        assert!(b.early.is_empty(), "with nothing on the way to be answered, it is somebody else's");
+    }
+
+    #[test]
+    fn what_is_cancelled_may_go_and_what_is_not_may_not() {
+        let mut b = Book::default();
+        for k in 0..2 {
+            b.posting(CoflowId(k));
+            b.posted(CoflowId(k), 70 + k).unwrap();
+        }
+        assert_eq!((b.cancelled(CoflowId(0)), b.cancelled(CoflowId(0)), b.cancelled(CoflowId(9))), (Some(70), None, None));
+        assert_eq!((b.hear(70, Heard::Gone), b.hear(71, Heard::Gone)), (Ok(None), Err(Broken(CoflowId(1)))));
+        b.partly(CoflowId(1), FlowId(0), Bytes(3));
+        assert_eq!(b.received(), Bytes(3));
+    }
+}

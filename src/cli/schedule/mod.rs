@@ -1,0 +1,238 @@
+//! `heliostat schedule`: jobs on the racks of a running daemon, over its REST API.
+
+mod account;
+mod book;
+mod remote;
+#[cfg(test)]
+mod tests;
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::account::Counters;
+use self::remote::{Remote, parse};
+use super::client::{Client, Where};
+use super::workload::Reading;
+use super::{CliError, Output, jobs, print, read_text, run, timeline, write_text};
+use crate::api::wire;
+use crate::config;
+use crate::control::policy::Policy;
+use crate::runtime::jobs::live;
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::report::Counted;
+use crate::scheduler::record::Snapshot;
+use crate::scheduler::spec::JobPolicy;
+use crate::topology::Topology;
+use crate::workload::jobs::JobList;
+
+/// Runs jobs on the racks of a running daemon: tasks hold slots, shuffles are real TCP between the hosts, circuits come from the daemon
+///
+/// The scheduler is that of `simulate --jobs`, by the wall clock; it speaks to the daemon over REST only. Failures of hosts and racks
+/// (`simulate --fail`) exist in simulation only.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The jobs: our YAML, a SWIM trace or TPC-H queries
+    #[arg(long, value_name = "FILE")]
+    workload: PathBuf,
+    /// The policy; its `placement` section says where tasks go. The rest of it is the daemon's business [default: the daemon's own]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    #[command(flatten)]
+    place: Where,
+    /// Divides all bytes; times stay [default: the policy's scale, or 1]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    scale: Option<u64>,
+    /// Divides all times: arrivals and how long tasks compute
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    time_scale: u64,
+    /// Decides whatever is drawn of a trace's tasks
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    tuning: jobs::Tuning,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Writes the whole result to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What is run, and where the result goes.
+pub(super) struct Ask<'a> {
+    pub place: Where,
+    pub workload: &'a Path,
+    pub policy: Option<&'a Path>,
+    pub reading: Reading,
+    pub seed: u64,
+    pub tuning: &'a jobs::Tuning,
+    pub output: Output,
+    pub json: Option<&'a Path>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Bad files, no daemon or one that does not fit, or a run that was cut short.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
+    runtime.spawn(run::wait_for_signal(stop.clone()));
+    let ask = Ask {
+        place: args.place.clone(),
+        workload: &args.workload,
+        policy: args.policy.as_deref(),
+        reading: Reading { scale: args.scale, time_scale: args.time_scale, ..Reading::default() },
+        seed: args.seed,
+        tuning: &args.tuning,
+        output: args.output,
+        json: args.json.as_deref(),
+    };
+    carry(&ask, &stop)
+}
+
+/// Runs jobs, and prints and writes what came of them.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
+    let client = Arc::new(Client::new(&ask.place)?);
+    let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
+    let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
+    let topology = Arc::new(topology);
+    let theirs = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
+    let (policy, file) = match ask.policy {
+        Some(f) => (config::read_policy(&read_text(f)?, &f.display().to_string())?, f.display().to_string()),
+        None => (theirs.clone(), "the daemon's policy".into()),
+    };
+    let jobs_by = jobs::scheduling(&policy, &file)?;
+    fits(&topology, &jobs_by, (&policy, &theirs), &file)?;
+    let list = ask.tuning.read(ask.workload, &policy, &ask.reading, ask.seed)?;
+    let (result, ended) = play(&client, &topology, &jobs_by, (&policy, &theirs), &list, stop)?;
+    print(&jobs::result(&result, ask.output))?;
+    if let Some(file) = ask.json {
+        write_text(file, &jobs::result(&result, Output::Json))?;
+    }
+    if let Some(file) = &ask.tuning.timeline {
+        write_text(file, &timeline::svg(&result, &topology))?;
+    }
+    ended?;
+    if stop.load(Relaxed) && result.summary.unfinished > 0 {
+        return Err(CliError::Failed("interrupted; what had finished by then stands above, the rest is cancelled".into()));
+    }
+    Ok(())
+}
+
+/// Whether the daemon's network is the one that the placement policy is meant for, and its circuits go by the same threshold.
+fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&Policy, &Policy), file: &str) -> Result<(), CliError> {
+    let meant = jobs_by.placement.network(topology);
+    let uplink = |t: &Topology| t.racks.iter().map(|r| r.uplink).min().unwrap_or_default();
+    if meant.racks != topology.racks || meant.planes != topology.planes {
+        let what = format!("{} racks with an EPS uplink of {} each and no circuits", meant.rack_count(), uplink(&meant));
+        let has = format!("{} planes and uplinks of {}", topology.planes.len(), uplink(topology));
+        return Err(CliError::Invalid(format!(
+            "{file}: policy {} is meant for {what}; the daemon's network {} has {has}. Start a daemon on such a topology",
+            policy.name, topology.name
+        )));
+    }
+    let (ours, other) = (policy.elephants.threshold, theirs.elephants.threshold);
+    if ours != other {
+        tracing::warn!("{file} places tasks by an elephant threshold of {ours}, the daemon ({}) sets circuits by {other}", theirs.name);
+    }
+    Ok(())
+}
+
+/// The run itself: the result, and why it ended early if it did.
+fn play(
+    client: &Arc<Client>,
+    topology: &Arc<Topology>,
+    jobs_by: &JobPolicy,
+    (policy, theirs): (&Policy, &Policy),
+    list: &JobList,
+    stop: &AtomicBool,
+) -> Result<(JobsResult, Result<(), CliError>), CliError> {
+    let before = Counters::read(client)?;
+    let mut remote = Remote::new(client.clone())?;
+    let mut progress = Progress::new(&policy.name, list.jobs.len());
+    let elephant = policy.elephants.threshold;
+    let ask = live::Ask { topology, jobs_by, elephant, jobs: list };
+    let outcome = live::run(&ask, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
+    progress.done();
+    let mut ended = match outcome.broken {
+        Some(why) => Err(remote.lost().unwrap_or(CliError::Failed(why))),
+        None => Ok(()),
+    };
+    if let Err(e) = remote.close()
+        && ended.is_ok()
+    {
+        ended = Err(e);
+    }
+    let end = outcome.end.now;
+    // A daemon that is gone tells nothing more; what it told before stands.
+    let after = Counters::settled(client).and_then(|c| Ok((c, parse::<wire::Coflows>(&client.get("/api/v1/coflows")?)?)));
+    let (counted, seen) = match (after, &ended) {
+        (Ok((after, seen)), _) => (after.since(&before, end), Some(seen)),
+        (Err(_), Err(_)) => (Counted { ended: end, ..Counted::default() }, None),
+        (Err(e), Ok(())) => {
+            ended = Err(e);
+            (Counted { ended: end, ..Counted::default() }, None)
+        }
+    };
+    let book = remote.book();
+    let coflows = account::coflows(remote.asked().values(), &book, seen.as_ref(), topology);
+    let network = account::result((&theirs.name, &list.name), before.mechanism(), topology, coflows, (counted, book.received()));
+    Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, "host", network), ended))
+}
+
+/// Jobs that had not arrived when the run ended count as unfinished.
+fn with_all(mut end: Snapshot, list: &JobList) -> Snapshot {
+    let missing = list.jobs.iter().skip(end.jobs.len());
+    end.jobs.extend(missing.map(crate::scheduler::record::JobRecord::unseen));
+    end
+}
+
+/// Progress on stderr: a line that changes on a terminal, a line every two seconds elsewhere.
+struct Progress {
+    name: String,
+    jobs: usize,
+    bar: Option<ProgressBar>,
+    printed: Instant,
+}
+
+impl Progress {
+    fn new(name: &str, jobs: usize) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{prefix} [{elapsed}] {bar:30} {pos}/{len} jobs; {msg}").expect("a valid template");
+            ProgressBar::new(jobs as u64).with_style(style).with_prefix(name.to_owned())
+        });
+        Self { name: name.into(), jobs, bar, printed: Instant::now() }
+    }
+
+    fn show(&mut self, s: &Snapshot) {
+        let done = s.counters.jobs_finished;
+        let tasks = format!("{} tasks compute, {} wait for bytes; {} coflows on their way", s.computing, s.fetching, s.coflows);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(done);
+                bar.set_message(tasks);
+            }
+            None if self.printed.elapsed() >= Duration::from_secs(2) => {
+                self.printed = Instant::now();
+                eprintln!("{}: {done}/{} jobs; {tasks}", self.name, self.jobs);
+            }
+            None => {}
+        }
+    }
+
+    fn done(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}

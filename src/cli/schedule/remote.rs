@@ -1,0 +1,327 @@
+//! A controller's network over its REST API: coflows go out by POST, word of them comes back as events.
+//!
+//! Two threads beside the caller's: one posts and cancels, in order; one follows the events. When the stream of events breaks it is
+//! resumed where it ended, and every open coflow is looked at: events hurry things, the coflow's resource is the truth.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::book::{Book, Broken, Heard};
+use crate::api::wire;
+use crate::cli::CliError;
+use crate::cli::client::Client;
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, FlowId};
+use crate::runtime::jobs::live::{Network, Word};
+use crate::units::{Bytes, Span};
+
+/// A request or a stream that breaks is tried so often, each time a little later.
+const TRIES: u32 = 4;
+/// How much later.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// What is to be done, in order.
+enum Order {
+    Start(CoflowSpec),
+    Cancel(CoflowId),
+}
+
+/// What the threads share.
+struct Shared {
+    client: Arc<Client>,
+    book: Mutex<Book>,
+    words: Mutex<mpsc::Sender<Result<Word, CliError>>>,
+    over: AtomicBool,
+    /// Part of every idempotency key: no other run has it.
+    run: String,
+}
+
+/// A network over REST.
+pub struct Remote {
+    shared: Arc<Shared>,
+    orders: Option<mpsc::Sender<Order>>,
+    poster: Option<JoinHandle<()>>,
+    words: mpsc::Receiver<Result<Word, CliError>>,
+    /// Every coflow that was asked, by number.
+    asked: BTreeMap<CoflowId, CoflowSpec>,
+    lost: Option<CliError>,
+}
+
+impl Remote {
+    /// Follows the controller's events from now on.
+    ///
+    /// # Errors
+    /// No controller, or no thread to be had.
+    pub fn new(client: Arc<Client>) -> Result<Self, CliError> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let run = format!("{:x}-{:x}", since.as_nanos(), std::process::id());
+        let (tell, words) = mpsc::channel();
+        let shared = Shared { client, book: Mutex::default(), words: Mutex::new(tell), over: AtomicBool::new(false), run };
+        let shared = Arc::new(shared);
+        let first = shared.client.events(None)?;
+        let (orders, todo) = mpsc::channel();
+        let (a, b) = (shared.clone(), shared.clone());
+        spawn("events", move || a.follow(first))?;
+        let poster = spawn("posts", move || b.post_all(&todo))?;
+        Ok(Self { shared, orders: Some(orders), poster: Some(poster), words, asked: BTreeMap::new(), lost: None })
+    }
+
+    /// Ends the run: nothing more is posted, and coflows on their way are cancelled once it is known how far they came. Gives what was
+    /// asked and what is known of it.
+    ///
+    /// # Errors
+    /// What a coflow could not be cancelled for.
+    pub fn close(&mut self) -> Result<(), CliError> {
+        self.shared.over.store(true, Relaxed);
+        drop(self.orders.take());
+        if let Some(p) = self.poster.take() {
+            let _ = p.join();
+        }
+        let open = self.shared.book().open();
+        for (id, theirs) in open {
+            if let Some(flows) = self.shared.look(theirs)?.and_then(|c| c.flows) {
+                let mut book = self.shared.book();
+                flows.iter().enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
+            }
+            self.shared.cancel(id)?;
+        }
+        Ok(())
+    }
+
+    /// What was asked, by number.
+    pub fn asked(&self) -> &BTreeMap<CoflowId, CoflowSpec> {
+        &self.asked
+    }
+
+    /// What is known of it.
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.shared.book()
+    }
+
+    /// Why the network failed.
+    pub fn lost(&self) -> Option<CliError> {
+        self.lost.clone()
+    }
+
+    fn order(&self, order: Order) -> Result<(), String> {
+        let sent = self.orders.as_ref().is_some_and(|o| o.send(order).is_ok());
+        if sent { Ok(()) } else { Err("nobody posts any more".into()) }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Relaxed);
+    }
+}
+
+impl Network for Remote {
+    fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String> {
+        self.shared.book().posting(coflow.id);
+        self.asked.insert(coflow.id, coflow.clone());
+        self.order(Order::Start(coflow.clone()))
+    }
+
+    fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
+        self.order(Order::Cancel(coflow))
+    }
+
+    fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
+        match self.words.recv_timeout(patience) {
+            Ok(Ok(word)) => Ok(Some(word)),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+            Ok(Err(why)) => {
+                let said = why.to_string();
+                self.lost = Some(why);
+                Err(said)
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err("nobody follows the controller any more".into()),
+        }
+    }
+}
+
+fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, CliError> {
+    std::thread::Builder::new().name(name.into()).spawn(f).map_err(|e| CliError::Failed(format!("start a thread: {e}")))
+}
+
+impl Shared {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().expect("no panic in the book")
+    }
+
+    fn tell(&self, word: Result<Word, CliError>) {
+        // Whoever listened may have gone: then nobody wants to know.
+        let _ = self.words.lock().expect("no panic while telling").send(word);
+    }
+
+    fn post_all(&self, todo: &mpsc::Receiver<Order>) {
+        for order in todo {
+            if self.over.load(Relaxed) {
+                return;
+            }
+            let done = match order {
+                Order::Start(c) => self.post(&c),
+                Order::Cancel(id) => self.cancel(id),
+            };
+            if let Err(why) = done {
+                return self.tell(Err(why));
+            }
+        }
+    }
+
+    /// Posts a coflow. Its key makes a repeat safe, whether or not the answer before was lost.
+    fn post(&self, c: &CoflowSpec) -> Result<(), CliError> {
+        let body = wire::CoflowBody {
+            name: Some(c.name.chars().take(64).collect()),
+            pairs: vec![],
+            flows: c.flows.iter().map(Into::into).collect(),
+            place: None,
+            send: true,
+            weight: None,
+        };
+        let body = serde_json::to_string(&body).expect("a body is plain data");
+        let key = format!("{}-{}", self.run, c.id.0);
+        let answer = self.again(|| {
+            let (status, text) = self.client.ask("POST", "/api/v1/coflows", &[("idempotency-key", &key)], &body)?;
+            if status == 201 { Ok(text) } else { Err(self.refused(status, &text)) }
+        })?;
+        let made: wire::Coflow = parse(&answer)?;
+        // As in `hear`: the book is held until its words are passed on.
+        let mut book = self.book();
+        let words = book.posted(c.id, made.id).map_err(|b| broke(&b))?;
+        words.into_iter().for_each(|w| self.tell(Ok(w)));
+        Ok(())
+    }
+
+    /// Takes a coflow back; one that is over already is no error.
+    fn cancel(&self, id: CoflowId) -> Result<(), CliError> {
+        let Some(theirs) = self.book().cancelled(id) else { return Ok(()) };
+        self.again(|| {
+            let (status, text) = self.client.ask("DELETE", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
+            if matches!(status, 204 | 404 | 409) { Ok(()) } else { Err(self.refused(status, &text)) }
+        })
+    }
+
+    /// An answer with an error. A controller that does not answer the API is as good as a daemon that does not answer us.
+    fn refused(&self, status: u16, text: &str) -> CliError {
+        match self.client.refused(status, text) {
+            CliError::Failed(why) if status == 503 => CliError::Unreachable(why),
+            e => e,
+        }
+    }
+
+    /// Asks again if there was no answer; what was refused stays refused.
+    fn again<T>(&self, ask: impl Fn() -> Result<T, CliError>) -> Result<T, CliError> {
+        let mut tries = 1;
+        loop {
+            match ask() {
+                Err(CliError::Unreachable(_) | CliError::TimedOut(_)) if tries < TRIES => std::thread::sleep(PAUSE * tries),
+                answer => return answer,
+            }
+            tries += 1;
+        }
+    }
+
+    /// A coflow as the controller shows it; `None` if it has none of this number.
+    fn look(&self, theirs: u32) -> Result<Option<wire::Coflow>, CliError> {
+        let (status, text) = self.client.ask("GET", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
+        match status {
+            200 => parse(&text).map(Some),
+            404 => Ok(None),
+            _ => Err(self.client.refused(status, &text)),
+        }
+    }
+
+    /// Follows the events until the run is over or the controller is lost.
+    fn follow(&self, first: impl BufRead) {
+        let mut last = None;
+        let mut why = self.read(first, &mut last);
+        let mut tries = 1;
+        while !self.over.load(Relaxed) && !matches!(why, Err(CliError::Failed(_))) && tries <= TRIES {
+            std::thread::sleep(PAUSE * tries);
+            tries += 1;
+            why = self.client.events(last).and_then(|lines| {
+                self.look_at_all()?;
+                let before = last;
+                let end = self.read(lines, &mut last);
+                tries = if last == before { tries } else { 1 };
+                end
+            });
+        }
+        if let (false, Err(why)) = (self.over.load(Relaxed), why) {
+            self.tell(Err(why));
+        }
+    }
+
+    /// Reads a stream of events up to its end, which is an error: it has none by itself.
+    fn read(&self, lines: impl BufRead, last: &mut Option<u64>) -> Result<(), CliError> {
+        let mut gap = false;
+        for line in lines.lines() {
+            let Ok(line) = line else { break };
+            if self.over.load(Relaxed) {
+                return Ok(());
+            }
+            if let Some(id) = line.strip_prefix("id: ") {
+                *last = id.parse().ok().or(*last);
+            } else if let Some(name) = line.strip_prefix("event: ") {
+                gap = name == "gap";
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                if gap {
+                    self.look_at_all()?;
+                } else if let Ok(record) = serde_json::from_str::<wire::Record>(data) {
+                    self.event(&record.what)?;
+                }
+            }
+        }
+        Err(CliError::Unreachable(format!("{} has ended its stream of events", self.client.base())))
+    }
+
+    fn event(&self, what: &wire::What) -> Result<(), CliError> {
+        match *what {
+            wire::What::FlowFinished { id, flow, received_bytes } => self.hear(id, Heard::Flow(FlowId(flow), Bytes(received_bytes))),
+            wire::What::CoflowFinished { id, cct_ns } => self.hear(id, Heard::Finished(Span(cct_ns))),
+            wire::What::CoflowCancelled { id } => self.hear(id, Heard::Gone),
+            _ => Ok(()),
+        }
+    }
+
+    fn hear(&self, theirs: u32, heard: Heard) -> Result<(), CliError> {
+        // The book is held while its word is passed on: words keep their order.
+        let mut book = self.book();
+        if let Some(word) = book.hear(theirs, heard).map_err(|b| broke(&b))? {
+            self.tell(Ok(word));
+        }
+        Ok(())
+    }
+
+    /// Looks at every open coflow: what events there were meanwhile is not known.
+    fn look_at_all(&self) -> Result<(), CliError> {
+        let open = self.book().open();
+        for (_, theirs) in open {
+            let Some(c) = self.look(theirs)? else {
+                self.hear(theirs, Heard::Gone)?;
+                continue;
+            };
+            let arrived = c.flows.iter().flatten().enumerate().filter(|(_, f)| f.finished_ns.is_some());
+            for (k, f) in arrived {
+                self.hear(theirs, Heard::Flow(FlowId::from(k), Bytes(f.received_bytes)))?;
+            }
+            if let Some(cct) = c.cct_ns {
+                self.hear(theirs, Heard::Finished(Span(cct)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn broke(b: &Broken) -> CliError {
+    CliError::Failed(format!("the controller has taken coflow {} back, or its connection broke: its log says which", b.0.0))
+}
+
+pub(super) fn parse<T: serde::de::DeserializeOwned>(answer: &str) -> Result<T, CliError> {
+    serde_json::from_str(answer).map_err(|e| CliError::Failed(format!("the daemon's answer is not one of this version's: {e}")))
+}

@@ -1,0 +1,147 @@
+//! Jobs on the racks of a running daemon: real tasks' slots, real bytes, over REST.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::support::*;
+
+/// A daemon on eight racks under a policy.
+fn eight_racks(name: &str, policy: &str) -> Daemon {
+    let mut c = heliostat();
+    c.arg("run").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file(policy));
+    let d = Daemon::spawn(name, c.args(["--name", name, "--listen", "127.0.0.1:0"]));
+    d.until_says("is up");
+    d
+}
+
+fn schedule(d: &Daemon, policy: &str) -> std::process::Command {
+    let mut c = heliostat();
+    c.arg("schedule").args(["--controller", &d.api()]).arg("--workload").arg(file("workloads/jobs-20.yaml"));
+    c.arg("--policy").arg(file(policy));
+    c
+}
+
+fn json(file: &std::path::Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).expect("the result was written")).expect("JSON")
+}
+
+fn number(v: &Value) -> u64 {
+    v.as_u64().unwrap_or_else(|| panic!("no number: {v}"))
+}
+
+/// Every task of every job ran once, on one slot at a time, and what the plan asked is what sockets received.
+fn holds(r: &Value, jobs: usize) {
+    let s = &r["summary"];
+    assert_eq!((number(&s["finished"]), number(&s["unfinished"])), (jobs as u64, 0), "{s}");
+    let timeline = r["timeline"].as_array().expect("a timeline");
+    let task = |t: &Value| (number(&t["job"]), number(&t["stage"]), number(&t["task"]));
+    let once: BTreeSet<_> = timeline.iter().map(task).collect();
+    let tasks: u64 = r["jobs"].as_array().expect("jobs").iter().map(|j| number(&j["tasks"])).sum();
+    assert_eq!((once.len() as u64, timeline.len() as u64), (tasks, tasks), "every task once");
+    let mut slots: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for t in timeline {
+        assert_eq!(t["finished"], true, "{t}");
+        slots.entry((number(&t["host"]), number(&t["slot"]))).or_default().push((number(&t["started"]), number(&t["ended"])));
+    }
+    for (slot, held) in &mut slots {
+        held.sort_unstable();
+        assert!(held.windows(2).all(|w| w[0].1 <= w[1].0), "slot {slot:?} is held twice: {held:?}");
+    }
+    assert!(slots.keys().all(|k| k.0 < 16 && k.1 < 2), "two slots on each of sixteen hosts");
+
+    let (planned, received) = (number(&s["bytes_planned"]), number(&s["bytes_received"]));
+    let coflows = r["coflows"].as_array().expect("coflows");
+    assert!(planned > 0 && planned == received, "planned {planned}, received {received}");
+    assert_eq!(coflows.iter().map(|c| number(&c["bytes"])).sum::<u64>(), planned);
+    assert!(coflows.iter().all(|c| number(&c["cct"]) >= number(&c["bound"]) * 9 / 10), "nothing is faster than light");
+    // ToRs count headers, and what TCP sends again; a tenth is far more than both.
+    let (crossing, wire) = (number(&s["bytes_between_racks"]), number(&r["network"]["bytes_on_wire"]));
+    assert!((crossing..crossing + crossing / 10 + 1_000_000).contains(&wire), "{crossing} bytes cross racks, the ToRs counted {wire}");
+    assert_eq!(number(&r["network"]["misdelivered"]), 0);
+    assert_eq!(number(&s["counters"]["violations"]), 0);
+}
+
+#[test]
+fn twenty_jobs_run_on_eight_racks_of_a_daemon() {
+    let test = "twenty_jobs_run_on_eight_racks_of_a_daemon";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("jobs"), Scratch::new("jobs"));
+    let (result, timeline) = (scratch.0.join("live.json"), scratch.0.join("tasks.svg"));
+    let mut d = eight_racks(&name, "policies/co-scheduler.yaml");
+    let mut c = schedule(&d, "policies/co-scheduler.yaml");
+    let o = output(c.arg("--json").arg(&result).arg("--timeline").arg(&timeline));
+    assert!(o.status.success(), "{}; the daemon: {}", said(&o), d.log());
+    let r = json(&result);
+    holds(&r, 20);
+    assert!(r["summary"]["ocs_share"].as_f64() > Some(0.05), "{}", r["summary"]);
+    assert!(String::from_utf8_lossy(&o.stdout).contains("JCT average") && said(&o).contains("20 jobs;"));
+    assert!(std::fs::read_to_string(&timeline).expect("a chart").contains("sort-1 stage 1"));
+    assert_eq!(d.show("coflows")["coflows"].as_array().map(Vec::len), r["coflows"].as_array().map(Vec::len), "the daemon knows them all");
+    let active = d.show("coflows")["coflows"].as_array().expect("coflows").iter().filter(|c| c["state"] == "active").count();
+    assert_eq!(active, 0);
+
+    // Again on the same daemon, shorter, under another policy of placement.
+    let o = output(schedule(&d, "policies/corral.yaml").args(["--first", "8", "--time-scale", "2", "--scale", "4", "--json"]).arg(&result));
+    assert!(o.status.success(), "{}", said(&o));
+    holds(&json(&result), 8);
+    assert_eq!(json(&result)["placement"], "corral");
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(0), "{}", d.log());
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn a_schedule_that_is_interrupted_cancels_its_coflows_and_tells_what_it_has() {
+    let test = "a_schedule_that_is_interrupted_cancels_its_coflows_and_tells_what_it_has";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("jcut"), Scratch::new("jcut"));
+    let result = scratch.0.join("live.json");
+    let mut d = eight_racks(&name, "policies/fair.yaml");
+    let mut s = Daemon::spawn(&name, schedule(&d, "policies/fair.yaml").arg("--json").arg(&result));
+    let active = || d.show("coflows")["coflows"].as_array().expect("coflows").iter().filter(|c| c["state"] == "active").count();
+    until("coflows are on their way", || active() > 2);
+    s.signal("INT");
+    assert_eq!(s.ended(), Some(1), "{}", s.log());
+    s.until_says("interrupted");
+    let r = json(&result);
+    assert!(number(&r["summary"]["unfinished"]) > 0 && r["jobs"].as_array().map(Vec::len) == Some(20), "{}", r["summary"]);
+    assert_eq!(active(), 0, "what was on its way is cancelled");
+
+    // A policy that is meant for another network says so.
+    let o = output(&mut schedule(&d, "policies/f-eps.yaml"));
+    assert_eq!(o.status.code(), Some(3), "{}", said(&o));
+    assert!(said(&o).contains("meant for 8 racks with an EPS uplink of 1Gb/s each and no circuits"), "{}", said(&o));
+    // A daemon that ends in the middle of a run is missed.
+    let mut s = Daemon::spawn(&name, schedule(&d, "policies/fair.yaml").arg("--json").arg(&result));
+    until("coflows are on their way again", || active() > 2);
+    d.signal("TERM");
+    assert_eq!(s.ended(), Some(4), "{}", s.log());
+    assert!(number(&json(&result)["summary"]["unfinished"]) > 0);
+    assert_eq!(d.ended(), Some(0), "{}", d.log());
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn run_schedules_jobs_by_itself() {
+    let test = "run_schedules_jobs_by_itself";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("jself"), Scratch::new("jself"));
+    let result = scratch.0.join("live.json");
+    let mut c = heliostat();
+    c.arg("run").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file("policies/fair.yaml"));
+    c.args(["--name", &name, "--listen", "127.0.0.1:0", "--first", "4", "--scale", "4", "--time-scale", "2", "--json"]).arg(&result);
+    let o = output(c.arg("--schedule").arg(file("workloads/jobs-20.yaml")));
+    assert!(o.status.success(), "{}", said(&o));
+    holds(&json(&result), 4);
+    assert_nothing_left(&name);
+}
