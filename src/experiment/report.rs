@@ -134,7 +134,9 @@ fn why(c: &Claim, outcomes: &Outcomes) -> String {
         )
     };
     match c.measure {
-        Measure::Gap => "the bound is that of the linear programme's dual, at most as large as the programme's".into(),
+        Measure::Gap => {
+            "batch: to the programme's optimum; online: to a bound that may be below the programme's (docs/placement.md)".into()
+        }
         Measure::PlanTime => String::new(),
         _ => {
             let bound = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Computing));

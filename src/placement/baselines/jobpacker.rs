@@ -184,7 +184,8 @@ impl Placement for JobPacker {
                 ready: &ready,
                 coming: &coming,
                 waiting,
-                without: self.share_left(view, job, stage, rack),
+                // Where all slots of the rack wait for this, no other task can join them.
+                without: if waiting < view.slots(rack) { self.share_left(view, job, stage, rack) } else { 0 },
                 reduces: counts.tasks(),
                 all_assigned: counts.pending == 0,
             };
@@ -193,11 +194,9 @@ impl Placement for JobPacker {
                 self.fetched.insert((job, stage, rack), made.clone());
             }
         }
-        match racks.is_empty() {
-            true if !done => Shuffle::Hold(Time::MAX),
-            true => Shuffle::Hold(view.now() + self.spec.patience),
-            false => Shuffle::Racks(racks),
-        }
+        // While maps run something will happen; afterwards racks might wait for each other's slots.
+        let until = if done { view.now() + self.spec.patience } else { Time::MAX };
+        if racks.is_empty() { Shuffle::Hold(until) } else { Shuffle::Racks(racks, until) }
     }
 
     fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {
