@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::circuits::clearing::{Setting, clear};
+use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
 use heliostat::config::read_workload;
 use heliostat::control::policy::{Admit, Elephants, Policy, SchedulerKind};
-use heliostat::demand::Estimator;
+use heliostat::demand::{DemandMatrix, Estimator};
 use heliostat::ids::{CoflowId, HostId, PlaneId};
 use heliostat::runtime::report::RunResult;
 use heliostat::runtime::simulate::simulate;
@@ -65,6 +66,61 @@ fn all_schedulers_on_all_kinds_of_planes() {
         for scheduler in SCHEDULERS {
             let first = check(&topology, scheduler, Estimator::Combined);
             assert_eq!(first, run(&topology, scheduler, Estimator::Combined), "{scheduler:?} is not repeatable");
+        }
+    }
+}
+
+/// Matrices at the edges, and whether circuits of 100 Gb/s get through them in a time worth waiting for.
+fn edges() -> Vec<(&'static str, DemandMatrix, bool)> {
+    let matrix = |r: usize, f: &dyn Fn(usize, usize) -> u64| DemandMatrix::zero(r).map_pairs(|i, j, _| f(i.index(), j.index()));
+    let mb = 1_000_000;
+    vec![
+        ("no rack", matrix(0, &|_, _| 1), true),
+        ("one rack", matrix(1, &|_, _| 1), true),
+        ("two racks, one byte", matrix(2, &|i, _| 1 - i as u64), true),
+        ("nothing", matrix(5, &|_, _| 0), true),
+        ("all equal", matrix(5, &|_, _| 7 * mb), true),
+        ("incast", matrix(6, &|i, j| if j == 2 { mb + i as u64 } else { 0 }), true),
+        ("outcast", matrix(6, &|i, j| if i == 2 { mb + j as u64 } else { 0 }), true),
+        ("idle racks", matrix(6, &|i, j| if i < 3 && j >= 4 { 3 * mb } else { 0 }), true),
+        ("near 2^63", matrix(4, &|i, j| (1 << 63) - (4 * i + j) as u64), false),
+        ("near 2^64", matrix(4, &|i, j| u64::MAX - (4 * i + j) as u64), false),
+        ("one near 2^64", matrix(4, &|i, j| if (i, j) == (1, 2) { u64::MAX } else { 1 }), false),
+        ("a hundred racks", matrix(100, &|i, j| if j == (i + 1) % 100 { mb } else { 0 }), false),
+        ("a thousand racks", matrix(1024, &|i, j| if j == (i + 1) % 1024 { mb } else { 0 }), false),
+    ]
+}
+
+/// Every scheduler by its name, on every kind of planes: a timetable that an OCS can follow, and no byte too many or too few.
+#[test]
+fn all_schedulers_at_the_edges() {
+    for (planes, duplex, stop) in [(1, false, StopMode::NotAllStop), (2, false, StopMode::AllStop), (1, true, StopMode::NotAllStop)] {
+        let plane = |p| Plane { id: PlaneId(p), rate: BitRate::mbit(100_000), delta: Span::millis(1), stop, duplex };
+        let planes: Vec<Plane> = (0..planes).map(plane).collect();
+        for (name, demand, ends) in edges() {
+            for kind in SCHEDULERS {
+                // Of a thousand racks one kind of plane is enough, and b-matching takes minutes in a build for tests.
+                if demand.racks() > 1000 && (planes.len() > 1 || duplex || kind == SchedulerKind::BMatching) {
+                    continue;
+                }
+                let what = format!("{kind:?} on {name}, {} planes, duplex {duplex}, {stop:?}", planes.len());
+                // What takes decades is decided once, and so are a thousand racks.
+                let once = kind.plans_ahead(&planes[0]) || !ends;
+                let interval = if once { Span::MAX } else { Span::millis(10) };
+                let setting = Setting { planes: &planes, eps: BitRate::ZERO, interval };
+                let c = clear(&mut *kind.build(), &demand, &setting).unwrap_or_else(|clash| panic!("{what}: {clash}"));
+                let sum = |m: &DemandMatrix| m.cells().iter().map(|&b| u128::from(b)).sum::<u128>();
+                let carried = c.circuits.iter().map(|x| u128::from(x.1.0)).sum::<u128>();
+                assert!(carried <= sum(&demand), "{what}");
+                let sets = !matches!(kind, SchedulerKind::Manual | SchedulerKind::EpsOnly);
+                if ends && sets {
+                    assert_eq!((carried, c.left), (sum(&demand), Bytes(0)), "{what}");
+                    let bound = bounds::circuits(&demand, &planes[0], planes.len() as u64, BitRate::ZERO);
+                    assert!(c.completion.is_some_and(|t| t >= bound), "{what}: {:?} for a bound of {bound}", c.completion);
+                } else {
+                    assert_eq!(carried > 0, sets && sum(&demand) > 0, "{what}");
+                }
+            }
         }
     }
 }

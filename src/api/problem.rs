@@ -1,6 +1,6 @@
 //! Errors as RFC 9457 `application/problem+json`, with a JSON pointer into the request's body where there is one.
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
@@ -129,6 +129,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?
             .map_err(|e| Problem::new(e.status(), e.body_text()))?;
         Ok(Self { value: parse(&raw)?, raw })
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    /// Nothing where there is no content type and no content.
+    async fn from_request(req: Request, state: &S) -> Reply<Option<Self>> {
+        let length = req.headers().get(header::CONTENT_LENGTH).is_none_or(|n| n == "0");
+        let chunked = req.headers().contains_key(header::TRANSFER_ENCODING);
+        if length && !chunked && !req.headers().contains_key(header::CONTENT_TYPE) {
+            return Ok(None);
+        }
+        <Self as FromRequest<S>>::from_request(req, state).await.map(Some)
     }
 }
 

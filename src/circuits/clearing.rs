@@ -72,6 +72,7 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
         let decision = scheduler.decide(&ask);
         table = lay_out(&table, &decision, setting.planes, racks, at);
         table.check(setting.planes, racks)?;
+        table.check_all_stop(setting.planes)?;
         let before = left.clone();
         let end = at + setting.interval;
         last = last.max(carry(&table, setting.planes, at, end, &mut left, &mut out.circuits));

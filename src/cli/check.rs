@@ -10,6 +10,7 @@ use super::{CliError, print, read_text};
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::control::policy::Policy;
 use crate::topology::Topology;
+use crate::topology::graph::Graph;
 use crate::units::Bytes;
 use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
@@ -122,7 +123,9 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
             Ok(Kind::Topology) => match config::read_topology(&file.text, &file.name) {
                 Ok(t) => {
                     let (r, h, p) = (t.rack_count(), t.hosts.len(), t.planes.len());
-                    let _ = writeln!(found.said, "{}: topology {}: {r} racks, {h} hosts, {p} OCS planes", file.name, t.name);
+                    let graph = |g: &Graph| format!(", an EPS graph of {} switches and {} links", g.switches.len(), g.cables.len());
+                    let eps = t.eps.graph.as_deref().map(graph).unwrap_or_default();
+                    let _ = writeln!(found.said, "{}: topology {}: {r} racks, {h} hosts, {p} OCS planes{eps}", file.name, t.name);
                     found.topologies.push(t);
                 }
                 Err(e) => found.errors.push(e.to_string()),

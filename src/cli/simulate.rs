@@ -105,8 +105,9 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         }
     };
     let (bar, stop) = (progress_bar(), stopped_by_ctrl_c());
-    let began = Instant::now();
+    let (began, mut events) = (Instant::now(), 0);
     let mut watch = |at: Progress| {
+        events = at.events;
         let rate = at.events as f64 / began.elapsed().as_secs_f64().max(1e-3);
         let now = at.now.0 as f64 / 1e9;
         bar.set_message(format!("{now:.1} s simulated, {rate:.0} events/s, {} coflows open, {} to come", at.open, at.coming));
@@ -118,6 +119,8 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         eprintln!("stopped: the result is that of the run so far");
     }
     let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
+    let took = began.elapsed().as_secs_f64();
+    eprintln!("{events} events in {took:.2} s, {:.0} events/s", events as f64 / took.max(1e-3));
     print(&tables::run_result(&result, args.output))?;
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;

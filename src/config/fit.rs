@@ -50,7 +50,7 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
             topology.name
         ));
     }
-    if topology.eps.background_percent > 0 || topology.eps.pods.is_some() || topology.eps.core.is_some() {
+    if topology.eps.background_percent > 0 || topology.eps.pods.is_some() || topology.eps.core.is_some() || topology.eps.graph.is_some() {
         let name = &topology.name;
         out.push(format!("what topology {name} has behind the uplinks exists in simulations only: an emulation's EPS is one switch"));
     }

@@ -24,7 +24,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
     let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
     assert_eq!(
         topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
+        ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
     );
     let names = [
         "aalo",
@@ -57,7 +57,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
             assert_eq!(fit(t, p), Ok(()));
         }
     }
-    let t = &topologies[5];
+    let t = &topologies[6];
     assert_eq!((t.rack_count(), t.hosts.len(), t.hosts[0].slots), (8, 16, 2));
     assert_eq!((t.hosts[0].nic, t.racks[7].uplink, t.eps.oversubscription_percent), (BitRate::mbit(1000), BitRate::mbit(100), 2000));
     assert_eq!((t.planes[0].rate, t.planes[0].delta, t.planes[0].stop), (BitRate::mbit(1000), Span::millis(10), StopMode::NotAllStop));

@@ -12,6 +12,10 @@ use crate::ids::PlaneId;
 use crate::topology::{Eps, Framing, Plane, Pods, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
+mod graph;
+
+use graph::RawGraph;
+
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
 pub const MAX_RACKS: usize = 100_000;
 /// The most hosts of one rack.
@@ -102,6 +106,8 @@ struct RawEps {
     pods: Option<RawPods>,
     /// What the core switch carries in all, in a simulation; all that comes if left out.
     core: Option<BitRate>,
+    /// Any network of switches, in a simulation, instead of `pods` and `core`.
+    graph: Option<RawGraph>,
 }
 
 /// A tier of switches: traffic within a pod does not leave it.
@@ -225,6 +231,8 @@ impl RawTopology {
         let percent = self.check_eps(&mut flaws);
         let planes = self.check_planes(&mut flaws);
         let racks = self.check_racks(&mut flaws);
+        // Without its racks a graph cannot be judged.
+        let graph = if flaws.0.is_empty() { self.eps.graph.as_ref().and_then(|g| g.check(racks.len(), &mut flaws)) } else { None };
         let total: u64 = racks.iter().map(|r| u64::from(r.hosts)).sum();
         flaws.unless(total <= MAX_HOSTS, vec!["racks".into()], format!("{total} hosts in all"), format!("at most {MAX_HOSTS}"));
         flaws.done(|| {
@@ -236,6 +244,7 @@ impl RawTopology {
                     background_percent: u64::from(self.eps.background),
                     pods: self.eps.pods.map(|p| Pods { racks: p.racks, uplink: p.uplink }),
                     core: self.eps.core,
+                    graph: graph.map(Box::new),
                     ..Eps::flat(100)
                 },
                 planes,
@@ -260,6 +269,8 @@ impl RawTopology {
         if let Some(core) = self.eps.core {
             flaws.rate(core, at("core"));
         }
+        let tiers = self.eps.pods.is_some() || self.eps.core.is_some();
+        flaws.unless(!tiers || self.eps.graph.is_none(), at("graph"), "`pods` or `core` besides `graph`", "one of the two");
         match (self.eps.uplink, self.eps.oversubscription) {
             (Some(u), None) => flaws.rate(u, at("uplink")),
             (None, Some(Ratio(p))) => {

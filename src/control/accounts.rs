@@ -34,6 +34,8 @@ struct Account {
     pairs: Vec<Pair>,
     finished: Option<Time>,
     cancelled: bool,
+    /// Some bytes that have arrived may not be split.
+    news: bool,
     /// Closed, and all its bytes are split: nothing will change any more.
     settled: bool,
 }
@@ -81,8 +83,10 @@ impl Accounts {
             by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
         self.by_counters += usize::from(progress == ProgressBy::Counters);
-        self.coflows
-            .insert(id, Account { name, arrival: now, bound, weight, progress, pairs, finished: None, cancelled: false, settled: false });
+        self.coflows.insert(
+            id,
+            Account { name, arrival: now, bound, weight, progress, pairs, finished: None, cancelled: false, news: false, settled: false },
+        );
         Ok(bytes)
     }
 
@@ -92,6 +96,7 @@ impl Accounts {
     /// No such coflow.
     pub fn progress(&mut self, id: CoflowId, received: &[RackBytes]) -> Result<(), Rejected> {
         let a = self.get_mut(id)?;
+        a.news |= !received.is_empty();
         for r in received {
             if let Ok(k) = a.pairs.binary_search_by_key(&(r.from, r.to), |p| (p.from, p.to)) {
                 let p = &mut a.pairs[k];
@@ -115,7 +120,7 @@ impl Accounts {
     /// No such coflow, or it is closed.
     pub fn finish(&mut self, id: CoflowId, at: Time) -> Result<Span, Rejected> {
         let a = self.open_mut(id)?;
-        a.finished = Some(at);
+        (a.finished, a.news) = (Some(at), true);
         for p in &mut a.pairs {
             p.received = p.asked;
         }
@@ -153,13 +158,14 @@ impl Accounts {
     /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
     /// them over circuits. Gives bytes to coflows whose progress nobody reports, the oldest of a pair first, and splits every
     /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
-    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows that are not settled).
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news).
     pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> Vec<CoflowId> {
         // What no coflow has been given yet.
         let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
-        for (id, a) in self.coflows.iter_mut().filter(|(_, a)| !a.settled) {
-            if a.progress == ProgressBy::Counters && a.open() {
+        let counted = |a: &Account| a.progress == ProgressBy::Counters && a.open();
+        for (id, a) in self.coflows.iter_mut().filter(|(_, a)| !a.settled && (a.news || !a.open() || counted(a))) {
+            if counted(a) {
                 for p in &mut a.pairs {
                     let left = left.entry((p.from, p.to)).or_insert_with(|| gained(p.from, p.to).0);
                     let got = (*left).min(p.asked - p.received);
@@ -178,7 +184,8 @@ impl Accounts {
                     p.split = p.received;
                 }
             }
-            a.settled = !a.open() && a.pairs.iter().all(|p| p.split == p.received);
+            a.news = a.pairs.iter().any(|p| p.split < p.received);
+            a.settled = !a.open() && !a.news;
         }
         done
     }

@@ -189,7 +189,7 @@ impl Controller {
             Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
                 self.proposed(PromiseView { id, name, weight, proposed: now, expires, state: PromiseState::Held, send, proposal }, now)?;
             }
-            Event::CoflowConfirmed { id, progress } => self.confirmed(id, progress, now)?,
+            Event::CoflowConfirmed { id, pairs, bound, progress } => self.confirmed(id, &pairs, bound, progress, now)?,
             Event::CoflowCancelled { id } => {
                 if !self.promises.cancel(id, now)? {
                     self.accounts.cancel(id)?;
@@ -220,11 +220,13 @@ impl Controller {
         Ok(())
     }
 
-    fn confirmed(&mut self, id: CoflowId, progress: ProgressBy, now: Time) -> Result<(), Rejected> {
+    fn confirmed(&mut self, id: CoflowId, pairs: &[RackBytes], bound: Span, progress: ProgressBy, now: Time) -> Result<(), Rejected> {
+        let racks = self.topology.rack_count();
+        if let Some(p) = pairs.iter().find(|p| p.from.index().max(p.to.index()) >= racks) {
+            return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
+        }
         let Some(p) = self.promises.confirm(id, now)? else { return Ok(()) };
-        let pairs: Vec<RackBytes> = p.proposal.pairs.iter().map(|w| RackBytes { from: w.from, to: w.to, bytes: w.bytes }).collect();
-        let (name, bound) = ((id, p.name.clone(), p.weight.max(1)), p.proposal.chosen.bound);
-        let bytes = self.accounts.open(name, &pairs, bound, progress, (now, self.topology.rack_count()))?;
+        let bytes = self.accounts.open((id, p.name.clone(), p.weight.max(1)), pairs, bound, progress, (now, racks))?;
         self.log(now, What::CoflowArrived { id, bytes });
         Ok(())
     }

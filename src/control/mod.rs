@@ -115,6 +115,10 @@ pub enum Event {
     CoflowConfirmed {
         /// Its number.
         id: CoflowId,
+        /// Bytes by rack pair, as they are now.
+        pairs: Vec<RackBytes>,
+        /// Lower bound of its completion time.
+        bound: Span,
         /// Who says when bytes have arrived.
         progress: ProgressBy,
     },

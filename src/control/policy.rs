@@ -9,6 +9,7 @@ pub use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::sunflow::{Order, Sunflow};
 pub use crate::demand::Estimator;
 use crate::scheduler::spec::JobPolicy;
+use crate::topology::{Plane, StopMode};
 use crate::units::{Bytes, Span};
 
 /// How the controller decides, checked.
@@ -153,11 +154,13 @@ impl SchedulerKind {
 }
 
 impl SchedulerKind {
-    /// Whether one decision is meant for the whole demand, in many configurations, and not for one interval.
-    pub fn plans_ahead(self) -> bool {
+    /// Whether one decision is meant for the whole demand, in many configurations, and not for one interval. On duplex planes, and
+    /// Sunflow on all-stop ones, all fall back to one matching an interval.
+    pub fn plans_ahead(self, plane: &Plane) -> bool {
         let decomposes =
             matches!(self, Self::Bvn | Self::BvnBottleneck | Self::BirkhoffPlus | Self::Clearance | Self::Solstice | Self::Eclipse);
-        decomposes || matches!(self, Self::Sunflow | Self::SunflowSebf | Self::SunflowFifo | Self::SunflowLas | Self::SunflowWeighted)
+        let sunflow = matches!(self, Self::Sunflow | Self::SunflowSebf | Self::SunflowFifo | Self::SunflowLas | Self::SunflowWeighted);
+        !plane.duplex && (decomposes || (sunflow && plane.stop == StopMode::NotAllStop))
     }
 }
 

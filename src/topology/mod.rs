@@ -9,6 +9,9 @@ use crate::ids::{HostId, PlaneId, RackId};
 use crate::units::{BitRate, Span};
 
 pub mod addresses;
+pub mod graph;
+
+use graph::Graph;
 
 /// A hybrid network of racks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -69,8 +72,8 @@ pub struct Host {
     pub nic: BitRate,
 }
 
-/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree of switches. What
-/// lies behind the uplinks, and the background traffic, exist in simulations only.
+/// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of
+/// switches. What lies behind the uplinks, and the background traffic, exist in simulations only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Eps {
     /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
@@ -81,6 +84,8 @@ pub struct Eps {
     pub pods: Option<Pods>,
     /// What the core switch carries in all; `None`: all that comes.
     pub core: Option<BitRate>,
+    /// Any network of switches instead of pods and a core.
+    pub graph: Option<Box<Graph>>,
 }
 
 /// A tier of switches between the ToRs and the core.
@@ -95,7 +100,7 @@ pub struct Pods {
 impl Eps {
     /// One non-blocking switch without other traffic.
     pub fn flat(oversubscription_percent: u64) -> Self {
-        Self { oversubscription_percent, background_percent: 0, pods: None, core: None }
+        Self { oversubscription_percent, background_percent: 0, pods: None, core: None, graph: None }
     }
 }
 

@@ -204,14 +204,14 @@ fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {
 }
 
 /// What a coflow is made of.
-struct Content {
-    pairs: Vec<RackBytes>,
+pub(super) struct Content {
+    pub pairs: Vec<RackBytes>,
     /// Empty: only the pairs are known.
-    flows: Vec<FlowSpec>,
+    pub flows: Vec<FlowSpec>,
 }
 
 /// Whether the body makes sense on this network.
-fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
+pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     if body.send && app.sender.is_none() {
         let mut p = Problem::new(StatusCode::CONFLICT, "nobody sends for the API here: leave `send` out, and send by yourself");
         p.pointer = Some("/send".into());
@@ -300,7 +300,12 @@ async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, content: Cont
     let flows = if watched { content.flows } else { posted::spread(topology, &content.pairs) };
     let spec = CoflowSpec { id, name: name.clone(), arrival: Time::ZERO, weight, flows };
     let bound = if watched { bounds::hybrid(&spec, topology) } else { bound(&content.pairs, topology) };
-    app.tell(Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight }).await?;
+    let taken = app.tell(Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight }).await;
+    if taken.as_ref().is_err_and(|p| p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()) {
+        // A controller that is only late would still take it, and nobody would send it: whoever asks again gets another one.
+        app.handle.notify(Event::CoflowCancelled { id });
+    }
+    taken?;
     if let Some(sender) = sender
         && let Err(why) = sender.send(&spec, watched)
     {

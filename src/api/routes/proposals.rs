@@ -7,11 +7,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::coflows::{MAX_BYTES, parse_id, view};
-use crate::api::problem::{Problem, Reply};
+use super::coflows::{Content, MAX_BYTES, check, parse_id, view};
+use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState, Place};
-use crate::coflows::{CoflowSpec, RackBytes};
+use crate::coflows::{CoflowSpec, RackBytes, bounds};
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::ids::{CoflowId, RackId};
@@ -28,34 +28,56 @@ const MAX_TASKS: u32 = 100_000;
 /// The longest time from now that a request may name: a week.
 const MAX_AHEAD: Span = Span::secs(604_800);
 
-/// Begins a coflow that was proposed; asking again changes nothing.
+/// Begins a coflow that was proposed: with the bytes between racks as proposed, or with the flows that are given. Asking again changes
+/// nothing.
 #[utoipa::path(post, path = "/api/v1/coflows/{id}/confirm", operation_id = "confirmCoflow", tag = "coflows",
-    params(("id" = u32, Path, description = "Its number")),
+    params(("id" = u32, Path, description = "Its number")), request_body = Option<wire::Confirmation>,
     responses(
         (status = 200, body = wire::Coflow, description = "It has begun, or had before"),
-        (status = 404, body = Problem), (status = 409, body = Problem, description = "It was never a proposal"),
-        (status = 410, body = Problem, description = "It was not confirmed in time")
+        (status = 404, body = Problem), (status = 409, body = Problem, description = "It was never a proposal, or nobody here sends"),
+        (status = 410, body = Problem, description = "It was not confirmed in time"),
+        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
     ))]
-pub async fn confirm(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
+pub async fn confirm(State(app): State<App>, Path(id): Path<String>, body: Option<Body<wire::Confirmation>>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
+    let asked = body.map(|b| b.value).unwrap_or_default();
     let _turn = app.ledger.lock().await;
     let Some(there) = view(&app, id) else { return Err(Problem::not_found(format!("coflow {} does not exist", id.0))) };
     if there.proposal.is_none() {
         return Err(Problem::new(StatusCode::CONFLICT, format!("coflow {} was declared, not proposed: there is nothing to confirm", id.0)));
     }
-    let send = there.state == CoflowState::Proposed && there.send;
-    let progress = if send { ProgressBy::Sender } else { ProgressBy::Counters };
-    app.tell(Event::CoflowConfirmed { id, progress }).await?;
-    if send && let Some(sender) = &app.sender {
-        let pairs: Vec<RackBytes> = there.pairs.iter().map(Into::into).collect();
-        let flows = posted::spread(&app.handle.topology, &pairs);
-        let spec = CoflowSpec { id, name: there.name, arrival: Time::ZERO, weight: 1, flows };
-        if let Err(why) = sender.send(&spec, false) {
-            app.tell(Event::CoflowCancelled { id }).await?;
-            return Err(Problem::new(StatusCode::CONFLICT, why));
-        }
+    if !matches!(there.state, CoflowState::Proposed | CoflowState::Expired) {
+        return Ok(Json(there));
     }
+    let send = there.send || asked.send;
+    let content = content(&app, &there, asked.flows, send)?;
+    begin(&app, id, there, content, send).await?;
     view(&app, id).map(Json).ok_or_else(|| Problem::not_found(format!("coflow {} was taken back", id.0)))
+}
+
+/// What a confirmed coflow is made of.
+fn content(app: &App, there: &wire::Coflow, flows: Vec<wire::Flow>, send: bool) -> Reply<Content> {
+    if flows.is_empty() && !send {
+        return Ok(Content { pairs: there.pairs.iter().map(Into::into).collect(), flows: vec![] });
+    }
+    let pairs = if flows.is_empty() { there.pairs.clone() } else { vec![] };
+    check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None })
+}
+
+async fn begin(app: &App, id: CoflowId, there: wire::Coflow, content: Content, send: bool) -> Reply<()> {
+    let (topology, watched) = (&app.handle.topology, !content.flows.is_empty());
+    let flows = if watched { content.flows } else { posted::spread(topology, &content.pairs) };
+    let spec = CoflowSpec { id, name: there.name, arrival: Time::ZERO, weight: CoflowSpec::plain_weight(), flows };
+    let bound = if watched { bounds::hybrid(&spec, topology) } else { Span(there.bound_ns) };
+    let progress = if send { ProgressBy::Sender } else { ProgressBy::Counters };
+    app.tell(Event::CoflowConfirmed { id, pairs: content.pairs, bound, progress }).await?;
+    if let Some(sender) = app.sender.as_ref().filter(|_| send)
+        && let Err(why) = sender.send(&spec, watched)
+    {
+        app.tell(Event::CoflowCancelled { id }).await?;
+        return Err(Problem::new(StatusCode::CONFLICT, why));
+    }
+    Ok(())
 }
 
 /// What the controller would do now.

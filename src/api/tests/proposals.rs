@@ -87,6 +87,7 @@ fn circuits_follow_what_is_confirmed() {
     assert_eq!((begun.state, begun.pairs.len(), begun.arrival_ns), (CoflowState::Active, 1, 300 * MS));
     assert_eq!(begun.proposal, coflow(&a).proposal, "what was promised stays visible");
     assert_eq!(coflow(&confirm()), begun, "asking again changes nothing");
+    assert_eq!(coflow(&r.call("POST", &format!("{place}/confirm"), &[], b"")), begun, "nor without a body");
     r.tick();
     r.tick();
     let circuits = r.get("/api/v1/circuits").json();
@@ -188,4 +189,36 @@ fn impossible_shuffles_are_refused_with_a_pointer() {
     body["send"] = json!(true);
     assert_eq!(r.send("POST", "/api/v1/coflows", &body).problem(409).0, "/send");
     assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
+}
+
+#[test]
+fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
+    use crate::coflows::CoflowSpec;
+    use crate::ids::HostId;
+    #[derive(Default)]
+    struct Notes(std::sync::Mutex<Vec<(CoflowSpec, bool)>>);
+    impl crate::api::Sender for Notes {
+        fn send(&self, c: &CoflowSpec, watched: bool) -> Result<(), String> {
+            self.0.lock().unwrap().push((c.clone(), watched));
+            Ok(())
+        }
+    }
+    let notes = Arc::new(Notes::default());
+    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), sender: Some(notes.clone()), ..Options::default() });
+    let post = || r.send("POST", "/api/v1/coflows", &ask()).header("location").to_string();
+    let first = post();
+    let refused = |body: Value, status: u16| r.send("POST", &format!("{first}/confirm"), &body).problem(status).0;
+    assert_eq!(refused(json!({"flows": [{"from": 0, "to": 99, "bytes": 1}]}), 422), "/flows/0/to");
+    assert_eq!(refused(json!({"flow": []}), 422), "/flow");
+    assert_eq!(coflow(&r.get(&first)).state, CoflowState::Proposed, "what was refused changed nothing");
+    let flows = json!({"flows": [{"from": 0, "to": 4, "bytes": 30}, {"from": 1, "to": 5, "bytes": 20}, {"from": 4, "to": 5, "bytes": 9}], "send": true});
+    let begun = coflow(&r.send("POST", &format!("{first}/confirm"), &flows));
+    assert_eq!((begun.state, begun.pairs), (CoflowState::Active, vec![wire::Pair { from: 0, to: 2, bytes: 50 }]));
+    r.send("POST", &format!("{first}/confirm"), &flows);
+    let second = post();
+    assert_eq!(coflow(&r.send("POST", &format!("{second}/confirm"), &json!({"send": true}))).asked_bytes, 50 * MB);
+    let sent = notes.0.lock().unwrap();
+    let (a, b) = (&sent[0], &sent[1]);
+    assert_eq!((sent.len(), a.1, a.0.flows.len(), a.0.flows[1].to, b.1), (2, true, 3, HostId(5), false));
+    assert!(b.0.flows.len() > 1 && b.0.bytes() == Bytes(50 * MB), "spread over the rack's hosts");
 }

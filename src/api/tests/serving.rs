@@ -26,6 +26,21 @@ fn health_says_what_is() {
 }
 
 #[test]
+fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
+    let topology = Arc::new(network());
+    let controller = Controller::new(topology.clone(), Policy::default(), Time::ZERO, Span::ZERO);
+    // Nobody reads the commands until the API has given up.
+    let (handle, ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let server = serve(handle.clone(), Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() }).unwrap();
+    let rig = Rig { server, handle, stop: Arc::default() };
+    let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
+    assert_eq!(rig.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller does not answer");
+    let told: Vec<Event> = ends.commands.try_iter().map(|c| c.event).collect();
+    let [Event::CoflowArrived { id: came, .. }, Event::CoflowCancelled { id: went }] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(came, went);
+}
+
+#[test]
 fn metrics_are_open_metrics_in_base_units() {
     let r = rig();
     r.tick();

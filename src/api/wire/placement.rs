@@ -45,6 +45,18 @@ pub struct Place {
     pub hold_ns: Option<u64>,
 }
 
+/// How a coflow that was proposed begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confirmation {
+    /// Its flows, as the tasks stand; if left out, the bytes between racks are those that were proposed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<super::Flow>,
+    /// Whether Heliostat sends the bytes itself; as the proposal said if left out.
+    #[serde(default)]
+    pub send: bool,
+}
+
 /// What the maps of a rack have made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -30,6 +30,8 @@ mod cardinality;
 mod dense;
 mod edmonds;
 mod eps_only;
+#[cfg(test)]
+mod exhaustive;
 mod greedy;
 mod hold;
 mod islip;

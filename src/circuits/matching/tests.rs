@@ -130,11 +130,10 @@ fn one_rack_and_a_thousand() {
 }
 
 #[test]
-#[ignore = "minutes in a release build: every 4 x 4 matrix over {0,1,2,3} and 5 x 5 over {0,1}, every graph of 5 racks and of 6 over {0,1,2}"]
+#[ignore = "minutes in a release build: every 4 x 4 matrix over {0,1,2,3} and 5 x 5 over {0,1}, every graph of 6 racks over {0,1,2}"]
 fn exhaustive() {
     all_matrices(4, 4, 1).for_each(|d| check_bipartite(&d));
     all_matrices(5, 2, 1).for_each(|d| check_bipartite(&d));
-    all_graphs(5, 4, 1).for_each(|d| check_general(&d));
     all_graphs(6, 3, 1).for_each(|d| check_general(&d));
 }
 

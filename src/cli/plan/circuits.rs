@@ -19,7 +19,8 @@ use crate::units::{BitRate, Bytes, Span};
 /// Plans circuits for a demand matrix: the timetable, its completion time, the lower bound and their ratio
 ///
 /// Algorithms that plan ahead (bvn, solstice, eclipse, sunflow and their kin) are asked once for the whole matrix, all others again and
-/// again until the demand is through. All ports are dark at first.
+/// again until the demand is through; so are those that plan ahead on duplex planes, and sunflow on all-stop ones.
+/// All ports are dark at first.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Bytes by sending and receiving rack: CSV, JSON, or the binary .dm form (docs/circuits.md)
@@ -134,7 +135,7 @@ fn plane(args: &Args, id: u32) -> Plane {
 
 fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     let planes: Vec<Plane> = (0..args.planes).map(|id| plane(args, id)).collect();
-    let own = if args.algorithm.plans_ahead() { Span::MAX } else { Span::millis(100) };
+    let own = if args.algorithm.plans_ahead(&plane(args, 0)) { Span::MAX } else { Span::millis(100) };
     let interval = args.interval.unwrap_or(own).max(Span(1));
     let setting = Setting { planes: &planes, eps: args.eps, interval };
     clear(&mut *args.algorithm.build(), demand, &setting).map_err(|clash| CliError::Failed(format!("{:?}: {clash}", args.algorithm)))

@@ -15,7 +15,8 @@ use crate::api::wire;
 use crate::cli::CliError;
 use crate::cli::client::Client;
 use crate::coflows::CoflowSpec;
-use crate::ids::{CoflowId, FlowId};
+use crate::ids::{CoflowId, FlowId, JobId, RackId};
+use crate::placement::codecide::{Request, Shuffle};
 use crate::runtime::jobs::live::{Network, Word};
 use crate::units::{Bytes, Span};
 
@@ -26,7 +27,8 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 /// What is to be done, in order.
 enum Order {
-    Start(CoflowSpec),
+    /// A coflow; if the controller holds a proposal of this number for it, as its confirmation.
+    Start(CoflowSpec, Option<u32>),
     Cancel(CoflowId),
 }
 
@@ -49,7 +51,21 @@ pub struct Remote {
     /// Every coflow that was asked, by number.
     asked: BTreeMap<CoflowId, CoflowSpec>,
     lost: Option<CliError>,
+    held: Held,
 }
+
+/// What the controller holds for shuffles that have not begun, by its numbers.
+#[derive(Default)]
+struct Held {
+    by_stage: BTreeMap<(JobId, usize), u32>,
+    /// Of the coflow that is started next.
+    next: Option<u32>,
+    /// How often was asked.
+    asked: u32,
+}
+
+/// How long the controller shall hold a proposal: tasks must have started by then, or their shuffle begins as any other coflow.
+const HOLD: Span = Span::secs(60);
 
 impl Remote {
     /// Follows the controller's events from now on.
@@ -67,7 +83,7 @@ impl Remote {
         let (a, b) = (shared.clone(), shared.clone());
         spawn("events", move || a.follow(first))?;
         let poster = spawn("posts", move || b.post_all(&todo))?;
-        Ok(Self { shared, orders: Some(orders), poster: Some(poster), words, asked: BTreeMap::new(), lost: None })
+        Ok(Self { shared, orders: Some(orders), poster: Some(poster), words, asked: BTreeMap::new(), lost: None, held: Held::default() })
     }
 
     /// Ends the run: nothing more is posted, and coflows on their way are cancelled once it is known how far they came. Gives what was
@@ -80,6 +96,9 @@ impl Remote {
         drop(self.orders.take());
         if let Some(p) = self.poster.take() {
             let _ = p.join();
+        }
+        for (_, theirs) in std::mem::take(&mut self.held.by_stage) {
+            self.shared.forget(theirs)?;
         }
         let open = self.shared.book().open();
         for (id, theirs) in open {
@@ -123,7 +142,38 @@ impl Network for Remote {
     fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String> {
         self.shared.book().posting(coflow.id);
         self.asked.insert(coflow.id, coflow.clone());
-        self.order(Order::Start(coflow.clone()))
+        let held = self.held.next.take();
+        self.order(Order::Start(coflow.clone(), held))
+    }
+
+    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+        let Shuffle::Open { maps, reduces, free, .. } = &request.shuffle else { return Ok(None) };
+        let place = wire::Place {
+            maps: maps.iter().map(|&(r, b)| wire::RackOutput { rack: r.0, bytes: b.0 }).collect(),
+            reduces: None,
+            tasks: Some(*reduces),
+            slots: Some(slots(free)),
+            allowed: None,
+            forbidden: vec![],
+            at_most: None,
+            ready_ns: request.ready.0,
+            deadline_ns: None,
+            hold_ns: Some(HOLD.0),
+        };
+        if let Some(old) = self.held.by_stage.remove(&what) {
+            self.shared.forget(old).map_err(|e| e.to_string())?;
+        }
+        self.held.asked += 1;
+        let made = self.shared.propose(what, place, self.held.asked);
+        let Some(made) = made.map_err(|e| e.to_string())? else { return Ok(None) };
+        self.held.by_stage.insert(what, made.id);
+        let racks = made.proposal.map(|h| h.proposal.chosen.racks);
+        Ok(racks.map(|all| all.iter().map(|r| (RackId(r.rack), r.tasks)).collect()))
+    }
+
+    fn begins(&mut self, what: (JobId, usize)) -> Result<(), String> {
+        self.held.next = self.held.by_stage.remove(&what);
+        Ok(())
     }
 
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
@@ -164,7 +214,8 @@ impl Shared {
                 return;
             }
             let done = match order {
-                Order::Start(c) => self.post(&c),
+                Order::Start(c, None) => self.post(&c),
+                Order::Start(c, Some(held)) => self.confirm(&c, held),
                 Order::Cancel(id) => self.cancel(id),
             };
             if let Err(why) = done {
@@ -190,11 +241,55 @@ impl Shared {
             if status == 201 { Ok(text) } else { Err(self.refused(status, &text)) }
         })?;
         let made: wire::Coflow = parse(&answer)?;
+        self.posted(c.id, made.id)
+    }
+
+    fn posted(&self, id: CoflowId, theirs: u32) -> Result<(), CliError> {
         // As in `hear`: the book is held until its words are passed on.
         let mut book = self.book();
-        let words = book.posted(c.id, made.id).map_err(|b| broke(&b))?;
+        let words = book.posted(id, theirs).map_err(|b| broke(&b))?;
         words.into_iter().for_each(|w| self.tell(Ok(w)));
         Ok(())
+    }
+
+    /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not held any more.
+    fn confirm(&self, c: &CoflowSpec, theirs: u32) -> Result<(), CliError> {
+        let body = wire::Confirmation { flows: c.flows.iter().map(Into::into).collect(), send: true };
+        let body = serde_json::to_string(&body).expect("a body is plain data");
+        let begun = self.again(|| {
+            let (status, text) = self.client.ask("POST", &format!("/api/v1/coflows/{theirs}/confirm"), &[], &body)?;
+            match status {
+                200 => Ok(true),
+                404 | 410 => Ok(false),
+                _ => Err(self.client.refused(status, &text)),
+            }
+        })?;
+        if begun { self.posted(c.id, theirs) } else { self.post(c) }
+    }
+
+    /// Asks where the tasks of a stage shall go; nothing if they cannot be placed.
+    fn propose(&self, (job, stage): (JobId, usize), place: wire::Place, turn: u32) -> Result<Option<wire::Coflow>, CliError> {
+        let name = Some(format!("job-{}-stage-{stage}", job.0));
+        let body = wire::CoflowBody { name, pairs: vec![], flows: vec![], place: Some(place), send: true, weight: None };
+        let body = serde_json::to_string(&body).expect("a body is plain data");
+        let key = format!("{}-place-{turn}", self.run);
+        self.again(|| {
+            let (status, text) = self.client.ask("POST", "/api/v1/coflows", &[("idempotency-key", &key)], &body)?;
+            match status {
+                201 => parse(&text).map(Some),
+                // They do not fit, or too much is held: the tasks run wherever there is room.
+                409 | 422 if !text.contains("/send") => Ok(None),
+                _ => Err(self.client.refused(status, &text)),
+            }
+        })
+    }
+
+    /// Takes a proposal back; one that is not held any more is no error.
+    fn forget(&self, theirs: u32) -> Result<(), CliError> {
+        self.again(|| {
+            let (status, text) = self.client.ask("DELETE", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
+            if matches!(status, 204 | 404 | 409 | 410) { Ok(()) } else { Err(self.client.refused(status, &text)) }
+        })
     }
 
     /// Takes a coflow back; one that is over already is no error.
@@ -316,6 +411,21 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Slots by rack, those that are free together as one entry.
+fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
+    let rack = |(r, times): (usize, &Vec<Span>)| {
+        let mut all = wire::RackSlots { rack: r as u32, free: 0, soon: vec![] };
+        for alike in times.chunk_by(|a, b| a == b) {
+            match alike[0] {
+                Span::ZERO => all.free = alike.len() as u32,
+                Span(in_ns) => all.soon.push(wire::SoonFree { in_ns, slots: alike.len() as u32 }),
+            }
+        }
+        all
+    };
+    free.iter().enumerate().filter(|f| !f.1.is_empty()).map(rack).collect()
 }
 
 fn broke(b: &Broken) -> CliError {

@@ -77,19 +77,21 @@ fn few() -> JobList {
 
 impl Bed {
     fn play(&self, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
-        let policy = Policy { name: "p".into(), placement: Some(JobPolicy::new(Kind::Fair)), ..Policy::default() };
+        self.play_by(Kind::Fair, stop)
+    }
+
+    fn play_by(&self, kind: Kind, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
+        let policy = Policy { name: "p".into(), placement: Some(JobPolicy::new(kind)), ..Policy::default() };
         let by = policy.placement.clone().unwrap();
         play(&self.client, &self.topology, &by, (&policy, &policy), &few(), stop).unwrap()
     }
 }
 
-#[test]
-fn jobs_run_over_http_and_every_byte_is_accounted_for() {
-    let bed = bed(Mail::default());
+/// Runs under a policy while the controller's clock goes on, as a daemon's does.
+fn play_with_clock(bed: &Bed, kind: Kind) -> (JobsResult, Result<(), CliError>) {
     let ticks = bed.rig.as_ref().unwrap().handle.clone();
     let over = Arc::new(AtomicBool::new(false));
     let seen = over.clone();
-    // The controller's clock goes on, as a daemon's does.
     let clock = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         while !seen.load(Relaxed) {
@@ -98,9 +100,29 @@ fn jobs_run_over_http_and_every_byte_is_accounted_for() {
             std::thread::park_timeout(Duration::from_millis(20));
         }
     });
-    let (r, ended) = bed.play(&AtomicBool::new(false));
+    let played = bed.play_by(kind, &AtomicBool::new(false));
     over.store(true, Relaxed);
     clock.join().unwrap();
+    played
+}
+
+#[test]
+fn co_decided_asks_over_http_and_its_coflows_are_the_confirmed_proposals() {
+    let bed = bed(Mail::default());
+    let (r, ended) = play_with_clock(&bed, Kind::CoDecided);
+    assert_eq!((ended, r.summary.finished, r.placement.as_str()), (Ok(()), 5, "co-decided"));
+    let seen: wire::Coflows = parse(&bed.client.get("/api/v1/coflows").unwrap()).unwrap();
+    let sent: Vec<u32> = bed.mail.sent.lock().unwrap().iter().map(|c| c.id.0).collect();
+    let confirmed: Vec<&wire::Coflow> = seen.coflows.iter().filter(|c| c.name.starts_with("job-")).collect();
+    assert!(!confirmed.is_empty() && confirmed.iter().all(|c| c.state == wire::CoflowState::Finished && sent.contains(&c.id)), "{seen:?}");
+    assert!(seen.coflows.iter().all(|c| !matches!(c.state, wire::CoflowState::Proposed | wire::CoflowState::Expired)));
+    assert!(r.summary.bytes_planned == r.summary.bytes_received && bed.mail.cancelled.lock().unwrap().is_empty());
+}
+
+#[test]
+fn jobs_run_over_http_and_every_byte_is_accounted_for() {
+    let bed = bed(Mail::default());
+    let (r, ended) = play_with_clock(&bed, Kind::Fair);
     assert_eq!(ended, Ok(()));
     assert_eq!((r.summary.finished, r.summary.unfinished, r.jobs.len()), (5, 0, 5));
     let sent: Bytes = bed.mail.sent.lock().unwrap().iter().map(CoflowSpec::bytes).sum();

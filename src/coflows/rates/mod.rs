@@ -29,7 +29,7 @@ pub use madd::{bottleneck, madd};
 pub use max_min::max_min;
 
 /// The most links that a flow crosses.
-pub const MAX_HOPS: usize = 7;
+pub const MAX_HOPS: usize = 15;
 
 /// The links that a flow crosses: first its sender's interface, then its receiver's, then those between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

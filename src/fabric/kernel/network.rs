@@ -89,8 +89,14 @@ pub struct Network {
     pub hosts: Vec<HostNode>,
 }
 
-/// Why this topology cannot be emulated with our address plan, if so.
+/// Why this topology cannot be emulated, if so: our address plan has no room, or its EPS is more than one switch.
 pub fn too_large(topology: &Topology) -> Option<String> {
+    if let Some(g) = &topology.eps.graph {
+        return Some(format!(
+            "an EPS graph of {} switches; an emulation's EPS is one switch (`heliostat simulate` knows graphs)",
+            g.switches.len()
+        ));
+    }
     let hosts = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(0);
     let planes = topology.planes.len();
     (topology.rack_count() > MAX_RACKS).then(|| format!("{} racks; at most {MAX_RACKS} can be emulated", topology.rack_count())).or_else(

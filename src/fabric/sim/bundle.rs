@@ -69,19 +69,23 @@ pub struct Bundle {
     booked_ocs: u128,
     /// The first to be done on top.
     pub flows: BinaryHeap<Reverse<Underway>>,
+    /// When that is due, so that who passes by need not look into the heap.
+    due: u128,
 }
 
 impl Bundle {
     /// No flows.
     pub fn new(from: HostId, to: HostId, racks: (RackId, RackId), elephant: bool) -> Self {
         let route = if racks.0 == racks.1 { Route::Local } else { Route::Eps };
-        Self { from, to, racks, elephant, route, link: None, ahead: 0, booked: 0, booked_ocs: 0, flows: BinaryHeap::new() }
+        Self { from, to, racks, elephant, route, link: None, ahead: 0, booked: 0, booked_ocs: 0, flows: BinaryHeap::new(), due: u128::MAX }
     }
 
     /// Adds a flow. The bundle must be booked at its start.
     pub fn push(&mut self, coflow: CoflowId, flow: FlowId, size: Bytes) {
         let size = u128::from(size.0) * BYTE;
-        self.flows.push(Reverse(Underway { due: self.booked + size, coflow, flow, ocs_before: self.booked_ocs, size }));
+        let due = self.booked + size;
+        self.flows.push(Reverse(Underway { due, coflow, flow, ocs_before: self.booked_ocs, size }));
+        self.due = self.due.min(due);
     }
 
     /// The flow that will be done first.
@@ -96,7 +100,7 @@ impl Bundle {
 
     /// Whether its first flow is due when the clock of `link` reads `reading`.
     pub fn is_due_at(&self, link: u32, reading: u128) -> bool {
-        self.link == Some(link) && self.first().is_some_and(|f| f.due.wrapping_sub(self.ahead) == reading)
+        self.link == Some(link) && !self.flows.is_empty() && self.due.wrapping_sub(self.ahead) == reading
     }
 
     /// Books the work up to `service`, all on the present way; returns the units of all its flows together (those past their end
@@ -114,6 +118,7 @@ impl Bundle {
     pub fn pop(&mut self) -> Option<(Underway, u128, u128)> {
         let first = *self.first().filter(|f| f.due <= self.booked)?;
         self.flows.pop();
+        self.due = self.first().map_or(u128::MAX, |f| f.due);
         let beyond = self.booked - first.due;
         Some((first, self.over_ocs(&first), beyond))
     }
@@ -130,10 +135,10 @@ impl Bundle {
 
     /// What all flows still have to send, of each at most `most` units. O(1) while the first to be done has as much.
     pub fn backlog(&self, most: u128) -> u128 {
-        match self.first() {
-            Some(first) if self.left(first) < most => self.flows().map(|f| self.left(f).min(most)).sum(),
-            _ => most * self.flows.len() as u128,
+        if self.due.saturating_sub(self.booked) < most {
+            return self.flows().map(|f| self.left(f).min(most)).sum();
         }
+        most * self.flows.len() as u128
     }
 
     /// What a flow has sent over circuits, in units.

@@ -13,6 +13,7 @@ use crate::coflows::orders::{self, Sharing};
 use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::coflows::{FlowSpec, bounds};
 use crate::ids::HostId;
+use crate::topology::graph::Graph;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
@@ -26,7 +27,11 @@ fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
 /// The network of a script: with pods, half of the core is taken by others.
 fn tree(s: &Script) -> Arc<Topology> {
     let mut t = (*topology(4, 2, s.uplink)).clone();
-    if s.pods > 0 {
+    if s.pods == 4 {
+        let mut graph = Graph::leaf_spine(4, 2, BitRate::mbit(s.uplink.max(1)), None);
+        graph.switches[4].rate = Some(BitRate::mbit(s.uplink + s.uplink / 2));
+        (t.eps.graph, t.eps.background_percent) = (Some(Box::new(graph)), 50);
+    } else if s.pods > 0 {
         let uplink = BitRate::mbit(s.uplink * u64::from(s.pods) / 2);
         t.eps.pods = Some(crate::topology::Pods { racks: s.pods, uplink });
         (t.eps.core, t.eps.background_percent) = (Some(BitRate::mbit(s.uplink)), 50);
@@ -118,7 +123,7 @@ struct Script {
     admit_all: bool,
     uplink: u64,
     network: Network,
-    /// Pods of so many racks (none: one switch), half as fast as their racks together.
+    /// Pods of so many racks (none: one switch), half as fast as their racks together; four: a graph instead.
     pods: u32,
 }
 
@@ -127,7 +132,7 @@ fn script() -> impl Strategy<Value = Script> {
     let coflows = prop::collection::vec(prop::collection::vec(flow, 0..6), 1..6);
     let circuits = prop::collection::vec((0u32..4, 0u32..4, 0u64..80_000_000, 1u64..60_000_000), 0..10);
     let uplink = prop::sample::select(vec![0u64, 1, 100, 1000]);
-    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), uplink, network(), 0u32..4).prop_map(
+    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), uplink, network(), 0u32..5).prop_map(
         |(flows, gaps, circuits, admit_all, uplink, network, pods)| Script { flows, gaps, circuits, admit_all, uplink, network, pods },
     )
 }
@@ -186,6 +191,24 @@ fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError>
     Ok((done, last, delivered))
 }
 
+/// Between two looks no cable and no limited switch of the graph carried more than it can.
+fn graph_within_capacity(t: &Topology, dt: Span, eps: &DemandMatrix) -> Result<(), TestCaseError> {
+    let Some(graph) = &t.eps.graph else { return Ok(()) };
+    let routes = crate::topology::graph::Routes::new(graph);
+    let carries = |rate: BitRate| BitRate(t.payload(rate).0 / 2).bytes_in(dt).0 + 2 * eps.cells().len() as u64;
+    let (mut cables, mut switches) = (BTreeMap::<(u32, bool), u64>::new(), BTreeMap::<u32, u64>::new());
+    for (from, to, bytes) in eps.entries() {
+        *switches.entry(routes.switch_of(from)).or_default() += bytes;
+        for h in routes.way(from, to) {
+            *cables.entry((h.cable, h.forward)).or_default() += bytes;
+            *switches.entry(h.to).or_default() += bytes;
+        }
+    }
+    prop_assert!(cables.iter().all(|(c, &bytes)| bytes <= carries(graph.cables[c.0 as usize].rate)));
+    prop_assert!(switches.iter().all(|(&s, &bytes)| graph.switches[s as usize].rate.is_none_or(|r| bytes <= carries(r))));
+    Ok(())
+}
+
 /// Between two looks no pod's link and no core carried more than it can.
 fn tree_within_capacity(t: &Topology, dt: Span, eps: &DemandMatrix) -> Result<(), TestCaseError> {
     let Some(pods) = t.eps.pods else { return Ok(()) };
@@ -205,6 +228,7 @@ fn within_capacity(t: &Topology, a: &Observation, b: &Observation) -> Result<(),
     let dt = b.at.since(a.at);
     let (sent, ocs) = (b.sent.since(&a.sent), b.over_ocs.since(&a.over_ocs));
     tree_within_capacity(t, dt, &sent.since(&ocs))?;
+    graph_within_capacity(t, dt, &sent.since(&ocs))?;
     for r in &t.racks {
         // One byte a cell may have been begun before.
         let slack = t.rack_count() as u64;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::bundle::Route;
-use crate::coflows::rates::Path;
+use crate::coflows::rates::{MAX_HOPS, Path};
 use crate::ids::{HostId, RackId};
+use crate::topology::graph::{Graph, Routes, Switch};
 use crate::topology::{Host, Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
-/// the core switch, and a link without capacity, in this order.
+/// the core switch, and a link without capacity, in this order; then every cable of the EPS graph there and back, and its switches of
+/// limited rate.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -21,6 +23,42 @@ pub struct Links {
     pods: (u32, u32),
     /// A link without capacity, for flows that wait.
     nowhere: u32,
+    /// The EPS graph.
+    graph: Option<Ways>,
+}
+
+/// Ways through the EPS graph, as links.
+#[derive(Debug)]
+struct Ways {
+    routes: Routes,
+    /// The first cable's link there; the link back is the next one.
+    cables: u32,
+    /// By switch: its link, if its rate is limited.
+    switches: Vec<Option<u32>>,
+}
+
+impl Ways {
+    /// Appends the graph's links to `capacity`.
+    fn new(graph: &Graph, eps: impl Fn(BitRate) -> u64, capacity: &mut Vec<u64>) -> Self {
+        let cables = capacity.len() as u32;
+        capacity.extend(graph.cables.iter().flat_map(|c| [eps(c.rate); 2]));
+        let limited = |s: &Switch| {
+            s.rate.map(|rate| {
+                capacity.push(eps(rate));
+                (capacity.len() - 1) as u32
+            })
+        };
+        Self { cables, switches: graph.switches.iter().map(limited).collect(), routes: Routes::new(graph) }
+    }
+
+    /// Calls `push` for every link between two racks.
+    fn links(&self, from: RackId, to: RackId, mut push: impl FnMut(u32)) {
+        self.switches[self.routes.switch_of(from) as usize].into_iter().for_each(&mut push);
+        for hop in self.routes.way(from, to) {
+            push(self.cables + 2 * hop.cable + u32::from(!hop.forward));
+            self.switches[hop.to as usize].into_iter().for_each(&mut push);
+        }
+    }
 }
 
 impl Links {
@@ -48,7 +86,8 @@ impl Links {
         capacity.push(0);
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| alone(r) || all(r) <= eps(r.uplink)).collect();
-        Self { capacity, wide, pods: (first, pods as u32), nowhere, topology }
+        let graph = t.eps.graph.as_deref().map(|g| Ways::new(g, eps, &mut capacity));
+        Self { capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
     }
 
     /// The network.
@@ -63,7 +102,7 @@ impl Links {
 
     /// Whether no path through the EPS has more than its two interfaces.
     pub fn two_sided(&self) -> bool {
-        self.wide.iter().all(|&w| w) && self.topology.eps.pods.is_none() && self.topology.eps.core.is_none()
+        self.wide.iter().all(|&w| w) && self.topology.eps.pods.is_none() && self.topology.eps.core.is_none() && self.graph.is_none()
     }
 
     fn pod(&self, rack: RackId) -> Option<u32> {
@@ -74,7 +113,8 @@ impl Links {
     pub fn path(&self, from: HostId, to: HostId, route: Route) -> Path {
         let (hosts, racks) = (self.topology.hosts.len() as u32, self.topology.rack_count() as u32);
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
-        let (mut list, mut n) = ([from.0, hosts + to.0, 0, 0, 0, 0, 0], 2);
+        let (mut list, mut n) = ([0; MAX_HOPS], 2);
+        (list[0], list[1]) = (from.0, hosts + to.0);
         let mut push = |link| {
             list[n] = link;
             n += 1;
@@ -96,6 +136,9 @@ impl Links {
                 {
                     push(self.pods.0 + p);
                     push(self.pods.0 + self.pods.1 + q);
+                }
+                if let Some(ways) = &self.graph {
+                    ways.links(a, b, &mut push);
                 }
                 // Without pods all racks stand around the core.
                 if self.topology.eps.core.is_some() && (p.is_none() || p != q) {
@@ -132,6 +175,21 @@ mod tests {
         let l = Links::new(Arc::new(t), true);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
         assert!(!l.two_sided());
+    }
+
+    #[test]
+    fn a_graph_adds_its_cables_and_its_limited_switches() {
+        let mut t = Topology::uniform("t", 4, 2, BitRate(1000), BitRate(500), vec![]);
+        t.framing = crate::topology::Framing::None;
+        t.eps.background_percent = 50;
+        let mut g = Graph::leaf_spine(4, 1, BitRate(300), None);
+        g.switches[4].rate = Some(BitRate(700));
+        t.eps.graph = Some(Box::new(g));
+        let l = Links::new(Arc::new(t), false);
+        // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
+        assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
+        assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
+        assert_eq!((&l.capacity()[24..], l.two_sided()), (&[150, 150, 150, 150, 150, 150, 150, 150, 350][..], false));
     }
 
     #[test]

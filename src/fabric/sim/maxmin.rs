@@ -15,20 +15,18 @@ use crate::coflows::rates::{MAX_HOPS, Path};
 /// No link.
 const NOWHERE: u32 = u32::MAX;
 
+/// What a filling looks at for every user on every link.
 #[derive(Clone, Copy, Debug)]
 struct User {
-    path: Path,
     /// How many flows; none: not there.
-    flows: u64,
+    flows: u32,
     /// Its bottleneck.
     link: u32,
-    /// By link of the path: its place among the link's users.
-    places: [u32; MAX_HOPS],
 }
 
 impl Default for User {
     fn default() -> Self {
-        Self { path: Path::default(), flows: 0, link: NOWHERE, places: [0; MAX_HOPS] }
+        Self { flows: 0, link: NOWHERE }
     }
 }
 
@@ -57,6 +55,10 @@ pub struct MaxMin {
     /// By link: how many flows cross it.
     total: Vec<u64>,
     users: Vec<User>,
+    /// By user.
+    paths: Vec<Path>,
+    /// By user, then by link of its path: its place among the link's users.
+    places: Vec<[u32; MAX_HOPS]>,
     /// Links of changed users.
     dirty: Vec<u32>,
     /// Up to this turn the filling goes as before, as far as flows that left are concerned.
@@ -65,6 +67,9 @@ pub struct MaxMin {
     grown: Vec<u32>,
     /// By link, during a filling: capacity that is left, and flows that still grow.
     left: Vec<(u64, u64)>,
+    /// By link, during a filling: where the users that must be filled anew stand in `growing`.
+    spans: Vec<(u32, u32)>,
+    growing: Vec<u32>,
     link_seen: Vec<bool>,
     user_seen: Vec<bool>,
 }
@@ -79,10 +84,14 @@ impl MaxMin {
             users_of: vec![Vec::new(); n],
             total: vec![0; n],
             users: Vec::new(),
+            paths: Vec::new(),
+            places: Vec::new(),
             dirty: Vec::new(),
             until: None,
             grown: Vec::new(),
             left: vec![(0, 0); n],
+            spans: vec![(0, 0); n],
+            growing: Vec::new(),
             link_seen: vec![false; n],
             user_seen: Vec::new(),
         }
@@ -105,26 +114,28 @@ impl MaxMin {
     }
 
     /// From now on `user` is `flows` flows over `path`; none takes it away. O(links of both paths).
-    pub fn set(&mut self, user: u32, path: Path, flows: u64) {
+    pub fn set(&mut self, user: u32, path: Path, flows: u32) {
         let k = user as usize;
         if self.users.len() <= k {
             self.users.resize(k + 1, User::default());
             self.user_seen.resize(k + 1, false);
+            self.places.resize(k + 1, [0; MAX_HOPS]);
+            self.paths.resize(k + 1, Path::default());
         }
-        let old = self.users[k];
-        if old.flows == flows && (flows == 0 || old.path == path) {
+        let (old, same) = (self.users[k], self.paths[k] == path);
+        if old.flows == flows && (flows == 0 || same) {
             return;
         }
-        if old.flows > 0 && (flows == 0 || old.path != path) {
+        if old.flows > 0 && (flows == 0 || !same) {
             self.leave(user);
         }
-        if flows > 0 && (old.flows == 0 || old.path != path) {
+        if flows > 0 && (old.flows == 0 || !same) {
             self.enter(user, path);
         }
         let u = &mut self.users[k];
         let before = std::mem::replace(&mut u.flows, flows);
-        for &l in u.path.links().iter().filter(|_| flows > 0) {
-            self.total[l as usize] = self.total[l as usize] + flows - before;
+        for &l in path.links().iter().filter(|_| flows > 0) {
+            self.total[l as usize] = self.total[l as usize] + u64::from(flows) - u64::from(before);
             self.dirty.push(l);
             if flows > before {
                 self.grown.push(l);
@@ -143,24 +154,22 @@ impl MaxMin {
             let turn = (self.level[u.link as usize].unwrap_or(0), u.link);
             self.until = Some(self.until.map_or(turn, |t| t.min(turn)));
         }
-        for (&l, place) in u.path.links().iter().zip(u.places) {
+        for (&l, place) in self.paths[user as usize].links().iter().zip(self.places[user as usize]) {
             self.dirty.push(l);
-            self.total[l as usize] -= u.flows;
+            self.total[l as usize] -= u64::from(u.flows);
             let list = &mut self.users_of[l as usize];
             list.swap_remove(place as usize);
             if let Some(&other) = list.get(place as usize) {
-                let o = &mut self.users[other as usize];
-                let hop = o.path.links().iter().position(|&k| k == l).expect("it crosses this link");
-                o.places[hop] = place;
+                let hop = self.paths[other as usize].links().iter().position(|&k| k == l).expect("it crosses this link");
+                self.places[other as usize][hop] = place;
             }
         }
     }
 
     /// Puts a user on its links.
     fn enter(&mut self, user: u32, path: Path) {
-        let u = &mut self.users[user as usize];
-        u.path = path;
-        for (&l, place) in path.links().iter().zip(&mut u.places) {
+        self.paths[user as usize] = path;
+        for (&l, place) in path.links().iter().zip(&mut self.places[user as usize]) {
             let list = &mut self.users_of[l as usize];
             *place = list.len() as u32;
             list.push(user);
@@ -219,7 +228,8 @@ impl MaxMin {
     /// A link's turn has come: its users keep this rate.
     fn fill(&mut self, link: u32, share: u64, moved: &mut Vec<u32>) {
         self.level[link as usize] = Some(share);
-        for &u in &self.users_of[link as usize] {
+        let (from, to) = self.spans[link as usize];
+        for &u in &self.growing[from as usize..to as usize] {
             if !std::mem::take(&mut self.user_seen[u as usize]) {
                 continue;
             }
@@ -228,10 +238,11 @@ impl MaxMin {
                 user.link = link;
                 moved.push(u);
             }
-            for &k in user.path.links() {
+            let gone = u64::from(user.flows);
+            for &k in self.paths[u as usize].links() {
                 let (left, flows) = &mut self.left[k as usize];
-                *left -= share * user.flows;
-                *flows -= user.flows;
+                *left -= share * gone;
+                *flows -= gone;
             }
         }
     }
@@ -248,26 +259,29 @@ impl MaxMin {
             }
         }
         let mut next = 0;
+        self.growing.clear();
         while let Some(&l) = links.get(next) {
             next += 1;
-            let (mut left, mut growing) = (self.capacity[l as usize], 0);
+            let (mut left, mut growing, first) = (self.capacity[l as usize], 0, self.growing.len() as u32);
             for &u in &self.users_of[l as usize] {
-                let user = &self.users[u as usize];
+                let user = self.users[u as usize];
                 if user.link != NOWHERE && before(user.link) {
-                    left -= level[user.link as usize].unwrap_or(0) * user.flows;
+                    left -= level[user.link as usize].unwrap_or(0) * u64::from(user.flows);
                     continue;
                 }
-                growing += user.flows;
+                growing += u64::from(user.flows);
+                self.growing.push(u);
                 if std::mem::replace(&mut self.user_seen[u as usize], true) {
                     continue;
                 }
-                for &k in user.path.links() {
+                for &k in self.paths[u as usize].links() {
                     if !std::mem::replace(&mut self.link_seen[k as usize], true) {
                         links.push(k);
                     }
                 }
             }
             self.left[l as usize] = (left, growing);
+            self.spans[l as usize] = (first, self.growing.len() as u32);
         }
         links
     }
@@ -327,7 +341,7 @@ mod tests {
             let mut m = MaxMin::new(capacity.clone());
             let mut users = vec![(vec![0u32], 0u64); 9];
             for (k, u, fill) in steps {
-                m.set(k as u32, Path::new(&u.0), u.1);
+                m.set(k as u32, Path::new(&u.0), u.1 as u32);
                 users[k] = u;
                 if fill {
                     let before: Vec<_> = (0..9).map(|k| (m.rate(k), m.bottleneck(k))).collect();

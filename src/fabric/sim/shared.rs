@@ -63,7 +63,7 @@ impl Shared {
         let bundle = &mut self.bundles[b as usize];
         bundle.route = world.route(bundle.racks, bundle.elephant);
         let path = world.links.path(bundle.from, bundle.to, bundle.route);
-        self.shares.set(b, path, bundle.flows.len() as u64);
+        self.shares.set(b, path, bundle.flows.len() as u32);
         self.touched.push(b);
     }
 

@@ -52,8 +52,8 @@ pub struct Progress {
     pub coming: usize,
 }
 
-/// [`simulate`], looked at every now and then by `watch`, which says whether to go on. If it says no the result is that of the
-/// run so far, as with `until`.
+/// [`simulate`], looked at every now and then by `watch`, which says whether to go on, and once at the end. If it says no the
+/// result is that of the run so far, as with `until`.
 ///
 /// # Errors
 /// What the controller refuses; a workload over this topology is never refused.
@@ -86,6 +86,7 @@ pub fn simulate_watched(
         }
         run.wake()?;
     }
+    watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() });
     let rest = coming.collect::<Vec<_>>();
     Ok(run.result(&workload.name, &rest))
 }

@@ -130,7 +130,8 @@ fn who_watches_may_end_the_run_and_keeps_what_it_has() {
         seen.len() < 2
     };
     let part = simulate_watched(&t, &p, &w, None, &mut |_| (), &mut watch).unwrap();
-    assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (2, 0, w.coflows.len(), LOOK));
+    assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (3, 0, w.coflows.len(), LOOK));
+    assert_eq!(seen[1], seen[2], "the end");
     assert!(part.summary.finished < whole.summary.finished && part.summary.ended == seen[1].now);
     for (a, b) in part.coflows.iter().zip(&whole.coflows).filter(|(a, _)| a.finished.is_some()) {
         assert_eq!(a.cct, b.cct);

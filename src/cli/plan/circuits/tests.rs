@@ -35,6 +35,18 @@ fn a_plan_in_three_forms() {
     assert!(svg.ends_with("</svg>\n"));
 }
 
+/// On planes for which they cannot plan ahead, algorithms are asked every interval, and get through.
+#[test]
+fn planes_that_allow_no_plan_are_cleared_interval_by_interval() {
+    let d = DemandMatrix::from_rows(&[&[0, 70, 20], &[0, 0, 30], &[0, 0, 0]]);
+    for line in ["--algorithm bvn --duplex", "--algorithm eclipse --duplex", "--algorithm sunflow --stop-mode all-stop"] {
+        let a = args(&format!("{line} --delta 10ns --rate 8Gb/s --interval 50ns")).unwrap();
+        assert!(plan(&a, &d).unwrap().completion.is_some(), "{line}");
+        let a = args(&format!("{line} --delta 10ns --rate 8Gb/s")).unwrap();
+        assert!(plan(&a, &d).unwrap().completion.is_some(), "{line}");
+    }
+}
+
 #[test]
 fn names_and_values_are_checked() {
     let said = |line| args(line).unwrap_err().to_string();

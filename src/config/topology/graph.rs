@@ -1,0 +1,303 @@
+//! The `eps.graph` of a topology file: switches and links, or one of the usual shapes.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Flaws, Step};
+use crate::coflows::rates::MAX_HOPS;
+use crate::topology::graph::{Cable, Graph, Level, MAX_SWITCHES, Routes, Switch};
+use crate::units::BitRate;
+
+/// The most links of a graph.
+pub const MAX_CABLES: usize = 1_000_000;
+
+/// The network behind the racks' uplinks, in a simulation: one of the shapes, or `switches`, `links` and `racks`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RawGraph {
+    /// Al-Fares' fat tree; rack r stands at edge switch r.
+    fat_tree: Option<RawFatTree>,
+    /// A leaf a rack, each joined with every spine.
+    leaf_spine: Option<RawLeafSpine>,
+    /// A tree of switches.
+    tree: Option<RawTree>,
+    /// The switches.
+    #[serde(default)]
+    switches: Vec<RawSwitch>,
+    /// The links between them.
+    #[serde(default)]
+    links: Vec<RawCable>,
+    /// By rack, in the order of their numbers: the name of the switch that its uplink leads to.
+    #[serde(default)]
+    racks: Vec<String>,
+}
+
+/// k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawFatTree {
+    /// Ports of a switch; even. There are k * k / 2 racks.
+    #[schemars(range(min = 2, max = 56))]
+    k: u32,
+    /// Rate of every link, each direction.
+    rate: BitRate,
+    /// What every switch carries in all; all that comes if left out.
+    switch: Option<BitRate>,
+}
+
+/// Two tiers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawLeafSpine {
+    /// How many spines.
+    #[schemars(range(min = 1, max = 4095))]
+    spines: u32,
+    /// Rate of every link, each direction.
+    rate: BitRate,
+    /// What every switch carries in all; all that comes if left out.
+    switch: Option<BitRate>,
+}
+
+/// Levels of switches below one root.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawTree {
+    /// From the racks upwards.
+    #[schemars(length(min = 1))]
+    levels: Vec<RawLevel>,
+    /// What every switch carries in all; all that comes if left out.
+    switch: Option<BitRate>,
+}
+
+/// A level of a tree.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawLevel {
+    /// How many racks, or switches of the level below, a switch joins.
+    #[schemars(range(min = 1, max = 100_000))]
+    join: u32,
+    /// Rate of each switch's link to the level above, each direction.
+    uplink: BitRate,
+}
+
+/// A switch.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawSwitch {
+    /// Its name.
+    name: String,
+    /// What it carries in all; all that comes if left out.
+    rate: Option<BitRate>,
+}
+
+/// A link between two switches.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawCable {
+    /// The switch at one end.
+    from: String,
+    /// The switch at the other.
+    to: String,
+    /// Rate, each direction.
+    rate: BitRate,
+}
+
+fn at(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+    ["eps".into(), "graph".into()].into_iter().chain(steps).collect()
+}
+
+impl RawGraph {
+    /// The checked graph of `racks` racks; `None` once its flaws are noted.
+    pub(super) fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let before = flaws.0.len();
+        let shapes = [self.fat_tree.is_some(), self.leaf_spine.is_some(), self.tree.is_some()];
+        let listed = !(self.switches.is_empty() && self.links.is_empty() && self.racks.is_empty());
+        let said = shapes.iter().filter(|s| **s).count() + usize::from(listed);
+        let rule = "one of `fat-tree`, `leaf-spine`, `tree`, or `switches` with `links` and `racks`";
+        flaws.unless(said == 1, at([]), format!("{said} shapes are given"), rule);
+        if flaws.0.len() > before {
+            return None;
+        }
+        let graph = match (&self.fat_tree, &self.leaf_spine, &self.tree) {
+            (Some(f), ..) => f.check(racks, flaws),
+            (_, Some(l), _) => l.check(racks, flaws),
+            (.., Some(t)) => t.check(racks, flaws),
+            _ => self.listed(racks, flaws),
+        }?;
+        routable(&graph, flaws);
+        (flaws.0.len() == before).then_some(graph)
+    }
+
+    fn listed(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let before = flaws.0.len();
+        small(self.switches.len(), self.links.len(), flaws);
+        let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+        for (k, s) in self.switches.iter().enumerate() {
+            let path = |key: &str| at(["switches".into(), k.into(), key.into()]);
+            if numbers.insert(&s.name, k as u32).is_some() {
+                flaws.add(path("name"), format!("switch `{}` stands twice", s.name), "each name once");
+            }
+            if let Some(rate) = s.rate {
+                flaws.rate(rate, path("rate"));
+            }
+        }
+        let find = |name: &str, path: Vec<Step>, flaws: &mut Flaws| {
+            let found = numbers.get(name).copied();
+            let known: Vec<&str> = self.switches.iter().take(8).map(|s| s.name.as_str()).collect();
+            let more = if self.switches.len() > 8 { ", ..." } else { "" };
+            flaws.unless(found.is_some(), path, format!("no switch is called `{name}`"), format!("{}{more}", known.join(", ")));
+            found
+        };
+        let mut cables = Vec::with_capacity(self.links.len());
+        for (k, l) in self.links.iter().enumerate() {
+            let path = |key: &str| at(["links".into(), k.into(), key.into()]);
+            flaws.rate(l.rate, path("rate"));
+            flaws.unless(l.from != l.to, path("to"), format!("a link from `{}` to itself", l.from), "two switches");
+            if let (Some(a), Some(b)) = (find(&l.from, path("from"), flaws), find(&l.to, path("to"), flaws)) {
+                cables.push(Cable { ends: (a, b), rate: l.rate });
+            }
+        }
+        let n = self.racks.len();
+        flaws.unless(n == racks, at(["racks".into()]), format!("{n} entries"), format!("one of each of the {racks} racks"));
+        let stand = self.racks.iter().enumerate();
+        let racks = stand.filter_map(|(k, name)| find(name, at(["racks".into(), k.into()]), flaws)).collect();
+        let switches = self.switches.iter().map(|s| Switch { name: s.name.clone(), rate: s.rate }).collect();
+        (flaws.0.len() == before).then_some(Graph { switches, cables, racks })
+    }
+}
+
+impl RawFatTree {
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let (before, path) = (flaws.0.len(), |key: &str| at(["fat-tree".into(), key.into()]));
+        let (k, even) = (self.k, self.k.is_multiple_of(2));
+        flaws.unless(even && (2..=56).contains(&k), path("k"), format!("switches of {k} ports"), "an even number from 2 to 56");
+        rates(&[(self.rate, "rate")], self.switch, &path, flaws);
+        if flaws.0.len() == before {
+            let n = (k * k / 2) as usize;
+            flaws.unless(n == racks, path("k"), format!("a fat tree of k = {k} has {n} racks, not {racks}"), "racks = k * k / 2");
+        }
+        (flaws.0.len() == before).then(|| Graph::fat_tree(k, self.rate, self.switch))
+    }
+}
+
+impl RawLeafSpine {
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let (before, path) = (flaws.0.len(), |key: &str| at(["leaf-spine".into(), key.into()]));
+        flaws.unless(self.spines > 0, path("spines"), "no spines", "1 or more");
+        rates(&[(self.rate, "rate")], self.switch, &path, flaws);
+        small(racks.saturating_add(self.spines as usize), racks.saturating_mul(self.spines as usize), flaws);
+        (flaws.0.len() == before).then(|| Graph::leaf_spine(racks, self.spines, self.rate, self.switch))
+    }
+}
+
+impl RawTree {
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let before = flaws.0.len();
+        flaws.unless(!self.levels.is_empty(), at(["tree".into(), "levels".into()]), "no levels", "one or more");
+        let (mut width, mut switches) = (racks, 1usize);
+        for (n, l) in self.levels.iter().enumerate() {
+            let path = |key: &str| at(["tree".into(), "levels".into(), n.into(), key.into()]);
+            flaws.range(l.join, super::MAX_RACKS as u32, path("join"));
+            flaws.rate(l.uplink, path("uplink"));
+            width = width.div_ceil(l.join.max(1) as usize);
+            switches = switches.saturating_add(width);
+        }
+        rates(&[], self.switch, &|key| at(["tree".into(), key.into()]), flaws);
+        small(switches, switches, flaws);
+        let levels: Vec<Level> = self.levels.iter().map(|l| Level { join: l.join, uplink: l.uplink }).collect();
+        (flaws.0.len() == before).then(|| Graph::tree(racks, &levels, self.switch))
+    }
+}
+
+fn rates(list: &[(BitRate, &str)], switch: Option<BitRate>, path: &dyn Fn(&str) -> Vec<Step>, flaws: &mut Flaws) {
+    for (rate, key) in list.iter().copied().chain(switch.map(|s| (s, "switch"))) {
+        flaws.rate(rate, path(key));
+    }
+}
+
+fn small(switches: usize, cables: usize, flaws: &mut Flaws) {
+    flaws.unless(switches <= MAX_SWITCHES, at([]), format!("{switches} switches"), format!("at most {MAX_SWITCHES}"));
+    flaws.unless(cables <= MAX_CABLES, at([]), format!("{cables} links"), format!("at most {MAX_CABLES}"));
+}
+
+/// Every rack reaches every other one, over no more links and switches of limited rate than a flow's path can hold.
+fn routable(graph: &Graph, flaws: &mut Flaws) {
+    let name = |s: u32| graph.switches[s as usize].name.clone();
+    match Routes::new(graph).longest() {
+        Err((a, b)) => {
+            let what = format!("there is no way from switch `{}` to `{}`, and racks stand at both", name(a), name(b));
+            flaws.add(at([]), what, "a way between every two racks");
+        }
+        Ok(cables) => {
+            let limited = graph.switches.iter().any(|s| s.rate.is_some());
+            let crossed = cables + if limited { cables + 1 } else { 0 };
+            let most = MAX_HOPS - 4;
+            let what = format!("the longest way crosses {cables} links, which with their switches' rates is {crossed}");
+            flaws.unless(crossed <= most, at([]), what, format!("at most {most} links and switches with a rate"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{fit, read_policy, read_topology};
+    use crate::units::BitRate;
+
+    fn text(racks: usize, graph: &str) -> String {
+        format!("name: net\nracks: {racks}\nhosts_per_rack: 2\nnic: 1Gb/s\neps:\n  uplink: 2Gb/s\n  graph: {graph}\n")
+    }
+
+    #[test]
+    fn shapes_and_lists_are_read() {
+        let of = |racks, graph: &str| read_topology(&text(racks, graph), "t").unwrap_or_else(|e| panic!("{e}")).eps.graph.unwrap();
+        let g = of(8, "{fat-tree: {k: 4, rate: 1Gb/s, switch: 4Gb/s}}");
+        assert_eq!((g.switches.len(), g.cables.len(), g.switches[0].rate), (20, 32, Some(BitRate::mbit(4000))));
+        assert_eq!(of(3, "{leaf-spine: {spines: 2, rate: 1Gb/s}}").cables.len(), 6);
+        assert_eq!(of(5, "{tree: {levels: [{join: 2, uplink: 3Gb/s}]}}").switches.len(), 4);
+        let g = of(3, "{switches: [{name: a}, {name: b, rate: 5Gb/s}], links: [{from: a, to: b, rate: 7Gb/s}], racks: [a, b, a]}");
+        assert_eq!((g.racks, g.cables[0].rate, g.switches[1].rate), (vec![0, 1, 0], BitRate::mbit(7000), Some(BitRate::mbit(5000))));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        let two = "switches: [{name: a}, {name: b}]";
+        for (graph, place, what) in [
+            ("{}".to_owned(), "{}", "0 shapes"),
+            ("{fat-tree: {k: 3, rate: 1Gb/s}}".into(), "3, rate", "3 ports"),
+            ("{fat-tree: {k: 4, rate: 1Gb/s}}".into(), "4, rate", "has 8 racks, not 2"),
+            ("{fat-tree: {k: 2, rate: 0b/s}}".into(), "0b/s", "a rate of 0b/s"),
+            ("{leaf-spine: {spines: 0, rate: 1Gb/s}}".into(), "0, rate", "no spines"),
+            ("{leaf-spine: {spines: 5000, rate: 1Gb/s}}".into(), "{leaf", "5002 switches"),
+            ("{tree: {levels: []}}".into(), "[]", "no levels"),
+            ("{tree: {levels: [{join: 0, uplink: 1Gb/s}]}}".into(), "0, uplink", "0 is out of range"),
+            (format!("{{{two}, racks: [a, b]}}"), "{switches", "no way from switch `a` to `b`"),
+            (format!("{{{two}, racks: [a]}}"), "[a]", "1 entries"),
+            (format!("{{{two}, racks: [a, c]}}"), "c]", "no switch is called `c`"),
+            (format!("{{{two}, links: [{{from: a, to: a, rate: 1Gb/s}}], racks: [a, a]}}"), "a, rate", "to itself"),
+            ("{switches: [{name: a}, {name: a}], racks: [a, a]}".into(), "a}]", "`a` stands twice"),
+        ] {
+            let e = read_topology(&text(2, &graph), "f.yaml").unwrap_err();
+            assert_eq!(e.problems.len(), 1, "{graph}: {e}");
+            let p = &e.problems[0];
+            assert!(p.message.contains(what), "{graph}: {e}");
+            let (line, start) = (text(2, &graph), p.column - 1);
+            assert!(p.line == 7 && line.lines().nth(6).unwrap()[start..].starts_with(place), "{graph}: {e}");
+        }
+        let both = text(2, "{leaf-spine: {spines: 1, rate: 1Gb/s}}") + "  core: 1Gb/s\n";
+        assert!(read_topology(&both, "f").unwrap_err().to_string().contains("besides `graph`"));
+        // Twelve switches in a row: too far from end to end.
+        let row: Vec<String> = (0..13).map(|k| format!("{{name: s{k}}}")).collect();
+        let links: Vec<String> = (0..12).map(|k| format!("{{from: s{k}, to: s{}, rate: 1Gb/s}}", k + 1)).collect();
+        let far = format!("{{switches: [{}], links: [{}], racks: [s0, s12]}}", row.join(", "), links.join(", "));
+        assert!(read_topology(&text(2, &far), "f").unwrap_err().to_string().contains("crosses 12 links"));
+    }
+
+    #[test]
+    fn any_policy_fits() {
+        let t = read_topology(&text(2, "{leaf-spine: {spines: 1, rate: 1Gb/s}}"), "t").unwrap();
+        let p = "name: p\ninterval: 100ms\nlead: 5ms\nelephants: {admit: all, threshold: 1MB}\ndemand: backlog\nscheduler: edmonds\n";
+        assert_eq!(fit(&t, &read_policy(p, "p").unwrap()), Ok(()));
+    }
+}
