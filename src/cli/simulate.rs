@@ -10,10 +10,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::config;
-use crate::control::policy::Policy;
+use crate::control::policy::{NetworkKind, Policy};
+use crate::fabric::sim::faults::Fault;
 use crate::runtime;
 use crate::runtime::jobs::simulate::{Ask, Course};
-use crate::runtime::simulate::{Progress, simulate, simulate_watched};
+use crate::runtime::simulate::{How, Progress, simulate_alone, simulate_watched};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
@@ -42,6 +43,16 @@ pub struct Args {
     /// Repetitions that run at once [default: as many as the machine has cores]
     #[arg(long, value_name = "K", requires = "repeat", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
+    /// Something that breaks, and is well again: r2.uplink=down@10s+5s, h3-1.nic=50%@2s, r2.tor=down@1s, eps=down@1s+100ms,
+    /// ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s
+    #[arg(long, value_name = "WHAT=STATE@TIME[+TIME]")]
+    fault: Vec<String>,
+    /// A file of such faults, one a line
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
+    /// Every coflow by itself on an idle network, as if it were the only one
+    #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults"])]
+    alone: bool,
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
@@ -83,14 +94,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload: &Path) -> Result<(), CliError> {
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
     let load = |seed| Ok::<_, CliError>(args.reading.draw(workload, topology, seed)?.adjusted(&adjust));
-    let until = args.until();
+    let faults = args.read_faults(topology, policy)?;
+    let how = How { until: args.until(), faults: &faults };
     if let Some(n) = args.repeat {
         if !args.reading.depends_on_seed(workload)? {
             let why = "has the same coflows for every seed; repeat a mix, or jobs";
             return Err(CliError::Usage(format!("--repeat: {} {why}", workload.display())));
         }
-        let one =
-            |seed| simulate(topology, policy, &load(seed)?, until, &mut |_| {}).map_err(|e| CliError::Failed(format!("seed {seed}: {e}")));
+        let one = |seed| {
+            let result = simulate_watched(topology, policy, &load(seed)?, &how, &mut |_| {}, &mut |_| true);
+            result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))
+        };
         let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
         let results = crate::runtime::repeat::repeat(args.seed, n as usize, threads, one)?;
         args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results)))?;
@@ -113,7 +127,11 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         bar.set_message(format!("{now:.1} s simulated, {rate:.0} events/s, {} coflows open, {} to come", at.open, at.coming));
         !stop.load(Ordering::Relaxed)
     };
-    let result = simulate_watched(topology, policy, &workload, until, &mut write, &mut watch);
+    let result = if args.alone {
+        simulate_alone(topology, policy, &workload, &mut watch)
+    } else {
+        simulate_watched(topology, policy, &workload, &how, &mut write, &mut watch)
+    };
     bar.finish_and_clear();
     if stop.load(Ordering::Relaxed) {
         eprintln!("stopped: the result is that of the run so far");
@@ -137,7 +155,8 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
     jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &args.how.failures(topology)?, until: args.until() };
+    let (failures, faults) = (args.how.failures(topology)?, args.read_faults(topology, policy)?);
+    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &failures, faults: &faults, until: args.until() };
     let result = runtime::jobs::simulate::simulate_with(&ask, &course, &mut |line| {
         if keep {
             push_line(&mut log, &line);
@@ -164,6 +183,20 @@ fn push_line(log: &mut String, line: &impl serde::Serialize) {
 }
 
 impl Args {
+    /// What `--fault` and `--faults` say.
+    fn read_faults(&self, topology: &Topology, policy: &Policy) -> Result<Vec<Fault>, CliError> {
+        let one = |text: &String| config::faults::read_fault(text, topology).map_err(|e| CliError::Usage(format!("--fault {e}")));
+        let mut all = self.fault.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        if let Some(file) = &self.faults {
+            let list = config::faults::read_faults(&read_text(file)?, &file.display().to_string(), topology);
+            all.extend(list.map_err(CliError::Invalid)?);
+        }
+        if !all.is_empty() && policy.network.kind == NetworkKind::Sunflow {
+            return Err(CliError::Usage("--fault: `network: sunflow` knows no faults; use a policy with `scheduler: sunflow`".into()));
+        }
+        Ok(all)
+    }
+
     fn until(&self) -> Option<Time> {
         self.until.map(|s| Time::ZERO + s)
     }

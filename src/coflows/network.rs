@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::orders::Aalo;
+use super::sunflow::Order;
 
 /// The network schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,8 @@ pub enum NetworkKind {
     Sincronia,
     /// Strict priorities of coflows, as switches with queues by DSCP have.
     Priority,
+    /// Sunflow: no packet network at all, but circuits for each coflow, reserved anew when a coflow comes or ends.
+    Sunflow,
 }
 
 /// A network scheduler with its settings.
@@ -36,6 +39,8 @@ pub struct Network {
     pub within: Within,
     /// Of [`NetworkKind::Aalo`].
     pub aalo: Aalo,
+    /// Of [`NetworkKind::Sunflow`]: which coflow reserves first.
+    pub order: Order,
 }
 
 /// How the flows of one coflow share what its place in the order leaves it.

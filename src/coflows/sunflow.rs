@@ -11,10 +11,12 @@ use crate::units::{Bytes, Span, Time};
 
 use super::bounds;
 
+pub mod need;
 mod order;
 mod scheduler;
+pub mod window;
 
-pub use order::Order;
+pub use order::{Key, Order};
 pub use scheduler::Sunflow;
 
 /// What [`sunflow`] planned.

@@ -1,8 +1,8 @@
 //! Whether a policy can work on a network.
 
 use super::error::{ConfigError, Flaw, Problem, Step};
-use crate::control::policy::{Network, Policy, SchedulerKind};
-use crate::topology::{Framing, Topology};
+use crate::control::policy::{Network, NetworkKind, Policy, SchedulerKind};
+use crate::topology::{Framing, StopMode, Topology};
 
 /// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
 ///
@@ -21,6 +21,9 @@ pub fn fit(topology: &Topology, policy: &Policy) -> Result<(), ConfigError> {
 
 /// What [`fit`] finds, as flaws of the policy; none if they fit.
 pub fn unfit(topology: &Topology, policy: &Policy) -> Vec<Flaw> {
+    if policy.network.kind == NetworkKind::Sunflow {
+        return reserves(topology).into_iter().collect();
+    }
     // Nobody changes circuits by the clock under these two.
     if matches!(policy.scheduler, SchedulerKind::EpsOnly | SchedulerKind::Manual) {
         return vec![];
@@ -35,6 +38,16 @@ pub fn unfit(topology: &Topology, policy: &Policy) -> Vec<Flaw> {
         allowed: format!("more than {}", p.delta + policy.lead),
     };
     slow.map(flaw).collect()
+}
+
+/// Circuits with times of their own need one plane on which a port's change leaves the others alone.
+fn reserves(topology: &Topology) -> Option<Flaw> {
+    let one = |p: &crate::topology::Plane| !p.duplex && p.stop == StopMode::NotAllStop;
+    (!matches!(&topology.planes[..], [p] if one(p))).then(|| Flaw {
+        path: vec![Step::Key("network".into())],
+        message: format!("sunflow reserves circuits one by one, and topology {} has other planes than that needs", topology.name),
+        allowed: "one OCS plane, `duplex: false`, `stop: not-all-stop`".into(),
+    })
 }
 
 /// What is allowed and probably not meant, one sentence each.

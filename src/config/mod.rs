@@ -10,6 +10,7 @@ use crate::workload::job_model::JobModel;
 use crate::workload::jobs::JobList;
 
 pub mod error;
+pub mod faults;
 mod fit;
 mod formats;
 pub mod jobs;

@@ -7,6 +7,7 @@ use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
 use super::{NAME_RULE, is_name};
 use crate::coflows::orders::{Aalo, Sharing};
+use crate::coflows::sunflow::Order;
 use crate::control::policy::{Admit, Elephants, Estimator, Network, NetworkKind, Policy, SchedulerKind, Within};
 use crate::units::{Bytes, Span};
 
@@ -54,6 +55,9 @@ pub struct RawPolicy {
     /// The queues of network: aalo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aalo: Option<RawAalo>,
+    /// Which coflow reserves its circuits first under network: sunflow; shortest if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    order: Option<Order>,
     /// Sizes and rates of the workload are divided by this, times stay; 1 if left out.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
@@ -168,6 +172,7 @@ impl From<&Policy> for RawPolicy {
             network: p.network.kind,
             within: p.network.kind.has_within().then_some(p.network.within),
             aalo: (p.network.kind == NetworkKind::Aalo).then(|| p.network.aalo.into()),
+            order: (p.network.kind == NetworkKind::Sunflow).then_some(p.network.order),
             scale: p.scale,
             congestion: p.congestion.clone(),
             probes: p.probes,
@@ -227,6 +232,11 @@ impl RawPolicy {
         };
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
         only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
-        Network { kind, within: self.within.unwrap_or_default(), aalo }
+        only(self.order.is_none() || kind == NetworkKind::Sunflow, "order", "only with `network: sunflow`", flaws);
+        if kind == NetworkKind::Sunflow && self.scheduler != SchedulerKind::EpsOnly {
+            let message = "`network: sunflow` reserves all circuits itself".to_owned();
+            flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
+        }
+        Network { kind, within: self.within.unwrap_or_default(), aalo, order: self.order.unwrap_or_default() }
     }
 }

@@ -201,6 +201,7 @@ impl Controller {
             Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
             Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
+            Event::Fault { what, over } => self.log(now, What::Fault { what, over }),
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now)?,
         }
         Ok(())

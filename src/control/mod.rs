@@ -157,6 +157,13 @@ pub enum Event {
         /// What was said.
         why: Option<String>,
     },
+    /// Somebody breaks something on purpose, or mends it: for the event log. Nothing is done about it until probes find it.
+    Fault {
+        /// What.
+        what: String,
+        /// It is well again.
+        over: bool,
+    },
     /// Decide by this policy from the next cycle on.
     PolicyReplaced {
         /// The policy, already checked.

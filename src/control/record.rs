@@ -319,6 +319,13 @@ pub enum What {
         /// What was said.
         why: String,
     },
+    /// Something was broken on purpose, or mended.
+    Fault {
+        /// What.
+        what: String,
+        /// It is well again.
+        over: bool,
+    },
     /// The policy was replaced.
     PolicyChanged {
         /// Its name.

@@ -46,6 +46,8 @@ pub enum What {
     PortRepaired { plane: u32, rack: u32 },
     /// Something failed.
     Failed { what: String, why: String },
+    /// Something was broken on purpose, or mended.
+    Fault { what: String, over: bool },
     /// The policy was replaced.
     PolicyChanged { name: String },
 }
@@ -65,6 +67,7 @@ impl What {
             Self::PortFaulty { .. } => "port-faulty",
             Self::PortRepaired { .. } => "port-repaired",
             Self::Failed { .. } => "failed",
+            Self::Fault { .. } => "fault",
             Self::PolicyChanged { .. } => "policy-changed",
         }
     }
@@ -88,6 +91,7 @@ impl From<&record::Record> for Record {
             W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },
             W::Failed { what, why } => What::Failed { what, why },
+            W::Fault { what, over } => What::Fault { what, over },
             W::PolicyChanged { name } => What::PolicyChanged { name },
         };
         Self { seq, at_ns, what }

@@ -150,7 +150,7 @@ mod tests {
         let mut list = config::read_jobs(&text("workloads/jobs-20.yaml"), "j").unwrap();
         list.jobs.truncate(jobs);
         let jobs_by = p.placement.clone().unwrap();
-        let ask = Ask { topology: &t, policy: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], until: None };
+        let ask = Ask { topology: &t, policy: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
         simulate(&ask, &mut |_| ()).unwrap()
     }
 

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::circuits::OpenCoflow;
 use crate::coflows::bounds;
 use crate::demand::DemandMatrix;
@@ -9,7 +12,8 @@ use crate::topology::Plane;
 use crate::units::{Span, Time};
 
 /// An order between coflows; equal ones go by id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Shortest lower bound first, dark time counted: Sunflow's own, section 4.2.
     #[default]
@@ -27,31 +31,47 @@ pub enum Order {
 impl Order {
     /// Sorts coflows, each with what it still has to send (bytes, `R x R`), first priority first. O(C R^2 + C log C).
     pub fn sort<'a>(self, coflows: Vec<(&'a OpenCoflow, DemandMatrix)>, plane: &Plane) -> Vec<(&'a OpenCoflow, DemandMatrix)> {
-        let bound = |m: &DemandMatrix| bounds::circuit(m, plane.rate, plane.delta);
-        let key = |c: &OpenCoflow, m: &DemandMatrix| match self {
-            Self::Shortest | Self::Weighted => Key { size: bound(m).0, weight: c.weight.max(1), arrival: Time::ZERO },
-            Self::Sebf => Key { size: bounds::circuit(m, plane.rate, Span::ZERO).0, weight: 1, arrival: Time::ZERO },
-            Self::Fifo => Key { size: 0, weight: 1, arrival: c.arrival },
-            Self::Las => Key { size: c.sent, weight: 1, arrival: c.arrival },
+        let key = |c: &OpenCoflow, m: &DemandMatrix| {
+            let bound = |delta| bounds::circuit(m, plane.rate, delta);
+            self.key(&bound, plane.delta, c.sent, c.arrival, c.weight)
         };
         let mut all: Vec<_> = coflows.into_iter().map(|(c, m)| (key(c, &m), c, m)).collect();
-        all.sort_by(|a, b| a.0.compare(&b.0, self == Self::Weighted).then(a.1.id.cmp(&b.1.id)));
+        all.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.id.cmp(&b.1.id)));
         all.into_iter().map(|(_, c, m)| (c, m)).collect()
+    }
+
+    /// What a coflow is sorted by, smallest first: `bound` gives the bound of what is left under a dark time, `sent` are the bytes
+    /// that have arrived.
+    pub fn key(self, bound: &dyn Fn(Span) -> Span, delta: Span, sent: u64, arrival: Time, weight: u32) -> Key {
+        match self {
+            Self::Shortest => Key { size: bound(delta).0, weight: 1, arrival: Time::ZERO },
+            Self::Weighted => Key { size: bound(delta).0, weight: weight.max(1), arrival: Time::ZERO },
+            Self::Sebf => Key { size: bound(Span::ZERO).0, weight: 1, arrival: Time::ZERO },
+            Self::Fifo => Key { size: 0, weight: 1, arrival },
+            Self::Las => Key { size: sent, weight: 1, arrival },
+        }
     }
 }
 
-struct Key {
+/// What a coflow is sorted by: its size over its weight, then its arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
     size: u64,
     weight: u32,
     arrival: Time,
 }
 
-impl Key {
-    /// By size (over weight), then arrival; a / b < c / d is a d < c b.
-    fn compare(&self, other: &Self, weighted: bool) -> Ordering {
-        let (a, b) = if weighted { (other.weight, self.weight) } else { (1, 1) };
-        let (x, y) = (u128::from(self.size) * u128::from(a), u128::from(other.size) * u128::from(b));
+impl Ord for Key {
+    /// a / b < c / d is a d < c b.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let (x, y) = (u128::from(self.size) * u128::from(other.weight), u128::from(other.size) * u128::from(self.weight));
         x.cmp(&y).then(self.arrival.cmp(&other.arrival))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

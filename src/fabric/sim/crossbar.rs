@@ -1,10 +1,11 @@
 //! The optical planes of the model: what they are programmed to do, and which circuits have light.
 
+use super::faults::{PortFault, Side};
 use crate::fabric::OpResult;
 use crate::ids::{PlaneId, RackId};
 use crate::plan::{self, Op, Programmed};
 use crate::topology::Topology;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// Reservations that an input port holds at once, as many as the kernel's ring.
 pub const SLOTS_PER_PORT: usize = 8;
@@ -18,13 +19,24 @@ pub struct Crossbars {
     up: Vec<Vec<Option<RackId>>>,
     /// When a circuit next gets or loses its light.
     next_edge: Option<Time>,
+    faults: Vec<Bad>,
+}
+
+/// A port that is broken, and for one that is stuck the port with which it stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bad {
+    plane: PlaneId,
+    side: Side,
+    rack: RackId,
+    how: PortFault,
+    with: Option<RackId>,
 }
 
 impl Crossbars {
     /// Dark.
     pub fn new(topology: &Topology) -> Self {
         let programmed = Programmed { timetable: Default::default(), slots_per_port: SLOTS_PER_PORT };
-        Self { programmed, up: vec![vec![None; topology.rack_count()]; topology.planes.len()], next_edge: None }
+        Self { programmed, up: vec![vec![None; topology.rack_count()]; topology.planes.len()], next_edge: None, faults: vec![] }
     }
 
     /// When a circuit next gets or loses its light.
@@ -42,6 +54,57 @@ impl Crossbars {
         self.up[plane.index()][input.index()] == Some(output)
     }
 
+    /// Where a frame sent into `input` comes out.
+    pub fn comes_out(&self, plane: PlaneId, input: RackId) -> Option<RackId> {
+        let mine = |f: &&Bad| (f.plane, f.side, f.rack) == (plane, Side::Input, input);
+        match self.faults.iter().filter(mine).find(|f| f.how == PortFault::Stuck) {
+            Some(stuck) => stuck.with.filter(|&j| self.joins(plane, input, j)),
+            None => self.up[plane.index()][input.index()],
+        }
+    }
+
+    /// A port breaks, or is well again. Light and dark are to be refreshed after it.
+    pub fn strike(&mut self, (plane, side, rack): (PlaneId, Side, RackId), how: PortFault, begins: bool) {
+        if !begins {
+            if let Some(k) = self.faults.iter().position(|f| (f.plane, f.side, f.rack, f.how) == (plane, side, rack, how)) {
+                self.faults.remove(k);
+            }
+            return;
+        }
+        let up = &self.up[plane.index()];
+        let with = match side {
+            Side::Input => up[rack.index()],
+            Side::Output => up.iter().position(|&o| o == Some(rack)).map(RackId::from),
+        };
+        self.faults.push(Bad { plane, side, rack, how, with });
+    }
+
+    /// Whether nothing at these two ports keeps light from passing.
+    fn joins(&self, plane: PlaneId, input: RackId, output: RackId) -> bool {
+        self.faults.iter().filter(|f| f.plane == plane).all(|f| {
+            let other = match f.side {
+                Side::Input if f.rack == input => output,
+                Side::Output if f.rack == output => input,
+                _ => return true,
+            };
+            match f.how {
+                PortFault::Dark => false,
+                PortFault::Stuck => f.with == Some(other),
+                PortFault::Slow(_) | PortFault::Deaf => true,
+            }
+        })
+    }
+
+    /// How much later than asked a circuit has light.
+    fn late(&self, plane: PlaneId, input: RackId) -> Span {
+        let slow = self.faults.iter().filter(|f| (f.plane, f.side, f.rack) == (plane, Side::Input, input));
+        slow.map(|f| if let PortFault::Slow(by) = f.how { by } else { Span::ZERO }).max().unwrap_or(Span::ZERO)
+    }
+
+    fn hears(&self, (plane, input): (PlaneId, RackId)) -> bool {
+        !self.faults.iter().any(|f| (f.plane, f.side, f.rack, f.how) == (plane, Side::Input, input, PortFault::Deaf))
+    }
+
     /// Brings light and dark up to `now`; returns the rack pairs whose circuits changed, each once, in their order.
     /// O(planes x R + reservations).
     pub fn refresh(&mut self, now: Time) -> Vec<(RackId, RackId)> {
@@ -49,10 +112,11 @@ impl Crossbars {
         let mut up: Vec<Vec<Option<RackId>>> = self.up.iter().map(|p| vec![None; p.len()]).collect();
         self.next_edge = None;
         for r in self.programmed.timetable.iter() {
-            if r.is_up(now) {
+            let up_from = r.up_from + self.late(r.plane, r.input);
+            if up_from <= now && now < r.until && self.joins(r.plane, r.input, r.output) {
                 up[r.plane.index()][r.input.index()] = Some(r.output);
             }
-            let edge = if r.up_from > now { r.up_from } else { r.until };
+            let edge = if up_from > now { up_from.min(r.until) } else { r.until };
             if edge < Time::MAX {
                 self.next_edge = Some(self.next_edge.map_or(edge, |e| e.min(edge)));
             }
@@ -69,7 +133,18 @@ impl Crossbars {
 
     /// Carries out operations in order, each at once and exactly, or not at all: one that would put two circuits on a port, or
     /// more reservations on it than fit, is refused. O(operations x reservations) only if the plan as a whole is not sound.
+    /// What a deaf port is told is lost, and acknowledged all the same.
     pub fn apply(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
+        let (heard, lost): (Vec<Op>, Vec<Op>) = ops.iter().partition(|op| self.hears(op.port()));
+        if lost.is_empty() {
+            return self.carry_out(ops, topology, now);
+        }
+        let mut results = self.carry_out(&heard, topology, now).into_iter();
+        let lost = |op: &Op| OpResult { op: *op, outcome: Ok(now) };
+        ops.iter().filter_map(|op| if self.hears(op.port()) { results.next() } else { Some(lost(op)) }).collect()
+    }
+
+    fn carry_out(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
         let sound = |p: &Programmed| {
             let clash = p.timetable.check(&topology.planes, topology.rack_count()).map_err(|c| c.to_string());
             clash.and_then(|()| self.fits(p))
@@ -107,7 +182,7 @@ mod tests {
     use super::*;
     use crate::circuits::timetable::Reservation;
     use crate::topology::{Plane, StopMode};
-    use crate::units::{BitRate, Span};
+    use crate::units::BitRate;
 
     fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
         Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }

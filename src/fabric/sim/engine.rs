@@ -76,6 +76,12 @@ pub trait Engine: Send {
     /// From now on `coflow`, which may come later, goes before those of larger `priority` where priorities count.
     fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
 
+    /// Takes back what a coflow still has to send. What its flows have sent counts, and they are closed in the books.
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World);
+
+    /// Links have other capacities from now on.
+    fn limit(&mut self, world: &mut World);
+
     /// When something will happen by itself if circuits stay: a flow finishes, or a coflow changes its queue.
     fn next_event(&self) -> Option<Time>;
 

@@ -147,7 +147,12 @@ fn network() -> impl Strategy<Value = Network> {
         factor: 10,
         sharing,
     });
-    (prop::sample::select(kinds.to_vec()), within, aalo).prop_map(|(kind, within, aalo)| Network { kind, within, aalo })
+    (prop::sample::select(kinds.to_vec()), within, aalo).prop_map(|(kind, within, aalo)| Network {
+        kind,
+        within,
+        aalo,
+        ..Network::default()
+    })
 }
 
 /// What one run of a script tells: every finish, and the last observation.
@@ -341,7 +346,7 @@ impl Slow {
 
 /// When each coflow ends if at every event all rates are decided from nothing, in an order that is made from nothing.
 fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
-    let links = links::Links::new(t.clone(), true);
+    let links = links::Links::new(t.clone(), true, false);
     let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
     let mut ends = vec![0; coflows.len()];
     // Sincronia's order is made when a coflow comes or ends.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::bundle::Route;
+use super::faults::Which;
 use crate::coflows::rates::{MAX_HOPS, Path};
 use crate::ids::{HostId, RackId};
 use crate::topology::graph::{Graph, Routes, Switch};
@@ -15,7 +16,8 @@ use crate::units::BitRate;
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
-    /// In bits of payload per second.
+    /// In bits of payload per second, when all is well and now.
+    whole: Vec<u64>,
     capacity: Vec<u64>,
     /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
     wide: Vec<bool>,
@@ -65,11 +67,11 @@ impl Links {
     /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
     ///
     /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
-    /// as the narrower one.
-    pub fn new(topology: Arc<Topology>, circuits: bool) -> Self {
+    /// as the narrower one. `may_fail`: every link stands for itself, and none is so wide that it may be left out of paths.
+    pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool) -> Self {
         let t = &topology;
         let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
-        let alone = |r: &Rack| r.hosts == 1 && !circuits;
+        let alone = |r: &Rack| r.hosts == 1 && !circuits && !may_fail;
         let nic = |h: &Host| {
             let (rack, nic) = (&t.racks[h.rack.index()], t.payload(h.nic).0);
             if alone(rack) { nic.min(eps(rack.uplink)) } else { nic }
@@ -85,9 +87,9 @@ impl Links {
         let nowhere = capacity.len() as u32;
         capacity.push(0);
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
-        let wide = t.racks.iter().map(|r| alone(r) || all(r) <= eps(r.uplink)).collect();
+        let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
         let graph = t.eps.graph.as_deref().map(|g| Ways::new(g, eps, &mut capacity));
-        Self { capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
+        Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
     }
 
     /// The network.
@@ -98,6 +100,32 @@ impl Links {
     /// By link: bits of payload per second.
     pub fn capacity(&self) -> &[u64] {
         &self.capacity
+    }
+
+    /// Only these faults hold from now on. O(links + faults x links that fail together).
+    pub fn suffer(&mut self, faults: &[(Which, u32)]) {
+        self.capacity.copy_from_slice(&self.whole);
+        for &(which, percent) in faults {
+            for l in self.of(which) {
+                let left = u128::from(self.whole[l]) * u128::from(percent) / 100;
+                self.capacity[l] = self.capacity[l].min(left as u64);
+            }
+        }
+    }
+
+    /// The links that fail together.
+    fn of(&self, which: Which) -> Vec<usize> {
+        let (hosts, racks) = (self.topology.hosts.len(), self.topology.rack_count());
+        let both = |list: Vec<usize>, first: usize, n: usize| list.into_iter().flat_map(|k| [first + k, first + n + k]).collect();
+        let uplinks = |list: Vec<usize>| both(list, 2 * hosts, racks);
+        match which {
+            Which::Nic(h) => both(vec![h.index()], 0, hosts),
+            Which::Tor(r) => both(self.topology.hosts_of(r).iter().map(|h| h.id.index()).collect(), 0, hosts),
+            Which::Uplink(r) => uplinks(vec![r.index()]),
+            Which::Pod(p) => uplinks((0..racks).filter(|&r| self.pod(RackId::from(r)) == Some(p)).collect()),
+            Which::Eps => uplinks((0..racks).collect()),
+            Which::Core => self.topology.eps.core.map(|_| (self.pods.0 + 2 * self.pods.1) as usize).into_iter().collect(),
+        }
     }
 
     /// Whether no path through the EPS has more than its two interfaces.
@@ -163,7 +191,7 @@ mod tests {
         t.eps.background_percent = 50;
         t.eps.pods = Some(Pods { racks: 2, uplink: BitRate(300) });
         t.eps.core = Some(BitRate(700));
-        let l = Links::new(Arc::new(t.clone()), true);
+        let l = Links::new(Arc::new(t.clone()), true, false);
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         assert_eq!(path(0, 1, Route::Local), [0, 11]);
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
@@ -172,9 +200,16 @@ mod tests {
         assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
         t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
-        let l = Links::new(Arc::new(t), true);
+        let l = Links::new(Arc::new(t.clone()), true, false);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
         assert!(!l.two_sided());
+        let mut l = Links::new(Arc::new(t), false, true);
+        assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 20, 26, 30], "they might fail");
+        l.suffer(&[(Which::Tor(RackId(1)), 0), (Which::Uplink(RackId(0)), 50), (Which::Core, 10), (Which::Nic(HostId(2)), 40)]);
+        let now: Vec<u64> = [0, 2, 3, 12, 13, 20, 25, 21, 30].iter().map(|&k| l.capacity()[k]).collect();
+        assert_eq!(now, [1000, 0, 0, 0, 0, 1000, 1000, 2000, 70], "the worst of what holds");
+        l.suffer(&[(Which::Eps, 0)]);
+        assert_eq!((l.capacity()[2], (20..30).map(|k| l.capacity()[k]).sum::<u64>()), (1000, 0));
     }
 
     #[test]
@@ -185,7 +220,7 @@ mod tests {
         let mut g = Graph::leaf_spine(4, 1, BitRate(300), None);
         g.switches[4].rate = Some(BitRate(700));
         t.eps.graph = Some(Box::new(g));
-        let l = Links::new(Arc::new(t), false);
+        let l = Links::new(Arc::new(t), false, false);
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
         assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
@@ -197,7 +232,7 @@ mod tests {
         let mut t = Topology::uniform("t", 3, 1, BitRate(1000), BitRate(500), vec![]);
         t.framing = crate::topology::Framing::None;
         t.push_rack(2, 1, BitRate(1000), BitRate(500));
-        let (one, four) = (Links::new(Arc::new(t.clone()), false), Links::new(Arc::new(t), true));
+        let (one, four) = (Links::new(Arc::new(t.clone()), false, false), Links::new(Arc::new(t), true, false));
         assert_eq!((one.capacity()[0], four.capacity()[0], one.capacity()[3]), (500, 1000, 1000));
         assert_eq!(one.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6]);
         assert_eq!(one.path(HostId(0), HostId(3), Route::Eps).links(), [0, 8, 17]);

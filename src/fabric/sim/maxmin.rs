@@ -103,6 +103,13 @@ impl MaxMin {
         self.bottleneck(user).map_or(0, |l| self.level(l))
     }
 
+    /// Links have these capacities from now on: everything is filled anew. O(links).
+    pub fn limit(&mut self, capacity: &[u64]) {
+        self.capacity.copy_from_slice(capacity);
+        self.dirty.extend(0..capacity.len() as u32);
+        self.until = Some((0, 0));
+    }
+
     /// The link that holds a user back, as of the last [`MaxMin::refill`].
     pub fn bottleneck(&self, user: u32) -> Option<u32> {
         self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)

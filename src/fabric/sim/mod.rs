@@ -27,6 +27,7 @@ pub mod bundle;
 mod clock;
 mod crossbar;
 mod engine;
+pub mod faults;
 mod ledger;
 mod links;
 pub mod maxmin;
@@ -34,12 +35,16 @@ mod ordered;
 mod pairs;
 mod shared;
 mod soonest;
+mod sunflow;
 
+#[cfg(test)]
+mod breaking;
 #[cfg(test)]
 mod laws;
 
 use crossbar::Crossbars;
 use engine::{Engine, Part, World};
+use faults::{Broken, Which};
 pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
@@ -67,6 +72,8 @@ pub struct SimFabric {
     ledger: Ledger,
     engine: Box<dyn Engine>,
     done: Vec<FlowFinished>,
+    /// Links that carry less than their rate, by how many percent of it.
+    broken: Vec<(Which, u32)>,
 }
 
 /// What a [`SimFabric`] is for.
@@ -80,11 +87,13 @@ pub struct Settings {
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,
+    /// Links may fail ([`SimFabric::strike`]).
+    pub may_fail: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { admit_all: false, elephants_wait: false, circuits: true, network: Network::default() }
+        Self { admit_all: false, elephants_wait: false, circuits: true, network: Network::default(), may_fail: false }
     }
 }
 
@@ -106,14 +115,15 @@ macro_rules! world {
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit_all, elephants_wait, circuits, network } = settings;
+        let Settings { admit_all, elephants_wait, circuits, network, may_fail } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
-        let links = Links::new(topology.clone(), !dark);
+        let links = Links::new(topology.clone(), !dark, may_fail);
         let engine: Box<dyn Engine> = match network.kind {
             NetworkKind::MaxMin if dark && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
                 Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
             }
             NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
+            NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         Self {
@@ -126,6 +136,7 @@ impl SimFabric {
             ledger: Ledger::new(&topology),
             engine,
             done: Vec::new(),
+            broken: Vec::new(),
         }
     }
 
@@ -141,6 +152,32 @@ impl SimFabric {
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
         self.run(now);
         self.engine.prefer(coflow, priority, world!(self));
+    }
+
+    /// Takes back at `now` what a coflow still has to send.
+    pub fn cancel(&mut self, coflow: CoflowId, now: Time) {
+        self.run(now);
+        self.engine.cancel(coflow, world!(self));
+    }
+
+    /// Something breaks at `now`, or is well again. Links need [`Settings::may_fail`].
+    pub fn strike(&mut self, what: &Broken, begins: bool, now: Time) {
+        self.run(now);
+        match *what {
+            Broken::Links { which, percent } => {
+                if begins {
+                    self.broken.push((which, percent));
+                } else if let Some(k) = self.broken.iter().position(|&b| b == (which, percent)) {
+                    self.broken.remove(k);
+                }
+                self.links.suffer(&self.broken);
+                self.engine.limit(world!(self));
+            }
+            Broken::Port { plane, side, rack, how } => {
+                self.crossbars.strike((plane, side, rack), how, begins);
+                self.edges();
+            }
+        }
     }
 
     /// Lets time pass up to `to`; returns the flows that have finished since the last call, by time.
@@ -159,7 +196,12 @@ impl SimFabric {
         self.engine.is_moving()
     }
 
-    /// Whether a circuit has light now: what a probe frame would find.
+    /// Where a probe frame sent into this input now would come out.
+    pub fn comes_out(&self, plane: PlaneId, input: RackId) -> Option<RackId> {
+        self.crossbars.comes_out(plane, input)
+    }
+
+    /// Whether a circuit has light now.
     pub fn is_up(&self, plane: PlaneId, input: RackId, output: RackId) -> bool {
         self.crossbars.is_up(plane, input, output)
     }

@@ -190,6 +190,36 @@ impl Engine for Pairs {
         self.refill(world.now);
     }
 
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        self.settle(world);
+        for pair in 0..self.pairs.len() as u32 {
+            if !self.pairs[pair as usize].flows.iter().any(|f| f.0.1 == coflow) {
+                continue;
+            }
+            let (service, (from, to)) = (self.service(pair, world.now), self.hosts_of(pair));
+            let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
+            let p = &mut self.pairs[pair as usize];
+            for Reverse((due, _, _, size)) in p.flows.iter().filter(|f| f.0.1 == coflow) {
+                self.levels.remove(from.index(), to.index());
+                let sent = size - due.saturating_sub(service);
+                p.finished += sent;
+                world.ledger.close(coflow, racks, sent, 0);
+            }
+            p.flows.retain(|f| f.0.1 != coflow);
+            self.stale.extend(p.link);
+            if p.flows.is_empty() {
+                p.link = None;
+            }
+            self.enter(pair);
+        }
+        self.refill(world.now);
+    }
+
+    fn limit(&mut self, world: &mut World) {
+        self.levels.limit(&world.links.capacity()[..2 * self.hosts]);
+        self.refill(world.now);
+    }
+
     fn next_event(&self) -> Option<Time> {
         self.next
     }

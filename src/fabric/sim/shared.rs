@@ -14,7 +14,7 @@ use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
 use super::soonest::Soonest;
 use crate::coflows::CoflowSpec;
-use crate::ids::{HostId, RackId};
+use crate::ids::{CoflowId, HostId, RackId};
 use crate::units::Time;
 
 /// Bundles and their shares.
@@ -170,6 +170,32 @@ impl Engine for Shared {
             self.active.insert(b);
             self.enter(b, world);
         }
+        self.rerate(world.now);
+    }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        for b in self.active.iter().copied().collect::<Vec<_>>() {
+            if !self.bundles[b as usize].flows().any(|f| f.coflow == coflow) {
+                continue;
+            }
+            self.book(b, world);
+            let (service, bundle) = (self.service(b, world.now), &mut self.bundles[b as usize]);
+            for f in bundle.flows().filter(|f| f.coflow == coflow) {
+                world.ledger.close(coflow, bundle.racks, bundle.sent(f), bundle.over_ocs(f));
+            }
+            bundle.flows.retain(|f| f.0.coflow != coflow);
+            if bundle.flows.is_empty() {
+                self.stale.extend(bundle.link);
+                (bundle.link, bundle.ahead) = (None, service);
+                self.active.remove(&b);
+            }
+            self.enter(b, world);
+        }
+        self.rerate(world.now);
+    }
+
+    fn limit(&mut self, world: &mut World) {
+        self.shares.limit(world.links.capacity());
         self.rerate(world.now);
     }
 

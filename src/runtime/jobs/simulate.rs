@@ -14,6 +14,7 @@ use super::report::JobsResult;
 use crate::control::Rejected;
 use crate::control::policy::Policy;
 use crate::control::record::Record;
+use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::runtime::simulate::Simulation;
@@ -36,6 +37,8 @@ pub struct Ask<'a> {
     pub jobs: &'a JobList,
     /// Hosts that fail and come back: word for the scheduler, by time.
     pub failures: &'a [(Time, Event)],
+    /// What breaks in the network, and when; nobody tells the scheduler.
+    pub faults: &'a [Fault],
     /// Ends the run then, even if jobs are unfinished.
     pub until: Option<Time>,
 }
@@ -83,6 +86,9 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
     let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
+    if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
+        return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
+    }
     let mut placement = ask.jobs_by.placement.build(ask.policy.elephants.threshold);
     placement.plan(&topology, course.foreseen.unwrap_or(&ask.jobs.jobs))?;
     let mut scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
@@ -92,7 +98,7 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let mut run = Run {
-        network: Simulation::new(&network, ask.policy, &mut from_network),
+        network: Simulation::with_faults(&network, ask.policy, ask.faults, &mut from_network),
         scheduler,
         timers: BTreeMap::new(),
         timers_set: 0,
@@ -207,8 +213,8 @@ impl Run<'_> {
                     self.network.arrive(&coflow).map_err(|e| refused(&e))?;
                     self.take_finished()?;
                 }
-                // The model lets cancelled bytes run on; nobody waits for them.
-                Action::CancelCoflow(_) | Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
+                Action::CancelCoflow(id) => self.network.cancel(id).map_err(|e| refused(&e))?,
+                Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
             }
         }
         Ok(())

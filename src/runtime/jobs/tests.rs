@@ -43,7 +43,7 @@ fn run(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>
     jobs_by.settings.grain = grain;
     let (topology, jobs) = (network(), jobs());
     let mut log = String::new();
-    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures, until };
+    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
     let r = simulate(&ask, &mut |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"))).unwrap();
     (r, log)
 }

@@ -11,14 +11,17 @@ use super::report::RunResult;
 use crate::control::Rejected;
 use crate::control::policy::Policy;
 use crate::control::record::Record;
+use crate::fabric::sim::faults::Fault;
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::Workload;
 
+mod alone;
 mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use alone::simulate_alone;
 pub use simulation::{Finished, Simulation};
 
 /// Events between two looks of whoever watches a run.
@@ -36,7 +39,16 @@ pub fn simulate(
     until: Option<Time>,
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
-    simulate_watched(topology, policy, workload, until, log, &mut |_| true)
+    simulate_watched(topology, policy, workload, &How { until, faults: &[] }, log, &mut |_| true)
+}
+
+/// What else a run is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How<'a> {
+    /// Ends the run then, even if coflows are unfinished.
+    pub until: Option<Time>,
+    /// What breaks, and when.
+    pub faults: &'a [Fault],
 }
 
 /// How far a run is.
@@ -61,13 +73,13 @@ pub fn simulate_watched(
     topology: &Arc<Topology>,
     policy: &Policy,
     workload: &Workload,
-    until: Option<Time>,
+    how: &How,
     log: &mut dyn FnMut(Record),
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {
-    let until = until.unwrap_or(Time::MAX);
+    let until = how.until.unwrap_or(Time::MAX);
     let mut events = 0;
-    let mut run = Simulation::new(topology, policy, log);
+    let mut run = Simulation::with_faults(topology, policy, how.faults, log);
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
         if events % LOOK == 0 && !watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() }) {

@@ -1,12 +1,13 @@
 //! A run in virtual time, step by step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
 use crate::control::policy::{Admit, Policy, SchedulerKind};
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
+use crate::fabric::sim::faults::{Broken, Fault};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, ProbeReport};
 use crate::ids::CoflowId;
@@ -14,6 +15,9 @@ use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::report::{RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
+
+/// A probe that has not come out so long after it was sent is given up, as live.
+const GIVEN_UP: Span = Span::millis(30);
 
 /// A run in which no flow moves for so many intervals will never end.
 const PATIENCE: u64 = 1000;
@@ -34,6 +38,13 @@ struct Known {
     left: usize,
     /// When the last of those that have did.
     last: Time,
+}
+
+/// What becomes of a probe at its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probe {
+    Arrives,
+    IsGivenUp,
 }
 
 /// The controller and the fabric of one run. A caller goes from instant to instant:
@@ -57,9 +68,11 @@ pub struct Simulation<'a> {
     coflows: BTreeMap<CoflowId, Known>,
     unfinished: usize,
     finished: Finished,
-    /// By arrival and order: what to report if the circuit has light then.
-    probes: BTreeMap<(Time, u64), ProbeReport>,
+    /// By time and order: probes that arrive then if the circuit has light, or are given up.
+    probes: BTreeMap<(Time, u64), (ProbeReport, Probe)>,
     probes_sent: u64,
+    /// What breaks, and what is mended, by time.
+    faults: VecDeque<(Time, bool, Fault)>,
     fabric: SimFabric,
     controller: Controller,
     log: &'a mut dyn FnMut(Record),
@@ -68,9 +81,15 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
     pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
+        Self::with_faults(topology, policy, &[], log)
+    }
+
+    /// The same; things break as `faults` say.
+    pub fn with_faults(topology: &Arc<Topology>, policy: &Policy, faults: &[Fault], log: &'a mut dyn FnMut(Record)) -> Self {
         let circuits = policy.scheduler != SchedulerKind::EpsOnly;
         let (admit, network) = (policy.elephants.admit, policy.network);
-        let settings = Settings { admit_all: admit == Admit::All, elephants_wait: admit == Admit::Wait, circuits, network };
+        let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
+        let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty() };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
         let first = Time(policy.interval.0 / 2);
@@ -85,6 +104,7 @@ impl<'a> Simulation<'a> {
             finished: Finished::default(),
             probes: BTreeMap::new(),
             probes_sent: 0,
+            faults: by_time(faults),
             fabric,
             controller,
             log,
@@ -106,12 +126,13 @@ impl<'a> Simulation<'a> {
     pub fn next_event(&self) -> Option<Time> {
         let probe = self.probes.keys().next().map(|k| k.0);
         let wake = if self.controller.is_passive() { None } else { self.controller.poll_timeout() };
-        [probe, wake, self.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.now))
+        let fault = self.faults.front().map(|f| f.0);
+        [probe, wake, fault, self.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.now))
     }
 
     /// Whether coflows wait and nothing has moved for so long that nothing ever will, unless others come.
     pub fn is_stuck(&self) -> bool {
-        let waiting = self.unfinished > 0 && !self.fabric.is_moving();
+        let waiting = self.unfinished > 0 && !self.fabric.is_moving() && self.faults.is_empty();
         waiting && (self.next_event().is_none() || self.now.since(self.moved) > self.policy.interval * PATIENCE)
     }
 
@@ -146,6 +167,18 @@ impl<'a> Simulation<'a> {
             self.over(id, now)?;
         }
         self.enter(now)
+    }
+
+    /// Takes a coflow back now, if it has not finished: what it has not sent is never sent, and it counts as unfinished.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn cancel(&mut self, coflow: CoflowId) -> Result<(), Rejected> {
+        let Some(known) = self.coflows.get(&coflow).filter(|k| k.left > 0) else { return Ok(()) };
+        debug_assert!(known.record.finished.is_none());
+        self.fabric.cancel(coflow, self.now);
+        self.unfinished -= 1;
+        self.controller.handle(Event::CoflowCancelled { id: coflow }, self.now)
     }
 
     /// What the controller proposes for a shuffle, as the network stands now; it holds that under this number until the shuffle should
@@ -205,7 +238,12 @@ impl<'a> Simulation<'a> {
     /// Flows finish and circuits change up to `to`.
     fn enter(&mut self, to: Time) -> Result<(), Rejected> {
         self.now = self.now.max(to);
-        for d in self.fabric.advance(self.now) {
+        let done = self.fabric.advance(self.now);
+        while self.faults.front().is_some_and(|f| f.0 <= self.now) {
+            let (_, begins, fault) = self.faults.pop_front().expect("there is a first one");
+            self.strike(&fault, begins)?;
+        }
+        for d in done {
             self.finished.flows.push(d);
             let known = self.coflows.get_mut(&d.coflow).expect("only flows of known coflows run");
             known.left -= 1;
@@ -214,6 +252,17 @@ impl<'a> Simulation<'a> {
                 let last = known.last;
                 self.over(d.coflow, last)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Something breaks now, or is mended: then somebody says so of a port, as an operator would.
+    fn strike(&mut self, fault: &Fault, begins: bool) -> Result<(), Rejected> {
+        self.fabric.strike(&fault.what, begins, self.now);
+        self.controller.handle(Event::Fault { what: fault.text.clone(), over: !begins }, self.now)?;
+        if let (Broken::Port { plane, rack, .. }, false) = (fault.what, begins) {
+            // It may never have been found.
+            let _ = self.controller.handle(Event::PortRepaired { plane, rack }, self.now);
         }
         Ok(())
     }
@@ -228,11 +277,17 @@ impl<'a> Simulation<'a> {
 
     fn probe(&mut self, now: Time) -> Result<(), Rejected> {
         while let Some(entry) = self.probes.first_entry().filter(|e| e.key().0 <= now) {
-            let mut report = entry.remove();
-            if !self.fabric.is_up(report.plane, report.input, report.output) {
-                (report.arrived, report.dark) = (None, None);
+            let (mut report, what) = entry.remove();
+            let came = self.fabric.comes_out(report.plane, report.input);
+            if what == Probe::IsGivenUp || came != Some(report.output) {
+                (report.arrived, report.dark) = (came.filter(|_| what == Probe::Arrives).map(|r| (r, now)), None);
             }
-            self.controller.handle(Event::Probed { report }, now)?;
+            if what == Probe::Arrives && came.is_none() {
+                self.probes_sent += 1;
+                self.probes.insert((now + GIVEN_UP, self.probes_sent), (report, Probe::IsGivenUp));
+            } else {
+                self.controller.handle(Event::Probed { report }, now)?;
+            }
         }
         Ok(())
     }
@@ -260,7 +315,8 @@ impl<'a> Simulation<'a> {
                 Action::Probe { plane, input, output, dark_from, at } => {
                     let (arrived, dark) = (Some((output, at)), Some(at.since(dark_from)));
                     self.probes_sent += 1;
-                    self.probes.insert((at.max(now), self.probes_sent), ProbeReport { plane, input, output, at, arrived, dark });
+                    let report = ProbeReport { plane, input, output, at, arrived, dark };
+                    self.probes.insert((at.max(now), self.probes_sent), (report, Probe::Arrives));
                 }
                 Action::Log { record } => (self.log)(record),
             }
@@ -303,4 +359,12 @@ impl<'a> Simulation<'a> {
         }
         Snapshot { sent: seen.sent, over_ocs: seen.over_ocs, backlog: seen.backlog, ..last }
     }
+}
+
+/// Beginnings and ends by time; at one instant what is mended comes first, then as given.
+fn by_time(faults: &[Fault]) -> VecDeque<(Time, bool, Fault)> {
+    let ends = faults.iter().filter_map(|f| Some((f.until?, false, f.clone())));
+    let mut all: Vec<_> = faults.iter().map(|f| (f.at, true, f.clone())).chain(ends).collect();
+    all.sort_by_key(|f| (f.0, f.1));
+    all.into()
 }

@@ -129,14 +129,14 @@ fn who_watches_may_end_the_run_and_keeps_what_it_has() {
         seen.push(at);
         seen.len() < 2
     };
-    let part = simulate_watched(&t, &p, &w, None, &mut |_| (), &mut watch).unwrap();
+    let part = simulate_watched(&t, &p, &w, &How::default(), &mut |_| (), &mut watch).unwrap();
     assert_eq!((seen.len(), seen[0].events, seen[0].coming, seen[1].events), (3, 0, w.coflows.len(), LOOK));
     assert_eq!(seen[1], seen[2], "the end");
     assert!(part.summary.finished < whole.summary.finished && part.summary.ended == seen[1].now);
     for (a, b) in part.coflows.iter().zip(&whole.coflows).filter(|(a, _)| a.finished.is_some()) {
         assert_eq!(a.cct, b.cct);
     }
-    assert_eq!(simulate_watched(&t, &p, &w, None, &mut |_| (), &mut |_| true).unwrap(), whole);
+    assert_eq!(simulate_watched(&t, &p, &w, &How::default(), &mut |_| (), &mut |_| true).unwrap(), whole);
 }
 
 #[test]
@@ -151,6 +151,76 @@ fn no_network_scheduler_beats_the_bound_and_all_carry_everything() {
             assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()), "{kind:?}");
             assert!(a.0.coflows.iter().all(|c| c.cct.unwrap() >= c.bound), "{kind:?}");
         }
+    }
+}
+
+#[test]
+fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
+    let t = network(4, 2, 100);
+    let w = workload(&t, 3);
+    let faults: Vec<_> = ["ocs0.in1=dark@200ms+2s", "ocs0.out2=stuck@300ms+1s", "r3.uplink=50%@100ms+1s"]
+        .map(|f| crate::config::faults::read_fault(f, &t).unwrap())
+        .into();
+    let run = || {
+        let mut log = String::new();
+        let mut write = |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"));
+        let how = How { until: None, faults: &faults };
+        let r = simulate_watched(&t, &policy(SchedulerKind::Bipartite), &w, &how, &mut write, &mut |_| true).unwrap();
+        (r, log)
+    };
+    let ((r, log), again) = (run(), run());
+    assert_eq!((&r, &log), (&again.0, &again.1));
+    assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()));
+    assert!(r.summary.stats.probes_lost > 0);
+    let at = |what: &str| log.lines().position(|l| l.contains(what)).unwrap_or_else(|| panic!("no {what}"));
+    assert!(at("ocs0.in1=dark") < at("port-faulty") && at("port-faulty") < at("port-repaired"));
+    assert_eq!(log.matches("\"event\":\"fault\"").count(), 6);
+    assert!(r.summary.average_cct > simulate(&t, &policy(SchedulerKind::Bipartite), &w, None, &mut |_| ()).unwrap().summary.average_cct);
+}
+
+#[test]
+fn a_cancelled_coflow_stops_and_makes_room() {
+    let t = network(2, 1, 100);
+    let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
+    let coflow = |id| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, flows: flows.clone() };
+    let mut log = Vec::new();
+    let mut keep = |r: Record| log.push(r.what);
+    let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut keep);
+    run.arrive(&coflow(0)).unwrap();
+    run.arrive(&coflow(1)).unwrap();
+    run.wake().unwrap();
+    run.advance(Time(20_000_000)).unwrap();
+    run.cancel(CoflowId(0)).unwrap();
+    run.cancel(CoflowId(7)).unwrap();
+    run.wake().unwrap();
+    assert_eq!(run.unfinished(), 1);
+    let end = run.next_event().unwrap();
+    run.advance(end).unwrap();
+    assert_eq!((run.take_finished().coflows, run.unfinished()), (vec![(CoflowId(1), end)], 0));
+    let r = run.result("w", &[]);
+    // Half of the first 20 ms was the other's.
+    let alone = t.payload(BitRate::mbit(100)).time_for(Bytes(1_000_000));
+    assert!(end.since(Time::ZERO).0.abs_diff(alone.0 + 10_000_000) < 10, "{end:?}");
+    assert_eq!((r.summary.finished, r.coflows[0].cct), (1, None));
+    assert!(r.summary.bytes_received < Bytes(1_150_000) && log.contains(&What::CoflowCancelled { id: CoflowId(0) }));
+}
+
+#[test]
+fn alone_nobody_waits_for_another() {
+    let t = network(4, 2, 100);
+    let w = workload(&t, 2);
+    for p in [policy(SchedulerKind::EpsOnly), policy(SchedulerKind::Bipartite)] {
+        let r = simulate_alone(&t, &p, &w, &mut |_| true).unwrap();
+        assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()));
+        for (k, c) in r.coflows.iter().enumerate() {
+            let mut own = w.clone();
+            own.coflows = vec![CoflowSpec { arrival: Time::ZERO, ..w.coflows[k].clone() }];
+            let one = simulate(&t, &p, &own, None, &mut |_| ()).unwrap();
+            assert_eq!((c.cct, c.arrival), (one.coflows[0].cct, w.coflows[k].arrival));
+            assert_eq!(c.finished, Some(c.arrival + c.cct.unwrap()));
+        }
+        let three = simulate_alone(&t, &p, &w, &mut |at| at.events < 3).unwrap();
+        assert_eq!(three.coflows, r.coflows[..3]);
     }
 }
 

@@ -28,7 +28,7 @@ fn fill(paths: &[Vec<u32>], capacity: &[u64]) -> Vec<u64> {
 
 /// When every flow ends, given which circuits have light and when.
 fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec]) -> Vec<FlowFinished> {
-    let links = links::Links::new(t.clone(), true);
+    let links = links::Links::new(t.clone(), true, false);
     let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<Flow>::new(), Vec::new());
     loop {
         while next < coflows.len() && coflows[next].arrival.0 <= now {

@@ -161,6 +161,20 @@ impl Live {
         }
     }
 
+    /// Closes all its flows as they are. It must be settled, and have stopped.
+    pub fn cancel(&mut self, world: &mut World) {
+        self.book_all(world);
+        let mut live = Vec::with_capacity(self.demand.live());
+        self.demand.live_groups(|g| live.push(g));
+        for g in live {
+            let a = &self.about[g as usize];
+            let from = self.more.partition_point(|m| m.0 < g);
+            let others = self.more[from..].iter().take_while(|m| m.0 == g).count();
+            world.ledger.close(self.id, a.racks, a.booked, a.over_ocs);
+            (0..others).for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
+        }
+    }
+
     /// Writes into the books what a group has sent by `now` since the last time, all on its present way.
     fn book(&mut self, g: u32, world: &mut World) {
         let left = self.left(g, world.now);

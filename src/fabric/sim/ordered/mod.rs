@@ -122,7 +122,7 @@ impl Ordered {
             NetworkKind::Varys => self.order_by(orders::sebf),
             NetworkKind::Sincronia => self.order_by(orders::bssi),
             NetworkKind::FairPerCoflow => self.coflows.iter_mut().for_each(|c| c.demand.weigh()),
-            NetworkKind::MaxMin | NetworkKind::Fifo => {}
+            NetworkKind::MaxMin | NetworkKind::Fifo | NetworkKind::Sunflow => {}
         }
     }
 
@@ -251,6 +251,25 @@ impl Engine for Ordered {
             c.priority = priority;
             self.decide(ALL, world);
         }
+    }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        let Some(place) = self.coflows.iter().position(|c| c.id == coflow) else { return };
+        self.coflows[place].settle(world, &mut self.free);
+        self.coflows[place].stop(&mut self.free);
+        self.coflows[place].cancel(world);
+        self.coflows.remove(place);
+        self.decide(ALL, world);
+    }
+
+    fn limit(&mut self, world: &mut World) {
+        for c in &mut self.coflows {
+            c.settle(world, &mut self.free);
+            c.stop(&mut self.free);
+        }
+        self.capacity = world.links.capacity().to_vec();
+        self.free = Free::new(&self.capacity);
+        self.decide(ALL, world);
     }
 
     fn next_event(&self) -> Option<Time> {

@@ -38,6 +38,11 @@ impl Levels {
         }
     }
 
+    /// Links have these capacities from now on.
+    pub fn limit(&mut self, capacity: &[u64]) {
+        self.capacity.copy_from_slice(capacity);
+    }
+
     /// One flow more.
     pub fn add(&mut self, up: usize, down: usize) {
         self.flows[0][up * self.n + down] += 1;

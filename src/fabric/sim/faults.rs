@@ -1,0 +1,82 @@
+//! What can break in the model, and what that does.
+//!
+//! A link that fails carries a share of its rate, or nothing; flows that have no other way stand still and go on when it is well
+//! again. A port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
+
+use crate::ids::{HostId, PlaneId, RackId};
+use crate::units::{Span, Time};
+
+/// Something breaks at `at` and is well again at `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// As somebody wrote it: what the event log says.
+    pub text: String,
+    /// When it begins.
+    pub at: Time,
+    /// When it is over; `None`: never.
+    pub until: Option<Time>,
+    /// What it is.
+    pub what: Broken,
+}
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Links carry only `percent` of their rate.
+    Links {
+        /// Which.
+        which: Which,
+        /// 0 to 99.
+        percent: u32,
+    },
+    /// A port of an OCS.
+    Port {
+        /// Its plane.
+        plane: PlaneId,
+        /// Input or output.
+        side: Side,
+        /// Whose.
+        rack: RackId,
+        /// What is wrong with it.
+        how: PortFault,
+    },
+}
+
+/// Links that fail together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// A host's interface, both ways.
+    Nic(HostId),
+    /// A rack's link to the EPS, both ways.
+    Uplink(RackId),
+    /// A rack's switch: the interfaces of all its hosts.
+    Tor(RackId),
+    /// A pod's switch: its racks' links to it.
+    Pod(u32),
+    /// The core of the EPS.
+    Core,
+    /// The whole EPS: every rack's link to it.
+    Eps,
+}
+
+/// A side of an OCS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where racks send.
+    Input,
+    /// Where racks receive.
+    Output,
+}
+
+/// What is wrong with a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortFault {
+    /// Its mirror does not move: it stays with the port to which it had light when this began.
+    Stuck,
+    /// No light.
+    Dark,
+    /// Its circuits have light so much later than asked.
+    Slow(Span),
+    /// Commands for it are lost: acknowledged, and not carried out.
+    Deaf,
+}

@@ -1,0 +1,234 @@
+//! Sunflow: every coflow over circuits of its own, and nothing over the packet network.
+//!
+//! Whenever a coflow comes or ends the reservations are made anew, coflows in their order, each taking the port time that those
+//! before it leave ([`crate::coflows::sunflow`]); a circuit that goes on does not go dark. A circuit is for one coflow: no other
+//! uses its light. Flows of a coflow between the same two racks go one after another.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::FlowFinished;
+use super::bundle::{BYTE, Route};
+use super::engine::{Engine, Part, World};
+use crate::coflows::CoflowSpec;
+use crate::coflows::sunflow::Order;
+use crate::coflows::sunflow::need::Need;
+use crate::coflows::sunflow::window::{Circuit, Held, plan};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::topology::Topology;
+use crate::units::{Span, Time};
+
+mod live;
+#[cfg(test)]
+mod tests;
+
+use live::Live;
+
+/// A flow within a rack: when it is through, and its numbers.
+type Local = (Time, CoflowId, FlowId, (HostId, HostId), u64);
+
+/// Coflows under way, and the circuits of the next while.
+pub struct Sunflow {
+    order: Order,
+    /// Bits per second of payload over a circuit.
+    rate: u64,
+    delta: Span,
+    /// First one first.
+    coflows: Vec<Live>,
+    /// Each with the instant up to which its light is used.
+    circuits: Vec<(Circuit, Time)>,
+    /// When the first flow of a circuit ends, or its light.
+    ends: BinaryHeap<Reverse<(Time, u32)>>,
+    /// What stood when circuits were last planned, and when that was.
+    stood: (Time, Vec<Held>),
+    /// Up to when they are planned.
+    horizon: Option<Time>,
+    /// How far to plan. It follows the number of circuits that begin in it, and changes no result.
+    span: Span,
+    locals: BinaryHeap<Reverse<Local>>,
+}
+
+impl Sunflow {
+    /// No coflows, and all ports of the topology's first plane dark.
+    pub fn new(order: Order, topology: &Topology) -> Self {
+        let plane = topology.planes.first();
+        Self {
+            order,
+            rate: plane.map_or(0, |p| topology.payload(p.rate).0),
+            delta: plane.map_or(Span::ZERO, |p| p.delta),
+            coflows: Vec::new(),
+            circuits: Vec::new(),
+            ends: BinaryHeap::new(),
+            stood: (Time::ZERO, Vec::new()),
+            horizon: None,
+            span: Span::secs(1),
+            locals: BinaryHeap::new(),
+        }
+    }
+
+    /// Makes the reservations anew, in a new order.
+    fn replan(&mut self, world: &mut World) {
+        self.catch_up(world);
+        if self.stood.0 < world.now {
+            self.stood = (world.now, self.stands(world.now, |_| 0));
+        }
+        self.coflows.retain(|c| c.need.pending() > 0 && !c.cancelled);
+        self.coflows.sort_by_cached_key(|c| c.key(self.order, self.delta));
+        let held = std::mem::take(&mut self.stood.1);
+        self.plan(world.now, &held);
+        self.stood.1 = held;
+    }
+
+    /// Goes on with the plan where it ended: nobody came, and nobody is through.
+    fn plan_further(&mut self, world: &mut World) {
+        self.catch_up(world);
+        let held = self.stands(world.now, |place| place);
+        self.stood = (world.now, held.iter().map(|h| Held { owner: 0, ..*h }).collect());
+        self.plan(world.now, &held);
+    }
+
+    fn plan(&mut self, now: Time, held: &[Held]) {
+        let needs: Vec<&Need> = self.coflows.iter().map(|c| &c.need).collect();
+        let window = plan(&needs, self.delta, held, now, self.span);
+        let (ports, n) = (needs.first().map_or(0, |n| n.ports()), window.circuits.len());
+        if n > 16 * ports {
+            self.span = Span((self.span.0 / 2).max(1));
+        } else if n < 4 * ports {
+            self.span = (self.span * 2).min(Span::secs(1000));
+        }
+        // What never ends needs no further plan.
+        self.horizon = window.circuits.iter().any(|c| c.until < Time::MAX).then_some(window.horizon);
+        self.circuits = window.circuits.into_iter().map(|c| (c, c.up_from)).collect();
+        self.ends.clear();
+        // A pair may have several circuits, each but the last cut short by a coflow before its own.
+        let mut before: BTreeMap<(usize, u32), u64> = BTreeMap::new();
+        for k in 0..self.circuits.len() as u32 {
+            let (c, _) = self.circuits[k as usize];
+            let light = before.get(&(c.place, c.pair)).copied().unwrap_or(0);
+            self.forecast(k, light);
+            let light = light.saturating_add(c.until.since(c.up_from).0);
+            if light < self.coflows[c.place].need.rest(c.pair).0 {
+                before.insert((c.place, c.pair), light);
+            }
+        }
+    }
+
+    /// Notes when the next flow of a circuit ends, or its light; other circuits of its pair will have given `light` until it begins.
+    fn forecast(&mut self, k: u32, light: u64) {
+        let (c, used) = self.circuits[k as usize];
+        if used < c.until {
+            self.ends.push(Reverse((self.coflows[c.place].next_end(c.pair, used, light).min(c.until), k)));
+        }
+    }
+
+    /// Uses the light of a circuit up to `to`.
+    fn shine(&mut self, k: u32, to: Time, world: &mut World) {
+        let (c, used) = self.circuits[k as usize];
+        let to = to.min(c.until);
+        if to > used {
+            self.circuits[k as usize].1 = to;
+            self.coflows[c.place].use_light(c.pair, used, to.since(used).0, world);
+        }
+    }
+
+    /// Uses the light of all circuits up to now.
+    fn catch_up(&mut self, world: &mut World) {
+        (0..self.circuits.len() as u32).for_each(|k| self.shine(k, world.now, world));
+    }
+
+    /// The circuits that stand at `now`, or ended just then.
+    fn stands(&self, now: Time, owner: impl Fn(usize) -> usize) -> Vec<Held> {
+        let standing = self.circuits.iter().map(|c| c.0).filter(|c| c.from < now && c.until >= now);
+        standing.map(|c| Held { ports: self.coflows[c.place].need.pair(c.pair), ready: c.up_from, owner: owner(c.place) }).collect()
+    }
+
+    /// Flows within a rack whose time has come.
+    fn end_locals(&mut self, world: &mut World) {
+        while let Some(&Reverse((at, coflow, flow, hosts, bytes))) = self.locals.peek().filter(|l| l.0.0 <= world.now) {
+            self.locals.pop();
+            let rack = world.links.topology().rack_of(hosts.0);
+            let size = u128::from(bytes) * BYTE;
+            world.ledger.carried((rack, rack), Route::Local, size, 0);
+            world.ledger.close(coflow, (rack, rack), size, 0);
+            world.done.push(FlowFinished { coflow, flow, at });
+        }
+    }
+}
+
+impl Engine for Sunflow {
+    fn add(&mut self, coflow: &CoflowSpec, _marked: &[bool], world: &mut World) {
+        let mut between = Vec::with_capacity(coflow.flows.len());
+        for (k, f) in coflow.flows.iter().enumerate() {
+            if world.is_free(coflow, k) {
+                continue;
+            }
+            let t = world.links.topology();
+            let racks: (RackId, RackId) = (t.rack_of(f.from), t.rack_of(f.to));
+            if racks.0 == racks.1 {
+                let rate = [f.from, f.to].map(|h| t.payload(t.hosts[h.index()].nic)).into_iter().min().unwrap_or_default();
+                let hosts = (f.from, f.to);
+                self.locals.push(Reverse((world.now + rate.time_for(f.bytes), coflow.id, k.into(), hosts, f.bytes.0)));
+            } else {
+                between.push(k);
+            }
+        }
+        if !between.is_empty() {
+            self.coflows.push(Live::new(coflow, &between, self.rate, world));
+            self.replan(world);
+        }
+    }
+
+    fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
+        for Reverse((_, id, _, hosts, _)) in self.locals.iter().filter(|l| l.0.1 == coflow) {
+            let rack = world.links.topology().rack_of(hosts.0);
+            world.ledger.close(*id, (rack, rack), 0, 0);
+        }
+        self.locals.retain(|l| l.0.1 != coflow);
+        self.catch_up(world);
+        if let Some(c) = self.coflows.iter_mut().find(|c| c.id == coflow) {
+            c.cancel(world);
+            self.replan(world);
+        }
+    }
+
+    /// Its circuits know nothing of the links behind them.
+    fn limit(&mut self, _world: &mut World) {}
+
+    fn next_event(&self) -> Option<Time> {
+        let (end, local) = (self.ends.peek().map(|e| e.0.0), self.locals.peek().map(|l| l.0.0));
+        [end, local, self.horizon].into_iter().flatten().min().filter(|&t| t < Time::MAX)
+    }
+
+    fn is_moving(&self) -> bool {
+        self.next_event().is_some()
+    }
+
+    fn pass(&mut self, world: &mut World) {
+        self.end_locals(world);
+        let mut over = false;
+        while let Some(&Reverse((t, k))) = self.ends.peek().filter(|e| e.0.0 <= world.now) {
+            self.ends.pop();
+            self.shine(k, t, world);
+            self.forecast(k, 0);
+            over |= self.coflows[self.circuits[k as usize].0.place].need.pending() == 0;
+        }
+        if over {
+            self.replan(world);
+        } else if self.horizon.is_some_and(|h| h <= world.now) {
+            self.plan_further(world);
+        }
+    }
+
+    fn reroute(&mut self, _pairs: &[(RackId, RackId)], _world: &mut World) {}
+
+    fn settle(&mut self, world: &mut World) {
+        self.catch_up(world);
+    }
+
+    fn parts(&self, each: &mut dyn FnMut(Part)) {
+        self.coflows.iter().for_each(|c| c.parts(each));
+        for Reverse((_, coflow, _, hosts, bytes)) in &self.locals {
+            each(Part { coflow: *coflow, hosts: *hosts, sent: 0, over_ocs: 0, left: u128::from(*bytes) * BYTE });
+        }
+    }
+}

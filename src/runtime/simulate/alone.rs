@@ -1,0 +1,50 @@
+//! Every coflow by itself: what its completion time would be if it were the only one.
+
+use std::sync::Arc;
+
+use super::{Progress, simulate};
+use crate::coflows::CoflowSpec;
+use crate::control::Rejected;
+use crate::control::policy::Policy;
+use crate::runtime::report::{Counted, RunResult, Summary};
+use crate::topology::Topology;
+use crate::units::{Bytes, Time};
+use crate::workload::Workload;
+
+/// Runs each coflow of `workload` on a network of its own, at rest when it comes. In the result each stands at its arrival and
+/// finishes its completion time later; bytes are sums over all runs, and of the control loops only the circuits are counted.
+/// `watch` is asked before every coflow, as in [`super::simulate_watched`].
+///
+/// # Errors
+/// What the controller refuses; a workload over this topology is never refused.
+pub fn simulate_alone(
+    topology: &Arc<Topology>,
+    policy: &Policy,
+    workload: &Workload,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> Result<RunResult, Rejected> {
+    let mut all = simulate(topology, policy, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
+    let (mut received, mut counted, mut over_ocs) = (Bytes::ZERO, Counted::default(), 0.0);
+    for (k, c) in workload.coflows.iter().enumerate() {
+        if !watch(Progress { now: c.arrival, events: k as u64, open: 1, coming: workload.coflows.len() - k - 1 }) {
+            break;
+        }
+        let first = Workload::new(&workload.name, vec![CoflowSpec { arrival: Time::ZERO, ..c.clone() }]);
+        let one = simulate(topology, policy, &first, None, &mut |_| {})?;
+        let at = |t: Time| c.arrival + t.since(Time::ZERO);
+        all.coflows.extend(one.coflows.into_iter().map(|r| crate::coflows::CoflowRecord {
+            arrival: c.arrival,
+            finished: r.finished.map(at),
+            ..r
+        }));
+        received = received.saturating_add(one.summary.bytes_received);
+        counted.sent = counted.sent.saturating_add(one.summary.bytes_on_wire);
+        over_ocs += one.summary.ocs_share * one.summary.bytes_on_wire.0 as f64;
+        counted.stats.circuits_set += one.summary.stats.circuits_set;
+    }
+    all.coflows.sort_by_key(|c| c.id);
+    counted.over_ocs = Bytes(over_ocs.round() as u64);
+    counted.ended = all.coflows.iter().filter_map(|c| c.finished).max().unwrap_or(Time::ZERO);
+    all.summary = Summary::new(&all.coflows, counted, received);
+    Ok(all)
+}
