@@ -75,4 +75,6 @@ pub mod config;
 
 pub mod api;
 
+pub mod experiment;
+
 pub mod cli;

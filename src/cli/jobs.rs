@@ -8,6 +8,7 @@ use super::workload::reading::{JobsArgs, ModelArgs};
 use super::{CliError, Output, read_text};
 use crate::config;
 use crate::control::policy::Policy;
+use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
@@ -53,6 +54,43 @@ pub struct Tuning {
     /// How a trace's bytes become tasks.
     #[command(flatten)]
     pub model: ModelArgs,
+}
+
+/// What is foreseen wrongly, in virtual time
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Errors of foresight (jobs)")]
+pub struct Wrong {
+    /// Planners see the sizes of recurring jobs up to so much too large or small: 0.5 is half of the size
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub size_error: Option<u32>,
+    /// Some jobs arrive up to so much sooner or later than foreseen
+    #[arg(long, value_name = "TIME")]
+    pub arrival_delay: Option<Span>,
+    /// That many of them [default: 0.5]
+    #[arg(long, value_name = "SHARE", value_parser = share, requires = "arrival_delay")]
+    pub delayed: Option<u32>,
+    /// The remaining times of running tasks are estimated up to so much too long or short
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub remaining_error: Option<u32>,
+}
+
+/// A share from 0 to 1 as per cent.
+fn share(text: &str) -> Result<u32, String> {
+    let share: f64 = text.parse().map_err(|_| "not a number; 0 to 1".to_owned())?;
+    if (0.0..=1.0).contains(&share) { Ok((share * 100.0).round() as u32) } else { Err("a share is 0 to 1".into()) }
+}
+
+impl Wrong {
+    /// The errors, drawn from the seed.
+    pub fn errors(&self, seed: u64) -> Errors {
+        Errors {
+            size_percent: self.size_error.unwrap_or(0),
+            delayed_percent: if self.arrival_delay.is_some() { self.delayed.unwrap_or(50) } else { 0 },
+            delay: self.arrival_delay.unwrap_or(Span::ZERO),
+            remaining_percent: self.remaining_error.unwrap_or(0),
+            seed,
+        }
+    }
 }
 
 /// Between what flows go.

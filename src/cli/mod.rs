@@ -15,6 +15,7 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod exec;
+pub mod experiment;
 pub mod jobs;
 pub mod plan;
 pub mod plot;
@@ -62,6 +63,7 @@ commands! {
     Simulate => simulate,
     Compare => compare,
     Plan => plan,
+    Experiment => experiment,
     Workload => workload,
     Plot => plot,
     Doctor => doctor,

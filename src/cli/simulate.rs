@@ -13,7 +13,7 @@ use crate::config;
 use crate::control::policy::{NetworkKind, Policy};
 use crate::fabric::sim::faults::Fault;
 use crate::runtime;
-use crate::runtime::jobs::simulate::Ask;
+use crate::runtime::jobs::simulate::{Ask, Course};
 use crate::runtime::simulate::{How, Progress, simulate_alone, simulate_watched};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
@@ -57,6 +57,8 @@ pub struct Args {
     tuning: jobs::Tuning,
     #[command(flatten)]
     how: jobs::Virtual,
+    #[command(flatten)]
+    wrong: jobs::Wrong,
     #[command(flatten)]
     reading: Reading,
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
@@ -104,7 +106,7 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
             result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))
         };
         let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
-        let results = repeat::repeat(args.seed, n as usize, threads, one)?;
+        let results = crate::runtime::repeat::repeat(args.seed, n as usize, threads, one)?;
         args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results)))?;
         return print(&repeat::show(&repeat::figures(&results), args.output));
     }
@@ -145,14 +147,17 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
 }
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
-    let list = args.tuning.read(file, policy, &args.reading, args.seed)?;
+    let errors = args.wrong.errors(args.seed);
+    let (list, foreseen) = errors.apply(&args.tuning.read(file, policy, &args.reading, args.seed)?);
+    let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, args.seed));
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: None };
     let mut jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
     jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
     let (failures, faults) = (args.how.failures(topology)?, args.read_faults(topology, policy)?);
     let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &failures, faults: &faults, until: args.until() };
-    let result = runtime::jobs::simulate::simulate(&ask, &mut |line| {
+    let result = runtime::jobs::simulate::simulate_with(&ask, &course, &mut |line| {
         if keep {
             push_line(&mut log, &line);
         }
@@ -206,7 +211,7 @@ fn progress_bar() -> ProgressBar {
 }
 
 /// Becomes true at the first Ctrl-C. A second one ends the process, should the run not look in time.
-fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
+pub(super) fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     std::thread::spawn(move || {

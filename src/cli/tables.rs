@@ -35,6 +35,16 @@ impl Rows {
         t.trim_fmt()
     }
 
+    /// As a table of Markdown, without a line break at the end.
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+        let plain = |cell: &String| cell.replace('|', "\\|");
+        let header = line(self.header.iter().map(|h| (*h).to_owned()).collect());
+        let rule = format!("|{}", "---|".repeat(self.header.len()));
+        let rows = self.rows.iter().map(|r| line(r.iter().map(plain).collect()));
+        [header, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+    }
+
     /// RFC 4180, with a line break after every row.
     pub fn csv(&self) -> String {
         let quote = |cell: &str| {
@@ -195,5 +205,7 @@ mod tests {
     fn csv_quotes_what_needs_it() {
         let rows = Rows { header: vec!["a", "b"], rows: vec![vec!["x,\"y\"".into(), "1".into()]] };
         assert_eq!(rows.csv(), "a,b\n\"x,\"\"y\"\"\",1\n");
+        let piped = Rows { header: vec!["a", "b"], rows: vec![vec!["x|y".into(), "1".into()]] };
+        assert_eq!(piped.markdown(), "| a | b |\n|---|---|\n| x\\|y | 1 |");
     }
 }

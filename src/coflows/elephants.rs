@@ -26,6 +26,9 @@ pub enum Admit {
     /// Only packets marked as elephants (DSCP [`ELEPHANT_DSCP`]).
     #[default]
     Marked,
+    /// As `marked`, and elephants have no other way: they wait for their circuit. So the papers' simulators have it (JobPacker section
+    /// 2.2: elephants are sent via the OCS, all else via the EPS). In simulations only.
+    Wait,
 }
 
 /// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing

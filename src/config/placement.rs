@@ -1,15 +1,18 @@
 //! The `placement` section of policy files: how jobs are scheduled.
 
+use clap::ValueEnum as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::Flaws;
 use super::policy::{exact, exact_or_null};
-use crate::placement::spec::{Kind, Spec};
+use crate::placement::corral::Scenario;
+use crate::placement::latency::hybrid::ShuffleModel;
+use crate::placement::spec::{Kind, Planner, Spec};
 use crate::scheduler::queues::Order;
 use crate::scheduler::spec::{JobPolicy, usual_order};
 use crate::scheduler::state::{Grain, Settings};
-use crate::units::Span;
+use crate::units::{Bytes, Span};
 
 /// The most queues with a weight of their own.
 const MAX_QUEUES: usize = 10_000;
@@ -50,6 +53,40 @@ pub struct RawPlacement {
     /// ShuffleWatcher: maps go first while what is on its way into a rack takes longer than this; 1 s if left out.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
     busy: Option<Span>,
+    /// Corral, LocalShuffle, JobPacker: what a plan is good at; batch if all planned jobs arrive at once, else online, if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    objective: Option<Scenario>,
+    /// Corral, LocalShuffle: the price of uneven data, in per cent of the paper's, 0 to 10000; 100 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 10000))]
+    imbalance: Option<u64>,
+    /// JobPacker: into how many sub-batches a batch is divided, 1 to 1000; 5 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    sub_batches: Option<u32>,
+    /// JobPacker: slots that are planned beyond the estimate, in per cent of it, 0 to 1000; 0 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1000))]
+    over_provisioning: Option<u32>,
+    /// JobPacker, Co-scheduler: which formula gives the time of a shuffle; bottleneck if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shuffle_model: Option<ShuffleModel>,
+    /// Corral, LocalShuffle, JobPacker, Co-scheduler: T_e in plans, more than zero; `elephants.threshold` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
+    elephant: Option<Bytes>,
+    /// Co-scheduler: the shuffle that is expected of a new job, in per cent of its input, 1 to 10000; 100 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10000))]
+    sir: Option<u32>,
+    /// Co-scheduler: circuits that a port holds at once, 1 to 1000; as many as there are planes if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    wavelengths: Option<u32>,
+}
+
+/// A value that is not the usual one.
+fn differs<T: PartialEq>(value: T, usual: T) -> Option<T> {
+    (value != usual).then_some(value)
 }
 
 /// How long a job waits for a slot near its data.
@@ -81,14 +118,59 @@ impl RawPlacement {
         let (patience, busy) = (self.patience.unwrap_or(usual.patience), self.busy.unwrap_or(usual.busy));
         let order = self.order.unwrap_or(usual_order(self.policy));
         JobPolicy {
-            placement: Spec { slowstart, seed: self.seed.unwrap_or(usual.seed), wait, patience, lost_percent, busy, ..usual },
+            placement: Spec {
+                slowstart,
+                seed: self.seed.unwrap_or(usual.seed),
+                wait,
+                patience,
+                lost_percent,
+                busy,
+                planner: self.check_planner(flaws),
+                ..usual
+            },
             settings: Settings { order, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
+        }
+    }
+}
+
+impl RawPlacement {
+    /// The planner's options; those that mean nothing under the policy are flaws.
+    fn check_planner(&self, flaws: &mut Flaws) -> Planner {
+        use Kind::{CoDecided, CoScheduler, Corral, Jobpacker, LocalShuffle};
+        let at = |key: &str| vec!["placement".into(), key.into()];
+        let mut option = |key: &str, value: Option<u64>, range: std::ops::RangeInclusive<u64>, kinds: &[Kind]| {
+            let (low, high) = (*range.start(), *range.end());
+            let Some(v) = value else { return };
+            flaws.unless(range.contains(&v), at(key), format!("`{key}` of {v}"), format!("{low} to {high}"));
+            let names: Vec<String> = kinds.iter().filter_map(Kind::to_possible_value).map(|n| n.get_name().to_owned()).collect();
+            let only = format!("only with `policy: {}`", names.join("`, `"));
+            flaws.unless(kinds.contains(&self.policy), at(key), format!("`{key}` says nothing under this placement policy"), only);
+        };
+        let usual = Planner::default();
+        option("objective", self.objective.map(|_| 0), 0..=0, &[Corral, LocalShuffle, Jobpacker]);
+        option("imbalance", self.imbalance, 0..=10_000, &[Corral, LocalShuffle]);
+        option("sub_batches", self.sub_batches.map(u64::from), 1..=1_000, &[Jobpacker]);
+        option("over_provisioning", self.over_provisioning.map(u64::from), 0..=1_000, &[Jobpacker]);
+        option("shuffle_model", self.shuffle_model.map(|_| 0), 0..=0, &[Jobpacker, CoScheduler, CoDecided]);
+        option("elephant", self.elephant.map(|b| b.0), 1..=u64::MAX, &[Corral, LocalShuffle, Jobpacker, CoScheduler, CoDecided]);
+        option("sir", self.sir.map(u64::from), 1..=10_000, &[CoScheduler, CoDecided]);
+        option("wavelengths", self.wavelengths.map(u64::from), 1..=1_000, &[CoScheduler, CoDecided]);
+        Planner {
+            objective: self.objective,
+            imbalance_percent: self.imbalance.unwrap_or(usual.imbalance_percent),
+            sub_batches: self.sub_batches.unwrap_or(usual.sub_batches),
+            over_provisioning_percent: self.over_provisioning.unwrap_or(usual.over_provisioning_percent),
+            shuffle_model: self.shuffle_model.unwrap_or(usual.shuffle_model),
+            elephant: self.elephant,
+            sir_percent: self.sir.unwrap_or(usual.sir_percent),
+            wavelengths: self.wavelengths,
         }
     }
 }
 
 impl From<&JobPolicy> for RawPlacement {
     fn from(p: &JobPolicy) -> Self {
+        let (planner, usual) = (p.placement.planner, Planner::default());
         Self {
             policy: p.placement.kind,
             order: Some(p.settings.order),
@@ -100,6 +182,14 @@ impl From<&JobPolicy> for RawPlacement {
             patience: Some(p.placement.patience),
             lost: Some(p.placement.lost_percent),
             busy: Some(p.placement.busy),
+            objective: planner.objective,
+            imbalance: differs(planner.imbalance_percent, usual.imbalance_percent),
+            sub_batches: differs(planner.sub_batches, usual.sub_batches),
+            over_provisioning: differs(planner.over_provisioning_percent, usual.over_provisioning_percent),
+            shuffle_model: differs(planner.shuffle_model, usual.shuffle_model),
+            elephant: planner.elephant,
+            sir: differs(planner.sir_percent, usual.sir_percent),
+            wavelengths: planner.wavelengths,
         }
     }
 }

@@ -148,7 +148,11 @@ where
     if text.parse::<T>().ok().as_ref() == Some(value) { s.serialize_str(&text) } else { value.serialize(s) }
 }
 
-pub(super) fn exact_or_null<S: Serializer>(value: &Option<Span>, s: S) -> Result<S::Ok, S::Error> {
+pub(super) fn exact_or_null<T, S>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error>
+where
+    T: std::fmt::Display + std::str::FromStr + PartialEq + Serialize,
+    S: Serializer,
+{
     match value {
         Some(v) => exact(v, s),
         None => s.serialize_none(),

@@ -137,6 +137,9 @@ fn every_mistake_has_one_error_with_its_place() {
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: aalo\naalo: {limit: 1}"),
             ("scheduler: edmonds", "scheduler: edmonds\naalo: {queues: 5}"),
             ("scheduler: edmonds", "scheduler: edmonds\nnetwork: varys\nwithin: max-min"),
+            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: jobpacker\n  sub_batches: 0"),
+            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: corral\n  objective: soon"),
+            ("scheduler: edmonds", "scheduler: edmonds\nplacement:\n  policy: fair\n  sir: 100"),
         ]
         .iter()
         .map(|(a, b)| broken(POLICY, a, b)),
@@ -258,5 +261,28 @@ proptest! {
     #[test]
     fn mutated_policies_never_panic(s in mutated(POLICY)) {
         let _ = read_policy(&s, "t").map_err(|e| e.to_string());
+    }
+}
+
+#[test]
+fn options_of_the_planners_are_read_and_written() {
+    let text = |policy: &str, options: &str| format!("{POLICY}placement:\n  policy: {policy}\n{options}");
+    let read = |text: &str| read_policy(text, "p.yaml").unwrap();
+    let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n";
+    let p = read(&text("jobpacker", options));
+    let planner = p.placement.as_ref().unwrap().placement.planner;
+    let (objective, shuffle_model) =
+        (Some(crate::placement::corral::Scenario::Online), crate::placement::latency::hybrid::ShuffleModel::Figure);
+    let elephant = Some(crate::units::Bytes(2_000_000));
+    let usual = crate::placement::spec::Planner::default();
+    let want =
+        crate::placement::spec::Planner { objective, shuffle_model, elephant, sub_batches: 7, over_provisioning_percent: 150, ..usual };
+    assert_eq!(planner, want);
+    let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n"));
+    let planner = other.placement.as_ref().unwrap().placement.planner;
+    assert_eq!((planner.sir_percent, planner.wavelengths, planner.imbalance_percent), (250, Some(4), 100));
+    for given in [p, other, read(&text("corral", "  imbalance: 0\n"))] {
+        let written = serde_json::to_string(&policy::RawPolicy::from(&given)).unwrap();
+        assert_eq!(read(&written), given, "{written}");
     }
 }

@@ -39,8 +39,9 @@ pub struct Pick {
 pub enum Shuffle {
     /// What there is to fetch is fetched now, as one coflow.
     Start,
-    /// Those in these racks fetch, the others wait on; they are asked about again when a task of the job starts or finishes.
-    Racks(Vec<RackId>),
+    /// Those in these racks fetch, the others wait on; they are asked about again when a task of the job starts or finishes,
+    /// and fetch at this time at the latest.
+    Racks(Vec<RackId>, Time),
     /// Not yet; asked again when a task of the job starts or finishes, and at this time at the latest.
     Hold(Time),
 }

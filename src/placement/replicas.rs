@@ -72,25 +72,42 @@ impl Sets {
 /// # Panics
 /// If there is no rack.
 pub fn hdfs(blocks: u32, racks: usize, seed: u64) -> Vec<Replicas> {
-    let all: Vec<RackId> = (0..racks).map(RackId::from).collect();
-    jobpacker(blocks, &all, racks, seed)
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    (0..blocks)
+        .map(|_| {
+            let first = RackId::from(rng.random_range(0..racks));
+            two_racks(first, racks, &mut rng)
+        })
+        .collect()
 }
 
-/// JobPacker (section 4.4): the first replica in a random rack of the job's map racks, the other two in one random rack besides.
-///
-/// # Panics
-/// If `maps` is empty.
-pub fn jobpacker(blocks: u32, maps: &[RackId], racks: usize, seed: u64) -> Vec<Replicas> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let one = |_| {
-        let first = maps[rng.random_range(0..maps.len())];
-        let other = match racks {
-            0 | 1 => first,
-            _ => RackId::from((first.index() + rng.random_range(1..racks)) % racks),
-        };
-        [first, other, other]
+/// The first replica in `first`, the other two in one random rack besides.
+fn two_racks(first: RackId, racks: usize, rng: &mut ChaCha8Rng) -> Replicas {
+    let other = match racks {
+        0 | 1 => first,
+        _ => RackId::from((first.index() + rng.random_range(1..racks)) % racks),
     };
-    (0..blocks).map(one).collect()
+    [first, other, other]
+}
+
+/// JobPacker (section 4.4): the first replica of each block in a random rack of the job's map racks, the other two in one of the other
+/// racks (besides the map racks, unless those are all). Every map rack gets as many blocks as the schedule gives it map tasks,
+/// `(rack, tasks)`: drawn rack by rack, some racks would have fewer blocks than tasks, which then read over the core; and so they would
+/// if a map rack took blocks of another for near.
+/// O(blocks + racks).
+pub fn jobpacker(maps: &[(RackId, u32)], racks: usize, seed: u64) -> Vec<Replicas> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut firsts: Vec<RackId> = maps.iter().flat_map(|&(r, n)| std::iter::repeat_n(r, n as usize)).collect();
+    firsts.shuffle(&mut rng);
+    let others: Vec<RackId> = (0..racks).map(RackId::from).filter(|r| maps.iter().all(|m| m.0 != *r)).collect();
+    let one = |first: RackId| match others.len() {
+        0 => two_racks(first, racks, &mut rng),
+        n => {
+            let other = others[rng.random_range(0..n)];
+            [first, other, other]
+        }
+    };
+    firsts.into_iter().map(one).collect()
 }
 
 /// Corral (sections 3.1 and 4.5): the first replica in a random rack of R_j, the other two in the rack besides that holds the least
@@ -151,9 +168,13 @@ mod tests {
             let own: Vec<RackId> = (0..own.min(racks)).map(RackId::from).collect();
             let mut held = vec![Bytes::ZERO; racks];
             let c = corral(50, Bytes(10), &own, &mut held, seed);
-            for b in c.iter().chain(&jobpacker(50, &own, racks, seed)) {
+            let shares: Vec<(RackId, u32)> = own.iter().map(|&r| (r, 10 + r.0)).collect();
+            let j = jobpacker(&shares, racks, seed);
+            for b in c.iter().chain(&j) {
                 prop_assert!(own.contains(&b[0]) && b[1] != b[0] && b[1] == b[2] && b[1].index() < racks);
             }
+            let firsts = counts(racks, j.iter().map(|b| b[0]));
+            prop_assert!(shares.iter().all(|&(r, n)| firsts[r.index()] == n), "as many blocks as tasks");
             prop_assert_eq!(held.iter().copied().sum::<Bytes>(), Bytes(1500));
             prop_assert!(hdfs(20, racks, seed).iter().all(|b| b[0] != b[1]));
         }

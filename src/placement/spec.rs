@@ -9,6 +9,8 @@ use super::baselines::fair::Fair;
 use super::baselines::jobpacker::JobPacker;
 use super::baselines::shuffle_watcher::ShuffleWatcher;
 use super::baselines::tetris::Tetris;
+use super::corral::Scenario;
+use super::latency::hybrid::ShuffleModel;
 use super::policy::Placement;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
@@ -58,6 +60,38 @@ pub struct Spec {
     pub lost_percent: u32,
     /// ShuffleWatcher: the network into a rack is loaded when what is on its way takes longer than this.
     pub busy: Span,
+    /// Options of the planners.
+    pub planner: Planner,
+}
+
+/// Options of Corral, LocalShuffle, JobPacker and Co-scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planner {
+    /// Corral, LocalShuffle, JobPacker: what counts; `None`: the makespan if all planned jobs arrive at once, else the mean completion.
+    pub objective: Option<Scenario>,
+    /// Corral, LocalShuffle: price of uneven data, alpha, in per cent of the paper's (section 4.5).
+    pub imbalance_percent: u64,
+    /// JobPacker: B (section 4.3.2).
+    pub sub_batches: u32,
+    /// JobPacker: containers beyond the estimate, in per cent of it.
+    pub over_provisioning_percent: u32,
+    /// JobPacker, Co-scheduler: which formula gives the time of a shuffle.
+    pub shuffle_model: ShuffleModel,
+    /// All: T_e in plans; `None`: the threshold of the policy's elephants.
+    pub elephant: Option<Bytes>,
+    /// Co-scheduler: the ratio of shuffle to input that is expected of a new job, in per cent (section IV-D: 1.0).
+    pub sir_percent: u32,
+    /// Co-scheduler: circuits that a port holds at once, W (section VI); `None`: as many as there are planes.
+    pub wavelengths: Option<u32>,
+}
+
+impl Default for Planner {
+    /// The papers' values.
+    fn default() -> Self {
+        let (shuffle_model, objective, elephant, wavelengths) = (ShuffleModel::default(), None, None, None);
+        let (imbalance_percent, sub_batches, over_provisioning_percent, sir_percent) = (100, 5, 0, 100);
+        Self { objective, imbalance_percent, sub_batches, over_provisioning_percent, shuffle_model, elephant, sir_percent, wavelengths }
+    }
 }
 
 impl Spec {
@@ -66,12 +100,21 @@ impl Spec {
     pub fn new(kind: Kind) -> Self {
         let slowstart = if kind == Kind::Jobpacker { 70 } else { 5 };
         let wait = (Span::secs(3), Span::secs(3));
-        Self { kind, slowstart, seed: 1, wait, patience: Span::secs(30), lost_percent: 50, busy: Span::secs(1) }
+        Self {
+            kind,
+            slowstart,
+            seed: 1,
+            wait,
+            patience: Span::secs(30),
+            lost_percent: 50,
+            busy: Span::secs(1),
+            planner: Planner::default(),
+        }
     }
 
-    /// The policy. `elephant` is the threshold T_e.
+    /// The policy. `elephant` is the threshold T_e, unless the planner's options have one.
     pub fn build(&self, elephant: Bytes) -> Box<dyn Placement> {
-        let spec = self.clone();
+        let (spec, elephant) = (self.clone(), self.planner.elephant.unwrap_or(elephant));
         let (slowstart, seed) = (self.slowstart, self.seed);
         match self.kind {
             Kind::Fair => Box::new(Fair::new("fair", slowstart, seed)),

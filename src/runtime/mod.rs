@@ -6,5 +6,6 @@ pub mod jobs;
 pub mod live;
 pub mod measure;
 pub mod posted;
+pub mod repeat;
 pub mod report;
 pub mod simulate;

@@ -63,6 +63,11 @@ impl Scheduler {
         }
     }
 
+    /// From now on estimates of a task's remaining time are off by at most so many per cent, drawn for each task from the seed.
+    pub fn misjudge_remaining(&mut self, percent: u32, seed: u64) {
+        self.state.slots.misjudge(percent, seed);
+    }
+
     /// When the scheduler wants [`Event::Tick`].
     pub fn poll_timeout(&self) -> Option<Time> {
         let holds = self.holds.values().copied().filter(|&t| t != NEVER).min();
@@ -280,7 +285,7 @@ impl Scheduler {
         let spec = &jobs[job.index()].spec.stages[s];
         let (input, span) = (spec.input.0, spec.times.of(k as usize));
         let eta = now + span;
-        let slot = slots.take(host, eta);
+        let slot = slots.take(host, now, eta);
         let stage = &mut jobs[job.index()].stages[s];
         let reading = near != Locality::Host && input > 0;
         let task = &mut stage.tasks[k as usize];
@@ -325,7 +330,7 @@ impl Scheduler {
         (task.doing, task.computes) = (Doing::Computing, now);
         let (host, slot, old, attempt) = (task.host, task.slot, task.eta, task.attempt);
         task.eta = now + span;
-        self.state.slots.expect(host, slot, old, now + span);
+        self.state.slots.expect(host, slot, old, (now, now + span));
         self.state.fetching -= 1;
         self.state.computing += 1;
         self.actions.push_back(Action::Compute { task: r, attempt, span });

@@ -6,9 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
 use crate::ids::{HostId, RackId};
+use crate::placement::coscheduler::explore::remaining;
 use crate::topology::Topology;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A host's slots.
 #[derive(Clone, Debug)]
@@ -17,6 +21,8 @@ struct Host {
     up: bool,
     /// Free slots, the lowest number last.
     free: Vec<u32>,
+    /// By slot: since when its task computes, and how long it does in all; no time while it waits for its input.
+    works: Vec<(Option<Time>, Span)>,
     total: u32,
 }
 
@@ -38,13 +44,19 @@ pub struct Slots {
     hosts: Vec<Host>,
     racks: Vec<Rack>,
     free: u64,
+    /// Estimates are off by at most so many thousandths, drawn from the seed.
+    off: (u64, u64),
 }
 
 impl Slots {
     /// All slots of a network, free.
     pub fn new(t: &Topology) -> Self {
-        let hosts = t.hosts.iter().map(|h| Host { rack: h.rack, up: false, free: Vec::new(), total: h.slots }).collect();
-        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0 };
+        let hosts = t
+            .hosts
+            .iter()
+            .map(|h| Host { rack: h.rack, up: false, free: Vec::new(), works: vec![(None, Span::ZERO); h.slots as usize], total: h.slots })
+            .collect();
+        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0, off: (0, 0) };
         t.hosts.iter().for_each(|h| s.bring_up(h.id));
         s
     }
@@ -84,14 +96,21 @@ impl Slots {
         self.racks[rack.index()].open.first().map(|e| e.1)
     }
 
-    /// Takes the lowest free slot of a host until about `eta`. O(log).
+    /// From now on [`Self::releases`] is off by at most so many per cent of a task's remaining time, drawn for each task from the
+    /// seed: what estimators of the remaining time get wrong.
+    pub fn misjudge(&mut self, percent: u32, seed: u64) {
+        self.off = (u64::from(percent.min(100)) * 10, seed);
+    }
+
+    /// Takes the lowest free slot of a host from `now` until about `eta`. O(log).
     ///
     /// # Panics
     /// If the host has no free slot.
-    pub fn take(&mut self, host: HostId, eta: Time) -> u32 {
+    pub fn take(&mut self, host: HostId, now: Time, eta: Time) -> u32 {
         let h = &mut self.hosts[host.index()];
         let before = h.free.len() as u32;
         let slot = h.free.pop().expect("a free slot was asked for before");
+        h.works[slot as usize] = (None, eta.since(now));
         let r = &mut self.racks[h.rack.index()];
         r.open.remove(&(Reverse(before), host));
         if before > 1 {
@@ -103,8 +122,9 @@ impl Slots {
         slot
     }
 
-    /// Moves the expected end of a held slot from `old` to `new`.
-    pub fn expect(&mut self, host: HostId, slot: u32, old: Time, new: Time) {
+    /// Moves the expected end of a held slot from `old` to `new`: its task begins to compute at `now`.
+    pub fn expect(&mut self, host: HostId, slot: u32, old: Time, (now, new): (Time, Time)) {
+        self.hosts[host.index()].works[slot as usize] = (Some(now), new.since(now));
         let r = &mut self.racks[self.hosts[host.index()].rack.index()];
         if r.held.remove(&(old, host, slot)) {
             r.held.insert((new, host, slot));
@@ -162,19 +182,34 @@ impl Slots {
         self.free += u64::from(h.total);
     }
 
-    /// When each slot of a rack that is up will be free, in ascending order. O(slots).
+    /// When each slot of a rack that is up will be free, in ascending order: now and the estimated remaining time of its task, from
+    /// its progress (Co-scheduler eq. 12). O(slots log slots).
     pub fn releases(&self, rack: RackId, now: Time) -> Vec<Time> {
         let r = &self.racks[rack.index()];
-        std::iter::repeat_n(now, r.free as usize).chain(r.held.iter().map(|e| e.0.max(now))).collect()
+        let held = r.held.iter().map(|&(_, host, slot)| now + self.left(now, host, slot));
+        let mut all: Vec<Time> = std::iter::repeat_n(now, r.free as usize).chain(held).collect();
+        all.sort_unstable();
+        all
     }
 
-    /// When `n` slots of a rack will be free at once; `None` if it has fewer. O(n).
+    /// T_rem = t_elapsed (1 - P) / P of the task in a held slot; while nothing is done, as long as it takes in all.
+    fn left(&self, now: Time, host: HostId, slot: u32) -> Span {
+        let (begun, all) = self.hosts[host.index()].works[slot as usize];
+        let elapsed = now.since(begun.unwrap_or(now)).min(all);
+        let left = remaining(elapsed, elapsed.0, all.0).unwrap_or(all);
+        let (off, seed) = self.off;
+        if off == 0 {
+            return left;
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(seed ^ begun.map_or(0, |t| t.0));
+        rng.set_stream(u64::from(host.0) << 32 | u64::from(slot));
+        Span(u64::try_from(u128::from(left.0) * u128::from(rng.random_range(1000 - off..=1000 + off)) / 1000).unwrap_or(u64::MAX))
+    }
+
+    /// When `n` slots of a rack will be free at once; `None` if it has fewer. O(slots log slots).
     pub fn released(&self, rack: RackId, n: u32, now: Time) -> Option<Time> {
         let r = &self.racks[rack.index()];
-        match n.checked_sub(r.free) {
-            None | Some(0) => Some(now),
-            Some(more) => r.held.iter().nth(more as usize - 1).map(|e| e.0.max(now)),
-        }
+        if n <= r.free { Some(now) } else { self.releases(rack, now).get(n as usize - 1).copied() }
     }
 }
 
@@ -194,34 +229,54 @@ mod tests {
     fn the_least_loaded_host_comes_first_and_slots_are_given_out_from_zero() {
         let mut s = slots();
         assert_eq!((s.free(), s.least_loaded(RackId(0))), (7, Some(HostId(0))));
-        assert_eq!((s.take(HostId(0), Time(5)), s.least_loaded(RackId(0))), (0, Some(HostId(1))));
-        assert_eq!((s.take(HostId(1), Time(9)), s.take(HostId(1), Time(7))), (0, 1));
+        assert_eq!((s.take(HostId(0), Time(0), Time(5)), s.least_loaded(RackId(0))), (0, Some(HostId(1))));
+        assert_eq!((s.take(HostId(1), Time(0), Time(9)), s.take(HostId(1), Time(0), Time(7))), (0, 1));
         assert_eq!((s.least_loaded(RackId(0)), s.free_in(RackId(0)), s.free_on(HostId(1))), (Some(HostId(0)), 1, 0));
         s.give(HostId(1), 0, Time(9));
-        assert_eq!((s.take(HostId(1), Time(9)), s.free()), (0, 4));
+        assert_eq!((s.take(HostId(1), Time(0), Time(9)), s.free()), (0, 4));
     }
 
     #[test]
     fn slots_are_released_by_their_expected_ends() {
         let mut s = slots();
         for eta in [30, 10, 20] {
-            s.take(HostId(2), Time(eta));
+            s.take(HostId(2), Time(0), Time(eta));
+        }
+        // All three have their input from the beginning.
+        for (slot, eta) in [(0, 30), (1, 10), (2, 20)] {
+            s.expect(HostId(2), slot, Time(eta), (Time(0), Time(eta)));
         }
         let at = |s: &Slots, n| s.released(RackId(1), n, Time(12));
         assert_eq!(
             [at(&s, 0), at(&s, 1), at(&s, 2), at(&s, 3), at(&s, 4)],
             [Some(Time(12)), Some(Time(12)), Some(Time(20)), Some(Time(30)), None]
         );
-        s.expect(HostId(2), 1, Time(10), Time(40));
+        s.expect(HostId(2), 1, Time(10), (Time(10), Time(40)));
         assert_eq!(at(&s, 1), Some(Time(20)));
         s.give(HostId(2), 2, Time(20));
         assert_eq!((at(&s, 1), at(&s, 2)), (Some(Time(12)), Some(Time(30))));
     }
 
     #[test]
+    fn estimates_go_by_progress_and_may_be_off() {
+        let mut s = slots();
+        for _ in 0..3 {
+            s.take(HostId(2), Time(0), Time(1000));
+        }
+        s.expect(HostId(2), 1, Time(1000), (Time(400), Time(1400)));
+        // One has done 600 of 1000; the others wait for their input and have done nothing.
+        assert_eq!(s.releases(RackId(1), Time(1000)), [1400, 2000, 2000].map(Time));
+        s.misjudge(50, 7);
+        let off = s.releases(RackId(1), Time(1000));
+        assert_eq!(off, s.releases(RackId(1), Time(1000)), "an estimate is drawn once");
+        let sorted = off.is_sorted() && off[0] >= Time(1200) && off.iter().all(|t| *t <= Time(2500));
+        assert!(sorted && off != [1400, 2000, 2000].map(Time), "{off:?}");
+    }
+
+    #[test]
     fn a_host_that_is_down_has_no_slots() {
         let mut s = slots();
-        let slot = s.take(HostId(0), Time(5));
+        let slot = s.take(HostId(0), Time(0), Time(5));
         s.give(HostId(0), slot, Time(5));
         s.take_down(HostId(0));
         s.take_down(HostId(0));

@@ -96,7 +96,7 @@ impl Switched {
     pub fn install(net: &mut Network, admit: Admit, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
         let racks = topology.rack_count();
-        let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
+        let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             add_sink(&mut tor.node, &net.mark)?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r);

@@ -40,7 +40,7 @@ impl Timed {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
         let guard = super::guard(&topology);
-        let tos = (admit == Admit::Marked).then_some(ELEPHANT_DSCP << 2);
+        let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, guard })?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r);

@@ -25,6 +25,8 @@ pub enum Route {
     Local,
     /// Through the packet switch.
     Eps,
+    /// Nowhere: they wait for a circuit.
+    Wait,
     /// Over the circuit of the rack pair on this plane.
     Ocs(PlaneId),
 }

@@ -17,6 +17,8 @@ pub struct World<'a> {
     pub crossbars: &'a Crossbars,
     /// Circuits take all flows, not only those that are marked.
     pub admit_all: bool,
+    /// Marked flows between racks wait for a circuit.
+    pub elephants_wait: bool,
     /// The books.
     pub ledger: &'a mut Ledger,
     /// Flows that have finished.
@@ -32,7 +34,8 @@ impl World<'_> {
             return Route::Local;
         }
         let circuit = if marked || self.admit_all { self.crossbars.plane(racks.0, racks.1) } else { None };
-        circuit.map_or(Route::Eps, Route::Ocs)
+        let without = if marked && self.elephants_wait { Route::Wait } else { Route::Eps };
+        circuit.map_or(without, Route::Ocs)
     }
 
     /// Whether a flow needs no time: it stays in its host, or has no bytes. It is then finished here.

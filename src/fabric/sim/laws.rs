@@ -55,6 +55,23 @@ fn time(mbit: u64, bytes: u64) -> u64 {
 }
 
 #[test]
+fn an_elephant_that_must_wait_takes_nothing_but_its_circuit() {
+    // Two elephants and a mouse; a circuit for one pair after 50 ms.
+    for kind in [MaxMin, Varys] {
+        let network = Network { kind, ..Network::default() };
+        let settings = Settings { elephants_wait: true, network, ..Settings::default() };
+        let mut f = SimFabric::new(topology(3, 1, 1000), settings);
+        f.add_flows(&coflow(0, 0, &[(0, 1, 1_000_000), (0, 2, 1_000_000), (1, 2, 1_000)]), &[true, true, false], Time(0));
+        f.apply(&[circuit(0, 1, 40_000_000, 90_000_000)], Time(0));
+        let done = f.advance(Time(100_000_000));
+        let ends: Vec<(usize, u64)> = done.iter().map(|d| (d.flow.index(), d.at.0)).collect();
+        assert_eq!(ends, [(2, time(1000, 1_000)), (0, 50_000_000 + time(1000, 1_000_000))], "{kind:?}");
+        let seen = f.observe(Time(100_000_000)).unwrap();
+        assert_eq!((seen.sent.get(RackId(0), RackId(2)), f.is_moving()), (0, false), "{kind:?}: the other waits");
+    }
+}
+
+#[test]
 fn one_flow_over_the_eps_takes_its_bound_and_two_share() {
     let t = topology(3, 2, 100);
     let mut f = SimFabric::new(t.clone(), Settings::default());

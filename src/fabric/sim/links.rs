@@ -11,7 +11,8 @@ use crate::topology::{Host, Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
-/// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate.
+/// the core switch, and a link without capacity, in this order; then every cable of the EPS graph there and back, and its switches of
+/// limited rate.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -22,6 +23,8 @@ pub struct Links {
     wide: Vec<bool>,
     /// The number of the first pod's link, and how many pods there are.
     pods: (u32, u32),
+    /// A link without capacity, for flows that wait.
+    nowhere: u32,
     /// The EPS graph.
     graph: Option<Ways>,
 }
@@ -81,10 +84,12 @@ impl Links {
         let first = capacity.len() as u32;
         capacity.extend(t.eps.pods.iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
         capacity.extend(t.eps.core.map(eps));
+        let nowhere = capacity.len() as u32;
+        capacity.push(0);
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
         let graph = t.eps.graph.as_deref().map(|g| Ways::new(g, eps, &mut capacity));
-        Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), graph, topology }
+        Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
     }
 
     /// The network.
@@ -144,6 +149,7 @@ impl Links {
         };
         match route {
             Route::Local => {}
+            Route::Wait => push(self.nowhere),
             Route::Ocs(plane) => push(2 * hosts + (2 + plane.0) * racks + a.0),
             Route::Eps => {
                 if !self.wide[a.index()] {
@@ -191,7 +197,7 @@ mod tests {
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
         assert_eq!(path(2, 8, Route::Eps), [2, 18, 21, 29, 30, 35, 36], "from the first pod to the third over the core");
         let rates: Vec<u64> = [0, 20, 29, 30, 35, 36].iter().map(|&k| l.capacity()[k as usize]).collect();
-        assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 37));
+        assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
         t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         let l = Links::new(Arc::new(t.clone()), true, false);

@@ -3,8 +3,8 @@
 //! Flows share links max-min fairly ([`maxmin`]), as many long TCP flows roughly do. The links are every host's network
 //! interface up and down, every rack's EPS uplink up and down, and every circuit while it has light, each at the rate
 //! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the
-//! circuit of its rack pair when there is one and it is admitted, else through the EPS; it changes over at the very instant
-//! at which a circuit gets or loses its light.
+//! circuit of its rack pair when there is one and it is admitted, else through the EPS, unless elephants have to wait for their
+//! circuits; it changes over at the very instant at which a circuit gets or loses its light.
 //! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
 //!
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
@@ -65,6 +65,7 @@ pub struct SimFabric {
     links: Links,
     /// Circuits take all flows, not only those that are marked.
     admit_all: bool,
+    elephants_wait: bool,
     circuits: bool,
     now: Time,
     crossbars: Crossbars,
@@ -80,6 +81,8 @@ pub struct SimFabric {
 pub struct Settings {
     /// Circuits take all flows of their rack pair, not only elephants.
     pub admit_all: bool,
+    /// Elephants have no other way than circuits.
+    pub elephants_wait: bool,
     /// Circuits may be set. Without them a network of two links a flow is far cheaper.
     pub circuits: bool,
     /// How coflows share the links.
@@ -90,7 +93,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { admit_all: false, circuits: true, network: Network::default(), may_fail: false }
+        Self { admit_all: false, elephants_wait: false, circuits: true, network: Network::default(), may_fail: false }
     }
 }
 
@@ -101,6 +104,7 @@ macro_rules! world {
             links: &$f.links,
             crossbars: &$f.crossbars,
             admit_all: $f.admit_all,
+            elephants_wait: $f.elephants_wait,
             ledger: &mut $f.ledger,
             done: &mut $f.done,
             now: $f.now,
@@ -110,7 +114,8 @@ macro_rules! world {
 
 impl SimFabric {
     /// A network at rest at time zero.
-    pub fn new(topology: Arc<Topology>, Settings { admit_all, circuits, network, may_fail }: Settings) -> Self {
+    pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
+        let Settings { admit_all, elephants_wait, circuits, network, may_fail } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
         let engine: Box<dyn Engine> = match network.kind {
@@ -124,6 +129,7 @@ impl SimFabric {
         Self {
             links,
             admit_all,
+            elephants_wait: elephants_wait && !dark,
             circuits,
             now: Time::ZERO,
             crossbars: Crossbars::new(&topology),

@@ -94,7 +94,14 @@ impl Placement for Corral {
             return Ok(());
         }
         let cluster = Cluster::of(topology, self.elephant);
-        let plan = corral::plan(&known, &cluster, Options { scenario: scenario(&known), ..Options::default() });
+        let plan = corral::plan(
+            &known,
+            &cluster,
+            Options {
+                scenario: self.spec.planner.objective.unwrap_or(scenario(&known)),
+                imbalance_percent: self.spec.planner.imbalance_percent,
+            },
+        );
         self.plan = plan.jobs.into_iter().map(|p| (p.job, (p.racks, p.priority))).collect();
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::placement::coscheduler::maps::MapGuideline;
 use crate::placement::coscheduler::network::Idle;
 use crate::placement::coscheduler::order::{self, Kind, Offer};
 use crate::placement::coscheduler::reduces;
-use crate::placement::latency::hybrid::{self, ShuffleModel};
+use crate::placement::latency::hybrid;
 use crate::placement::latency::matrix::Matrix;
 use crate::placement::policy::{Asked, Block, Locality, Pick, Placement, Shuffle, View, startable};
 use crate::placement::spec::Spec;
@@ -42,6 +42,8 @@ struct Guide {
 pub struct CoScheduler {
     spec: Spec,
     cluster: Cluster,
+    /// Recurring jobs as they are foreseen.
+    foreseen: BTreeMap<JobId, JobSpec>,
     guides: BTreeMap<JobId, Guide>,
     /// Ask the controller where reduces go: the policy `co-decided`.
     asks: bool,
@@ -55,7 +57,8 @@ impl CoScheduler {
     /// With parameters and the threshold T_e.
     pub fn new(spec: Spec, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant, ..Cluster::co_scheduler() };
-        Self { spec, cluster, guides: BTreeMap::new(), asks: false, asked: Vec::new(), unanswered: BTreeSet::new() }
+        let (foreseen, guides) = (BTreeMap::new(), BTreeMap::new());
+        Self { spec, cluster, foreseen, guides, asks: false, asked: Vec::new(), unanswered: BTreeSet::new() }
     }
 
     /// The same, but where reduces go is asked of the network's controller ([`crate::placement::codecide`]).
@@ -63,16 +66,21 @@ impl CoScheduler {
         Self { asks: true, ..Self::new(spec, elephant) }
     }
 
+    /// A job as far as it is foreseen.
+    fn known<'a>(&'a self, view: &'a dyn View, job: JobId) -> &'a JobSpec {
+        self.foreseen.get(&job).unwrap_or_else(|| view.job(job))
+    }
+
     /// Whether a job is shuffle-heavy, as far as it is known: by its sizes if it is recurring, else by its input and the ratio learnt
     /// from the maps that have finished.
     fn is_heavy(&self, view: &dyn View, job: JobId) -> bool {
-        let spec = view.job(job);
+        let spec = self.known(view, job);
         if spec.recurring { hybrid::shuffle_heavy(spec, &self.cluster) } else { self.expected(view, job) >= self.cluster.elephant }
     }
 
     /// The shuffle to expect of a job that never ran before.
     fn expected(&self, view: &dyn View, job: JobId) -> Bytes {
-        let (spec, mut sir) = (view.job(job), Sir::default());
+        let (spec, mut sir) = (view.job(job), Sir::starting(self.spec.planner.sir_percent));
         for e in &spec.edges {
             let (from, done) = (&spec.stages[e.from], view.counts(job, e.from).finished);
             let part = |b: Bytes| Bytes((u128::from(b.0) * u128::from(done) / u128::from(from.tasks)) as u64);
@@ -111,7 +119,12 @@ impl CoScheduler {
         let spec = view.job(job);
         let tasks = spec.stages[stage].tasks;
         let widths = match spec.recurring {
-            true => reduces::recurring_widths(&Matrix::of(spec, &self.cluster, ShuffleModel::default()), &maps, tasks, &self.cluster),
+            true => reduces::recurring_widths(
+                &Matrix::of(self.known(view, job), &self.cluster, self.spec.planner.shuffle_model),
+                &maps,
+                tasks,
+                &self.cluster,
+            ),
             false => reduces::widths(&maps, tasks, &self.cluster),
         };
         let free = Self::releases(view);
@@ -142,14 +155,17 @@ impl Placement for CoScheduler {
         if self.asks { "co-decided" } else { "co-scheduler" }
     }
 
-    fn plan(&mut self, topology: &Topology, _: &[JobSpec]) -> Result<(), String> {
+    fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
         self.cluster = Cluster::of(topology, self.cluster.elephant);
+        self.cluster.circuits = self.spec.planner.wavelengths.unwrap_or(self.cluster.circuits);
+        self.foreseen = jobs.iter().filter(|j| j.recurring).map(|j| (j.id, j.clone())).collect();
         Ok(())
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        let spec = view.job(job);
-        let d = data::guideline(spec, &self.cluster, ShuffleModel::default(), hdfs::mixed(self.spec.seed, job));
+        let (spec, p) = (view.job(job), self.spec.planner);
+        let (sir, seed) = (Sir::starting(p.sir_percent), hdfs::mixed(self.spec.seed, job));
+        let d = data::guideline(self.known(view, job), &self.cluster, p.shuffle_model, sir, seed);
         let blocks = hdfs::in_racks(view, job, self.spec.seed, |s| d.sets.blocks(spec.stages[s].tasks));
         self.guides.insert(job, Guide { maps: MapGuideline::of(&d), used: Vec::new(), best: BTreeMap::new() });
         blocks

@@ -17,7 +17,7 @@ use crate::placement::policy::{Block, Pick, Placement, Shuffle, View, startable}
 use crate::placement::replicas;
 use crate::placement::spec::Spec;
 use crate::topology::Topology;
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 use crate::workload::jobs::JobSpec;
 
 /// A job's part of the schedule.
@@ -36,8 +36,12 @@ pub struct JobPacker {
     plan: BTreeMap<JobId, Planned>,
     /// By rack: stages in the order of the schedule.
     sequences: Vec<Vec<(JobId, usize)>>,
+    /// Recurring jobs that are foreseen to be shuffle-heavy.
+    foreseen: BTreeSet<JobId>,
     /// Submitted, not finished, and heavy.
     heavy: Vec<JobId>,
+    /// What stood, by map rack, when reduces of a rack last began to fetch.
+    fetched: BTreeMap<(JobId, usize, RackId), Vec<Bytes>>,
     dropped: Vec<(JobId, String)>,
 }
 
@@ -45,32 +49,46 @@ impl JobPacker {
     /// With parameters and the threshold T_e.
     pub fn new(spec: Spec, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant, ..Cluster::jobpacker() };
-        Self { spec, cluster, plan: BTreeMap::new(), sequences: Vec::new(), heavy: Vec::new(), dropped: Vec::new() }
+        Self {
+            spec,
+            cluster,
+            plan: BTreeMap::new(),
+            sequences: Vec::new(),
+            foreseen: BTreeSet::new(),
+            heavy: Vec::new(),
+            fetched: BTreeMap::new(),
+            dropped: Vec::new(),
+        }
     }
 
-    /// The share of a stage that a rack still may start.
-    fn has_turn(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> bool {
-        let Some((racks, tasks)) = self.plan.get(&job).and_then(|p| p.stages.get(stage)) else { return false };
-        let Ok(k) = racks.binary_search(&rack) else { return false };
-        view.running_in(job, stage, rack) + view.output_in(job, stage, rack) < tasks[k]
+    /// How many tasks of a stage a rack is still to start by the schedule.
+    fn share_left(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> u32 {
+        let Some((racks, tasks)) = self.plan.get(&job).and_then(|p| p.stages.get(stage)) else { return 0 };
+        let Ok(k) = racks.binary_search(&rack) else { return 0 };
+        tasks[k].saturating_sub(view.running_in(job, stage, rack) + view.output_in(job, stage, rack))
     }
 
     /// Whether a job is taken as shuffle-heavy: from its sizes if they are known, else from its input, whose limit goes with T_e.
     fn is_heavy(&self, job: &JobSpec) -> bool {
         let scaled = |b: Bytes| Bytes((u128::from(b.0) * u128::from(ELEPHANT.0) / u128::from(self.cluster.elephant.0.max(1))) as u64);
-        if job.recurring { hybrid::shuffle_heavy(job, &self.cluster) } else { realtime::ad_hoc_heavy(scaled(job.input_bytes())) }
+        if job.recurring { self.foreseen.contains(&job.id) } else { realtime::ad_hoc_heavy(scaled(job.input_bytes())) }
     }
 }
 
 /// What the finished tasks before a stage have made for it, by rack.
 pub fn output_by_rack(view: &dyn View, job: JobId, stage: usize) -> Vec<Bytes> {
+    bytes_by_rack(view, job, stage, |s, r| view.output_in(job, s, r))
+}
+
+/// What so many tasks of the stages before a stage make for it, by rack; `tasks` is asked with a stage and a rack.
+fn bytes_by_rack(view: &dyn View, job: JobId, stage: usize, tasks: impl Fn(usize, RackId) -> u32) -> Vec<Bytes> {
     let spec = view.job(job);
     let racks = view.topology().rack_count();
     let mut made = vec![0u64; racks];
     for e in spec.edges_into(stage) {
         let senders = u128::from(spec.stages[e.from].tasks);
         for (r, sum) in made.iter_mut().enumerate() {
-            *sum += (u128::from(e.bytes.0) * u128::from(view.output_in(job, e.from, RackId::from(r))) / senders) as u64;
+            *sum += (u128::from(e.bytes.0) * u128::from(tasks(e.from, RackId::from(r))) / senders) as u64;
         }
     }
     made.into_iter().map(Bytes).collect()
@@ -85,10 +103,18 @@ impl Placement for JobPacker {
         self.cluster = Cluster::of(topology, self.cluster.elephant);
         self.sequences = vec![Vec::new(); topology.rack_count()];
         let known = recurring(jobs);
+        self.foreseen = known.iter().filter(|j| hybrid::shuffle_heavy(j, &self.cluster)).map(|j| j.id).collect();
         if known.is_empty() {
             return Ok(());
         }
-        let options = Options { scenario: scenario(&known), seed: self.spec.seed, ..Options::default() };
+        let p = self.spec.planner;
+        let options = Options {
+            scenario: p.objective.unwrap_or(scenario(&known)),
+            shuffle_model: p.shuffle_model,
+            sub_batches: p.sub_batches,
+            over_provisioning_percent: p.over_provisioning_percent,
+            seed: self.spec.seed,
+        };
         let plan = jobpacker::plan(&known, &self.cluster, options);
         for p in plan.jobs {
             let tasks = |s: &jobpacker::StagePlan| {
@@ -113,7 +139,8 @@ impl Placement for JobPacker {
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
         let Some(p) = self.plan.get(&job).filter(|p| !p.data.is_empty()) else { return hdfs::blocks(view, job, self.spec.seed) };
         let (seed, racks) = (hdfs::mixed(self.spec.seed, job), view.topology().rack_count());
-        hdfs::in_racks(view, job, self.spec.seed, |s| replicas::jobpacker(view.job(job).stages[s].tasks, &p.data, racks, seed))
+        let share = |s: usize| -> Vec<(RackId, u32)> { p.stages[s].0.iter().copied().zip(p.stages[s].1.iter().copied()).collect() };
+        hdfs::in_racks(view, job, self.spec.seed, |s| replicas::jobpacker(&share(s), racks, seed))
     }
 
     fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
@@ -130,7 +157,7 @@ impl Placement for JobPacker {
         // Jobs that have not come yet cannot be asked about: those that may start are in the queues.
         let ready: BTreeSet<JobId> = view.ready().collect();
         let can = |&&(job, s): &&(JobId, usize)| {
-            ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.has_turn(view, job, s, rack)
+            ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.share_left(view, job, s, rack) > 0
         };
         if let Some(&(job, stage)) = self.sequences.get(rack.index()).and_then(|q| q.iter().find(can)) {
             return Some(Pick { job, stage });
@@ -143,20 +170,39 @@ impl Placement for JobPacker {
     }
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
-        let made = output_by_rack(view, job, stage);
-        let counts = view.counts(job, stage);
+        let (made, counts) = (output_by_rack(view, job, stage), view.counts(job, stage));
+        let coming = bytes_by_rack(view, job, stage, |s, r| view.running_in(job, s, r));
+        let done = coming.iter().all(|b| b.0 == 0);
         let heavy = self.heavy.contains(&job);
-        let may = |r: &RackId| {
-            let waiting = view.waiting_in(job, stage, *r);
-            waiting > 0 && (!heavy || aggregate::may_fetch(&made, waiting, counts.tasks(), counts.pending == 0, &self.cluster))
-        };
-        let racks: Vec<RackId> = view.topology().racks.iter().map(|r| r.id).filter(may).collect();
-        if racks.is_empty() { Shuffle::Hold(view.now() + self.spec.patience) } else { Shuffle::Racks(racks) }
+        let mut racks = Vec::new();
+        for rack in view.topology().racks.iter().map(|r| r.id) {
+            let waiting = view.waiting_in(job, stage, rack);
+            // Whoever waits when all maps are done may have fetched nothing yet.
+            let before = self.fetched.get(&(job, stage, rack)).filter(|_| !done);
+            let ready: Vec<Bytes> = made.iter().enumerate().map(|(k, b)| b.saturating_sub(before.map_or(Bytes::ZERO, |f| f[k]))).collect();
+            let round = aggregate::Round {
+                ready: &ready,
+                coming: &coming,
+                waiting,
+                // Where all slots of the rack wait for this, no other task can join them.
+                without: if waiting < view.slots(rack) { self.share_left(view, job, stage, rack) } else { 0 },
+                reduces: counts.tasks(),
+                all_assigned: counts.pending == 0,
+            };
+            if waiting > 0 && (!heavy || round.may_fetch(&self.cluster)) {
+                racks.push(rack);
+                self.fetched.insert((job, stage, rack), made.clone());
+            }
+        }
+        // While maps run something will happen; afterwards racks might wait for each other's slots.
+        let until = if done { view.now() + self.spec.patience } else { Time::MAX };
+        if racks.is_empty() { Shuffle::Hold(until) } else { Shuffle::Racks(racks, until) }
     }
 
     fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {
         if is_over(view, job) {
             self.heavy.retain(|j| *j != job);
+            self.fetched.retain(|k, _| k.0 != job);
             self.sequences.iter_mut().for_each(|s| s.retain(|t| t.0 != job));
         }
     }

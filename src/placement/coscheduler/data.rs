@@ -11,13 +11,26 @@ use super::super::latency::matrix::Matrix;
 use super::super::replicas::Sets;
 
 /// The ratio of a job's shuffle to its input (SIR): 1.0 at first, and learnt while its maps finish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sir {
     read: u64,
     made: u64,
+    /// What is expected before a map has finished, in per cent.
+    first_percent: u32,
+}
+
+impl Default for Sir {
+    fn default() -> Self {
+        Self::starting(100)
+    }
 }
 
 impl Sir {
+    /// That is expected to be so many per cent as long as nothing is learnt.
+    pub fn starting(first_percent: u32) -> Self {
+        Self { read: 0, made: 0, first_percent }
+    }
+
     /// A map task has read `input` and made `output` bytes of shuffle data.
     pub fn finished(&mut self, input: Bytes, output: Bytes) {
         self.read = self.read.saturating_add(input.0);
@@ -27,7 +40,7 @@ impl Sir {
     /// The shuffle to expect of a job with this input.
     pub fn shuffle_of(&self, input: Bytes) -> Bytes {
         match self.read {
-            0 => input,
+            0 => Bytes(u64::try_from(u128::from(input.0) * u128::from(self.first_percent) / 100).unwrap_or(u64::MAX)),
             read => Bytes(u64::try_from(u128::from(input.0) * u128::from(self.made) / u128::from(read)).unwrap_or(u64::MAX)),
         }
     }
@@ -62,10 +75,10 @@ pub struct DataGuideline {
 ///
 /// # Panics
 /// If the cluster has no rack.
-pub fn guideline(job: &JobSpec, cluster: &Cluster, model: ShuffleModel, seed: u64) -> DataGuideline {
+pub fn guideline(job: &JobSpec, cluster: &Cluster, model: ShuffleModel, sir: Sir, seed: u64) -> DataGuideline {
     let width = match job.recurring {
         true => recurring_width(job, &Matrix::of(job, cluster, model), cluster),
-        false => width(Sir::default().shuffle_of(job.input_bytes()), cluster),
+        false => width(sir.shuffle_of(job.input_bytes()), cluster),
     };
     DataGuideline { width, sets: Sets::random(cluster.racks, width, seed) }
 }

@@ -15,7 +15,7 @@ use super::super::jobpacker::manager::stage_time;
 use super::super::jobpacker::{Group, StagePlan};
 use super::super::latency::hybrid::{ShuffleModel, reads_blocks, shuffle_heavy};
 use super::super::latency::matrix::Matrix;
-use super::data::{DataGuideline, guideline};
+use super::data::{DataGuideline, Sir, guideline};
 use super::decide::{Decision, Question, coflow, decide};
 use super::network::{Idle, Network};
 use super::reduces::{recurring_widths, widths};
@@ -52,7 +52,7 @@ pub struct Schedule {
 pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, model: ShuffleModel, seed: u64) -> Schedule {
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let one = |job: &JobSpec| {
-        let data = guideline(job, cluster, model, seed.wrapping_add(u64::from(job.id.0)));
+        let data = guideline(job, cluster, model, Sir::default(), seed.wrapping_add(u64::from(job.id.0)));
         let heavy = if job.recurring { shuffle_heavy(job, cluster) } else { job.input_bytes() >= cluster.elephant };
         Layer { job, cluster, model, data, heavy }.lay(&mut calendar)
     };

@@ -74,11 +74,11 @@ fn the_ratio_of_shuffle_to_input_is_learnt() {
 fn data_lies_on_three_sets_and_maps_stay_with_it() {
     let c = Cluster::co_scheduler();
     let mut job = map_reduce((300, 1000), (100, 1000), 20 * 1_125);
-    let d = guideline(&job, &c, ShuffleModel::Figure, 5);
+    let d = guideline(&job, &c, ShuffleModel::Figure, Sir::default(), 5);
     assert_eq!((d.width, d.sets.disjoint, d.sets.racks().len()), (4, true, 12));
     // Known before: two racks hold all 300 maps at once, and the zone begins there.
     job.recurring = true;
-    assert_eq!(guideline(&job, &c, ShuffleModel::Figure, 5).width, 2);
+    assert_eq!(guideline(&job, &c, ShuffleModel::Figure, Sir::default(), 5).width, 2);
     job.edges[0].bytes = Bytes(5);
     assert_eq!(recurring_width(&job, &Matrix::of(&job, &c, ShuffleModel::Figure), &c), 2);
     let m = MapGuideline::of(&d);

@@ -5,14 +5,45 @@ use crate::units::Bytes;
 
 use super::super::cluster::Cluster;
 
-/// Whether the reduce tasks that wait in one rack may begin to fetch.
-///
-/// `maps` is the map output by rack, as far as it is known; `waiting` of the job's `reduces` tasks have containers in this rack;
-/// `all_assigned` says that no reduce task of the job is without one. Racks whose output is below T_e never get a circuit, and are
-/// not waited for. A job that is not shuffle-heavy fetches at once. O(map racks).
-pub fn may_fetch(maps: &[Bytes], waiting: u32, reduces: u32, all_assigned: bool, cluster: &Cluster) -> bool {
-    let heavy = maps.iter().filter(|b| cluster.has_circuits() && **b >= cluster.elephant).min();
-    let Some(smallest) = heavy else { return waiting > 0 };
-    let reaches = u128::from(smallest.0) * u128::from(waiting) >= u128::from(cluster.elephant.0) * u128::from(reduces);
-    waiting > 0 && (all_assigned || reaches)
+/// What the reduce tasks of one stage in one rack could fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct Round<'a> {
+    /// By map rack: bytes of the whole stage that stand and were not fetched.
+    pub ready: &'a [Bytes],
+    /// By map rack: bytes of the whole stage that its running maps will make.
+    pub coming: &'a [Bytes],
+    /// Tasks of this rack that have containers and wait.
+    pub waiting: u32,
+    /// Tasks that this rack is to run and that have no container yet.
+    pub without: u32,
+    /// Reduce tasks of the stage, in all racks.
+    pub reduces: u32,
+    /// Whether every reduce task of the stage has had its container.
+    pub all_assigned: bool,
+}
+
+impl Round<'_> {
+    /// Whether the waiting tasks may begin to fetch.
+    ///
+    /// They may when every map rack gives them T_e now, and what it leaves for later (what its maps still make, and what the tasks
+    /// without a container will fetch) is nothing or T_e again: the paper says the former, and without the latter the rest of an
+    /// elephant would be a mouse. When nothing is to come they fetch in any case. Map racks that can never give this rack T_e get no
+    /// circuit, and are not waited for; if there is no other, the tasks fetch at once, as those of a job that is not shuffle-heavy do.
+    /// O(map racks).
+    pub fn may_fetch(&self, cluster: &Cluster) -> bool {
+        if self.waiting == 0 {
+            return false;
+        }
+        let elephant = |bytes: u128, tasks: u32| bytes * u128::from(tasks) >= u128::from(cluster.elephant.0) * u128::from(self.reduces);
+        let worth = |bytes: u128, tasks: u32| bytes == 0 || tasks == 0 || elephant(bytes, tasks);
+        let racks = self.ready.iter().zip(self.coming).map(|(a, b)| (u128::from(a.0), u128::from(b.0)));
+        let mut heavy = racks.filter(|(a, b)| cluster.has_circuits() && elephant(a + b, self.waiting + self.without)).peekable();
+        if heavy.peek().is_none() {
+            return true;
+        }
+        heavy.all(|(now, later)| {
+            let last = later == 0 && (self.without == 0 || self.all_assigned);
+            last || (elephant(now, self.waiting) && worth(later, self.waiting) && worth(now + later, self.without))
+        })
+    }
 }

@@ -19,12 +19,28 @@ pub struct Profile {
     pub latency: Span,
 }
 
+/// Whether with these widths the two racks that have the fewest tasks still exchange T_e, for every heavy shuffle of the job.
+fn keeps_elephants(job: &JobSpec, (maps, reduces): (usize, usize), cluster: &Cluster) -> bool {
+    let width = |s: usize| if reads_blocks(job, s) { maps } else { reduces };
+    let fewest = |s: usize| u128::from(job.stages[s].tasks / width(s) as u32);
+    let mut heavy = job.edges.iter().filter(|e| e.bytes >= cluster.elephant);
+    let all = |s: usize| u128::from(job.stages[s].tasks);
+    heavy.all(|e| {
+        let least = u128::from(e.bytes.0) * fewest(e.from) * fewest(e.to);
+        least >= u128::from(cluster.elephant.0) * all(e.from) * all(e.to)
+    })
+}
+
 /// Profiles a job. O(R^2 (stages + edges)).
 pub fn profile(job: &JobSpec, cluster: &Cluster, model: ShuffleModel) -> Profile {
     if hybrid::shuffle_heavy(job, cluster) {
         let matrix = Matrix::of(job, cluster, model);
-        let pairs: Vec<(usize, usize)> = matrix.zone().map(|c| (c.maps, c.reduces)).collect();
-        if let Some(latency) = matrix.zone().map(|c| c.latency).min() {
+        let zone: Vec<_> = matrix.zone().collect();
+        // Tasks come whole: where they do not divide by a width, a rack with fewer sends less than its even share.
+        let kept = zone.iter().filter(|c| keeps_elephants(job, (c.maps, c.reduces), cluster)).copied().collect::<Vec<_>>();
+        let zone = if kept.is_empty() { zone } else { kept };
+        let pairs: Vec<(usize, usize)> = zone.iter().map(|c| (c.maps, c.reduces)).collect();
+        if let Some(latency) = zone.iter().map(|c| c.latency).min() {
             let widest = pairs.iter().map(|p| p.0 + p.1).max().unwrap_or(0);
             return Profile { pairs, width: widest as u64 * u64::from(cluster.rack_slots()), latency };
         }

@@ -1,4 +1,4 @@
-use super::aggregate::may_fetch;
+use super::aggregate::Round;
 use super::profile::profile;
 use super::realtime::{ad_hoc_heavy, choose};
 use super::sort::{order, sub_batches};
@@ -111,10 +111,26 @@ fn widths_of_heavy_and_light_jobs_compare() {
 #[test]
 fn a_shuffle_waits_until_it_is_worth_a_circuit() {
     let (c, gb) = (Cluster::jobpacker(), |n: u64| Bytes(n * 1_000_000_000));
-    let may = |waiting, all| may_fetch(&[gb(9), gb(1), gb(5)], waiting, 20, all, &c);
-    // 5 GB over 20 reduces: five of them make 1.25 GB, four 1 GB.
-    assert_eq!((may(4, false), may(5, false), may(4, true), may(0, true)), (false, true, true, false));
-    assert!(may_fetch(&[gb(1)], 1, 20, false, &c));
+    // By map rack: (GB ready, GB coming); waiting and without container, of 20 reduces.
+    let may = |racks: &[(u64, u64)], waiting, without, all_assigned| {
+        let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
+        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned }.may_fetch(&c)
+    };
+    // 5 GB over 20 reduces: five of them make 1.25 GB, four 1 GB. The rack with 1 GB will never do, and is not waited for.
+    let done = [(9, 0), (1, 0), (5, 0)];
+    assert!(may(&done, 5, 0, false) && !may(&done, 4, 1, false) && may(&done, 4, 1, true) && !may(&done, 0, 5, true));
+    // What maps still make must be worth a circuit too: 4 of 9 GB are not, for five tasks; with ten tasks both parts are.
+    assert!(!may(&[(5, 4)], 5, 0, true) && may(&[(5, 4)], 10, 0, true) && may(&[(9, 0)], 5, 0, true));
+    // So must what is left for the tasks that have no container yet: 9 GB for two are 0.9 GB, for three 1.35 GB.
+    assert!(!may(&[(9, 0)], 3, 2, false) && may(&[(9, 0)], 3, 3, false));
+    assert!(may(&[(1, 0)], 1, 0, false), "not shuffle-heavy");
+}
+
+#[test]
+fn pairs_that_whole_tasks_would_bring_below_the_threshold_are_left_out() {
+    // 3 reduces on 2 racks: one of them gets a third. 3 T_e are enough for two pairs in the mean, but not for that one.
+    let pairs = |bytes| profile(&map_reduce((6, 1000), (3, 1000), bytes), &small(), ShuffleModel::Bottleneck).pairs;
+    assert!(!pairs(2_500).contains(&(1, 2)) && pairs(3_375).contains(&(1, 2)) && pairs(2_500).contains(&(1, 1)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The [`Scheduler`](crate::scheduler::Scheduler) says what shall happen; [`simulate`] lets it happen over the simulated fabric,
 //! [`live`] by the wall clock over a network that somebody else controls. Every run ends in a [`JobsResult`](report::JobsResult).
 
+pub mod errors;
 pub mod live;
 pub mod report;
 pub mod simulate;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
-use crate::workload::jobs::JobList;
+use crate::workload::jobs::{JobList, JobSpec};
 
 /// What is run.
 pub struct Ask<'a> {
@@ -63,6 +64,25 @@ pub enum Line<'a> {
 /// # Errors
 /// Jobs that the policy cannot plan, or what the scheduler or the controller refuses.
 pub fn simulate(ask: &Ask, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+    simulate_with(ask, &Course::default(), log)
+}
+
+/// What may go wrong in a run, or end it.
+#[derive(Clone, Copy, Default)]
+pub struct Course<'a> {
+    /// The jobs as planners see them, with the ids of the real ones; `None`: as they are.
+    pub foreseen: Option<&'a [JobSpec]>,
+    /// Estimates of remaining times are off by at most so many per cent, drawn from the seed.
+    pub remaining: Option<(u32, u64)>,
+    /// Looked at now and then: the run ends there when it is set, like with `until`.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// [`simulate`] with errors of foresight, or somebody who may stop it.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
     let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
@@ -70,8 +90,11 @@ pub fn simulate(ask: &Ask, log: &mut dyn FnMut(Line)) -> Result<JobsResult, Stri
         return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
     }
     let mut placement = ask.jobs_by.placement.build(ask.policy.elephants.threshold);
-    placement.plan(&topology, &ask.jobs.jobs)?;
-    let scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
+    placement.plan(&topology, course.foreseen.unwrap_or(&ask.jobs.jobs))?;
+    let mut scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
+    if let Some((percent, seed)) = course.remaining {
+        scheduler.misjudge_remaining(percent, seed);
+    }
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let mut run = Run {
@@ -84,7 +107,7 @@ pub fn simulate(ask: &Ask, log: &mut dyn FnMut(Line)) -> Result<JobsResult, Stri
         now: Time::ZERO,
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
-    run.play(ask)?;
+    run.play(ask, course.stop)?;
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     Ok(JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, run.network.result(&ask.jobs.name, &[])))
 }
@@ -110,7 +133,7 @@ fn refused(e: &Rejected) -> String {
 }
 
 impl Run<'_> {
-    fn play(&mut self, ask: &Ask) -> Result<(), String> {
+    fn play(&mut self, ask: &Ask, stop: Option<&AtomicBool>) -> Result<(), String> {
         let mut coming = ask.jobs.jobs.iter().peekable();
         let mut failures = ask.failures.iter().peekable();
         let until = ask.until.unwrap_or(Time::MAX);
@@ -119,7 +142,8 @@ impl Run<'_> {
             let next = own.into_iter().chain([self.scheduler.poll_timeout(), self.network.next_event()]).flatten().min();
             let done = coming.peek().is_none() && self.scheduler.is_idle() && self.network.unfinished() == 0;
             let alone = own.iter().all(Option::is_none) && self.scheduler.poll_timeout().is_none();
-            let Some(t) = next.filter(|_| !(done || alone && self.network.is_stuck())) else { return Ok(()) };
+            let stopped = stop.is_some_and(|s| s.load(Ordering::Relaxed));
+            let Some(t) = next.filter(|_| !(done || stopped || alone && self.network.is_stuck())) else { return Ok(()) };
             self.now = t.min(until).max(self.now);
             self.network.advance(self.now).map_err(|e| refused(&e))?;
             self.take_finished()?;

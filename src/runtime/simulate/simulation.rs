@@ -87,8 +87,9 @@ impl<'a> Simulation<'a> {
     /// The same; things break as `faults` say.
     pub fn with_faults(topology: &Arc<Topology>, policy: &Policy, faults: &[Fault], log: &'a mut dyn FnMut(Record)) -> Self {
         let circuits = policy.scheduler != SchedulerKind::EpsOnly;
-        let settings =
-            Settings { admit_all: policy.elephants.admit == Admit::All, circuits, network: policy.network, may_fail: !faults.is_empty() };
+        let (admit, network) = (policy.elephants.admit, policy.network);
+        let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
+        let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty() };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
         let first = Time(policy.interval.0 / 2);

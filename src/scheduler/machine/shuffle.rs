@@ -94,7 +94,12 @@ impl Scheduler {
             }
             match self.policy.shuffle(&self.state, job, stage) {
                 Shuffle::Start => drop(self.fetch(job, stage, None)),
-                Shuffle::Racks(racks) => drop(self.fetch(job, stage, Some(&racks))),
+                Shuffle::Racks(racks, until) => {
+                    self.fetch(job, stage, Some(&racks));
+                    if !self.state.stage(job, stage).waiting.is_empty() {
+                        self.holds.insert((job, stage), until);
+                    }
+                }
                 Shuffle::Hold(until) => drop(self.holds.insert((job, stage), until)),
             }
         }

@@ -1,0 +1,155 @@
+//! What a paper claims, and how what we measured stands to it.
+
+use serde::{Deserialize, Serialize};
+
+use super::runs::{Measure, Outcomes};
+
+/// One system on one setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// The setting.
+    pub setting: &'static str,
+    /// The system.
+    pub system: &'static str,
+}
+
+/// What the paper prints.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Printed {
+    /// One number.
+    About(f64),
+    /// From the one to the other.
+    Between(f64, f64),
+    /// More than that.
+    AtLeast(f64),
+    /// Less than that.
+    AtMost(f64),
+}
+
+/// One number of a paper.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// Of what.
+    pub measure: Measure,
+    /// Whose.
+    pub of: Side,
+    /// It is a reduction against this, in per cent of this; else the measure itself.
+    pub against: Option<Side>,
+    /// What the paper prints; `None`: nothing, we only measure.
+    pub printed: Option<Printed>,
+    /// Where it is printed.
+    pub source: &'static str,
+}
+
+/// How our mean stands to what the paper prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Within what is printed; of a single number, at most five points off.
+    Same,
+    /// At most fifteen points off, and in the same direction.
+    Near,
+    /// The same system is better, by more than fifteen points more or less.
+    SameDirection,
+    /// The other system is better.
+    Opposite,
+    /// The 95 % interval of a reduction holds zero, and what is printed does not: we cannot tell who is better.
+    Unclear,
+    /// A figure that compares nothing, more than fifteen points off.
+    Differs,
+    /// The paper prints nothing.
+    Ours,
+    /// Nothing was run.
+    NotRun,
+}
+
+impl Verdict {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Same => "as in the paper",
+            Self::Near => "near (15 points)",
+            Self::SameDirection => "same direction",
+            Self::Opposite => "opposite",
+            Self::Unclear => "unclear",
+            Self::Differs => "differs",
+            Self::Ours => "-",
+            Self::NotRun => "not run",
+        }
+    }
+}
+
+impl Printed {
+    /// How far a value is from what is printed: negative below, zero within. A single number is met by its five points.
+    pub fn off(self, v: f64) -> f64 {
+        let (low, high) = match self {
+            Self::About(p) => (p, p),
+            Self::Between(a, b) => (a, b),
+            Self::AtLeast(a) => (a, f64::INFINITY),
+            Self::AtMost(b) => (f64::NEG_INFINITY, b),
+        };
+        if v < low { v - low } else { (v - high).max(0.0) }
+    }
+
+    fn is_met(self, v: f64) -> bool {
+        let off = self.off(v).abs();
+        if matches!(self, Self::About(_)) { off <= 5.0 } else { off == 0.0 }
+    }
+
+    /// The sign of what is printed: a gain, a loss, or neither.
+    fn sign(self) -> f64 {
+        match self {
+            Self::About(p) => p.signum(),
+            Self::Between(a, b) if a * b > 0.0 => a.signum(),
+            Self::AtLeast(a) if a >= 0.0 => 1.0,
+            Self::AtMost(b) if b <= 0.0 => -1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// For people.
+    pub fn words(self, unit: &str) -> String {
+        match self {
+            Self::About(p) => format!("{p}{unit}"),
+            Self::Between(a, b) => format!("{a} to {b}{unit}"),
+            Self::AtLeast(a) => format!("> {a}{unit}"),
+            Self::AtMost(b) => format!("< {b}{unit}"),
+        }
+    }
+}
+
+impl Claim {
+    /// The figure by repetition: a reduction is taken within each, since both sides ran the same jobs.
+    pub fn values(&self, outcomes: &Outcomes) -> Vec<f64> {
+        let of = |s: Side| outcomes.of(s.setting, s.system).iter().map(|o| o.as_ref()?.get(&self.measure).copied());
+        match self.against {
+            None => of(self.of).flatten().collect(),
+            Some(base) => {
+                of(self.of).zip(of(base)).filter_map(|(a, b)| a.zip(b)).filter(|v| v.1 > 0.0).map(|(a, b)| 100.0 * (1.0 - a / b)).collect()
+            }
+        }
+    }
+
+    /// The unit of the figure.
+    pub fn unit(&self) -> &'static str {
+        use Measure::{Crossing, Far, Gap, OcsShare, Waiting};
+        let percent = self.against.is_some() || matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap);
+        if percent { " %" } else { " s" }
+    }
+
+    /// How a mean with half its interval stands to what is printed.
+    pub fn verdict(&self, mean: f64, half: Option<f64>) -> Verdict {
+        let Some(printed) = self.printed else { return Verdict::Ours };
+        let sign = if self.against.is_some() { printed.sign() } else { 0.0 };
+        let near = printed.off(mean).abs() <= 15.0;
+        match () {
+            () if printed.is_met(mean) => Verdict::Same,
+            () if sign != 0.0 && half.is_some_and(|h| mean.abs() <= h) => Verdict::Unclear,
+            () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
+            () if near => Verdict::Near,
+            () if sign != 0.0 => Verdict::SameDirection,
+            () => Verdict::Differs,
+        }
+    }
+}

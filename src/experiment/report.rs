@@ -1,0 +1,155 @@
+//! The report of an experiment: each number of the paper beside ours, what else was measured, and why the two differ.
+
+use serde::Serialize;
+
+use super::claim::{Claim, Printed, Verdict};
+use super::runs::{Measure, Outcomes};
+use super::{Experiment, Paper, Size};
+use crate::runtime::repeat::{half_interval, mean};
+
+/// A number of the paper beside ours.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// On which setting.
+    pub setting: &'static str,
+    /// What is compared, for people.
+    pub figure: String,
+    /// The unit of both.
+    pub unit: &'static str,
+    /// What the paper prints.
+    pub paper: Option<Printed>,
+    /// Where.
+    pub source: &'static str,
+    /// Ours, by repetition.
+    pub values: Vec<f64>,
+    /// Their mean.
+    pub mean: f64,
+    /// Half of the 95 % confidence interval of the mean.
+    pub half: Option<f64>,
+    /// How far the mean is from what is printed, in points (seconds, where the unit is a second).
+    pub off: Option<f64>,
+    /// How ours stands to the paper's.
+    pub verdict: Verdict,
+    /// What was measured on both sides of a comparison that came out differently.
+    pub why: String,
+}
+
+/// What was measured of one system on one setting, in the mean.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// The setting.
+    pub setting: &'static str,
+    /// The system.
+    pub system: &'static str,
+    /// Repetitions that were run.
+    pub runs: usize,
+    /// Means.
+    pub means: Vec<(Measure, f64)>,
+}
+
+/// Everything that an experiment found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Heliostat's version.
+    pub version: &'static str,
+    /// Whose evaluation.
+    pub paper: Paper,
+    /// What was asked.
+    pub size: Size,
+    /// It was stopped before its end.
+    pub partial: bool,
+    /// Real time that it took, in seconds.
+    pub took_s: f64,
+    /// On so many threads.
+    pub threads: usize,
+    /// Name and description of each setting.
+    pub settings: Vec<(&'static str, String)>,
+    /// The paper's numbers.
+    pub rows: Vec<Row>,
+    /// The means behind them.
+    pub measured: Vec<Measured>,
+}
+
+impl Report {
+    /// Of what was run.
+    pub fn new(e: &Experiment, outcomes: &Outcomes, took_s: f64, threads: usize) -> Self {
+        let pairs = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s.name, y.name)));
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            paper: e.paper,
+            size: outcomes.size,
+            partial: outcomes.is_partial(),
+            took_s,
+            threads,
+            settings: e.settings.iter().map(|s| (s.name, s.about.clone())).collect(),
+            rows: e.claims.iter().map(|c| row(c, outcomes)).collect(),
+            measured: pairs.map(|(s, y)| measured(s, y, outcomes)).collect(),
+        }
+    }
+}
+
+fn row(c: &Claim, outcomes: &Outcomes) -> Row {
+    let values = c.values(outcomes);
+    let (mean, half) = (mean(&values), half_interval(&values));
+    let verdict = if values.is_empty() { Verdict::NotRun } else { c.verdict(mean, half) };
+    let what = name(c.measure);
+    let figure = match c.against {
+        None => format!("{what}, {}", c.of.system),
+        Some(base) if base.setting == c.of.setting => format!("{what} less, {} vs {}", c.of.system, base.system),
+        Some(base) => format!("{what} less, {} vs {} ({})", c.of.system, base.system, base.setting),
+    };
+    let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
+    let why = if matches!(verdict, Verdict::Same | Verdict::Ours | Verdict::NotRun) { String::new() } else { why(c, outcomes) };
+    Row { setting: c.of.setting, figure, unit: c.unit(), paper: c.printed, source: c.source, values, mean, half, off, verdict, why }
+}
+
+/// What is measured, for people.
+pub fn name(m: Measure) -> &'static str {
+    match m {
+        Measure::Makespan => "makespan",
+        Measure::MeanJct => "mean JCT",
+        Measure::MedianJct => "median JCT",
+        Measure::MedianRecurring => "median JCT of recurring jobs",
+        Measure::MedianAdHoc => "median JCT of ad-hoc jobs",
+        Measure::MeanCct => "mean CCT",
+        Measure::OcsShare => "OCS share",
+        Measure::Crossing => "bytes that cross racks",
+        Measure::Waiting => "slot time spent waiting",
+        Measure::Computing => "computing bound",
+        Measure::Far => "blocks read from afar",
+        Measure::Unfinished => "jobs unfinished",
+        Measure::Gap => "gap to the lower bound",
+        Measure::PlanTime => "time to plan",
+    }
+}
+
+/// The measured facts that explain a difference: where the time and the bytes of both sides went.
+fn why(c: &Claim, outcomes: &Outcomes) -> String {
+    let side = |s: super::claim::Side| {
+        let of = |m| mean(&outcomes.values(s.setting, s.system, m));
+        let (crossing, ocs, waiting) = (of(Measure::Crossing), of(Measure::OcsShare), of(Measure::Waiting));
+        format!(
+            "{}: {crossing:.0} % of all bytes cross racks, {ocs:.0} % of these by OCS, {waiting:.0} % of slot time is waiting",
+            s.system
+        )
+    };
+    match c.measure {
+        Measure::Gap => {
+            "batch: to the programme's optimum; online: to a bound that may be below the programme's (docs/placement.md)".into()
+        }
+        Measure::PlanTime => String::new(),
+        _ => {
+            let bound = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Computing));
+            let makespan = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Makespan));
+            let both: Vec<String> = std::iter::once(c.of).chain(c.against).map(side).collect();
+            format!("{}; computing alone would fill all slots for {bound:.0} s of {makespan:.0} s", both.join("; "))
+        }
+    }
+}
+
+fn measured(setting: &'static str, system: &'static str, outcomes: &Outcomes) -> Measured {
+    let all: Vec<_> = outcomes.of(setting, system).iter().flatten().collect();
+    let measures: std::collections::BTreeSet<Measure> = all.iter().flat_map(|o| o.keys().copied()).collect();
+    let means = measures.into_iter().map(|m| (m, mean(&outcomes.values(setting, system, m)))).collect();
+    Measured { setting, system, runs: all.len(), means }
+}

@@ -1,0 +1,185 @@
+//! Plays every system on every setting for every seed, in parallel.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::setting::{Setting, System, Work};
+use super::{Experiment, Size};
+use crate::placement::cluster::Cluster;
+use crate::placement::corral::{self, Scenario};
+use crate::runtime::jobs::errors::Errors;
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use crate::runtime::repeat::in_parallel;
+use crate::runtime::report::percentile;
+use crate::scheduler::record::JobRecord;
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::JobList;
+
+/// What is measured of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// From the first arrival to the last finish, s.
+    Makespan,
+    /// Mean job completion time, s.
+    MeanJct,
+    /// Median job completion time, s.
+    MedianJct,
+    /// Median of the recurring jobs, s.
+    MedianRecurring,
+    /// Median of the others, s.
+    MedianAdHoc,
+    /// Mean time of a shuffle from its first flow to its last, s.
+    MeanCct,
+    /// Share of the bytes between racks that went over circuits, %.
+    OcsShare,
+    /// Bytes that crossed racks, of all that jobs read and shuffle, %.
+    Crossing,
+    /// Time that tasks held slots without computing, of all that they held them, %.
+    Waiting,
+    /// Time that all slots together need to compute all tasks, s: no makespan is below.
+    Computing,
+    /// Tasks with a block that read it from another rack, %.
+    Far,
+    /// Jobs that did not finish.
+    Unfinished,
+    /// How far the plan is from its lower bound, %.
+    Gap,
+    /// Processor time of the planner, s.
+    PlanTime,
+}
+
+/// What one run measured.
+pub type Outcome = BTreeMap<Measure, f64>;
+
+/// How far an experiment is.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Runs that are over, and of how many.
+    pub done: (usize, usize),
+    /// The last of them: setting, system, seed.
+    pub last: (&'static str, &'static str, u64),
+    /// How long it took, s of real time.
+    pub took: f64,
+}
+
+/// All outcomes, by setting, system and seed: `None` where the experiment was stopped before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcomes {
+    /// The experiment's size.
+    pub size: Size,
+    by: BTreeMap<(&'static str, &'static str), Vec<Option<Outcome>>>,
+}
+
+impl Outcomes {
+    /// Of one system on one setting, by repetition.
+    pub fn of(&self, setting: &str, system: &str) -> &[Option<Outcome>] {
+        self.by.iter().find(|(k, _)| **k == (setting, system)).map_or(&[], |(_, v)| v)
+    }
+
+    /// The values of a measure, of the repetitions that were run.
+    pub fn values(&self, setting: &str, system: &str, measure: Measure) -> Vec<f64> {
+        self.of(setting, system).iter().flatten().filter_map(|o| o.get(&measure).copied()).collect()
+    }
+
+    /// Whether something was left out.
+    pub fn is_partial(&self) -> bool {
+        self.by.values().flatten().any(Option::is_none)
+    }
+}
+
+/// Runs an experiment on so many threads. Repetition by repetition, so that an experiment which is stopped has whole ones.
+///
+/// # Errors
+/// The first run that failed: which, and why.
+pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch: &(dyn Fn(Progress) + Sync)) -> Result<Outcomes, String> {
+    let pairs: Vec<(&Setting, &System)> = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s, y))).collect();
+    let total = pairs.len() * size.repeats;
+    let done = std::sync::atomic::AtomicUsize::new(0);
+    let one = |k: usize| -> Result<Option<Outcome>, String> {
+        let ((setting, system), seed) = (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let outcome = play(setting, system, seed, stop).map_err(|e| format!("{}, {}, seed {seed}: {e}", setting.name, system.name))?;
+        let done = (done.fetch_add(1, Ordering::Relaxed) + 1, total);
+        watch(Progress { done, last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
+        Ok(outcome)
+    };
+    let mut by: BTreeMap<_, Vec<Option<Outcome>>> = BTreeMap::new();
+    for (k, outcome) in in_parallel(total, threads, one).into_iter().enumerate() {
+        let (setting, system) = pairs[k % pairs.len()];
+        by.entry((setting.name, system.name)).or_default().push(outcome?);
+    }
+    Ok(Outcomes { size, by })
+}
+
+/// One run; `None` if it was stopped.
+fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
+    let errors = Errors { seed, ..setting.load.errors };
+    let (jobs, foreseen) = errors.apply(&setting.load.draw(seed));
+    if let Work::Plan(scenario) = setting.work {
+        return Ok(Some(planned(setting, &jobs, scenario)));
+    }
+    let mut jobs_by = system.jobs_by.clone();
+    jobs_by.placement.seed = seed;
+    let ask = Ask {
+        topology: &setting.topology,
+        policy: &system.policy,
+        jobs_by: &jobs_by,
+        jobs: &jobs,
+        failures: &[],
+        faults: &[],
+        until: None,
+    };
+    let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop) };
+    let result = simulate_with(&ask, &course, &mut |_| {})?;
+    let slots = setting.topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
+    Ok((!stop.load(Ordering::Relaxed)).then(|| measured(&result, &jobs, slots)))
+}
+
+fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {
+    let cluster = Cluster::of(&setting.topology, Bytes::ZERO);
+    let began = Instant::now();
+    let plan = corral::plan(&jobs.jobs, &cluster, corral::Options { scenario, ..corral::Options::default() });
+    BTreeMap::from([(Measure::PlanTime, began.elapsed().as_secs_f64()), (Measure::Gap, plan.gap * 100.0)])
+}
+
+fn measured(r: &JobsResult, jobs: &JobList, slots: u64) -> Outcome {
+    let s = &r.summary;
+    let seconds = |t: Span| t.as_secs_f64();
+    let median = |keep: &dyn Fn(&JobRecord) -> bool| {
+        let all: Vec<Span> = r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect();
+        (!all.is_empty()).then(|| percentile(&all, 50).as_secs_f64())
+    };
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let work: Span = jobs.jobs.iter().fold(Span::ZERO, |w, j| w + j.work());
+    let bytes: Bytes = jobs.jobs.iter().map(|j| j.input_bytes() + j.shuffle_bytes()).sum();
+    let mut out = BTreeMap::from([
+        (Measure::Makespan, seconds(s.makespan)),
+        (Measure::MeanJct, seconds(s.average_jct)),
+        (Measure::MedianJct, seconds(s.median_jct)),
+        (Measure::MeanCct, seconds(s.average_cct)),
+        (Measure::OcsShare, 100.0 * s.ocs_share),
+        (Measure::Crossing, percent(s.bytes_between_racks.0, bytes.0)),
+        (Measure::Waiting, percent(waited(r), s.slot_time.0)),
+        (Measure::Computing, seconds(work) / slots.max(1) as f64),
+        (Measure::Far, percent(s.near[2], s.near.iter().sum())),
+        (Measure::Unfinished, s.unfinished as f64),
+    ]);
+    for (measure, value) in [(Measure::MedianRecurring, median(&|j| j.recurring)), (Measure::MedianAdHoc, median(&|j| !j.recurring))] {
+        out.extend(value.map(|v| (measure, v)));
+    }
+    out
+}
+
+/// Nanoseconds that tasks held slots before they computed.
+fn waited(r: &JobsResult) -> u64 {
+    r.timeline.iter().map(|t| t.computes.unwrap_or(t.ended).since(Time(t.started.0)).0).sum()
+}

@@ -1,0 +1,126 @@
+//! Networks, systems and jobs of an evaluation.
+
+use std::sync::Arc;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::Size;
+use crate::control::policy::{Admit, Elephants, Estimator, Network, NetworkKind, Policy, SchedulerKind};
+use crate::ids::PlaneId;
+use crate::placement::cluster::Cluster;
+use crate::placement::corral::Scenario;
+use crate::placement::spec::Kind;
+use crate::runtime::jobs::errors::Errors;
+use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::Grain;
+use crate::topology::{Framing, Plane, StopMode, Topology};
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::{JobList, JobSpec};
+use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
+
+/// A system under comparison: how jobs are scheduled, and how the network is.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// Its name in the report.
+    pub name: &'static str,
+    /// The network's policy.
+    pub policy: Policy,
+    /// The scheduler's.
+    pub jobs_by: JobPolicy,
+}
+
+/// Jobs of a published mix.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Sizes and tasks.
+    pub mix: Mix,
+    /// How many.
+    pub jobs: usize,
+    /// They arrive uniformly at random in so much time; zero: all at once.
+    pub window: Span,
+    /// Per cent that are recurring.
+    pub recurring: u32,
+    /// Bytes are divided by this; tasks and times stay.
+    pub scale: u64,
+    /// What is foreseen wrongly.
+    pub errors: Errors,
+}
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Its name in the report.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: String,
+    /// The network.
+    pub topology: Arc<Topology>,
+    /// Who runs on it.
+    pub systems: Vec<System>,
+    /// What they run.
+    pub load: Load,
+    /// What is done with it.
+    pub work: Work,
+}
+
+/// What is done with the jobs of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// They are run in virtual time.
+    Run,
+    /// Corral's planner plans them; nothing runs.
+    Plan(Scenario),
+}
+
+impl Load {
+    /// A mix with the tasks that belong to it; without errors.
+    pub fn new(mix: Mix, jobs: usize, window: Span, recurring: u32, size: Size) -> Self {
+        let jobs = (jobs * size.jobs_percent).div_ceil(100);
+        Self { mix, jobs, window, recurring, scale: 1, errors: Errors::default() }
+    }
+
+    /// The jobs of a seed. O(jobs log jobs).
+    pub fn draw(&self, seed: u64) -> JobList {
+        let mut model = self.mix.preset().model();
+        model.recurring = self.recurring;
+        let list = synth_jobs(&SynthJobs { mix: self.mix, model, jobs: self.jobs, seed, mean_gap: Span::ZERO });
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(1);
+        let mut place = |mut job: JobSpec| {
+            job.arrival = Time(rng.random_range(0..=self.window.0));
+            let smaller = |b: &mut Bytes| *b = Bytes(b.0.div_ceil(self.scale));
+            job.edges.iter_mut().for_each(|e| smaller(&mut e.bytes));
+            job.stages.iter_mut().for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
+            job
+        };
+        JobList::new(list.name, list.jobs.into_iter().map(&mut place).collect())
+    }
+}
+
+/// A network of equal racks as a planner sees it, in payload: the papers' simulators know no headers.
+pub fn network(name: &str, c: &Cluster) -> Topology {
+    let plane = |k| Plane { id: PlaneId(k), rate: c.ocs, delta: c.delta, stop: StopMode::NotAllStop, duplex: false };
+    let mut t = Topology::uniform(name, 0, 0, c.nic, c.core, (0..c.circuits).map(plane).collect());
+    (0..c.racks).for_each(|_| t.push_rack(c.hosts as usize, c.slots, c.nic, c.core));
+    t.eps.oversubscription_percent = t.oversubscription_percent();
+    t.framing = Framing::None;
+    t
+}
+
+/// A system of the papers on circuits: elephants of T_e wait for a circuit, all else takes the EPS; demand is what was declared.
+pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval: Span, elephant: Bytes) -> System {
+    let elephants = Elephants { admit: Admit::Wait, threshold: elephant };
+    let lead = Span::millis(5);
+    let policy =
+        Policy { name: name.into(), interval, lead, elephants, demand: Estimator::Declared, scheduler: circuits, ..Policy::default() };
+    let mut jobs_by = JobPolicy::new(kind);
+    jobs_by.settings.grain = Grain::Rack;
+    System { name, policy, jobs_by }
+}
+
+/// A system on a packet network without circuits, where coflows share by `network`.
+pub fn electrical(name: &'static str, kind: Kind, network: NetworkKind) -> System {
+    let s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
+    System { policy: Policy { network: Network { kind: network, ..Network::default() }, ..s.policy }, ..s }
+}

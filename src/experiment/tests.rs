@@ -1,0 +1,93 @@
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+use super::claim::{Claim, Printed, Side, Verdict};
+use super::report::Report;
+use super::runs::{Measure, run};
+use super::setting::Load;
+use super::*;
+use crate::units::Span;
+use crate::workload::synth_jobs::Mix;
+
+const PAPERS: [Paper; 3] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral];
+
+fn size(repeats: usize, jobs_percent: usize) -> Size {
+    Size { seed: 5, repeats, jobs_percent }
+}
+
+#[test]
+fn every_claim_is_about_something_that_is_run() {
+    for paper in PAPERS {
+        let e = paper.experiment(size(1, 100));
+        let known: BTreeSet<(&str, &str)> = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s.name, y.name))).collect();
+        let systems = e.settings.iter().map(|s| s.systems.len()).sum::<usize>();
+        assert_eq!(known.len(), systems, "{paper:?}: names are used once");
+        for c in &e.claims {
+            assert!(known.contains(&(c.of.setting, c.of.system)), "{c:?}");
+            assert!(c.against.is_none_or(|b| known.contains(&(b.setting, b.system))), "{c:?}");
+        }
+    }
+}
+
+#[test]
+fn the_papers_loads_are_drawn() {
+    let load = Load::new(Mix::Jobpacker, 1000, Span::secs(5400), 50, size(1, 100));
+    let list = load.draw(3);
+    let recurring = list.jobs.iter().filter(|j| j.recurring).count();
+    let last = list.jobs.last().unwrap().arrival;
+    assert!(list.jobs.len() == 1000 && (430..570).contains(&recurring) && (5300..=5400).contains(&(last.0 / 1_000_000_000)));
+    assert_eq!((load.draw(3), Load { scale: 100, ..load }.draw(3).jobs[7].tasks()), (list.clone(), list.jobs[7].tasks()));
+    let small = Load { scale: 100, ..load }.draw(3).jobs[7].shuffle_bytes().0;
+    assert_eq!(small, list.jobs[7].shuffle_bytes().0.div_ceil(100));
+}
+
+#[test]
+fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
+    let size = size(2, 5);
+    let mut e = Paper::Jobpacker.experiment(size);
+    e.settings.retain(|s| s.name == "GENI batch");
+    let one = |threads| run(&e, size, threads, &AtomicBool::new(false), &|_| {}).unwrap();
+    let outcomes = one(1);
+    assert_eq!(outcomes, one(3));
+    let unfinished = outcomes.values("GENI batch", "JobPacker", Measure::Unfinished);
+    assert_eq!((unfinished, outcomes.is_partial()), (vec![0.0, 0.0], false));
+    let r = Report::new(&e, &outcomes, 1.0, 1);
+    let batch = r.rows.iter().find(|r| r.setting == "GENI batch").unwrap();
+    assert!(batch.values.len() == 2 && batch.half.is_some() && batch.verdict != Verdict::NotRun);
+    assert!(r.rows.iter().filter(|r| r.setting == "online").all(|r| r.verdict == Verdict::NotRun));
+}
+
+#[test]
+fn the_planners_own_figures_are_measured_without_a_run() {
+    let size = size(1, 1);
+    let mut e = Paper::Corral.experiment(size);
+    e.settings.retain(|s| s.name.starts_with("plan"));
+    let outcomes = run(&e, size, 1, &AtomicBool::new(false), &|_| {}).unwrap();
+    assert!(outcomes.values("plan batch", "planner", Measure::Gap)[0] >= 0.0);
+    assert!(outcomes.values("plan batch", "planner", Measure::Makespan).is_empty());
+}
+
+#[test]
+fn verdicts_say_how_ours_stands_to_the_papers() {
+    let side = Side { setting: "s", system: "y" };
+    let claim = |against: bool, printed| Claim {
+        measure: Measure::OcsShare,
+        of: side,
+        against: against.then_some(side),
+        printed: Some(printed),
+        source: "",
+    };
+    let verdict = |printed, mean, half| claim(true, printed).verdict(mean, Some(half));
+    use Verdict::{Differs, Near, Opposite, Same, SameDirection, Unclear};
+    let about = Printed::About(40.0);
+    let found = [(43.0, 1.0), (52.0, 1.0), (70.0, 1.0), (9.0, 20.0), (-3.0, 1.0)].map(|(m, h)| verdict(about, m, h));
+    assert_eq!(found, [Same, Near, SameDirection, Unclear, Opposite]);
+    let range = Printed::Between(10.0, 33.0);
+    assert_eq!([10.0, 33.0, 34.0, 60.0].map(|m| verdict(range, m, 0.5)), [Same, Same, Near, SameDirection]);
+    // Within 5 % of each other: no side is meant to be better.
+    let equal = Printed::Between(-5.0, 5.0);
+    assert_eq!([-4.0, -11.0, 30.0].map(|m| verdict(equal, m, 50.0)), [Same, Near, Differs]);
+    let share = |printed, mean| claim(false, printed).verdict(mean, Some(1.0));
+    assert_eq!((share(Printed::AtLeast(96.0), 99.0), share(Printed::AtMost(23.0), 25.0)), (Same, Near));
+    assert_eq!(share(Printed::AtLeast(96.0), 54.0), Differs);
+}
