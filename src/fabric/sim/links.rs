@@ -11,8 +11,8 @@ use crate::topology::{Host, Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
-/// the core switch, and a link without capacity, in this order; then every cable of the EPS graph there and back, and its switches of
-/// limited rate.
+/// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate; last a link
+/// without capacity.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -84,11 +84,11 @@ impl Links {
         let first = capacity.len() as u32;
         capacity.extend(t.eps.pods.iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
         capacity.extend(t.eps.core.map(eps));
-        let nowhere = capacity.len() as u32;
-        capacity.push(0);
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
         let graph = t.eps.graph.as_deref().map(|g| Ways::new(g, eps, &mut capacity));
+        let nowhere = capacity.len() as u32;
+        capacity.push(0);
         Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
     }
 
@@ -224,7 +224,7 @@ mod tests {
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
         assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
-        assert_eq!((&l.capacity()[24..], l.two_sided()), (&[150, 150, 150, 150, 150, 150, 150, 150, 350][..], false));
+        assert_eq!((&l.capacity()[24..], l.two_sided()), (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false));
     }
 
     #[test]
