@@ -123,6 +123,12 @@ impl Bundle {
         Some((first, self.over_ocs(&first), beyond))
     }
 
+    /// Takes out the flows of a coflow, wherever they are.
+    pub fn cancel(&mut self, coflow: CoflowId) {
+        self.flows.retain(|f| f.0.coflow != coflow);
+        self.due = self.first().map_or(u128::MAX, |f| f.due);
+    }
+
     /// What a flow has sent as of the last booking, in units.
     pub fn sent(&self, f: &Underway) -> u128 {
         f.size - self.left(f)
@@ -168,5 +174,18 @@ mod tests {
         assert_eq!((b.backlog(7), b.backlog(9_000_000_000)), (14, 16_000_000_000));
         (b.link, b.ahead) = (Some(3), 2);
         assert!(b.is_due_at(3, 2 * BYTE - 2) && !b.is_due_at(4, 2 * BYTE - 2));
+    }
+
+    #[test]
+    fn when_the_first_is_cancelled_the_next_one_is_expected() {
+        let mut b = Bundle::new(HostId(0), HostId(1), (RackId(0), RackId(1)), true);
+        b.push(CoflowId(0), FlowId(0), Bytes(1));
+        b.push(CoflowId(1), FlowId(0), Bytes(2));
+        b.link = Some(3);
+        b.cancel(CoflowId(0));
+        assert!(b.is_due_at(3, 2 * BYTE) && b.flows().count() == 1);
+        b.cancel(CoflowId(1));
+        b.push(CoflowId(2), FlowId(0), Bytes(5));
+        assert!(b.is_due_at(3, 5 * BYTE));
     }
 }

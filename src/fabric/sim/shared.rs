@@ -183,7 +183,7 @@ impl Engine for Shared {
             for f in bundle.flows().filter(|f| f.coflow == coflow) {
                 world.ledger.close(coflow, bundle.racks, bundle.sent(f), bundle.over_ocs(f));
             }
-            bundle.flows.retain(|f| f.0.coflow != coflow);
+            bundle.cancel(coflow);
             if bundle.flows.is_empty() {
                 self.stale.extend(bundle.link);
                 (bundle.link, bundle.ahead) = (None, service);
