@@ -2,7 +2,7 @@
 //!
 //! A [`plan`](Experiment) names [settings](setting): a network, systems that schedule on it, and jobs drawn from a seed; and
 //! [claims](claim): numbers that the paper prints. [`runs`] plays every system on every setting for every seed, in parallel; the
-//! [report](report) holds what came out against what the paper prints, and says by what it was measured why the two differ.
+//! [report] holds what came out against what the paper prints, and says by what it was measured why the two differ.
 //!
 //! Task times are not in the papers (they were measured on a Hadoop node), so where makespans and completion times depend on the
 //! proportion of computing to network, ours can differ; see `docs/experiments.md`.

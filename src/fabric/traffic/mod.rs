@@ -115,7 +115,7 @@ impl Traffic {
         self.shared.progress()
     }
 
-    /// The flows of a coflow, in its order, while it is on its way and for some time after ([`table::KEPT`] coflows).
+    /// The flows of a coflow, in its order, while it is on its way and for some time after (of the last coflows that ended).
     pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
         self.shared.flows(coflow)
     }

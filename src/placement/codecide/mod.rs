@@ -3,7 +3,7 @@
 //!
 //! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of the shuffle, alone on the network;
 //! which ports are busy it cannot know. [`decide`] takes the network as it stands ([`Standing`]) and a shuffle ([`Request`]), makes
-//! placements ([`candidates`]), estimates each ([`busy`]), and answers with the best, the circuits that it needs, and the losers.
+//! placements (`candidates`), estimates each ([`busy`]), and answers with the best, the circuits that it needs, and the losers.
 //!
 //! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation over the controller itself.
 //!
