@@ -3,8 +3,9 @@
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
-use heliostat::fabric::kernel::Mechanism;
-use heliostat::units::Span;
+use heliostat::fabric::kernel::network::Network;
+use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
+use heliostat::units::{BitRate, Span};
 
 use crate::flips::Rotation;
 use crate::support::{Bench, each_mechanism, rate};
@@ -17,6 +18,41 @@ fn a_rotation_uses_its_light() {
 #[test]
 fn a_rotation_whose_packets_wait_uses_its_light() {
     each_mechanism("a_rotation_whose_packets_wait_uses_its_light", |mechanism| rotate(mechanism, Admit::Wait));
+}
+
+/// Without a circuit nothing moves; with one, all of it goes over the OCS.
+#[test]
+fn elephants_wait_for_their_circuit() {
+    each_mechanism("elephants_wait_for_their_circuit", |mechanism| {
+        let small = crate::support::topology(2, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10));
+        let mut b = Bench::new(small, mechanism, Admit::Wait);
+        let bytes = 20_000_000;
+        b.launch(&[vec![(0, 1, bytes, true)]]);
+        let deadline = b.clock.now() + Span::secs(10);
+        let mut seen = b.fabric.observe(b.clock.now()).expect("observed");
+        while seen.backlog.total() == 0 {
+            assert!(b.clock.now() < deadline, "the sender waits for nothing");
+            seen = b.fabric.observe(b.clock.now()).expect("observed");
+        }
+        assert_eq!(seen.over_ocs.total(), 0);
+        let received: u64 = b.traffic.progress().iter().flat_map(|(_, pairs)| pairs).map(|p| p.bytes.0).sum();
+        assert_eq!(received, 0, "over the EPS");
+        b.connect(&[(0, 1)]);
+        b.finished(1);
+        let over_ocs = b.fabric.observe(b.clock.now()).expect("observed").over_ocs.total();
+        assert!(over_ocs >= bytes, "{over_ocs} of {bytes} over the OCS");
+    });
+}
+
+#[test]
+fn waiting_needs_one_plane() {
+    each_mechanism("waiting_needs_one_plane", |mechanism| {
+        let mut two = crate::support::topology(2, BitRate::mbit(100), BitRate::mbit(100), Span::millis(10));
+        two.planes.push(heliostat::topology::Plane { id: heliostat::ids::PlaneId(1), ..two.planes[0].clone() });
+        let net = Network::build(two.into(), "heliostat:test", Some("cubic")).expect("network");
+        let refused = KernelFabric::install(net, mechanism, Admit::Wait, Clock::start()).err().expect("refused").to_string();
+        assert!(refused.contains("one OCS plane"), "{refused}");
+    });
 }
 
 /// All send to their three next racks all the time.

@@ -88,9 +88,15 @@ pub fn rack_class(rack: usize) -> u16 {
     0x100 + rack as u16
 }
 
+/// The limit of a queue whose packets wait for their circuit. Sixteen racks that rotate at 1 Gb/s use 84 to 96 % of their light (`netlink`)
+/// with the queue of those that do not wait, 94 to 96 % with four times that, and no more with ten.
+fn waiting_limit(rate: BitRate) -> u32 {
+    voq_limit(rate) * 4
+}
+
 /// The gate of a virtual output queue whose packets wait for their circuit.
 pub fn gate(link: u32, rate: BitRate, to: usize, open: bool) -> Message {
-    tc::gate(link, rack_class(to), rate, voq_limit(rate), open)
+    tc::gate(link, rack_class(to), rate, waiting_limit(rate), open)
 }
 
 /// A ToR's port to an OCS: the circuit's rate, and a virtual output queue for every destination rack. With `filters`, by
