@@ -164,7 +164,7 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
     let run = || {
         let mut log = String::new();
         let mut write = |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"));
-        let how = How { until: None, faults: &faults };
+        let how = How { faults: &faults, ..How::default() };
         let r = simulate_watched(&t, &policy(SchedulerKind::Bipartite), &w, &how, &mut write, &mut |_| true).unwrap();
         (r, log)
     };
@@ -176,6 +176,39 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
     assert!(at("ocs0.in1=dark") < at("port-faulty") && at("port-faulty") < at("port-repaired"));
     assert_eq!(log.matches("\"event\":\"fault\"").count(), 6);
     assert!(r.summary.average_cct > simulate(&t, &policy(SchedulerKind::Bipartite), &w, None, &mut |_| ()).unwrap().summary.average_cct);
+}
+
+#[test]
+fn what_links_carry_over_time_is_all_that_is_carried_and_changes_nothing() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
+    let how = How { bucket: Some(bucket(&t, &w)), ..How::default() };
+    let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
+    let u = r.utilisation.clone().unwrap();
+    let sum = |end: &str| u.links.iter().filter(|l| l.name.ends_with(end)).flat_map(|l| &l.bytes).sum::<u64>();
+    let (up, ocs) = (sum(".up"), u.links.last().unwrap().bytes.iter().sum::<u64>());
+    assert!((up + ocs).abs_diff(r.summary.bytes_on_wire.0) <= 16 && up.abs_diff(sum(".down")) <= 4);
+    assert!(ocs > up && sum("local") > 0 && u.until == r.summary.ended);
+    for l in &u.links {
+        let whole = l.rate.bytes_in(u.bucket).0 + 4;
+        assert!(l.bytes.iter().all(|&b| b <= whole), "{} is above what it carries", l.name);
+    }
+    assert_eq!(RunResult { utilisation: None, ..r }, simulate(&t, &p, &w, None, &mut |_| ()).unwrap());
+}
+
+#[test]
+fn a_result_says_why_the_run_ended() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::EpsOnly), workload(&t, 2));
+    let end = |t: &Arc<Topology>, until, go_on: bool| {
+        let how = How { until, ..How::default() };
+        let r = simulate_watched(t, &p, &w, &how, &mut |_| (), &mut |at| go_on || at.events < LOOK).unwrap();
+        (r.end, r.events.unwrap() > 0)
+    };
+    assert_eq!(end(&t, None, true), (End::Finished, true));
+    assert_eq!(end(&t, Some(Time(500_000_000)), true), (End::Until, true));
+    assert_eq!(end(&t, None, false), (End::Stopped, true));
+    assert_eq!(end(&network(4, 2, 0), None, true), (End::Stuck, true));
 }
 
 #[test]
@@ -219,7 +252,7 @@ fn alone_nobody_waits_for_another() {
             assert_eq!((c.cct, c.arrival), (one.coflows[0].cct, w.coflows[k].arrival));
             assert_eq!(c.finished, Some(c.arrival + c.cct.unwrap()));
         }
-        let three = simulate_alone(&t, &p, &w, &mut |at| at.events < 3).unwrap();
+        let three = simulate_alone(&t, &p, &w, &mut |at| at.coming > w.coflows.len() - 4).unwrap();
         assert_eq!(three.coflows, r.coflows[..3]);
     }
 }
