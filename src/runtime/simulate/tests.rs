@@ -66,7 +66,10 @@ fn an_empty_workload_and_a_local_coflow_take_no_time() {
     let t = network(2, 2, 100);
     assert_eq!(run(&t, &Policy::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
-    let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), weight: 1, flows }]);
+    let w = Workload::new(
+        "x",
+        vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), weight: 1, priorities: Default::default(), flows }],
+    );
     let r = run(&t, &Policy::default(), &w, None).0;
     assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
 }
@@ -88,7 +91,14 @@ fn a_caller_may_decide_while_it_goes_on() {
     // The same workload, handed over coflow by coflow: a second coflow begins when the first has finished.
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id, arrival| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival, weight: 1, flows: flows.clone() };
+    let coflow = |id, arrival| CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival,
+        weight: 1,
+        priorities: Default::default(),
+        flows: flows.clone(),
+    };
     let mut quiet = |_| ();
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut quiet);
     run.arrive(&coflow(5, Time::ZERO)).unwrap();
@@ -111,7 +121,10 @@ fn a_caller_may_decide_while_it_goes_on() {
 fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
     let t = network(2, 1, 1);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(10_000_000) }];
-    let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "slow".into(), arrival: Time(0), weight: 1, flows }]);
+    let w = Workload::new(
+        "x",
+        vec![CoflowSpec { id: CoflowId(0), name: "slow".into(), arrival: Time(0), weight: 1, priorities: Default::default(), flows }],
+    );
     let (r, log) = run(&t, &policy(SchedulerKind::EpsOnly), &w, None);
     let (cct, interval) = (r.coflows[0].cct.unwrap(), Span::millis(100));
     assert_eq!(r.summary.stats.cycles, (cct.0 - interval.0 / 2) / interval.0 + 1);
@@ -215,7 +228,14 @@ fn a_result_says_why_the_run_ended() {
 fn a_cancelled_coflow_stops_and_makes_room() {
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, flows: flows.clone() };
+    let coflow = |id| CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival: Time::ZERO,
+        weight: 1,
+        priorities: Default::default(),
+        flows: flows.clone(),
+    };
     let mut log = Vec::new();
     let mut keep = |r: Record| log.push(r.what);
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut keep);
