@@ -175,7 +175,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn buckets_sum_up_and_are_those_of_a_slow_twin(steps in prop::collection::vec((0u64..40_000, 0u128..3 * BYTE), 1..40), bucket in 1u64..9) {
+        fn buckets_sum_up_and_are_those_of_a_slow_twin(
+            steps in prop::collection::vec((0u64..40_000, 0u128..3 * BYTE), 1..40),
+            bucket in 1u64..9,
+        ) {
             let t = topology();
             let mut m = Meter::new(Span(bucket), &Links::new(t.clone(), true, false));
             let mut totals = Totals::new(&t);
