@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// Runs jobs, and prints and writes what came of them.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run()`].
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let client = Arc::new(Client::new(&ask.place)?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
