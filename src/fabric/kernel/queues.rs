@@ -32,7 +32,7 @@ pub fn guard(rate: BitRate) -> Span {
 
 /// Bytes that a shaper may send at once: one segment. More would hit the next queue as a burst whenever a path changes.
 fn burst(rate: BitRate) -> u32 {
-    (rate.bytes_in(Span::micros(60)).0 as u32).max(gso_max(rate)).clamp(16_000, 1 << 20)
+    (rate.bytes_in(Span::micros(60)).0 as u32).max(gso_max(rate)).min(1 << 20)
 }
 
 fn class(minor: u16, parent: u16, rate: BitRate, ceil: BitRate, priority: u32) -> Class {
