@@ -82,13 +82,13 @@ fn every_duplex_matrix_of_five_racks_over_two_weights() {
 }
 
 #[test]
-#[ignore = "TODO"]
+#[ignore = "13 s of processor time in a release build"]
 fn every_duplex_matrix_of_five_racks_over_three_weights() {
     every_duplex_matrix(3);
 }
 
 #[test]
-#[ignore = "TODO"]
+#[ignore = "6 minutes of processor time in a release build, by that of three weights"]
 fn every_duplex_matrix_of_five_racks_over_four_weights() {
     every_duplex_matrix(4);
 }
@@ -228,15 +228,15 @@ fn every_matrix_of_five_racks_over_two_weights_but_for_names() {
 }
 
 #[test]
-#[ignore = "10 s on two cores in a release build"]
+#[ignore = "7 s of processor time in a release build"]
 fn every_matrix_of_five_racks_over_three_weights_but_for_names() {
     assert_eq!(up_to_names(3), sets(3));
 }
 
-/// All 4^20 = 1.1e12 matrices would take 30 hours; a matrix and the same one with its racks renamed (there are 5! = 120 ways) have the same
-/// matchings, so that 9 168 331 776 matrices stand for all.
+/// All 4^20 = 1.1e12 matrices would take 69 hours of processor time at 0.23 us each. A matrix and the same one with its racks renamed (in
+/// 5! = 120 ways) have the same matchings but for those names: 9 168 331 776 matrices stand for all.
 #[test]
-#[ignore = "TODO"]
+#[ignore = "35 minutes of processor time in a release build, by that of three weights"]
 fn every_matrix_of_five_racks_over_four_weights_but_for_names() {
     assert_eq!(up_to_names(4), sets(4));
 }

@@ -44,6 +44,7 @@ mod simd;
 mod sparse;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 pub use b_matching::{BMatching, b_matching};
 pub use bipartite::{Bipartite, Prices, Workspace, bipartite, bipartite_from};
