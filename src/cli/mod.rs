@@ -19,6 +19,7 @@ pub mod experiment;
 pub mod jobs;
 pub mod plan;
 pub mod plot;
+pub mod progress;
 pub mod repeat;
 pub mod run;
 pub mod schedule;

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
+use super::progress::Clock;
 use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::config;
 use crate::control::policy::{NetworkKind, Policy};
 use crate::fabric::sim::faults::Fault;
 use crate::runtime;
-use crate::runtime::jobs::simulate::{Ask, Course};
-use crate::runtime::simulate::{How, Progress, simulate_alone, simulate_watched};
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
+use crate::runtime::report::{End, Machine, RunResult};
+use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
@@ -64,6 +64,13 @@ pub struct Args {
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
     until: Option<Span>,
+    /// What links carry over time is told in buckets of at least this length, such as 100ms; they grow with a long run, of which there
+    /// are at most 256 [default: what the last arrival and the bytes suggest]
+    #[arg(long, value_name = "TIME", conflicts_with = "alone")]
+    bucket: Option<Span>,
+    /// Adds to JSON what the run took on this machine: seconds, and events a second. All else is the same on every machine
+    #[arg(long, conflicts_with = "repeat")]
+    timing: bool,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -95,14 +102,16 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
     let load = |seed| Ok::<_, CliError>(args.reading.draw(workload, topology, seed)?.adjusted(&adjust));
     let faults = args.read_faults(topology, policy)?;
-    let how = How { until: args.until(), faults: &faults };
+    let how = How { until: args.until(), faults: &faults, bucket: None };
     if let Some(n) = args.repeat {
         if !args.reading.depends_on_seed(workload)? {
             let why = "has the same coflows for every seed; repeat a mix, or jobs";
             return Err(CliError::Usage(format!("--repeat: {} {why}", workload.display())));
         }
         let one = |seed| {
-            let result = simulate_watched(topology, policy, &load(seed)?, &how, &mut |_| {}, &mut |_| true);
+            let load = load(seed)?;
+            let how = How { bucket: Some(args.bucket.unwrap_or_else(|| bucket(topology, &load))), ..how };
+            let result = simulate_watched(topology, policy, &load, &how, &mut |_| {}, &mut |_| true);
             result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))
         };
         let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
@@ -118,13 +127,10 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
             push_line(&mut log, &record);
         }
     };
-    let (bar, stop) = (progress_bar(), stopped_by_ctrl_c());
-    let (began, mut events) = (Instant::now(), 0);
+    let how = How { bucket: Some(args.bucket.unwrap_or_else(|| bucket(topology, &workload))), ..how };
+    let (clock, stop) = (Clock::start(), stopped_by_ctrl_c());
     let mut watch = |at: Progress| {
-        events = at.events;
-        let rate = at.events as f64 / began.elapsed().as_secs_f64().max(1e-3);
-        let now = at.now.0 as f64 / 1e9;
-        bar.set_message(format!("{now:.1} s simulated, {rate:.0} events/s, {} coflows open, {} to come", at.open, at.coming));
+        clock.show(at.now, at.events, &format!("{} coflows open, {} to come", at.open, at.coming));
         !stop.load(Ordering::Relaxed)
     };
     let result = if args.alone {
@@ -132,13 +138,10 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
     } else {
         simulate_watched(topology, policy, &workload, &how, &mut write, &mut watch)
     };
-    bar.finish_and_clear();
-    if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped: the result is that of the run so far");
-    }
     let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
-    let took = began.elapsed().as_secs_f64();
-    eprintln!("{events} events in {took:.2} s, {:.0} events/s", events as f64 / took.max(1e-3));
+    let took = clock.stop(result.end);
+    let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
+    let result = RunResult { machine, ..result };
     print(&tables::run_result(&result, args.output))?;
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;
@@ -150,7 +153,10 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
     let errors = args.wrong.errors(args.seed);
     let (list, foreseen) = errors.apply(&args.tuning.read(file, policy, &args.reading, args.seed)?);
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, args.seed));
-    let course = Course { foreseen: Some(&foreseen), remaining, stop: None };
+    let (clock, stop) = (Clock::start(), stopped_by_ctrl_c());
+    let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &format!("{} coflows open, {} jobs to come", at.coflows, at.coming));
+    let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(&stop), bucket, watch: Some(&watch) };
     let mut jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
     jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
@@ -163,6 +169,9 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
         }
     });
     let result = result.map_err(CliError::Failed)?;
+    let took = clock.stop(result.end);
+    let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
+    let result = JobsResult { machine, ..result };
     print(&jobs::result(&result, args.output))?;
     if let Some(file) = &args.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
@@ -171,8 +180,8 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
         write_text(file, &timeline::svg(&result, topology))?;
     }
     args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
-    match result.summary.unfinished {
-        n if n > 0 && args.until.is_none() => Err(CliError::Failed(format!("{n} jobs did not finish: nothing moves any more"))),
+    match result.end {
+        End::Stuck => Err(CliError::Failed(format!("{} jobs did not finish: nothing moves any more", result.summary.unfinished))),
         _ => Ok(()),
     }
 }
@@ -200,14 +209,6 @@ impl Args {
     fn until(&self) -> Option<Time> {
         self.until.map(|s| Time::ZERO + s)
     }
-}
-
-/// On a terminal, a line on stderr that tells how far the run is.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a valid template"));
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 /// Becomes true at the first Ctrl-C. A second one ends the process, should the run not look in time.

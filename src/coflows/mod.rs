@@ -11,8 +11,11 @@ pub mod bounds;
 pub mod elephants;
 pub mod network;
 pub mod orders;
+pub mod priority;
 pub mod rates;
 pub mod sunflow;
+
+use priority::Priorities;
 
 /// One flow of a coflow: bytes from a host to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,9 @@ pub struct CoflowSpec {
     pub arrival: Time,
     /// Its weight, 1 at least: under `sunflow-weighted`, of two alike the one of twice the weight may take twice as long to be next.
     pub weight: u32,
+    /// What is said of its flows' strict priorities, which count under `network: priority`.
+    #[serde(default, skip_serializing_if = "Priorities::is_plain")]
+    pub priorities: Priorities,
     /// Its flows.
     pub flows: Vec<FlowSpec>,
 }

@@ -6,6 +6,7 @@
 //!   - name: sort
 //!     arrival: 0ms
 //!     weight: 2
+//!     priority: 1
 //!     shuffle: {from: [r0, r1], to: [r4], bytes: 100MB}   # one, or a list
 //!   - arrival: 250ms
 //!     flows:
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use super::error::{Flaw, Step};
+use crate::coflows::priority::{LAST, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::topology::Topology;
@@ -59,6 +61,9 @@ struct CoflowEntry {
     #[serde(default = "CoflowSpec::plain_weight")]
     #[schemars(range(min = 1))]
     weight: u32,
+    /// Strict priority of its flows between racks under `network: priority`: 0 goes first; 4 if left out. Those within a rack go last.
+    #[schemars(range(max = 7))]
+    priority: Option<u8>,
     /// Single flows.
     #[serde(default)]
     flows: Vec<FlowEntry>,
@@ -78,6 +83,9 @@ struct FlowEntry {
     to: String,
     /// Payload.
     bytes: Bytes,
+    /// Its own strict priority, 0 to 7, within a rack too; the coflow's if left out.
+    #[schemars(range(max = 7))]
+    priority: Option<u8>,
 }
 
 /// Bytes from all hosts of some places to all hosts of others.
@@ -90,6 +98,9 @@ struct ShuffleEntry {
     to: Vec<String>,
     /// Payload of all its flows together.
     bytes: Bytes,
+    /// The strict priority of its flows, 0 to 7, within a rack too; the coflow's if left out.
+    #[schemars(range(max = 7))]
+    priority: Option<u8>,
 }
 
 /// Only for the schema: what `one_or_many` takes.
@@ -151,18 +162,31 @@ fn too_many(at: &[Step]) -> Flaw {
     flaw(at.to_vec(), "too many flows", format!("at most {MAX_FLOWS} in a workload"))
 }
 
+/// Bytes by sender, receiver and priority.
+type Pairs = BTreeMap<(HostId, HostId, Option<u8>), Bytes>;
+
+/// Refuses a priority that there is not; `at` leads to who has it.
+fn priority(p: Option<u8>, at: &[Step]) -> Result<(), Flaw> {
+    match p {
+        Some(p) if p > LAST => Err(flaw([at, &["priority".into()]].concat(), format!("no priority {p}"), format!("0 (first) to {LAST}"))),
+        _ => Ok(()),
+    }
+}
+
 fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usize) -> Result<CoflowSpec, Flaw> {
-    let mut pairs: BTreeMap<(HostId, HostId), Bytes> = BTreeMap::new();
+    let mut pairs = Pairs::new();
     if c.flows.is_empty() && c.shuffle.is_empty() {
         return Err(flaw(at.to_vec(), "a coflow without flows", "`flows`, `shuffle`, or both"));
     }
     if c.weight == 0 {
         return Err(flaw([at, &["weight".into()]].concat(), "a coflow of no weight", "1 to 4294967295"));
     }
+    priority(c.priority, at)?;
     for (i, f) in c.flows.iter().enumerate() {
         let step = |key: &str| [at, &["flows".into(), i.into(), key.into()]].concat();
         let host = |name: &str, key: &str| topology.host_by_name(name).ok_or_else(|| no_host(name, topology, step(key)));
-        let pair = (host(&f.from, "from")?, host(&f.to, "to")?);
+        let pair = (host(&f.from, "from")?, host(&f.to, "to")?, f.priority);
+        priority(f.priority, &[at, &["flows".into(), i.into()]].concat())?;
         if f.bytes == Bytes::ZERO {
             return Err(flaw(step("bytes"), "a flow of no bytes", "at least 1"));
         }
@@ -175,15 +199,18 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
         step.extend(many.then_some(Step::Index(i)));
         shuffle(s, topology, &step, room, &mut pairs)?;
     }
-    let flows: Vec<_> = pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
+    let own = pairs.keys().map(|p| p.2);
+    let priorities = Priorities { all: c.priority, flows: if own.clone().any(|p| p.is_some()) { own.collect() } else { Vec::new() } };
+    let flows: Vec<_> = pairs.into_iter().map(|((from, to, _), bytes)| FlowSpec { from, to, bytes }).collect();
     if flows.len() > room {
         return Err(too_many(at));
     }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
-    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, flows })
+    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, priorities, flows })
 }
 
-fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut BTreeMap<(HostId, HostId), Bytes>) -> Result<(), Flaw> {
+fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut Pairs) -> Result<(), Flaw> {
+    priority(s.priority, at)?;
     let hosts = |places: &[String], key: &str| {
         let mut all = std::collections::BTreeSet::new();
         for (i, p) in places.iter().enumerate() {
@@ -201,10 +228,10 @@ fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut
     if n == 0 {
         return Err(flaw(at.to_vec(), "a shuffle within one host, or of none", "a sending and another, receiving host"));
     }
-    for (k, pair) in (0u64..).zip(all()) {
+    for (k, (from, to)) in (0u64..).zip(all()) {
         let part = Bytes(s.bytes.0 / n + u64::from(k < s.bytes.0 % n));
         if part > Bytes::ZERO {
-            let sum = pairs.entry(pair).or_default();
+            let sum = pairs.entry((from, to, s.priority)).or_default();
             *sum = sum.saturating_add(part);
         }
     }
@@ -240,10 +267,14 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
         if c.weight != CoflowSpec::plain_weight() {
             let _ = writeln!(out, "    weight: {}", c.weight);
         }
+        if let Some(p) = c.priorities.all {
+            let _ = writeln!(out, "    priority: {p}");
+        }
         let _ = writeln!(out, "    flows:");
-        for f in &c.flows {
+        for (k, f) in c.flows.iter().enumerate() {
             let (from, to) = (topology.host_name(f.from), topology.host_name(f.to));
-            let _ = writeln!(out, "      - {{from: {from}, to: {to}, bytes: {}}}", exact(&f.bytes, f.bytes.0));
+            let own = c.priorities.flows.get(k).copied().flatten().map_or(String::new(), |p| format!(", priority: {p}"));
+            let _ = writeln!(out, "      - {{from: {from}, to: {to}, bytes: {}{own}}}", exact(&f.bytes, f.bytes.0));
         }
     }
     out
@@ -295,6 +326,9 @@ mod tests {
             ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle within"),
             ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),
             ("  - weight: 0\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n", "f:3:13: coflows[0].weight: a coflow of no weight"),
+            ("  - priority: 8\n    flows: [{from: h0-0, to: h1-1, bytes: 1}]\n", "f:3:15: coflows[0].priority: no priority 8"),
+            ("  - flows: [{from: h0-0, to: h1-1, bytes: 1, priority: 9}]\n", "f:3:56: coflows[0].flows[0].priority: no priority 9"),
+            ("  - shuffle: {from: [r0], to: [r1], bytes: 1, priority: 8}\n", "f:3:57: coflows[0].shuffle.priority: no priority 8"),
             ("  - name: n\n", "f:3:5: coflows[0]: a coflow without"),
         ] {
             let e = parse(&format!("{head}{rest}"), "f", &topology()).unwrap_err().to_string();
@@ -340,15 +374,22 @@ mod tests {
         fn what_is_written_is_read_back(
             name in "[ -~äß\u{1f600}\n\t]{0,12}",
             raw in prop::collection::vec(
-                (0u64..1 << 50, 1u32.., prop::collection::btree_map((0u32..8, 0u32..8), 1u64..1 << 45, 1..6)), 0..5,
+                (
+                    (0u64..1 << 50, 1u32..),
+                    prop::option::of(0u8..8),
+                    prop::collection::btree_map((0u32..8, 0u32..8, prop::option::of(0u8..8)), 1u64..1 << 45, 1..6),
+                ),
+                0..5,
             ),
         ) {
-            let coflows = raw.into_iter().map(|(at, weight, flows)| CoflowSpec {
+            let said = |flows: &BTreeMap<(u32, u32, Option<u8>), u64>| flows.keys().any(|f| f.2.is_some());
+            let coflows = raw.into_iter().map(|((at, weight), all, flows)| CoflowSpec {
                 id: CoflowId(0),
                 name: name.clone(),
                 arrival: Time(at),
                 weight,
-                flows: flows.into_iter().map(|((a, b), n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect(),
+                priorities: Priorities { all, flows: if said(&flows) { flows.keys().map(|f| f.2).collect() } else { vec![] } },
+                flows: flows.into_iter().map(|((a, b, _), n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect(),
             }).collect();
             let w = Workload::new(name, coflows);
             prop_assert_eq!(parse(&write(&w, &topology()), "f", &topology()), Ok(w));

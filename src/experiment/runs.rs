@@ -138,7 +138,7 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
         until: None,
     };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
-    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop) };
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), ..Course::default() };
     let result = simulate_with(&ask, &course, &mut |_| {})?;
     let slots = setting.topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     Ok((!stop.load(Ordering::Relaxed)).then(|| measured(&result, &jobs, slots)))

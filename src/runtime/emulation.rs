@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::live::Live;
-use super::report::{RunResult, Summary};
+use super::report::{End, RunResult, Summary};
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::policy::Policy;
@@ -203,7 +203,8 @@ impl Emulation {
         }
         let end = self.settled();
         watch(&end);
-        self.result(workload, start, &finished, &end)
+        let ended = if finished.len() + failed < specs.len() { End::Stopped } else { End::Finished };
+        RunResult { end: ended, ..self.result(workload, start, &finished, &end) }
     }
 
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
@@ -243,8 +244,12 @@ impl Emulation {
             workload: workload.name.clone(),
             congestion: self.policy.congestion.clone(),
             forced: false,
+            end: End::default(),
+            events: None,
             summary: Summary::new(&records, end, received),
             coflows: records,
+            utilisation: None,
+            machine: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Stats};
+use crate::fabric::sim::meter::Utilisation;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::stats::nearest_rank;
@@ -25,10 +26,54 @@ pub struct RunResult {
     pub congestion: String,
     /// Whether the run went outside the scale that this machine carries honestly.
     pub forced: bool,
+    /// Why the run ended.
+    #[serde(default)]
+    pub end: End,
+    /// Instants at which something happened; only in simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
     /// Every coflow, by id.
     pub coflows: Vec<CoflowRecord>,
     /// The sums.
     pub summary: Summary,
+    /// What links carried over time; only in simulation, and if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<Utilisation>,
+    /// What the run took on the machine that it ran on, if asked for: all else is the same on every machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
+}
+
+/// Why a run ended. All but the first leave a result in part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Everything had finished.
+    #[default]
+    Finished,
+    /// The time that it was given was over.
+    Until,
+    /// Somebody stopped it.
+    Stopped,
+    /// Nothing could move any more.
+    Stuck,
+}
+
+/// What a simulation took on its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Wall-clock time of the run, without reading files and writing results.
+    pub seconds: f64,
+    /// Events a second of that.
+    pub events_per_second: f64,
+}
+
+impl Machine {
+    /// Of a run of `events` events.
+    pub fn new(events: u64, took: std::time::Duration) -> Self {
+        let seconds = took.as_secs_f64();
+        Self { seconds, events_per_second: events as f64 / seconds.max(1e-9) }
+    }
 }
 
 /// The sums of a run.

@@ -193,7 +193,14 @@ impl Trace {
                 TraceError { line: 0, column: 0, why }
             })?;
             let arrival = Time::ZERO + Span::millis(c.arrival_ms.min(MAX_ARRIVAL_MS));
-            coflows.push(CoflowSpec { id: CoflowId(0), name: c.id.to_string(), arrival, weight: CoflowSpec::plain_weight(), flows });
+            coflows.push(CoflowSpec {
+                id: CoflowId(0),
+                name: c.id.to_string(),
+                arrival,
+                weight: CoflowSpec::plain_weight(),
+                priorities: Default::default(),
+                flows,
+            });
         }
         Ok(Workload::new(name, coflows))
     }

@@ -120,6 +120,7 @@ mod tests {
             name: name.into(),
             arrival: Time(at),
             weight: 1,
+            priorities: Default::default(),
             flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
         };
         let w = Workload::new("w", vec![coflow("late", 1000, 2_000_000), coflow("a", 0, 4), coflow("b", 0, 5)]);

@@ -39,7 +39,14 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
             let side = |stage: usize| counts(starts[stage], j.stages[stage].tasks, hosts);
             let flows = flows_of(&side(e.from), &side(e.to), e.bytes);
             let name = format!("{}/{}-{}", j.name, j.stages[e.from].name, j.stages[e.to].name);
-            coflows.push(CoflowSpec { id: CoflowId(0), name, arrival: ends[e.from], weight: CoflowSpec::plain_weight(), flows });
+            coflows.push(CoflowSpec {
+                id: CoflowId(0),
+                name,
+                arrival: ends[e.from],
+                weight: CoflowSpec::plain_weight(),
+                priorities: Default::default(),
+                flows,
+            });
         }
     }
     Ok(Workload::new(list.name.clone(), coflows))

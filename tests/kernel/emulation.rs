@@ -22,6 +22,7 @@ fn workload() -> Workload {
         name: format!("c{id}"),
         arrival: Time(at * 1_000_000),
         weight: 1,
+        priorities: Default::default(),
         flows,
     };
     Workload {

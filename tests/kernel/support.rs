@@ -115,6 +115,7 @@ impl Bench {
                 name: format!("c{k}"),
                 arrival: self.clock.now(),
                 weight: 1,
+                priorities: Default::default(),
                 flows: flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
             };
             let elephant = flows[0].3;

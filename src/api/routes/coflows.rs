@@ -236,8 +236,15 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         (false, true) => Ok(Content { pairs: check_pairs(&body.pairs, topology.rack_count())?, flows: vec![] }),
         (true, false) => {
             let flows = check_flows(&body.flows, topology)?;
-            let matrix =
-                CoflowSpec { id: CoflowId(0), name: String::new(), arrival: Time::ZERO, weight: 1, flows: flows.clone() }.matrix(topology);
+            let matrix = CoflowSpec {
+                id: CoflowId(0),
+                name: String::new(),
+                arrival: Time::ZERO,
+                weight: 1,
+                priorities: Default::default(),
+                flows: flows.clone(),
+            }
+            .matrix(topology);
             let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
             Ok(Content { pairs, flows })
         }
@@ -298,7 +305,7 @@ async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, content: Cont
     let (topology, watched) = (&app.handle.topology, !content.flows.is_empty());
     let (name, weight) = (name(body, id), body.weight.unwrap_or(CoflowSpec::plain_weight()));
     let flows = if watched { content.flows } else { posted::spread(topology, &content.pairs) };
-    let spec = CoflowSpec { id, name: name.clone(), arrival: Time::ZERO, weight, flows };
+    let spec = CoflowSpec { id, name: name.clone(), arrival: Time::ZERO, weight, priorities: Default::default(), flows };
     let bound = if watched { bounds::hybrid(&spec, topology) } else { bound(&content.pairs, topology) };
     let taken = app.tell(Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight }).await;
     if taken.as_ref().is_err_and(|p| p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()) {

@@ -67,7 +67,8 @@ fn content(app: &App, there: &wire::Coflow, flows: Vec<wire::Flow>, send: bool) 
 async fn begin(app: &App, id: CoflowId, there: wire::Coflow, content: Content, send: bool) -> Reply<()> {
     let (topology, watched) = (&app.handle.topology, !content.flows.is_empty());
     let flows = if watched { content.flows } else { posted::spread(topology, &content.pairs) };
-    let spec = CoflowSpec { id, name: there.name, arrival: Time::ZERO, weight: CoflowSpec::plain_weight(), flows };
+    let spec =
+        CoflowSpec { id, name: there.name, arrival: Time::ZERO, weight: CoflowSpec::plain_weight(), priorities: Default::default(), flows };
     let bound = if watched { bounds::hybrid(&spec, topology) } else { Span(there.bound_ns) };
     let progress = if send { ProgressBy::Sender } else { ProgressBy::Counters };
     app.tell(Event::CoflowConfirmed { id, pairs: content.pairs, bound, progress }).await?;

@@ -1,8 +1,10 @@
 //! What can be drawn of a file: a result, an event log, or a plan of circuits.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::control::record::{Record, What};
+use crate::fabric::sim::meter::Utilisation;
 use crate::units::{Span, Time};
 
 /// The keys of a result that tell it from others, the most telling first.
@@ -54,8 +56,8 @@ pub struct Input {
     pub circuits: Option<Circuits>,
     /// Bytes that the controller saw.
     pub demand: Option<Points>,
-    /// Its own figures of utilisation, by name, as shares of one.
-    pub utilisation: Vec<(String, Points)>,
+    /// What its links carried over time.
+    pub utilisation: Option<Utilisation>,
 }
 
 impl Input {
@@ -66,7 +68,7 @@ impl Input {
             ("jobs", self.jcts.is_some()),
             ("circuits", self.circuits.is_some()),
             ("demand", self.demand.is_some()),
-            ("utilisation", !self.utilisation.is_empty()),
+            ("utilisation", self.utilisation.is_some()),
         ];
         let has: Vec<&str> = all.iter().filter(|a| a.1).map(|a| a.0).collect();
         if has.is_empty() { "nothing that can be drawn".into() } else { has.join(", ") }
@@ -130,7 +132,7 @@ fn whole(text: &str, file: &str) -> Result<Input, String> {
         ccts: times("coflows", "cct"),
         jcts: times("jobs", "jct"),
         circuits: plan(&value),
-        utilisation: utilisation(&value),
+        utilisation: utilisation(&value).map_err(|e| format!("{file}: utilisation: {e}"))?,
         ..Input::default()
     })
 }
@@ -149,14 +151,10 @@ fn plan(value: &Value) -> Option<Circuits> {
     Some(Circuits { bars, end })
 }
 
-/// `"utilisation": [{"at": <ns>, "<name>": <share of one>, ..}, ..]`.
-fn utilisation(value: &Value) -> Vec<(String, Points)> {
-    let mut lines: std::collections::BTreeMap<String, Points> = Default::default();
-    for entry in value["utilisation"].as_array().into_iter().flatten() {
-        let Some((at, fields)) = entry["at"].as_u64().zip(entry.as_object()) else { continue };
-        for (name, share) in fields.iter().filter(|f| f.0 != "at").filter_map(|(k, v)| Some((k, v.as_f64()?))) {
-            lines.entry(name.clone()).or_default().push((Time(at), share));
-        }
+/// The `utilisation` of a simulation's result, if it has one.
+fn utilisation(value: &Value) -> Result<Option<Utilisation>, String> {
+    match value.get("utilisation") {
+        None | Some(Value::Null) => Ok(None),
+        Some(u) => Utilisation::deserialize(u).map(Some).map_err(|e| e.to_string()),
     }
-    lines.into_iter().collect()
 }

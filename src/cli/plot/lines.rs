@@ -6,6 +6,7 @@ use super::Look;
 use super::canvas::{Area, Fault, colour, seconds, text};
 use super::input::{Bar, Circuits, Input, Points};
 use crate::cli::tables;
+use crate::fabric::sim::meter::{Carried, Utilisation};
 use crate::units::{Bytes, NANOS, Span, Time};
 
 /// So many means are drawn of a line that changes often.
@@ -21,15 +22,51 @@ pub struct Lines {
     pub lines: Vec<(String, Points)>,
 }
 
-/// The lines of a file: its own figures of utilisation, and the share of OCS ports with light.
-pub fn utilisation(input: &Input, label: &str) -> Option<Vec<(String, Points)>> {
-    let own = input.utilisation.iter().map(|(name, points)| (format!("{label}: {name}"), points.clone()));
-    let light = input.circuits.as_ref().map(|c| {
+/// The lines of a file: what its links carried of what they can carry, those of `chosen` if any are, else the sums by kind of link; and
+/// the share of OCS ports with light.
+pub fn utilisation(input: &Input, chosen: &[String], label: &str) -> Option<Vec<(String, Points)>> {
+    let own = input.utilisation.iter().flat_map(|u| if chosen.is_empty() { by_kind(u) } else { named(u, chosen) });
+    let own = own.map(|(name, points)| (format!("{label}: {name}"), points));
+    let light = input.circuits.as_ref().filter(|_| chosen.is_empty()).map(|c| {
         let window = Span(c.end.0.div_ceil(WINDOWS).max(1));
         (format!("{label}: OCS ports with light (mean of {})", tables::span(window)), means(&light(c), c.end, window))
     });
     let all: Vec<_> = own.chain(light).collect();
     (!all.is_empty()).then_some(all)
+}
+
+/// All uplinks together, the busiest of them in each bucket, all that goes within racks, and every plane.
+fn by_kind(u: &Utilisation) -> Vec<(String, Points)> {
+    let up: Vec<&Carried> = u.links.iter().filter(|l| l.name.ends_with(".up")).collect();
+    let shares: Vec<Points> = up.iter().map(|l| points(u, &[l])).collect();
+    let busiest = |k: usize| shares.iter().map(|s| s[k].1).fold(0.0, f64::max);
+    let most = points(u, &up).iter().enumerate().map(|(k, p)| (p.0, busiest(k))).collect();
+    let mut all = vec![("EPS, all uplinks".into(), points(u, &up)), ("EPS, busiest uplink".into(), most)];
+    let plane = |l: &Carried| if l.name.starts_with("ocs") { Some(format!("OCS plane {}", &l.name[3..])) } else { None };
+    all.extend(u.links.iter().filter_map(|l| Some((plane(l)?, points(u, &[l])))));
+    all.extend(u.links.iter().filter(|l| l.name == "local").map(|l| ("within racks".into(), points(u, &[l]))));
+    all
+}
+
+/// Single links.
+fn named(u: &Utilisation, chosen: &[String]) -> Vec<(String, Points)> {
+    let find = |name: &String| u.links.iter().find(|l| l.name == *name).map(|l| (name.clone(), points(u, &[l])));
+    chosen.iter().filter_map(find).collect()
+}
+
+/// By bucket: the share of what these links together can carry.
+fn points(u: &Utilisation, links: &[&Carried]) -> Points {
+    let rate: f64 = links.iter().map(|l| l.rate.0 as f64).sum();
+    let buckets = u.links.iter().map(|l| l.bytes.len()).max().unwrap_or(0);
+    let from = |k: usize| Time(u.bucket.0.saturating_mul(k as u64).min(u.until.0));
+    let share = |k: usize| {
+        let bytes: f64 = links.iter().map(|l| l.bytes.get(k).copied().unwrap_or(0) as f64).sum();
+        let can = rate / 8.0 * from(k + 1).since(from(k)).as_secs_f64();
+        if can > 0.0 { bytes / can } else { 0.0 }
+    };
+    let mut all: Points = (0..buckets).map(|k| (from(k), share(k))).collect();
+    all.push((u.until, all.last().map_or(0.0, |p| p.1)));
+    all
 }
 
 /// The share of ports with light, of all ports up to the greatest one that is ever used. O(n log n).
@@ -121,5 +158,25 @@ mod tests {
         assert_eq!(means(&light(&c), c.end, Span(20)), want.map(|(t, v)| (Time(t), v)));
         assert_eq!(means(&light(&Circuits::default()), Time(0), Span(1)), [(Time(0), 0.0)]);
         assert_eq!(light(&Circuits::default()), [(Time(0), 0.0), (Time(0), 0.0)]);
+    }
+
+    #[test]
+    fn shares_are_of_what_links_can_carry() {
+        let link =
+            |name: &str, rate, bytes: [u64; 2]| Carried { name: name.into(), rate: crate::units::BitRate(rate), bytes: bytes.into() };
+        // A second, and half of one.
+        let links = vec![link("r0.up", 8, [1, 0]), link("r0.down", 8, [1, 1]), link("r1.up", 24, [1, 1]), link("ocs0", 80, [5, 5])];
+        let u = Utilisation { bucket: Span(NANOS), until: Time(NANOS * 3 / 2), links };
+        let line = |a, b| vec![(Time(0), a), (Time(NANOS), b), (Time(NANOS * 3 / 2), b)];
+        let third = 1.0 / 3.0;
+        let all = vec![
+            ("EPS, all uplinks".into(), line(0.5, 0.5)),
+            ("EPS, busiest uplink".into(), line(1.0, 2.0 * third)),
+            ("OCS plane 0".into(), line(0.5, 1.0)),
+        ];
+        assert_eq!(by_kind(&u), all);
+        let input = Input { utilisation: Some(u), ..Input::default() };
+        assert_eq!(utilisation(&input, &["r0.down".into()], "a"), Some(vec![("a: r0.down".into(), line(1.0, 2.0))]));
+        assert_eq!((utilisation(&input, &["r9.up".into()], "a"), utilisation(&Input::default(), &[], "a")), (None, None));
     }
 }

@@ -35,6 +35,9 @@ pub struct Args {
     /// Title [default: the kind, and what all files have in common]
     #[arg(long)]
     title: Option<String>,
+    /// Of utilisation: single links, by their names in the result, such as r3.up, r3.down, ocs0, local [default: sums by kind of link]
+    #[arg(long, value_name = "NAME")]
+    link: Vec<String>,
     /// Logarithmic axis of times
     #[arg(long)]
     log_scale: bool,
@@ -50,7 +53,7 @@ pub enum Kind {
     Cct,
     /// Share of the jobs that are finished within a time
     Jct,
-    /// Shares of OCS ports with light, from event logs and plans; and what a result says of utilisation
+    /// What links carried of what they can carry, from results of simulations; shares of OCS ports with light, from event logs and plans
     Utilisation,
     /// Demand that the controller saw, from event logs
     Demand,
@@ -89,7 +92,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     };
     let labels = labels(&inputs, &a.label)?;
     let look = Look { title: a.title.clone().unwrap_or_else(|| title(kind, &inputs)), log: a.log_scale };
-    let chart = Chart::of(kind, inputs, labels).map_err(CliError::Invalid)?;
+    let chart = Chart::of(kind, inputs, labels, &a.link).map_err(CliError::Invalid)?;
     let bytes =
         if png { canvas::png(a.size, |area| chart.draw(&area, &look)) } else { canvas::svg(a.size, |area| chart.draw(&area, &look)) };
     std::fs::write(&a.to, bytes.map_err(CliError::Failed)?).map_err(|e| CliError::Failed(format!("{}: {e}", a.to.display())))
@@ -103,7 +106,7 @@ enum Chart {
 }
 
 impl Chart {
-    fn of(kind: Kind, mut inputs: Vec<Input>, labels: Vec<String>) -> Result<Self, String> {
+    fn of(kind: Kind, mut inputs: Vec<Input>, labels: Vec<String>, links: &[String]) -> Result<Self, String> {
         let lacks = |i: &Input, what: &str| format!("{}: no {what} in it; it has: {}", i.file, i.holds());
         let named = inputs.iter().zip(labels);
         match kind {
@@ -116,7 +119,10 @@ impl Chart {
                 Ok(Self::Cdf(cdf::Cdf::new("job completion time", "jobs", all.collect::<Result<_, _>>()?)))
             }
             Kind::Utilisation => {
-                let all = named.map(|(i, l)| lines::utilisation(i, &l).ok_or_else(|| lacks(i, "utilisation or circuits")));
+                let unknown = |i: &Input| i.utilisation.as_ref().and_then(|u| links.iter().find(|n| u.links.iter().all(|l| l.name != **n)));
+                let what = |i: &Input| unknown(i).map_or("utilisation or circuits".into(), |name| format!("link {name}"));
+                let of = |i: &Input, l: &str| if unknown(i).is_some() { None } else { lines::utilisation(i, links, l) };
+                let all = named.map(|(i, l)| of(i, &l).ok_or_else(|| lacks(i, &what(i))));
                 let all = all.collect::<Result<Vec<_>, _>>()?.concat();
                 Ok(Self::Lines(lines::Lines { axis: "share in use".into(), percent: true, lines: all }))
             }

@@ -7,7 +7,7 @@ use super::*;
 
 const RESULT: &str = r#"{"policy": "c-through", "topology": "t", "workload": "w", "mechanism": "sim",
  "coflows": [{"cct": 1500000000}, {"cct": 20000000}, {"cct": null}],
- "jobs": [{"jct": 7000000000}], "utilisation": [{"at": 0, "eps": 0.5}, {"at": 1000000000, "eps": 0.25}]}"#;
+ "jobs": [{"jct": 7000000000}], "utilisation": {"bucket": 1000, "until": 1500, "links": [{"name": "r0.up", "rate": 8000, "bytes": [1, 0]}]}}"#;
 const LOG: &str = r#"{"seq":0,"at":0,"event":"cycle","cycle":0,"demand":5000,"ops":4,"late":false}
 {"seq":1,"at":0,"event":"circuit-set","plane":0,"input":0,"output":2,"up_from":10}
 {"seq":2,"at":90,"event":"circuit-end","plane":0,"input":0,"until":95}
@@ -19,7 +19,7 @@ const PLAN: &str = r#"{"circuits": [{"plane": 1, "from": 0, "to": 3, "setup_at_n
 fn svg(kind: Kind, texts: &[&str], log: bool) -> Result<String, String> {
     let inputs: Vec<Input> = texts.iter().map(|t| input::read(t, "f.json")).collect::<Result<_, _>>()?;
     let names = (0..inputs.len()).map(|k| format!("line {k}")).collect();
-    let chart = Chart::of(kind, inputs, names)?;
+    let chart = Chart::of(kind, inputs, names, &[])?;
     let look = Look { title: "A & B".into(), log };
     let bytes = canvas::svg((600, 400), |area| chart.draw(&area, &look))?;
     Ok(String::from_utf8(bytes).expect("SVG is text"))
@@ -49,7 +49,7 @@ fn charts_show_their_data() {
     }
     assert!(svg(Kind::Jct, &[RESULT], true).unwrap().contains("median 7s"));
     let light = svg(Kind::Utilisation, &[LOG, RESULT], false).unwrap();
-    assert!(light.contains("line 0: OCS ports with light") && light.contains("line 1: eps"));
+    assert!(light.contains("line 0: OCS ports with light") && light.contains("line 1: EPS, busiest uplink"));
     assert!(svg(Kind::Demand, &[LOG], false).unwrap().contains("7kB"));
     let gantt = svg(Kind::Circuits, &[LOG], false).unwrap();
     assert!(gantt.contains("rack 0") && gantt.contains("rack 2") && gantt.contains("receiving rack"));
@@ -60,6 +60,9 @@ fn charts_show_their_data() {
 fn what_is_not_there_is_said() {
     let e = svg(Kind::Circuits, &[RESULT], false).unwrap_err();
     assert!(e.contains("no circuits") && e.contains("it has: coflows, jobs, utilisation"), "{e}");
+    let named = |link: &str| Chart::of(Kind::Utilisation, vec![input::read(RESULT, "f").unwrap()], vec!["x".into()], &[link.to_owned()]);
+    assert!(named("r0.up").is_ok() && named("r7.up").err().unwrap().contains("f: no link r7.up in it"));
+    assert!(input::read(&RESULT.replace("8000", "-1"), "f").unwrap_err().starts_with("f: utilisation: "));
     assert!(svg(Kind::Cct, &[LOG], false).is_err() && svg(Kind::Circuits, &[LOG, LOG], false).is_err());
     let empty = r#"{"coflows": [], "jobs": [], "circuits": []}"#;
     for kind in [Kind::Cct, Kind::Jct, Kind::Circuits, Kind::Utilisation] {
@@ -69,7 +72,7 @@ fn what_is_not_there_is_said() {
 
 #[test]
 fn a_png_is_a_png_with_ink() {
-    let chart = Chart::of(Kind::Circuits, vec![input::read(LOG, "f").unwrap()], vec!["x".into()]).unwrap();
+    let chart = Chart::of(Kind::Circuits, vec![input::read(LOG, "f").unwrap()], vec!["x".into()], &[]).unwrap();
     let look = Look { title: "t".into(), log: false };
     let bytes = canvas::png((300, 200), |area| chart.draw(&area, &look)).unwrap();
     let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();

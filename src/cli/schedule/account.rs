@@ -9,7 +9,7 @@ use crate::api::wire;
 use crate::cli::CliError;
 use crate::cli::client::Client;
 use crate::coflows::{CoflowRecord, CoflowSpec};
-use crate::runtime::report::{Counted, RunResult, Summary};
+use crate::runtime::report::{Counted, End, RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 
@@ -122,7 +122,11 @@ pub fn result(
         workload: workload.into(),
         congestion: "-".into(),
         forced: false,
+        end: End::default(),
+        events: None,
         summary: Summary::new(&coflows, counted, received),
         coflows,
+        utilisation: None,
+        machine: None,
     }
 }

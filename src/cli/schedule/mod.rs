@@ -24,7 +24,7 @@ use crate::config;
 use crate::control::policy::Policy;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
-use crate::runtime::report::Counted;
+use crate::runtime::report::{Counted, End, RunResult};
 use crate::scheduler::record::Snapshot;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// Runs jobs, and prints and writes what came of them.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`run()`].
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let client = Arc::new(Client::new(&ask.place)?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
@@ -187,6 +187,7 @@ fn play(
     let book = remote.book();
     let coflows = account::coflows(remote.asked().values(), &book, seen.as_ref(), topology);
     let network = account::result((&theirs.name, &list.name), before.mechanism(), topology, coflows, (counted, book.received()));
+    let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, ..network };
     Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, "host", network), ended))
 }
 

@@ -24,7 +24,7 @@ fn topology() -> Arc<Topology> {
 
 fn coflow(id: usize, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec { id: CoflowId::from(id), name: String::new(), arrival: Time::ZERO, weight: 1, flows }
+    CoflowSpec { id: CoflowId::from(id), name: String::new(), arrival: Time::ZERO, weight: 1, priorities: Default::default(), flows }
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
@@ -93,7 +93,10 @@ type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
 fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
     let t = topology();
     let network = Network { kind: s.kind, ..Network::default() };
-    let mut f = SimFabric::new(t.clone(), Settings { admit_all: true, elephants_wait: false, circuits: s.circuits, network, may_fail });
+    let mut f = SimFabric::new(
+        t.clone(),
+        Settings { admit_all: true, elephants_wait: false, circuits: s.circuits, network, may_fail, bucket: None },
+    );
     if s.circuits {
         f.apply(&[circuit(0, 1, 0, 90), circuit(1, 2, 20, 200), circuit(0, 3, 90, 300)], Time(0));
     }

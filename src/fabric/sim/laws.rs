@@ -10,6 +10,7 @@ use crate::circuits::timetable::Reservation;
 use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
 use crate::coflows::network::Within;
 use crate::coflows::orders::{self, Sharing};
+use crate::coflows::priority::{LAST, PLAIN, Priorities, WITHIN_RACK};
 use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::coflows::{FlowSpec, bounds};
 use crate::ids::HostId;
@@ -40,8 +41,10 @@ fn tree(s: &Script) -> Arc<Topology> {
 }
 
 fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
-    let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1, flows }
+    let flows: Vec<_> = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
+    let own = |f: &FlowSpec| Some((f.bytes.0 % 16) as u8).filter(|p| *p <= LAST);
+    let priorities = Priorities { all: Some((id % 10) as u8).filter(|p| *p <= LAST), flows: flows.iter().map(own).collect() };
+    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1, priorities, flows }
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
@@ -69,6 +72,26 @@ fn an_elephant_that_must_wait_takes_nothing_but_its_circuit() {
         let seen = f.observe(Time(100_000_000)).unwrap();
         assert_eq!((seen.sent.get(RackId(0), RackId(2)), f.is_moving()), (0, false), "{kind:?}: the other waits");
     }
+}
+
+#[test]
+fn strict_priorities_by_flow() {
+    // Over the interface of the first host, 1 MB each: what stays in the rack, 6 of one coflow, 5 of another that has 0 for one flow.
+    let t = topology(4, 2, 1000);
+    let network = Network { kind: Priority, ..Network::default() };
+    let mut f = SimFabric::new(t, Settings { circuits: false, network, ..Settings::default() });
+    let spec = |id, all, flows: Vec<Option<u8>>, hosts: &[u32]| {
+        let list: Vec<_> = hosts.iter().map(|&to| (0, to, 1_000_000)).collect();
+        CoflowSpec { priorities: Priorities { all, flows }, ..coflow(id, 0, &list) }
+    };
+    f.add_flows(&spec(0, None, vec![], &[1]), &[], Time(0));
+    f.add_flows(&spec(1, Some(6), vec![], &[2]), &[], Time(0));
+    f.add_flows(&spec(2, Some(5), vec![None, Some(0)], &[3, 4]), &[], Time(0));
+    f.add_flows(&spec(3, None, vec![], &[6]), &[], Time(0));
+    let order: Vec<_> = f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.flow.0, d.at.0)).collect();
+    let end = |n: u64| time(1000, n * 1_000_000);
+    let want = [(2, 1, end(1)), (3, 0, end(2)), (2, 0, end(3)), (1, 0, end(4)), (0, 0, end(5))];
+    assert_eq!(order, want, "0, then {PLAIN} of which nothing is said, 5, 6, and last what stays in its rack");
 }
 
 #[test]
@@ -329,9 +352,10 @@ proptest! {
     }
 }
 
-/// A coflow of the slow twin: its flows between the same two hosts are one group.
+/// A coflow of the slow twin, or its flows of one priority: those between the same two hosts are one group.
 struct Slow {
     id: usize,
+    class: u8,
     arrival: u64,
     bytes: u64,
     demand: Demand,
@@ -342,6 +366,23 @@ impl Slow {
     fn queue(&self, n: &Network) -> u32 {
         orders::queue(bundle::bytes(self.sent), &n.aalo)
     }
+}
+
+/// What a coflow's flows of one priority have to send; under other schedulers all have the first.
+fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> Option<Demand> {
+    let (t, mut by) = (links.topology(), BTreeMap::new());
+    let local = |f: &FlowSpec| t.rack_of(f.from) == t.rack_of(f.to);
+    for (k, f) in c.flows.iter().enumerate().filter(|(_, f)| f.from != f.to && f.bytes.0 > 0) {
+        let own = if n.kind == Priority { c.priorities.of(k, local(f)) } else { 0 };
+        *by.entry((f.from, f.to)).or_insert(0) += if own == class { f.bytes.0 } else { 0 };
+    }
+    by.retain(|_, bytes| *bytes > 0);
+    let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
+    let group =
+        |(&(a, b), &n): (&(HostId, HostId), &u64)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::BYTE };
+    let mut demand = Demand::new(&by.iter().map(group).collect::<Vec<_>>());
+    demand.weigh();
+    (demand.live() > 0).then_some(demand)
 }
 
 /// When each coflow ends if at every event all rates are decided from nothing, in an order that is made from nothing.
@@ -355,25 +396,17 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
         let mut came = false;
         while next < coflows.len() && coflows[next].arrival.0 <= now {
             let c = &coflows[next];
-            let mut by = BTreeMap::new();
-            c.flows.iter().filter(|f| f.from != f.to && f.bytes.0 > 0).for_each(|f| *by.entry((f.from, f.to)).or_insert(0) += f.bytes.0);
-            let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
-            let groups: Vec<Group> = by
-                .iter()
-                .map(|(&(a, b), &n)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::BYTE })
-                .collect();
-            let mut demand = Demand::new(&groups);
-            demand.weigh();
             ends[next] = c.arrival.0;
-            if demand.live() > 0 {
+            for class in 0..=WITHIN_RACK {
+                let Some(demand) = slow_demand(n, &links, c, class) else { continue };
                 came = true;
-                active.push(Slow { id: next, arrival: c.arrival.0, bytes: c.bytes().0, demand, sent: 0 });
+                active.push(Slow { id: next, class, arrival: c.arrival.0, bytes: c.bytes().0, demand, sent: 0 });
             }
             next += 1;
         }
         let before = active.len();
         active.retain(|c| c.demand.live() > 0);
-        active.sort_by_key(|c| c.id);
+        active.sort_by_key(|c| (c.id, c.class));
         if came || active.len() < before || rank.len() != active.len() {
             active.iter_mut().for_each(|c| c.demand.weigh());
             rank = orders::bssi(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), links.capacity());
@@ -382,7 +415,7 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
         match n.kind {
             Sincronia => order = rank.clone(),
             Aalo => order.sort_by_key(|&c| active[c].queue(n)),
-            Priority => order.sort_by_key(|&c| active[c].bytes),
+            Priority => order.sort_by_key(|&c| (active[c].class, active[c].bytes)),
             _ => order.sort_by_key(|&c| active[c].arrival),
         }
         let rates = slow_rates(n, &active, &order, links.capacity());
@@ -424,7 +457,7 @@ fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -
         _ => rates::greedy(&active[c].demand, free, &mut rates[c]),
     };
     if n.kind == Priority && n.within == Within::MaxMin {
-        for equals in order.chunk_by(|&a, &b| active[a].bytes == active[b].bytes) {
+        for equals in order.chunk_by(|&a, &b| (active[a].class, active[a].bytes) == (active[b].class, active[b].bytes)) {
             let demands: Vec<&Demand> = equals.iter().map(|&c| &active[c].demand).collect();
             let mut list: Vec<Rates> = demands.iter().map(|d| Rates::new(d.groups())).collect();
             rates::max_min(&demands, &mut free, &mut list);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::bundle::{Route, bytes};
 use super::engine::Part;
+use super::meter::Totals;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -90,6 +91,7 @@ pub struct Ledger {
     over_ocs: Carried,
     /// By plane, then input.
     crossed: Vec<Vec<u128>>,
+    totals: Totals,
     coflows: BTreeMap<CoflowId, Account>,
 }
 
@@ -102,6 +104,7 @@ impl Ledger {
             sent: Carried::new(racks),
             over_ocs: Carried::new(racks),
             crossed: vec![vec![0; racks]; topology.planes.len()],
+            totals: Totals::new(topology),
             coflows: BTreeMap::new(),
         }
     }
@@ -109,14 +112,26 @@ impl Ledger {
     /// `units` went from rack to rack on this way, of which `beyond` were not wanted.
     pub fn carried(&mut self, racks: (RackId, RackId), route: Route, units: u128, beyond: u128) {
         let cell = racks.0.index() * self.racks + racks.1.index();
-        if route != Route::Local {
-            self.sent.add(cell, units, beyond);
+        let count = |total: &mut u128| *total = *total + units - beyond;
+        match route {
+            Route::Local => count(&mut self.totals.local),
+            Route::Eps | Route::Wait => {
+                count(&mut self.totals.up[racks.0.index()]);
+                count(&mut self.totals.down[racks.1.index()]);
+                self.sent.add(cell, units, beyond);
+            }
+            Route::Ocs(plane) => {
+                count(&mut self.totals.planes[plane.index()]);
+                count(&mut self.crossed[plane.index()][racks.0.index()]);
+                self.sent.add(cell, units, beyond);
+                self.over_ocs.add(cell, units, beyond);
+            }
         }
-        if let Route::Ocs(plane) = route {
-            self.over_ocs.add(cell, units, beyond);
-            let port = &mut self.crossed[plane.index()][racks.0.index()];
-            *port = *port + units - beyond;
-        }
+    }
+
+    /// What links have carried so far.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     /// A coflow has one more flow on its way.

@@ -102,6 +102,11 @@ impl Links {
         &self.capacity
     }
 
+    /// What a rack's link to the EPS carries when all is well, in bits of payload per second.
+    pub fn uplink(&self, rack: RackId) -> u64 {
+        self.whole[2 * self.topology.hosts.len() + rack.index()]
+    }
+
     /// Only these faults hold from now on. O(links + faults x links that fail together).
     pub fn suffer(&mut self, faults: &[(Which, u32)]) {
         self.capacity.copy_from_slice(&self.whole);

@@ -31,6 +31,7 @@ pub mod faults;
 mod ledger;
 mod links;
 pub mod maxmin;
+pub mod meter;
 mod ordered;
 mod pairs;
 mod shared;
@@ -48,6 +49,7 @@ use faults::{Broken, Which};
 pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
+use meter::{Meter, Utilisation};
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +76,7 @@ pub struct SimFabric {
     done: Vec<FlowFinished>,
     /// Links that carry less than their rate, by how many percent of it.
     broken: Vec<(Which, u32)>,
+    meter: Option<Meter>,
 }
 
 /// What a [`SimFabric`] is for.
@@ -89,11 +92,13 @@ pub struct Settings {
     pub network: Network,
     /// Links may fail ([`SimFabric::strike`]).
     pub may_fail: bool,
+    /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`]).
+    pub bucket: Option<Span>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { admit_all: false, elephants_wait: false, circuits: true, network: Network::default(), may_fail: false }
+        Self { admit_all: false, elephants_wait: false, circuits: true, network: Network::default(), may_fail: false, bucket: None }
     }
 }
 
@@ -115,7 +120,7 @@ macro_rules! world {
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit_all, elephants_wait, circuits, network, may_fail } = settings;
+        let Settings { admit_all, elephants_wait, circuits, network, may_fail, bucket } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
         let engine: Box<dyn Engine> = match network.kind {
@@ -127,6 +132,7 @@ impl SimFabric {
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         Self {
+            meter: bucket.map(|b| Meter::new(b, &links)),
             links,
             admit_all,
             elephants_wait: elephants_wait && !dark,
@@ -228,13 +234,32 @@ impl SimFabric {
     /// Lets time pass; finishes are kept in `done`.
     fn run(&mut self, to: Time) {
         while let Some(t) = self.next_event().filter(|&t| t <= to) {
+            self.read_meter(Time(t.0.saturating_sub(1)));
             self.now = self.now.max(t);
             self.engine.pass(world!(self));
             if self.crossbars.next_edge().is_some_and(|e| e <= self.now) {
                 self.edges();
             }
         }
+        self.read_meter(to);
         self.now = self.now.max(to);
+    }
+
+    /// Ends the buckets up to `to`, before which nothing happens by itself.
+    fn read_meter(&mut self, to: Time) {
+        while let Some(edge) = self.meter.as_ref().map(Meter::edge).filter(|&e| e <= to) {
+            self.now = self.now.max(edge);
+            self.engine.settle(world!(self));
+            self.meter.as_mut().expect("it has an edge").read(self.ledger.totals());
+        }
+    }
+
+    /// What links carried up to now, if [`Settings::bucket`] asked for it; the account ends here. Of [`NetworkKind::Sunflow`] a flow
+    /// within a rack counts when it ends.
+    pub fn utilisation(&mut self) -> Option<Utilisation> {
+        let meter = self.meter.take()?;
+        self.engine.settle(world!(self));
+        Some(meter.finish(self.ledger.totals(), self.now, self.links.topology()))
     }
 
     /// Circuits got or lost their light: their racks' flows change over.

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::CoflowRecord;
+use crate::fabric::sim::meter::Utilisation;
 use crate::ids::JobId;
-use crate::runtime::report::{RunResult, Summary, percentile};
+use crate::runtime::report::{End, Machine, RunResult, Summary, percentile};
 use crate::scheduler::record::{Counters, JobRecord, Snapshot, TaskRun};
 use crate::units::{Bytes, Span, Time};
 
@@ -25,6 +26,12 @@ pub struct JobsResult {
     pub workload: String,
     /// `host` or `rack`: between what flows were counted.
     pub grain: String,
+    /// Why the run ended.
+    #[serde(default)]
+    pub end: End,
+    /// Instants at which something happened; only in simulation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
     /// Every job, by id.
     pub jobs: Vec<JobRecord>,
     /// The sums.
@@ -35,6 +42,12 @@ pub struct JobsResult {
     pub coflows: Vec<CoflowRecord>,
     /// Every attempt of a task, by its end.
     pub timeline: Vec<TaskRun>,
+    /// What links carried over time; only in simulation, and if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<Utilisation>,
+    /// What the run took on the machine that it ran on, if asked for: all else is the same on every machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
 }
 
 /// The sums of a run of jobs.
@@ -117,11 +130,15 @@ impl JobsResult {
             placement: end.policy.clone(),
             workload: network.workload,
             grain: grain.into(),
+            end: network.end,
+            events: network.events,
             jobs: end.jobs.clone(),
             summary: JobsSummary::new(end, &network.summary),
             network: network.summary,
             coflows: network.coflows,
             timeline: timeline.to_vec(),
+            utilisation: network.utilisation,
+            machine: network.machine,
         }
     }
 }

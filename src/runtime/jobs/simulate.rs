@@ -15,15 +15,17 @@ use crate::control::Rejected;
 use crate::control::policy::Policy;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::{Broken, Fault, Which};
+use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::runtime::report::{End, RunResult};
 use crate::runtime::simulate::Simulation;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
-use crate::workload::jobs::{JobList, JobSpec};
+use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 
 /// What is run.
 pub struct Ask<'a> {
@@ -76,6 +78,43 @@ pub struct Course<'a> {
     pub remaining: Option<(u32, u64)>,
     /// Looked at now and then: the run ends there when it is set, like with `until`.
     pub stop: Option<&'a AtomicBool>,
+    /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
+    pub bucket: Option<Span>,
+    /// Is told now and then how far the run is, and at its end.
+    pub watch: Option<&'a dyn Fn(Progress)>,
+}
+
+/// How far a run of jobs is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Time,
+    /// Instants at which something has happened.
+    pub events: u64,
+    /// Jobs that have not arrived.
+    pub coming: usize,
+    /// Coflows that are under way.
+    pub coflows: usize,
+}
+
+/// Events between two words to whoever watches a run.
+const LOOK: u64 = 100;
+
+/// A length of buckets for a run of `jobs`: it takes at least up to the last arrival, and as long as all tasks need on all slots at
+/// once. O(stages).
+pub fn bucket(topology: &Topology, jobs: &JobList) -> Span {
+    let last = jobs.jobs.last().map_or(Time::ZERO, |j| j.arrival).since(Time::ZERO);
+    let slots: u64 = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
+    let work: u128 = jobs.jobs.iter().flat_map(|j| &j.stages).map(work).sum();
+    bucket_for(last.max(Span(u64::try_from(work / u128::from(slots.max(1))).unwrap_or(u64::MAX))))
+}
+
+/// Nanoseconds that all tasks of a stage compute, at most.
+fn work(s: &StageSpec) -> u128 {
+    match &s.times {
+        TaskTimes::Even(t) => u128::from(t.0) * u128::from(s.tasks),
+        TaskTimes::Each(all) => all.iter().map(|t| u128::from(t.0)).sum(),
+    }
 }
 
 /// [`simulate`] with errors of foresight, or somebody who may stop it.
@@ -98,18 +137,20 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let mut run = Run {
-        network: Simulation::with_faults(&network, ask.policy, ask.faults, &mut from_network),
+        network: Simulation::with(&network, ask.policy, (ask.faults, course.bucket), &mut from_network),
         scheduler,
         timers: BTreeMap::new(),
         timers_set: 0,
         promised: BTreeMap::new(),
         promises: 0,
         now: Time::ZERO,
+        events: 0,
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
-    run.play(ask, course.stop)?;
+    let end = run.play(ask, course)?;
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
-    Ok(JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, run.network.result(&ask.jobs.name, &[])))
+    let network = RunResult { end, events: Some(run.events), ..run.network.result(&ask.jobs.name, &[]) };
+    Ok(JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, network))
 }
 
 struct Run<'a> {
@@ -122,6 +163,7 @@ struct Run<'a> {
     promised: BTreeMap<(JobId, usize), CoflowId>,
     promises: u32,
     now: Time,
+    events: u64,
     log: &'a mut dyn FnMut(Time, &Action),
 }
 
@@ -133,7 +175,8 @@ fn refused(e: &Rejected) -> String {
 }
 
 impl Run<'_> {
-    fn play(&mut self, ask: &Ask, stop: Option<&AtomicBool>) -> Result<(), String> {
+    /// Says why the run ended.
+    fn play(&mut self, ask: &Ask, course: &Course) -> Result<End, String> {
         let mut coming = ask.jobs.jobs.iter().peekable();
         let mut failures = ask.failures.iter().peekable();
         let until = ask.until.unwrap_or(Time::MAX);
@@ -142,13 +185,22 @@ impl Run<'_> {
             let next = own.into_iter().chain([self.scheduler.poll_timeout(), self.network.next_event()]).flatten().min();
             let done = coming.peek().is_none() && self.scheduler.is_idle() && self.network.unfinished() == 0;
             let alone = own.iter().all(Option::is_none) && self.scheduler.poll_timeout().is_none();
-            let stopped = stop.is_some_and(|s| s.load(Ordering::Relaxed));
-            let Some(t) = next.filter(|_| !(done || stopped || alone && self.network.is_stuck())) else { return Ok(()) };
+            let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
+            let go_on = !(done || stopped || alone && self.network.is_stuck());
+            if self.events.is_multiple_of(LOOK) || !go_on {
+                let (now, events, coflows) = (self.now, self.events, self.network.unfinished());
+                course.watch.inspect(|tell| tell(Progress { now, events, coming: coming.len(), coflows }));
+            }
+            let Some(t) = next.filter(|_| go_on) else {
+                let why = if stopped { End::Stopped } else { End::Stuck };
+                return Ok(if done { End::Finished } else { why });
+            };
+            self.events += 1;
             self.now = t.min(until).max(self.now);
             self.network.advance(self.now).map_err(|e| refused(&e))?;
             self.take_finished()?;
             if t > until {
-                return Ok(());
+                return Ok(End::Until);
             }
             while let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= t) {
                 let (task, attempt) = e.remove();

@@ -6,7 +6,7 @@ use super::{Progress, simulate};
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
 use crate::control::policy::Policy;
-use crate::runtime::report::{Counted, RunResult, Summary};
+use crate::runtime::report::{Counted, End, RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 use crate::workload::Workload;
@@ -24,9 +24,10 @@ pub fn simulate_alone(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {
     let mut all = simulate(topology, policy, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
-    let (mut received, mut counted, mut over_ocs) = (Bytes::ZERO, Counted::default(), 0.0);
+    let (mut received, mut counted, mut over_ocs, mut events) = (Bytes::ZERO, Counted::default(), 0.0, 0);
     for (k, c) in workload.coflows.iter().enumerate() {
-        if !watch(Progress { now: c.arrival, events: k as u64, open: 1, coming: workload.coflows.len() - k - 1 }) {
+        if !watch(Progress { now: c.arrival, events, open: 1, coming: workload.coflows.len() - k - 1 }) {
+            all.end = End::Stopped;
             break;
         }
         let first = Workload::new(&workload.name, vec![CoflowSpec { arrival: Time::ZERO, ..c.clone() }]);
@@ -37,11 +38,13 @@ pub fn simulate_alone(
             finished: r.finished.map(at),
             ..r
         }));
+        events += one.events.unwrap_or(0);
         received = received.saturating_add(one.summary.bytes_received);
         counted.sent = counted.sent.saturating_add(one.summary.bytes_on_wire);
         over_ocs += one.summary.ocs_share * one.summary.bytes_on_wire.0 as f64;
         counted.stats.circuits_set += one.summary.stats.circuits_set;
     }
+    all.events = Some(events);
     all.coflows.sort_by_key(|c| c.id);
     counted.over_ocs = Bytes(over_ocs.round() as u64);
     counted.ended = all.coflows.iter().filter_map(|c| c.finished).max().unwrap_or(Time::ZERO);

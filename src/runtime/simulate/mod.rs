@@ -7,13 +7,15 @@
 
 use std::sync::Arc;
 
-use super::report::RunResult;
+use super::report::{End, RunResult};
+use crate::coflows::FlowSpec;
 use crate::control::Rejected;
 use crate::control::policy::Policy;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::Fault;
+use crate::fabric::sim::meter::bucket_for;
 use crate::topology::Topology;
-use crate::units::Time;
+use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::Workload;
 
 mod alone;
@@ -39,7 +41,7 @@ pub fn simulate(
     until: Option<Time>,
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
-    simulate_watched(topology, policy, workload, &How { until, faults: &[] }, log, &mut |_| true)
+    simulate_watched(topology, policy, workload, &How { until, ..How::default() }, log, &mut |_| true)
 }
 
 /// What else a run is asked for.
@@ -49,6 +51,25 @@ pub struct How<'a> {
     pub until: Option<Time>,
     /// What breaks, and when.
     pub faults: &'a [Fault],
+    /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
+    pub bucket: Option<Span>,
+}
+
+/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as all bytes between racks need on
+/// all links at once. O(flows).
+pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
+    let last = workload.coflows.last().map_or(Time::ZERO, |c| c.arrival).since(Time::ZERO);
+    let between = |f: &FlowSpec| if topology.rack_of(f.from) == topology.rack_of(f.to) { 0 } else { f.bytes.0 };
+    let bytes = workload.coflows.iter().flat_map(|c| &c.flows).map(between).fold(0, u64::saturating_add);
+    bucket_for(last.max(least(topology, Bytes(bytes))))
+}
+
+/// How long bytes between racks take at least, on all links at once.
+pub fn least(topology: &Topology, bytes: Bytes) -> Span {
+    let uplinks = topology.racks.iter().map(|r| r.uplink.0).fold(0, u64::saturating_add);
+    let planes = topology.planes.iter().map(|p| p.rate.0.saturating_mul(topology.rack_count() as u64));
+    let all = planes.fold(uplinks, u64::saturating_add);
+    if all == 0 { Span::ZERO } else { BitRate(all).time_for(bytes) }
 }
 
 /// How far a run is.
@@ -78,11 +99,12 @@ pub fn simulate_watched(
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {
     let until = how.until.unwrap_or(Time::MAX);
-    let mut events = 0;
-    let mut run = Simulation::with_faults(topology, policy, how.faults, log);
+    let (mut events, mut end) = (0, None);
+    let mut run = Simulation::with(topology, policy, (how.faults, how.bucket), log);
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
         if events % LOOK == 0 && !watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() }) {
+            end = Some(End::Stopped);
             break;
         }
         events += 1;
@@ -90,6 +112,7 @@ pub fn simulate_watched(
         let next = arrival.into_iter().chain(run.next_event()).min().unwrap_or(Time::MAX).max(run.now());
         if next > until {
             run.advance(until)?;
+            end = Some(End::Until);
             break;
         }
         run.advance(next)?;
@@ -100,5 +123,6 @@ pub fn simulate_watched(
     }
     watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() });
     let rest = coming.collect::<Vec<_>>();
-    Ok(run.result(&workload.name, &rest))
+    let end = end.unwrap_or(if run.unfinished() > 0 { End::Stuck } else { End::Finished });
+    Ok(RunResult { end, events: Some(events), ..run.result(&workload.name, &rest) })
 }

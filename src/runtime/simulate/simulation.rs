@@ -12,7 +12,7 @@ use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, ProbeReport};
 use crate::ids::CoflowId;
 use crate::placement::codecide::{self, Proposal, Request};
-use crate::runtime::report::{RunResult, Summary};
+use crate::runtime::report::{End, RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -81,15 +81,20 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
     pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
-        Self::with_faults(topology, policy, &[], log)
+        Self::with(topology, policy, (&[], None), log)
     }
 
-    /// The same; things break as `faults` say.
-    pub fn with_faults(topology: &Arc<Topology>, policy: &Policy, faults: &[Fault], log: &'a mut dyn FnMut(Record)) -> Self {
+    /// The same; things break as `faults` say, and what links carry is kept in buckets that begin with the length `bucket`.
+    pub fn with(
+        topology: &Arc<Topology>,
+        policy: &Policy,
+        (faults, bucket): (&[Fault], Option<Span>),
+        log: &'a mut dyn FnMut(Record),
+    ) -> Self {
         let circuits = policy.scheduler != SchedulerKind::EpsOnly;
         let (admit, network) = (policy.elephants.admit, policy.network);
         let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
-        let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty() };
+        let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
         let first = Time(policy.interval.0 / 2);
@@ -329,6 +334,7 @@ impl<'a> Simulation<'a> {
         let delivered = self.fabric.delivered();
         let received = delivered.values().map(|d| d.bytes).sum();
         let last = self.last_snapshot();
+        let utilisation = self.fabric.utilisation();
         let mut coflows: Vec<CoflowRecord> = Vec::with_capacity(self.coflows.len() + rest.len());
         for (id, known) in self.coflows {
             let over_ocs = delivered.get(&id).map_or(Bytes::ZERO, |d| d.over_ocs);
@@ -345,6 +351,10 @@ impl<'a> Simulation<'a> {
             workload: workload.into(),
             congestion: "-".into(),
             forced: false,
+            end: End::default(),
+            events: None,
+            utilisation,
+            machine: None,
             summary: Summary::new(&coflows, &last, received),
             coflows,
         }

@@ -66,7 +66,10 @@ fn an_empty_workload_and_a_local_coflow_take_no_time() {
     let t = network(2, 2, 100);
     assert_eq!(run(&t, &Policy::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
-    let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), weight: 1, flows }]);
+    let w = Workload::new(
+        "x",
+        vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), weight: 1, priorities: Default::default(), flows }],
+    );
     let r = run(&t, &Policy::default(), &w, None).0;
     assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
 }
@@ -88,7 +91,14 @@ fn a_caller_may_decide_while_it_goes_on() {
     // The same workload, handed over coflow by coflow: a second coflow begins when the first has finished.
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id, arrival| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival, weight: 1, flows: flows.clone() };
+    let coflow = |id, arrival| CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival,
+        weight: 1,
+        priorities: Default::default(),
+        flows: flows.clone(),
+    };
     let mut quiet = |_| ();
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut quiet);
     run.arrive(&coflow(5, Time::ZERO)).unwrap();
@@ -111,7 +121,10 @@ fn a_caller_may_decide_while_it_goes_on() {
 fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
     let t = network(2, 1, 1);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(10_000_000) }];
-    let w = Workload::new("x", vec![CoflowSpec { id: CoflowId(0), name: "slow".into(), arrival: Time(0), weight: 1, flows }]);
+    let w = Workload::new(
+        "x",
+        vec![CoflowSpec { id: CoflowId(0), name: "slow".into(), arrival: Time(0), weight: 1, priorities: Default::default(), flows }],
+    );
     let (r, log) = run(&t, &policy(SchedulerKind::EpsOnly), &w, None);
     let (cct, interval) = (r.coflows[0].cct.unwrap(), Span::millis(100));
     assert_eq!(r.summary.stats.cycles, (cct.0 - interval.0 / 2) / interval.0 + 1);
@@ -164,7 +177,7 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
     let run = || {
         let mut log = String::new();
         let mut write = |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"));
-        let how = How { until: None, faults: &faults };
+        let how = How { faults: &faults, ..How::default() };
         let r = simulate_watched(&t, &policy(SchedulerKind::Bipartite), &w, &how, &mut write, &mut |_| true).unwrap();
         (r, log)
     };
@@ -179,10 +192,50 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
 }
 
 #[test]
+fn what_links_carry_over_time_is_all_that_is_carried_and_changes_nothing() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
+    let how = How { bucket: Some(bucket(&t, &w)), ..How::default() };
+    let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
+    let u = r.utilisation.clone().unwrap();
+    let sum = |end: &str| u.links.iter().filter(|l| l.name.ends_with(end)).flat_map(|l| &l.bytes).sum::<u64>();
+    let (up, ocs) = (sum(".up"), u.links.last().unwrap().bytes.iter().sum::<u64>());
+    assert!((up + ocs).abs_diff(r.summary.bytes_on_wire.0) <= 16 && up.abs_diff(sum(".down")) <= 4);
+    assert!(ocs > up && sum("local") > 0 && u.until == r.summary.ended);
+    for l in &u.links {
+        let whole = l.rate.bytes_in(u.bucket).0 + 4;
+        assert!(l.bytes.iter().all(|&b| b <= whole), "{} is above what it carries", l.name);
+    }
+    assert_eq!(RunResult { utilisation: None, ..r }, simulate(&t, &p, &w, None, &mut |_| ()).unwrap());
+}
+
+#[test]
+fn a_result_says_why_the_run_ended() {
+    let t = network(4, 2, 100);
+    let (p, w) = (policy(SchedulerKind::EpsOnly), workload(&t, 2));
+    let end = |t: &Arc<Topology>, until, go_on: bool| {
+        let how = How { until, ..How::default() };
+        let r = simulate_watched(t, &p, &w, &how, &mut |_| (), &mut |at| go_on || at.events < LOOK).unwrap();
+        (r.end, r.events.unwrap() > 0)
+    };
+    assert_eq!(end(&t, None, true), (End::Finished, true));
+    assert_eq!(end(&t, Some(Time(500_000_000)), true), (End::Until, true));
+    assert_eq!(end(&t, None, false), (End::Stopped, true));
+    assert_eq!(end(&network(4, 2, 0), None, true), (End::Stuck, true));
+}
+
+#[test]
 fn a_cancelled_coflow_stops_and_makes_room() {
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id| CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, flows: flows.clone() };
+    let coflow = |id| CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival: Time::ZERO,
+        weight: 1,
+        priorities: Default::default(),
+        flows: flows.clone(),
+    };
     let mut log = Vec::new();
     let mut keep = |r: Record| log.push(r.what);
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut keep);
@@ -219,7 +272,7 @@ fn alone_nobody_waits_for_another() {
             assert_eq!((c.cct, c.arrival), (one.coflows[0].cct, w.coflows[k].arrival));
             assert_eq!(c.finished, Some(c.arrival + c.cct.unwrap()));
         }
-        let three = simulate_alone(&t, &p, &w, &mut |at| at.events < 3).unwrap();
+        let three = simulate_alone(&t, &p, &w, &mut |at| at.coming > w.coflows.len() - 4).unwrap();
         assert_eq!(three.coflows, r.coflows[..3]);
     }
 }

@@ -182,7 +182,7 @@ impl Scheduler {
             let id = self.new_coflow();
             let spec = &self.state.jobs[job.index()].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
-            let coflow = CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), flows };
+            let coflow = CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), priorities: Default::default(), flows };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.transfers.insert(id, transfer);
         }

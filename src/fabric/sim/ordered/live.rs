@@ -42,8 +42,8 @@ pub struct Live {
     pub id: CoflowId,
     /// When it came.
     pub arrival: Time,
-    /// Smaller ones go first, where priorities count.
-    pub priority: u64,
+    /// Smaller ones go first, where priorities count: that of its flows in the network, then its own.
+    pub priority: (u8, u64),
     /// Aalo's queue.
     pub queue: u32,
     /// What is left.
@@ -72,7 +72,7 @@ pub struct Live {
 
 impl Live {
     /// At rest.
-    pub fn new(id: CoflowId, now: Time, priority: u64, demand: Demand, about: Vec<About>, more: Vec<(u32, FlowId)>) -> Self {
+    pub fn new(id: CoflowId, now: Time, priority: (u8, u64), demand: Demand, about: Vec<About>, more: Vec<(u32, FlowId)>) -> Self {
         let rates = Rates::new(demand.groups());
         let (base, extra, arrival, since) = (rates.clone(), rates, now, vec![now; about.len()]);
         Self {

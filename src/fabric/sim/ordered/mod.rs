@@ -20,7 +20,8 @@ mod live;
 
 use live::{About, Live};
 
-/// Coflows under way, in the order in which they are served.
+/// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
+/// here once for each.
 pub struct Ordered {
     network: Network,
     capacity: Vec<u64>,
@@ -211,23 +212,34 @@ fn limit_of(network: &Network, c: &Live) -> Option<u128> {
     limit.map(|Bytes(b)| u128::from(b) * BYTE)
 }
 
-/// A coflow's flows by host pair, those that need no time left out: what the groups are, and which flows are in each.
-fn groups(coflow: &CoflowSpec, marked: &[bool], world: &mut World) -> (Demand, Vec<About>, Vec<(u32, FlowId)>) {
-    let mut flows: Vec<(HostId, HostId, FlowId)> = Vec::with_capacity(coflow.flows.len());
+/// A flow by its priority in the network, its hosts and its number.
+type Ranked = (u8, HostId, HostId, FlowId);
+
+/// A coflow's flows in order, those that need no time left out. Only where priorities count are any told apart by them.
+fn ranked(coflow: &CoflowSpec, kind: NetworkKind, world: &mut World) -> Vec<Ranked> {
+    let mut flows: Vec<Ranked> = Vec::with_capacity(coflow.flows.len());
     for (k, f) in coflow.flows.iter().enumerate() {
-        if !world.is_free(coflow, k) {
-            flows.push((f.from, f.to, k.into()));
+        if world.is_free(coflow, k) {
+            continue;
         }
+        let rack = |host| world.links.topology().rack_of(host);
+        let priority = if kind == NetworkKind::Priority { coflow.priorities.of(k, rack(f.from) == rack(f.to)) } else { 0 };
+        flows.push((priority, f.from, f.to, k.into()));
     }
     flows.sort_unstable();
+    flows
+}
+
+/// Flows of one priority by host pair: what the groups are, and which flows are in each.
+fn groups(coflow: &CoflowSpec, flows: &[Ranked], marked: &[bool], world: &World) -> (Demand, Vec<About>, Vec<(u32, FlowId)>) {
     let (mut list, mut about, mut more) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()), Vec::new());
-    for same in flows.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let (from, to, flow) = same[0];
+    for same in flows.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)) {
+        let (_, from, to, flow) = same[0];
         let marked = marked.get(flow.index()).copied().unwrap_or(false);
         let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
         let route = world.route(racks, marked);
-        let size = same.iter().map(|f| u128::from(coflow.flows[f.2.index()].bytes.0) * BYTE).sum();
-        more.extend(same[1..].iter().map(|f| (list.len() as u32, f.2)));
+        let size = same.iter().map(|f| u128::from(coflow.flows[f.3.index()].bytes.0) * BYTE).sum();
+        more.extend(same[1..].iter().map(|f| (list.len() as u32, f.3)));
         list.push(Group { path: world.links.path(from, to, route), left: size });
         about.push(About::new((from, to), racks, marked, route, flow, size));
     }
@@ -236,30 +248,40 @@ fn groups(coflow: &CoflowSpec, marked: &[bool], world: &mut World) -> (Demand, V
 
 impl Engine for Ordered {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
-        let (demand, about, more) = groups(coflow, marked, world);
-        if demand.live() == 0 {
+        let flows = ranked(coflow, self.network.kind, world);
+        if flows.is_empty() {
             return;
         }
-        let priority = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
-        self.coflows.push(Live::new(coflow.id, world.now, priority, demand, about, more));
+        let own = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
+        for same in flows.chunk_by(|a, b| a.0 == b.0) {
+            let (demand, about, more) = groups(coflow, same, marked, world);
+            self.coflows.push(Live::new(coflow.id, world.now, (same[0].0, own), demand, about, more));
+        }
         self.decide(ALL, world);
     }
 
     fn prefer(&mut self, coflow: CoflowId, priority: u64, world: &mut World) {
         self.given.insert(coflow, priority);
-        if let Some(c) = self.coflows.iter_mut().find(|c| c.id == coflow) {
-            c.priority = priority;
+        let mut any = false;
+        for c in self.coflows.iter_mut().filter(|c| c.id == coflow) {
+            (c.priority.1, any) = (priority, true);
+        }
+        if any {
             self.decide(ALL, world);
         }
     }
 
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
-        let Some(place) = self.coflows.iter().position(|c| c.id == coflow) else { return };
-        self.coflows[place].settle(world, &mut self.free);
-        self.coflows[place].stop(&mut self.free);
-        self.coflows[place].cancel(world);
-        self.coflows.remove(place);
-        self.decide(ALL, world);
+        let before = self.coflows.len();
+        for c in self.coflows.iter_mut().filter(|c| c.id == coflow) {
+            c.settle(world, &mut self.free);
+            c.stop(&mut self.free);
+            c.cancel(world);
+        }
+        self.coflows.retain(|c| c.id != coflow);
+        if self.coflows.len() < before {
+            self.decide(ALL, world);
+        }
     }
 
     fn limit(&mut self, world: &mut World) {

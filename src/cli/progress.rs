@@ -1,0 +1,50 @@
+//! How far a run in virtual time is, on stderr: a line that changes on a terminal, and a last line on any.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::runtime::report::End;
+use crate::units::Time;
+
+/// Measures a run and tells how far it is.
+pub struct Clock {
+    bar: ProgressBar,
+    began: Instant,
+    events: Cell<u64>,
+}
+
+impl Clock {
+    /// From now on.
+    pub fn start() -> Self {
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a valid template"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, began: Instant::now(), events: Cell::new(0) }
+    }
+
+    /// The run is at `now` after so many events; `rest` says what else there is to say.
+    pub fn show(&self, now: Time, events: u64, rest: &str) {
+        self.events.set(events);
+        if !self.bar.is_hidden() {
+            let rate = events as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
+            self.bar.set_message(format!("{:.1} s simulated, {rate:.0} events/s, {rest}", now.0 as f64 / 1e9));
+        }
+    }
+
+    /// The run is over: says what it took, and why it ended if not all is finished.
+    pub fn stop(self, end: End) -> Duration {
+        let (took, events) = (self.began.elapsed(), self.events.get());
+        self.bar.finish_and_clear();
+        match end {
+            End::Finished => {}
+            End::Until => eprintln!("the time is over: the result is that of the run so far"),
+            End::Stopped => eprintln!("stopped: the result is that of the run so far"),
+            End::Stuck => eprintln!("nothing moves any more: the result is that of the run so far"),
+        }
+        let seconds = took.as_secs_f64();
+        eprintln!("{events} events in {seconds:.2} s, {:.0} events/s", events as f64 / seconds.max(1e-3));
+        took
+    }
+}
