@@ -39,8 +39,8 @@ fn lawful_weight(m: &Matching, d: &DemandMatrix, carries: impl Fn(RackId, RackId
         .sum()
 }
 
-/// For duplex circuits a matrix counts by its sums `D(i,j) + D(j,i)` only, so that all `base^20` matrices over `0..base` are the graphs over
-/// `0..2 * base - 1`. Which solver is asked depends on the number of cells with demand as well: few cells are solved by both.
+/// For duplex circuits a matrix counts by its sums `D(i,j) + D(j,i)` only, so that all `base^20` matrices over `0..base` are the graphs
+/// over `0..2 * base - 1`. Which solver is asked depends on the number of cells with demand as well: few cells are solved by both.
 fn every_duplex_matrix(base: u64) {
     let sums = 2 * base - 1;
     let pairs: Vec<(usize, usize)> = (0..R).flat_map(|i| (i + 1..R).map(move |j| (i, j))).collect();

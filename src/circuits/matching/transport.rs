@@ -382,7 +382,8 @@ mod tests {
 
         #[test]
         fn it_equals_the_slow_twin(
-            n in 0usize..24, capacity in 0u32..6, top in prop_oneof![Just(3u64), Just(30), Just(1 << 45)], part in 1u64..9, thin in 0u64..4, seed: u64,
+            n in 0usize..24, capacity in 0u32..6, part in 1u64..9, thin in 0u64..4, seed: u64,
+            top in prop_oneof![Just(3u64), Just(30), Just(1 << 45)],
         ) {
             let cell = |i: usize, j: usize| (seed ^ (i * 41 + j) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29) >> 4;
             let piece = (top / part).max(1);
