@@ -50,6 +50,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
         "sunflow",
         "tetris",
         "varys",
+        "wait",
     ];
     assert_eq!(policies.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), names);
     assert_eq!((policies[0].network.kind, policies[0].network.aalo), (NetworkKind::Aalo, Aalo::default()));
