@@ -46,6 +46,24 @@ struct Look {
     before: u64,
     /// Coflows before this place have not seen it.
     unseen: u32,
+    /// The place of the next coflow that holds a part of it, or [`NOWHERE`].
+    next: u32,
+}
+
+/// Behind all coflows.
+const NOWHERE: u32 = u32::MAX;
+
+impl Look {
+    /// Whether a group of the coflow at `place` that held nothing of the link may take from it now. Where it had something left before,
+    /// it was the group's other link that had not.
+    fn opened(self, place: usize) -> bool {
+        self.now > 0 && (self.before == 0 || self.unseen as usize > place)
+    }
+
+    /// Whether it looks no different any more to coflows from `place` on.
+    fn settled(self, place: usize) -> bool {
+        self.now == self.before && self.unseen as usize <= place
+    }
 }
 
 /// What goes back to the links of groups that turned out to be through, for those who come after this sweep.
@@ -60,6 +78,7 @@ pub struct Backfill {
     words: usize,
     /// By link: coflows before this place have not seen what was given back to it.
     unseen: Vec<u32>,
+    any_unseen: bool,
     /// By link; right for those in `changed`.
     looks: Vec<Look>,
     changed: Vec<u32>,
@@ -80,6 +99,7 @@ impl Backfill {
             open: Vec::new(),
             words: links.div_ceil(64),
             unseen: vec![0; links],
+            any_unseen: false,
             looks: vec![Look::default(); links],
             changed: Vec::new(),
             is_changed: vec![false; links],
@@ -95,6 +115,7 @@ impl Backfill {
         self.holders.iter_mut().for_each(Vec::clear);
         self.ends.clear();
         self.unseen.fill(from as u32);
+        self.any_unseen = from > 0;
         self.own = Soonest::new(coflows.len());
         for (place, c) in coflows.iter().enumerate() {
             for (group, rate) in c.extra.running() {
@@ -165,19 +186,19 @@ impl Backfill {
     /// them have not taken. O(coflows + groups that cross links which look different).
     pub fn sweep(&mut self, network: &Network, (coflows, free): (&mut [Live], &mut Free), ended: &[Ended], world: &mut World) {
         let Some(from) = ended.first().map(|e| e.place) else { return };
-        for l in 0..self.unseen.len() as u32 {
-            if self.unseen[l as usize] > from as u32 {
-                self.enter(l, (from as u32, 0), free);
-                self.looks[l as usize].unseen = self.unseen[l as usize];
-                self.unseen[l as usize] = from as u32;
-            }
+        if std::mem::take(&mut self.any_unseen) {
+            self.show_unseen(from, free);
         }
         for e in ended.iter().filter(|e| e.rates.0 > 0) {
             for l in coflows[e.place].demand.ends(e.group) {
                 self.enter(l, (from as u32, 0), free);
                 self.looks[l as usize].now += e.rates.0;
                 self.unseen[l as usize] = from as u32;
+                self.any_unseen = true;
             }
+        }
+        for &l in self.changed.iter().filter(|&&l| self.looks[l as usize].now > 0) {
+            self.open[from * self.words + l as usize / 64] |= 1 << (l % 64);
         }
         let (mut place, mut rest, mut late) = (from, ended, Late::new());
         while let Some(c) = coflows.get_mut(place) {
@@ -189,11 +210,7 @@ impl Backfill {
                 c.forecast_own(world.now, limit_of(network, c));
                 self.own.set(place as u32, c.own);
             }
-            place = match (self.changed.is_empty(), rest.first()) {
-                (false, _) => place + 1,
-                (true, Some(e)) => e.place,
-                (true, None) => break,
-            };
+            place = self.go_on(place, rest.first().map_or(coflows.len(), |e| e.place));
         }
         for l in std::mem::take(&mut self.changed) {
             self.is_changed[l as usize] = false;
@@ -203,8 +220,39 @@ impl Backfill {
             for l in links {
                 free.give_link(l, rate);
                 self.unseen[l as usize] = coflows.len() as u32;
+                self.any_unseen = true;
             }
         }
+    }
+
+    /// Coflows from `from` on see what was given back before and those before `until` have not seen.
+    fn show_unseen(&mut self, from: usize, free: &Free) {
+        for l in 0..self.unseen.len() as u32 {
+            let unseen = self.unseen[l as usize];
+            if unseen > from as u32 {
+                self.enter(l, (from as u32, 0), free);
+                self.looks[l as usize].unseen = unseen;
+                self.unseen[l as usize] = from as u32;
+            }
+            self.any_unseen |= self.unseen[l as usize] > 0;
+        }
+    }
+
+    /// The next place after `place` and up to `end` at which anything may change. Up to there the coflows see which links are open.
+    fn go_on(&mut self, place: usize, end: usize) -> usize {
+        let step = |&l: &u32| if self.looks[l as usize].opened(place + 1) { place + 1 } else { self.looks[l as usize].next as usize };
+        let next = self.changed.iter().map(step).min().map_or(end, |n| n.min(end));
+        for &l in &self.changed {
+            let look = self.looks[l as usize];
+            if look.now > 0 && !look.opened(place + 1) {
+                continue;
+            }
+            for words in self.open.chunks_mut(self.words).take(next + 1).skip(place + 1) {
+                let (word, bit) = (&mut words[l as usize / 64], 1 << (l % 64));
+                *word = if look.now > 0 { *word | bit } else { *word & !bit };
+            }
+        }
+        next
     }
 
     /// From this place and group on a link looks different, or will.
@@ -213,8 +261,14 @@ impl Backfill {
             return;
         }
         let left = self.left(l, (place, group), free);
-        self.looks[l as usize] = Look { now: left, before: left, unseen: 0 };
+        self.looks[l as usize] = Look { now: left, before: left, unseen: 0, next: self.next_holder(l, place) };
         self.changed.push(l);
+    }
+
+    /// The first place from `place` on whose coflow holds a part of a link.
+    fn next_holder(&self, l: u32, place: u32) -> u32 {
+        let holders = &self.holders[l as usize];
+        holders.get(holders.partition_point(|h| h.place < place)).map_or(NOWHERE, |h| h.place)
     }
 
     /// What a link that does not look different has left before a group.
@@ -228,11 +282,13 @@ impl Backfill {
     fn visit(&mut self, place: usize, c: &mut Live, free: &Free, world: &mut World, late: &mut Late) -> bool {
         for k in 0..self.changed.len() {
             let l = self.changed[k];
-            let (word, bit) = (place * self.words + l as usize / 64, 1 << (l % 64));
-            self.open[word] = if self.looks[l as usize].now > 0 { self.open[word] | bit } else { self.open[word] & !bit };
-        }
-        for k in 0..self.changed.len() {
-            self.list(self.changed[k], place, 0, c);
+            let look = self.looks[l as usize];
+            if look.next == place as u32 {
+                self.list_holders(l, place, 0);
+            }
+            if look.opened(place) {
+                self.list_others(l, place, 0, c);
+            }
         }
         let (mut last, mut any) = (None, false);
         while let Some(Reverse(group)) = self.work.pop() {
@@ -240,29 +296,33 @@ impl Backfill {
                 any |= self.decide(place, group, c, free, world, late);
             }
         }
-        let (looks, is_changed) = (&self.looks, &mut self.is_changed);
-        self.changed.retain(|&l| {
-            let look = looks[l as usize];
-            is_changed[l as usize] = look.now != look.before || look.unseen > place as u32 + 1;
-            is_changed[l as usize]
+        let mut changed = std::mem::take(&mut self.changed);
+        changed.retain(|&l| {
+            self.is_changed[l as usize] = !self.looks[l as usize].settled(place + 1);
+            if self.looks[l as usize].next <= place as u32 {
+                self.looks[l as usize].next = self.next_holder(l, place as u32 + 1);
+            }
+            self.is_changed[l as usize]
         });
+        self.changed = changed;
         any
     }
 
-    /// Lists the groups of a coflow from number `first` on that hold a part of a link, or could.
-    fn list(&mut self, l: u32, place: usize, first: u32, c: &Live) {
+    /// Lists the groups of a coflow from number `first` on that hold a part of a link.
+    fn list_holders(&mut self, l: u32, place: usize, first: u32) {
         let holders = &self.holders[l as usize];
         let from = holders.partition_point(|h| (h.place, h.group) < (place as u32, first));
         self.work.extend(holders[from..].iter().take_while(|h| h.place == place as u32).map(|h| Reverse(h.group)));
-        if self.looks[l as usize].now > 0 {
-            let open = &self.open[place * self.words..(place + 1) * self.words];
-            let work = &mut self.work;
-            c.demand.crossing(l, open, |g| {
-                if g >= first {
-                    work.push(Reverse(g))
-                }
-            });
-        }
+    }
+
+    /// Lists the groups of a coflow from number `first` on that cross a link and another one that is open.
+    fn list_others(&mut self, l: u32, place: usize, first: u32, c: &Live) {
+        let open = &self.open[place * self.words..(place + 1) * self.words];
+        c.demand.crossing(l, open, |g| {
+            if g >= first {
+                self.work.push(Reverse(g));
+            }
+        });
     }
 
     /// Decides anew for one group; says whether its rate changed.
@@ -283,13 +343,24 @@ impl Backfill {
             }
         }
         if rate == held {
+            for l in links.into_iter().filter(|_| held > 0) {
+                let look = self.looks[l as usize];
+                if self.is_changed[l as usize] && look.now > 0 && look.before == 0 {
+                    self.list_others(l, place, group + 1, c);
+                }
+            }
             return false;
         }
         let ended = c.demand.left(group) > 0 && c.change(group, rate, world).inspect(|base| late.push((links, rate + base))).is_some();
         for (l, fresh) in links.into_iter().zip(fresh) {
             self.hold(l, at, if ended { 0 } else { rate });
             if fresh {
-                self.list(l, place, group + 1, c);
+                self.list_holders(l, place, group + 1);
+            }
+            // Now at the latest groups behind this one could not take from it before.
+            let look = self.looks[l as usize];
+            if look.now > 0 && look.before == 0 && (fresh || held > 0) {
+                self.list_others(l, place, group + 1, c);
             }
         }
         self.expect(place, group, c);
