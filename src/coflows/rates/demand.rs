@@ -133,33 +133,6 @@ impl Demand {
         if self.is_plain() { Path::new(&self.ends[group as usize]) } else { self.paths[group as usize] }
     }
 
-    /// The interfaces of a group: its sender's and its receiver's.
-    pub fn ends(&self, group: u32) -> [u32; 2] {
-        self.ends[group as usize]
-    }
-
-    /// Calls `each(group)` for the live groups with this interface whose other interface is in `open`, a set of links as bits.
-    pub fn crossing(&self, link: u32, open: &[u64], mut each: impl FnMut(u32)) {
-        let (index, bit) = (link / 64, 1u64 << (link % 64));
-        if let Some(word) = self.ups.iter().find(|w| w.index == index && w.all & bit != 0) {
-            if word.live & bit != 0 {
-                let row = &self.rows[(word.base + (word.all & (bit - 1)).count_ones()) as usize];
-                self.words[row.words.clone()].iter().for_each(|w| w.numbers(w.live & open[w.index as usize]).for_each(&mut each));
-            }
-            return;
-        }
-        if !self.downs.iter().any(|d| d.0 == index && d.1 & bit != 0) {
-            return;
-        }
-        for senders in &self.ups {
-            for row in senders.numbers(senders.live & open[senders.index as usize]) {
-                let words = &self.words[self.rows[row as usize].words.clone()];
-                let at = words.iter().find(|w| w.index == index);
-                at.into_iter().for_each(|w| w.numbers(w.live & bit).for_each(&mut each));
-            }
-        }
-    }
-
     /// A group gives back a rate.
     pub fn give(&self, group: u32, rate: u64, free: &mut Free) {
         self.ends[group as usize].iter().for_each(|&l| free.give_link(l, rate));
@@ -313,9 +286,6 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// From here on [`Rates::set`] looks which groups have been given something and have stopped.
-    const MANY: usize = 1024;
-
     /// Nothing moves.
     pub fn new(groups: usize) -> Self {
         Self { of: vec![0; groups], given: Vec::new(), total: 0 }
@@ -354,17 +324,6 @@ impl Rates {
         }
         *of += rate;
         self.total = self.total.saturating_add(rate);
-    }
-
-    /// Gives a group another rate.
-    pub fn set(&mut self, group: u32, rate: u64) {
-        self.stop(group);
-        self.add(group, rate);
-        if self.given.len() >= Self::MANY {
-            self.given.retain(|&g| self.of[g as usize] > 0);
-            self.given.sort_unstable();
-            self.given.dedup();
-        }
     }
 
     /// A group stops, for as long as the others keep their rates.

@@ -46,13 +46,6 @@ impl Free {
         }
     }
 
-    /// A link has so much left from now on.
-    pub fn set(&mut self, link: u32, left: u64) {
-        self.left[link as usize] = left;
-        let (word, bit) = (link as usize / 64, 1 << (link % 64));
-        self.open[word] = if left > 0 { self.open[word] | bit } else { self.open[word] & !bit };
-    }
-
     /// Gives away a part of one link.
     pub fn take_link(&mut self, link: u32, rate: u64) {
         let left = &mut self.left[link as usize];

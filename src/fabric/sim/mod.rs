@@ -129,7 +129,7 @@ impl SimFabric {
             }
             NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
             NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
-            _ => Box::new(ordered::Ordered::new(network, links.capacity(), dark && links.two_sided())),
+            _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         Self {
             meter: bucket.map(|b| Meter::new(b, &links)),

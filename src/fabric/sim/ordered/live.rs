@@ -68,8 +68,6 @@ pub struct Live {
     steady: Option<Time>,
     /// When something of it must be looked at; `None`: never if nothing else changes.
     pub next: Option<Time>,
-    /// The same, but for groups with extra rates that end.
-    pub own: Option<Time>,
 }
 
 impl Live {
@@ -93,7 +91,6 @@ impl Live {
             looked: now,
             steady: None,
             next: None,
-            own: None,
         }
     }
 
@@ -117,7 +114,7 @@ impl Live {
     pub fn settle(&mut self, world: &mut World, free: &mut Free) {
         self.sent = (self.sent(world.now), world.now);
         for k in 0..self.base.given() {
-            self.work_and_give(self.base.group(k), world, free);
+            self.work(self.base.group(k), world, free);
         }
         self.settle_extra(world, free);
     }
@@ -126,66 +123,29 @@ impl Live {
     pub fn settle_extra(&mut self, world: &mut World, free: &mut Free) {
         self.sent = (self.sent(world.now), world.now);
         for k in 0..self.extra.given() {
-            self.work_and_give(self.extra.group(k), world, free);
+            self.work(self.extra.group(k), world, free);
         }
     }
 
-    /// Does the work of a group up to now. If it is through, what it had goes back to `free`.
-    fn work_and_give(&mut self, g: u32, world: &mut World, free: &mut Free) {
-        if let Some(rate) = self.work(g, world) {
-            self.demand.give(g, rate, free);
-        }
-    }
-
-    /// Does the work of a group up to now. If it is through it finishes and stops: the rate that it had.
-    fn work(&mut self, g: u32, world: &mut World) -> Option<u64> {
+    /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
+    fn work(&mut self, g: u32, world: &mut World, free: &mut Free) {
         let since = std::mem::replace(&mut self.since[g as usize], world.now);
         let rate = self.base.of(g) + self.extra.of(g);
         let dt = world.now.since(since).0;
         if dt == 0 || rate == 0 {
-            return None;
+            return;
         }
         let left = self.demand.left(g);
-        let beyond = self.demand.sent(g, u128::from(rate) * u128::from(dt))?;
-        self.sent.0 -= beyond;
-        self.speed -= u128::from(rate);
-        let early = (beyond / u128::from(rate)) as u64;
-        debug_assert_eq!(world.now.0 - early, since.0 + left.div_ceil(u128::from(rate)) as u64);
-        self.base.stop(g);
-        self.extra.stop(g);
-        self.finish(g, Time(world.now.0 - early), world);
-        Some(rate)
-    }
-
-    /// Does the work of one group up to now; says whether it is through. It has stopped then.
-    pub fn settle_one(&mut self, g: u32, world: &mut World) -> bool {
-        self.sent = (self.sent(world.now), world.now);
-        self.work(g, world).is_some()
-    }
-
-    /// A live group has another extra rate from now on. If it turns out to be through with its base rate, it finishes and gets
-    /// none: the base rate that it had. Then [`Live::forecast_own`] is called for.
-    pub fn change(&mut self, g: u32, rate: u64, world: &mut World) -> Option<u64> {
-        self.sent = (self.sent(world.now), world.now);
-        let ended = self.work(g, world);
-        if ended.is_none() {
-            self.extra.set(g, rate);
+        if let Some(beyond) = self.demand.sent(g, u128::from(rate) * u128::from(dt)) {
+            self.sent.0 -= beyond;
+            self.speed -= u128::from(rate);
+            self.demand.give(g, rate, free);
+            let early = (beyond / u128::from(rate)) as u64;
+            debug_assert_eq!(world.now.0 - early, since.0 + left.div_ceil(u128::from(rate)) as u64);
+            self.base.stop(g);
+            self.extra.stop(g);
+            self.finish(g, Time(world.now.0 - early), world);
         }
-        ended
-    }
-
-    /// When a group with an extra rate ends; `None`: it has none, or never.
-    pub fn end_of(&self, g: u32) -> Option<Time> {
-        let (left, extra) = (self.demand.left(g), self.extra.of(g));
-        if extra == 0 || left == 0 {
-            return None;
-        }
-        let rate = self.base.of(g) + extra;
-        let ns = match u64::try_from(left) {
-            Ok(small) => small.div_ceil(rate),
-            Err(_) => u64::try_from(left.div_ceil(u128::from(rate))).ok()?,
-        };
-        self.since[g as usize].0.checked_add(ns).map(Time)
     }
 
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
@@ -290,21 +250,11 @@ impl Live {
             }
         }
         self.sent = (self.sent(now), now);
-        self.forecast_own(now, limit);
-        let end = best.map(|(left, rate)| left.div_ceil(u128::from(rate)));
-        let end = end.and_then(|ns| now.0.checked_add(u64::try_from(ns).ok()?)).map(Time);
-        self.next = end.into_iter().chain(self.own).min();
-    }
-
-    /// Finds out when it must be looked at beside the ends of groups with extra rates: when the steady groups end, when it will have sent
-    /// `limit` units, or now if nothing is left of it. What it sent must be known as of now.
-    pub fn forecast_own(&mut self, now: Time, limit: Option<u128>) {
-        debug_assert_eq!(self.sent.1, now);
         self.speed = [&self.base, &self.extra].iter().map(|r| u128::from(r.total())).sum();
+        let end = best.map(|(left, rate)| left.div_ceil(u128::from(rate)));
         let turn = limit.filter(|_| self.speed > 0).map(|l| l.saturating_sub(self.sent.0).div_ceil(self.speed).max(1));
-        let turn = turn.and_then(|ns| now.0.checked_add(u64::try_from(ns).ok()?)).map(Time);
-        let over = (self.demand.live() == 0).then_some(now);
-        self.own = [turn, over, self.steady].into_iter().flatten().min();
+        let ns = [end, turn].into_iter().flatten().min().and_then(|ns| u64::try_from(ns).ok());
+        self.next = ns.and_then(|ns| now.0.checked_add(ns)).map(Time).into_iter().chain(self.steady).min();
     }
 
     /// Does the work of a group that had no extra rate before this decision.

@@ -16,12 +16,8 @@ use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::{Bytes, Time};
 
-mod backfill;
 mod live;
-#[cfg(test)]
-mod tests;
 
-use backfill::Backfill;
 use live::{About, Live};
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
@@ -36,8 +32,6 @@ pub struct Ordered {
     given: BTreeMap<CoflowId, u64>,
     /// The earliest of their next events.
     next: Option<Time>,
-    /// Keeps greedy shares up to date where all paths are two interfaces.
-    backfill: Option<Backfill>,
 }
 
 /// What must be decided anew: the rates from a place on, and before that perhaps the order.
@@ -51,47 +45,9 @@ struct Anew {
 const ALL: Anew = Anew { from: 0, order: true };
 
 impl Ordered {
-    /// No coflows on links of these capacities. `two_sided`: no flow will ever cross other links than its two interfaces.
-    pub fn new(network: Network, capacity: &[u64], two_sided: bool) -> Self {
-        let greedy = network.within == Within::Greedy || !network.kind.has_within();
-        let weighted = network.kind == NetworkKind::Aalo && network.aalo.sharing == Sharing::Weighted;
-        Self {
-            network,
-            capacity: capacity.to_vec(),
-            free: Free::new(capacity),
-            coflows: Vec::new(),
-            given: BTreeMap::new(),
-            next: None,
-            backfill: (two_sided && greedy && !weighted).then(|| Backfill::new(capacity.len())),
-        }
-    }
-
-    /// Does what is due where greedy shares are kept up to date.
-    fn pass_on(&mut self, mut backfill: Backfill, world: &mut World) {
-        let now = world.now;
-        let ended = backfill.end_due(&mut self.coflows, world);
-        let mut own = Vec::new();
-        backfill.own().up_to(now, &mut own);
-        let calls = |c: &Live| c.demand.live() == 0 || queue_of(&self.network, c, now) != c.queue;
-        let all = !own.is_empty() || ended.iter().any(|e| calls(&self.coflows[e.place]));
-        if !all {
-            backfill.sweep(&self.network, (&mut self.coflows, &mut self.free), &ended, world);
-            self.next = backfill.next(&self.coflows);
-        }
-        self.backfill = Some(backfill);
-        if !all {
-            return;
-        }
-        self.coflows.iter_mut().for_each(|c| c.next = None);
-        for e in ended {
-            let c = &mut self.coflows[e.place];
-            c.demand.give(e.group, e.rates.0 + e.rates.1, &mut self.free);
-            c.next = Some(now);
-        }
-        own.into_iter().for_each(|place| self.coflows[place as usize].next = Some(now));
-        if let Some(anew) = self.due(world) {
-            self.decide(anew, world);
-        }
+    /// No coflows on links of these capacities.
+    pub fn new(network: Network, capacity: &[u64]) -> Self {
+        Self { network, capacity: capacity.to_vec(), free: Free::new(capacity), coflows: Vec::new(), given: BTreeMap::new(), next: None }
     }
 
     /// Does the work of all coflows that are due; says what must be decided.
@@ -152,10 +108,6 @@ impl Ordered {
             c.forecast(world.now, limit, &mut self.free, world);
         }
         self.next = self.coflows.iter().filter_map(|c| c.next).min();
-        if let Some(backfill) = &mut self.backfill {
-            backfill.rebuild(&self.coflows, &self.free, if by_coflow && !anew.order { from } else { 0 });
-            self.next = backfill.next(&self.coflows);
-        }
     }
 
     /// Whether Aalo's queues share by weight: then every coflow sees all others.
@@ -351,12 +303,6 @@ impl Engine for Ordered {
     }
 
     fn pass(&mut self, world: &mut World) {
-        if let Some(backfill) = self.backfill.take_if(|_| self.next.is_some_and(|t| t <= world.now)) {
-            return self.pass_on(backfill, world);
-        }
-        if self.backfill.is_some() {
-            return;
-        }
         if let Some(anew) = self.due(world) {
             self.decide(anew, world);
         }
