@@ -4,14 +4,17 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use heliostat::ids::RackId;
+use heliostat::coflows::RackBytes;
+use heliostat::ids::{CoflowId, PlaneId, RackId};
 use heliostat::placement::cluster::Cluster;
+use heliostat::placement::codecide::{self, Open, Request, Shuffle, Standing};
 use heliostat::placement::corral::{self, Options, Scenario};
 use heliostat::placement::coscheduler::decide::{Question, decide};
 use heliostat::placement::coscheduler::network::Idle;
 use heliostat::placement::coscheduler::reduces::widths;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
+use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::jobs::{JobList, JobSpec};
 use heliostat::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
@@ -97,9 +100,57 @@ fn co_scheduler() {
     }
 }
 
+/// The same questions, asked of a controller that carries `coflows` coflows from 8 racks to 8: its answer beside that of the slow
+/// twin, which estimates every candidate. Of the 200 slots of a rack `now` in 100 are free, the others within a minute.
+fn co_decided(coflows: u32, now: u32) {
+    let cluster = Cluster::co_scheduler();
+    let plane = Plane { id: PlaneId(0), rate: cluster.ocs, delta: cluster.delta, stop: StopMode::NotAllStop, duplex: false };
+    let t = Topology::uniform("bench", cluster.racks, cluster.hosts as usize, cluster.nic, cluster.core, vec![plane]);
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut rack = || {
+        let slot = |_| Span(if rng.random_range(0..100) < now { 0 } else { rng.random_range(0..60_000_000_000) });
+        let mut free: Vec<Span> = (0..200).map(slot).collect();
+        free.sort_unstable();
+        free
+    };
+    let free: Vec<Vec<Span>> = (0..cluster.racks).map(|_| rack()).collect();
+    let mut open = |k: u32| {
+        let racks = rand::seq::index::sample(&mut rng, cluster.racks, 16).into_vec();
+        let pair = |k: usize| RackBytes {
+            from: RackId::from(racks[k / 8]),
+            to: RackId::from(racks[8 + k % 8]),
+            bytes: Bytes(rng.random_range(cluster.elephant.0..2 * cluster.elephant.0)),
+        };
+        Open { id: CoflowId(k), start: Time::ZERO, heavy: (0..64).map(pair).collect(), light: vec![] }
+    };
+    let standing = Standing { coflows: (0..coflows).map(&mut open).collect(), ..Standing::idle(&t, cluster.elephant) };
+    let (laid, _) = time(21, || codecide::Busy::new(&t, &standing));
+    println!("co-decided\t{coflows} open\tlaid out\t{laid:?}");
+    for (gb, racks, reduces) in [(10, 2, 10), (82, 8, 80), (1350, 20, 1000)] {
+        let maps: Vec<(RackId, Bytes)> = (0..racks).map(|r| (RackId(r), Bytes(gb * 1_000_000_000 / u64::from(racks)))).collect();
+        let shuffle = Shuffle::Open { maps, reduces, free: free.clone(), at_most: None, waves: true };
+        let request = Request { shuffle, ready: Span::ZERO, deadline: None };
+        let (took, p) = time(51, || codecide::decide(&t, &standing, &request).expect("there are slots"));
+        let (slowly, twin) = time(5, || codecide::decide_slowly(&t, &standing, &request).expect("there are slots"));
+        assert_eq!(p.chosen, twin.chosen);
+        let (judged, all) = (p.losers.len() + 1, twin.losers.len() + 1);
+        println!(
+            "co-decided\t{coflows} open\t{now}% free\t{gb} GB on {racks} racks\t{took:?}\tslowly {slowly:?}\t{judged} of {all} estimated"
+        );
+    }
+}
+
+fn co_decided_cases() {
+    for coflows in [0, 20, 100] {
+        [0, 90].into_iter().for_each(|now| co_decided(coflows, now));
+    }
+}
+
 fn main() {
     let filter: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    for (name, run) in [("corral", corral as fn()), ("jobpacker", jobpacker), ("co-scheduler", co_scheduler)] {
+    for (name, run) in
+        [("corral", corral as fn()), ("jobpacker", jobpacker), ("co-scheduler", co_scheduler), ("co-decided", co_decided_cases)]
+    {
         if filter.is_empty() || filter.iter().any(|f| name.contains(f.as_str())) {
             run();
         }

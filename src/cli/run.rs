@@ -14,7 +14,7 @@ use super::workload::Reading;
 use super::{CliError, Output, attach, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
 use crate::config;
-use crate::control::policy::{Admit, Policy, SchedulerKind};
+use crate::control::policy::{Policy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
@@ -156,11 +156,6 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         }
     }
     config::fit(&topology, &policy)?;
-    if policy.elephants.admit == Admit::Wait {
-        return Err(CliError::Invalid(
-            "policy: `elephants.admit: wait` is for simulations; packets cannot be held back: `marked` or `all`".into(),
-        ));
-    }
     for line in config::advice(&topology, &policy) {
         tracing::warn!("{line}");
     }

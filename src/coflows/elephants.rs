@@ -27,7 +27,8 @@ pub enum Admit {
     #[default]
     Marked,
     /// As `marked`, and elephants have no other way: they wait for their circuit. So the papers' simulators have it (JobPacker section
-    /// 2.2: elephants are sent via the OCS, all else via the EPS). In simulations only.
+    /// 2.2: elephants are sent via the OCS, all else via the EPS). Live, on one
+    /// OCS plane, they wait in their ToR.
     Wait,
 }
 

@@ -1,8 +1,9 @@
 //! Whether a policy can work on a network.
 
 use super::error::{ConfigError, Flaw, Problem, Step};
-use crate::control::policy::{Network, NetworkKind, Policy, SchedulerKind};
+use crate::control::policy::{Admit, Estimator, Network, NetworkKind, Policy, SchedulerKind};
 use crate::topology::{Framing, StopMode, Topology};
+use crate::units::Bytes;
 
 /// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
 ///
@@ -70,6 +71,12 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
     if policy.network != Network::default() {
         out.push(format!(
             "policy {} shares the packet network by its own rule, which simulations obey: an emulation has kernel TCP",
+            policy.name
+        ));
+    }
+    if policy.elephants.admit == Admit::Wait && policy.elephants.threshold > Bytes(0) && policy.demand != Estimator::Declared {
+        out.push(format!(
+            "policy {}: elephants wait for circuits, and what is left of one below the threshold never gets any: `demand: declared` gives it one",
             policy.name
         ));
     }

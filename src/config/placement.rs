@@ -82,6 +82,9 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
     wavelengths: Option<u32>,
+    /// Co-scheduler: tasks of shuffle-heavy jobs wait for the racks of their guideline; false if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 /// A value that is not the usual one.
@@ -154,6 +157,7 @@ impl RawPlacement {
         option("shuffle_model", self.shuffle_model.map(|_| 0), 0..=0, &[Jobpacker, CoScheduler, CoDecided]);
         option("elephant", self.elephant.map(|b| b.0), 1..=u64::MAX, &[Corral, LocalShuffle, Jobpacker, CoScheduler, CoDecided]);
         option("sir", self.sir.map(u64::from), 1..=10_000, &[CoScheduler, CoDecided]);
+        option("strict", self.strict.map(u64::from), 0..=1, &[CoScheduler, CoDecided]);
         option("wavelengths", self.wavelengths.map(u64::from), 1..=1_000, &[CoScheduler, CoDecided]);
         Planner {
             objective: self.objective,
@@ -164,6 +168,7 @@ impl RawPlacement {
             elephant: self.elephant,
             sir_percent: self.sir.unwrap_or(usual.sir_percent),
             wavelengths: self.wavelengths,
+            strict: self.strict.unwrap_or(usual.strict),
         }
     }
 }
@@ -190,6 +195,7 @@ impl From<&JobPolicy> for RawPlacement {
             elephant: planner.elephant,
             sir: differs(planner.sir_percent, usual.sir_percent),
             wavelengths: planner.wavelengths,
+            strict: differs(planner.strict, usual.strict),
         }
     }
 }

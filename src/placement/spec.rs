@@ -83,6 +83,9 @@ pub struct Planner {
     pub sir_percent: u32,
     /// Co-scheduler: circuits that a port holds at once, W (section VI); `None`: as many as there are planes.
     pub wavelengths: Option<u32>,
+    /// Co-scheduler: a task of a shuffle-heavy job waits for the racks of its guideline, as long as one of them is up. Otherwise any free
+    /// slot takes it where nothing else can run (Algorithm 2, lines 8 and 9).
+    pub strict: bool,
 }
 
 impl Default for Planner {
@@ -90,7 +93,18 @@ impl Default for Planner {
     fn default() -> Self {
         let (shuffle_model, objective, elephant, wavelengths) = (ShuffleModel::default(), None, None, None);
         let (imbalance_percent, sub_batches, over_provisioning_percent, sir_percent) = (100, 5, 0, 100);
-        Self { objective, imbalance_percent, sub_batches, over_provisioning_percent, shuffle_model, elephant, sir_percent, wavelengths }
+        let strict = false;
+        Self {
+            objective,
+            imbalance_percent,
+            sub_batches,
+            over_provisioning_percent,
+            shuffle_model,
+            elephant,
+            sir_percent,
+            wavelengths,
+            strict,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use heliostat::coflows::{CoflowSpec, FlowSpec};
-use heliostat::control::policy::{Policy, SchedulerKind};
+use heliostat::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, HostId};
 use heliostat::runtime::emulation::{Emulation, Options};
@@ -81,5 +81,21 @@ fn circuits_carry_coflows_and_lose_nothing() {
             assert!(r.summary.ocs_share > 0.1, "share of the OCS {}", r.summary.ocs_share);
             assert!(r.coflows.iter().all(|c| c.cct >= Some(c.bound)), "faster than the bound: {:?}", r.coflows);
         }
+    });
+}
+
+#[test]
+fn elephants_that_wait_go_over_the_ocs_alone() {
+    each_mechanism("elephants_that_wait_go_over_the_ocs_alone", |mechanism| {
+        let elephants = Elephants { admit: Admit::Wait, threshold: Bytes(1_000_000) };
+        let demand = Estimator::Declared;
+        let policy = Policy { elephants, demand, scheduler: SchedulerKind::Bipartite, name: "wait".into(), ..Policy::default() };
+        let r = run(&policy, mechanism, "hst-wait");
+        assert_eq!((r.summary.finished, r.summary.unfinished), (3, 0));
+        assert_eq!(r.summary.bytes_received, r.summary.bytes_asked);
+        assert_eq!(r.summary.misdelivered, 0);
+        println!("{}: OCS share {:.4}, makespan {}", mechanism.name(), r.summary.ocs_share, r.summary.makespan);
+        // All but the mice, and what a stall of the machine makes late.
+        assert!(r.summary.ocs_share > 0.95, "share of the OCS {}", r.summary.ocs_share);
     });
 }

@@ -127,10 +127,15 @@ impl Bench {
     pub fn send(&self, coflows: &[Vec<(u32, u32, u64, bool)>]) -> Vec<Span> {
         let start = self.clock.now();
         self.launch(coflows);
+        self.finished(coflows.len()).into_iter().map(|at| at.since(start)).collect()
+    }
+
+    /// When each of `n` coflows that were started had ended.
+    pub fn finished(&self, n: usize) -> Vec<Time> {
         let mut done = BTreeMap::new();
-        while done.len() < coflows.len() {
+        while done.len() < n {
             match self.events.recv_timeout(Duration::from_secs(60)).expect("traffic moves within a minute") {
-                TrafficEvent::Finished { coflow, at } => drop(done.insert(coflow, at.since(start))),
+                TrafficEvent::Finished { coflow, at } => drop(done.insert(coflow, at)),
                 TrafficEvent::FlowFinished { coflow, flow, .. } => panic!("nobody watches {flow} of {coflow}"),
                 TrafficEvent::Failed { coflow, why } => panic!("{coflow}: {why}"),
             }

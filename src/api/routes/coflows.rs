@@ -7,9 +7,10 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use tokio::sync::MutexGuard;
 use utoipa::IntoParams;
 
-use super::proposals;
+use super::proposals::{self, Draft};
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{App, Kept, Ledger};
 use crate::api::wire::{self, CoflowState};
@@ -28,6 +29,8 @@ const MAX_NAME: usize = 64;
 pub(super) const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
 /// The most flows of one coflow: each has a connection of its own.
 const MAX_FLOWS: usize = 10_000;
+/// How often a proposal is computed before its turn.
+const TRIES: u32 = 3;
 /// Ids that clients choose are below this, so that there is always room above them for ours.
 const MAX_CHOSEN: u32 = 1 << 31;
 
@@ -94,28 +97,70 @@ pub async fn post(
     let key = idempotency_key(&headers)?;
     if how.dry_run {
         let content = check(&app, &body.value)?;
-        let (proposal, snapshot) = proposals::propose(&app, &body.value, &content.pairs)?;
-        return Ok(Json(wire::Proposal::new(&proposal, snapshot.standing.now)).into_response());
+        let draft = proposals::propose(&app, &proposals::question(&app, &body.value, &content.pairs)?).await?;
+        return Ok(Json(wire::Proposal::new(&draft.proposal, draft.snapshot.standing.now)).into_response());
     }
-    let mut ledger = app.ledger.lock().await;
-    if let Some(kept) = key.as_ref().and_then(|k| ledger.kept(k)) {
-        if kept.body != body.raw {
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "this Idempotency-Key came with another body before"));
-        }
-        let mut response = created(&app, kept.id);
-        response.headers_mut().insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
-        return Ok(response);
-    }
-    let content = check(&app, &body.value)?;
+    let (mut ledger, content, draft) = match turn(&app, key.as_deref(), &body).await? {
+        Turn::Replayed(response) => return Ok(response),
+        Turn::New(ledger, content, draft) => (ledger, content, draft),
+    };
     let id = ledger.next_id(&app.snapshot()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
-    match &body.value.place {
-        Some(_) => proposals::hold(&app, id, name(&body.value, id), &body.value).await?,
+    match draft {
+        Some(draft) => proposals::hold(&app, id, name(&body.value, id), &body.value, draft).await?,
         None => declare(&app, id, &body.value, content).await?,
     }
     if let Some(key) = key {
         ledger.keep(key, Kept { body: body.raw, id });
     }
     Ok(created(&app, id))
+}
+
+/// The right to make a coflow, with the proposal that it shall be; or what became of the same request before.
+enum Turn<'a> {
+    Replayed(Response),
+    New(MutexGuard<'a, Ledger>, Content, Option<Draft>),
+}
+
+/// Waits for its turn. A proposal is computed before, while others have theirs; again if the network is another one by then; and after
+/// [`TRIES`] times while it has the turn, when nobody else can reserve anything.
+async fn turn<'a>(app: &'a App, key: Option<&str>, body: &Body<wire::CoflowBody>) -> Reply<Turn<'a>> {
+    let ledger = app.ledger.lock().await;
+    if let Some(response) = replayed(app, &ledger, key, body)? {
+        return Ok(Turn::Replayed(response));
+    }
+    let content = check(app, &body.value)?;
+    if body.value.place.is_none() {
+        return Ok(Turn::New(ledger, content, None));
+    }
+    drop(ledger);
+    let question = proposals::question(app, &body.value, &content.pairs)?;
+    for _ in 0..TRIES {
+        let draft = proposals::propose(app, &question).await?;
+        let ledger = app.ledger.lock().await;
+        if let Some(response) = replayed(app, &ledger, key, body)? {
+            return Ok(Turn::Replayed(response));
+        }
+        if draft.holds(app) {
+            return Ok(Turn::New(ledger, content, Some(draft)));
+        }
+    }
+    let ledger = app.ledger.lock().await;
+    if let Some(response) = replayed(app, &ledger, key, body)? {
+        return Ok(Turn::Replayed(response));
+    }
+    let draft = proposals::propose(app, &question).await?;
+    Ok(Turn::New(ledger, content, Some(draft)))
+}
+
+/// What became of a request with this key, if there was one.
+fn replayed(app: &App, ledger: &Ledger, key: Option<&str>, body: &Body<wire::CoflowBody>) -> Reply<Option<Response>> {
+    let Some(kept) = key.and_then(|k| ledger.kept(k)) else { return Ok(None) };
+    if kept.body != body.raw {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "this Idempotency-Key came with another body before"));
+    }
+    let mut response = created(app, kept.id);
+    response.headers_mut().insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
+    Ok(Some(response))
 }
 
 /// Declares a coflow under an id that the client chooses; the same again changes nothing.
@@ -135,7 +180,7 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
     if body.value.place.is_some() {
         return Err(Problem::value("/place", "a placement is proposed by POST"));
     }
-    let mut ledger: tokio::sync::MutexGuard<'_, Ledger> = app.ledger.lock().await;
+    let mut ledger: MutexGuard<'_, Ledger> = app.ledger.lock().await;
     let content = check(&app, &body.value)?;
     if let Some(there) = view(&app, id) {
         let mut asked: Vec<wire::Pair> = content.pairs.iter().map(Into::into).collect();

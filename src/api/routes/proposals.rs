@@ -81,23 +81,42 @@ async fn begin(app: &App, id: CoflowId, there: wire::Coflow, content: Content, s
     Ok(())
 }
 
-/// What the controller would do now.
-pub(super) fn propose(app: &App, body: &wire::CoflowBody, pairs: &[RackBytes]) -> Reply<(Proposal, Arc<Snapshot>)> {
-    let snapshot = app.snapshot();
-    let request = match &body.place {
+/// A proposal, and what it was computed from.
+pub(super) struct Draft {
+    pub proposal: Proposal,
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl Draft {
+    /// Whether the network is still what it was computed from, but for bytes that have passed meanwhile.
+    pub fn holds(&self, app: &App) -> bool {
+        self.snapshot.standing.is_like(&app.snapshot().standing)
+    }
+}
+
+/// What is asked by a body.
+pub(super) fn question(app: &App, body: &wire::CoflowBody, pairs: &[RackBytes]) -> Reply<Arc<Request>> {
+    let asked = match &body.place {
         Some(place) => request(app, place)?,
         None => Request { shuffle: Shuffle::Pairs(pairs.to_vec()), ready: Span::ZERO, deadline: None },
     };
-    let found = codecide::decide(&app.handle.topology, &snapshot.standing, &request);
-    found.map(|p| (p, snapshot)).map_err(|e| Problem::value("/place/tasks", e.to_string()))
+    Ok(Arc::new(asked))
+}
+
+/// What the controller would do now; computed where it keeps no other request waiting.
+pub(super) async fn propose(app: &App, question: &Arc<Request>) -> Reply<Draft> {
+    let (snapshot, topology, question) = (app.snapshot(), app.handle.topology.clone(), question.clone());
+    let work = move || codecide::decide(&topology, &snapshot.standing, &question).map(|proposal| Draft { proposal, snapshot });
+    let found = tokio::task::spawn_blocking(work).await;
+    let found = found.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the computation of the proposal broke"))?;
+    found.map_err(|e| Problem::value("/place/tasks", e.to_string()))
 }
 
 /// Has the controller hold a proposal.
-pub(super) async fn hold(app: &App, id: CoflowId, name: String, body: &wire::CoflowBody) -> Reply<()> {
-    let (proposal, snapshot) = propose(app, body, &[])?;
+pub(super) async fn hold(app: &App, id: CoflowId, name: String, body: &wire::CoflowBody, draft: Draft) -> Reply<()> {
     let hold = body.place.as_ref().and_then(|p| p.hold_ns).map_or(HOLD, Span);
-    let (weight, expires) = (body.weight.unwrap_or(1), snapshot.standing.now + hold);
-    app.tell(Event::CoflowProposed { id, name, proposal: Arc::new(proposal), weight, expires, send: body.send }).await
+    let (weight, expires) = (body.weight.unwrap_or(1), app.snapshot().standing.now + hold);
+    app.tell(Event::CoflowProposed { id, name, proposal: Arc::new(draft.proposal), weight, expires, send: body.send }).await
 }
 
 /// The question of a body, checked.

@@ -43,10 +43,26 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
     // What-if for a coflow whose pairs are known.
     let pairs = json!({"pairs": [{"from": 0, "to": 1, "bytes": 5 * MB}, {"from": 1, "to": 0, "bytes": 9}]});
     let p: wire::Proposal = serde_json::from_str(&r.send("POST", "/api/v1/coflows?dryRun=true", &pairs).text).unwrap();
-    assert_eq!((p.chosen.found_by, p.pairs[1].way, p.losers.len()), (wire::Origin::Given, wire::Way::Eps, 0));
+    assert_eq!((p.chosen.found_by, p.pairs[1].way, p.losers.len() + p.excluded.len()), (wire::Origin::Given, wire::Way::Eps, 0));
     assert_eq!(*r.handle.snapshot(), *before);
     r.send("POST", "/api/v1/coflows?dry=true", &ask()).problem(400);
     r.send("POST", "/api/v1/coflows?dryRun=perhaps", &ask()).problem(400);
+}
+
+#[test]
+fn what_is_proposed_at_once_is_not_promised_twice() {
+    let r = sunflow();
+    r.tick();
+    let all: Vec<wire::Coflow> = std::thread::scope(|s| {
+        let posts: Vec<_> = (0..8).map(|_| s.spawn(|| coflow(&r.send("POST", "/api/v1/coflows", &ask())))).collect();
+        posts.into_iter().map(|p| p.join().unwrap()).collect()
+    });
+    // All leave by the one port of rack 0: one after the other, as if they had been asked so.
+    let mut spans: Vec<(u64, u64)> =
+        all.iter().flat_map(|c| &c.proposal.as_ref().unwrap().proposal.circuits).map(|c| (c.setup_ns, c.until_ns)).collect();
+    spans.sort_unstable();
+    assert!(spans.len() == 8 && spans.windows(2).all(|w| w[0].1 <= w[1].0), "{spans:?}");
+    assert_eq!(all.iter().map(|c| c.id).collect::<std::collections::BTreeSet<_>>().len(), 8);
 }
 
 #[test]
@@ -129,9 +145,9 @@ fn the_coflows_and_circuits_that_there_are_decide() {
     // Rack 2 will receive 20 MB before us; rack 3 is as free as it was.
     assert_eq!(r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 1, "to": 2, "bytes": 20 * MB}]})).status, 201);
     let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text).unwrap();
-    assert_eq!((p.chosen.racks[0].rack, p.losers[0].racks[0].rack), (3, 2));
-    let why = p.losers[0].why.as_deref().unwrap();
-    assert!(why.starts_with("its shuffle takes") && why.ends_with("more"), "{why}");
+    let out = &p.excluded[0];
+    assert_eq!((p.chosen.racks[0].rack, out.racks[0].rack, p.losers.len()), (3, 2, 0));
+    assert!(out.least_ns > p.chosen.score.total_ns && out.why.starts_with("not estimated: its score is"), "{out:?}");
     // Slots that are free soon, at most one task a rack, no rack 3, a deadline that nobody meets.
     let mut body = ask();
     body["place"] = json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 2, "at_most": 1, "forbidden": [3], "deadline_ns": 1,

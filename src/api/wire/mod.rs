@@ -11,7 +11,7 @@ pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Flow, FlowView, Pair
 pub use events::{Record, What};
 pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
 pub use placement::{
-    Candidate, Confirmation, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score, SoonFree,
-    Way,
+    Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score,
+    SoonFree, Way,
 };
 pub use stats::{Failure, Quantiles, Stats};

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 use crate::circuits::timetable::Reservation;
 use crate::control::record::{PromiseState, PromiseView};
-use crate::placement::codecide::{self, busy};
+use crate::ids::RackId;
+use crate::placement::codecide;
 
 /// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They stand somewhere
 /// (`reduces`), or are to be placed (`tasks` and `slots`).
@@ -111,8 +112,28 @@ pub struct Proposal {
     pub pairs: Vec<PairWay>,
     /// The circuits that it needs, beside those of coflows that go before it.
     pub circuits: Vec<ReservedCircuit>,
-    /// The losers, best first.
+    /// The losers that were estimated, best first.
     pub losers: Vec<Candidate>,
+    /// Losers that were not, since a bound on their score was enough; smallest first.
+    #[serde(default)]
+    pub excluded: Vec<Excluded>,
+}
+
+/// A placement that a bound alone excludes: whatever an estimate said, the winner is better.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Excluded {
+    /// How it was found.
+    pub found_by: Origin,
+    /// Reduce tasks by rack.
+    pub racks: Vec<RackTasks>,
+    /// All reduce tasks have slots: the shuffle begins.
+    pub start_ns: u64,
+    /// Whether it cannot end before the deadline.
+    pub late: bool,
+    /// Its score's total is no smaller.
+    pub least_ns: u64,
+    /// Why the winner was taken instead.
+    pub why: String,
 }
 
 /// A placement, judged by the circuits and coflows that there are.
@@ -247,9 +268,10 @@ impl From<PromiseState> for super::CoflowState {
 impl Proposal {
     /// As it travels; it was made at `now`.
     pub fn new(p: &codecide::Proposal, now: crate::units::Time) -> Self {
+        let racks = |all: &[(RackId, u32)]| all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect();
         let candidate = |c: &codecide::Candidate, why| Candidate {
             found_by: c.origin.into(),
-            racks: c.racks.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect(),
+            racks: racks(&c.racks),
             start_ns: c.start.0,
             cct_ns: c.cct.0,
             finish_ns: c.finish().0,
@@ -258,11 +280,20 @@ impl Proposal {
             score: Score { wait_ns: c.start.since(now).0, cct_ns: c.cct.0, others_ns: c.others.0, total_ns: c.score.0 },
             why,
         };
+        let excluded = |e: &codecide::Excluded| Excluded {
+            found_by: e.origin.into(),
+            racks: racks(&e.racks),
+            start_ns: e.start.0,
+            late: e.late,
+            least_ns: e.least.0,
+            why: e.why(&p.chosen),
+        };
         Self {
             chosen: candidate(&p.chosen, None),
             pairs: p.pairs.iter().map(Into::into).collect(),
             circuits: p.circuits.iter().map(Into::into).collect(),
             losers: p.losers.iter().map(|c| candidate(c, Some(c.why(&p.chosen)))).collect(),
+            excluded: p.excluded.iter().map(excluded).collect(),
         }
     }
 }
@@ -283,8 +314,8 @@ impl From<codecide::Origin> for Origin {
     }
 }
 
-impl From<&busy::Way> for PairWay {
-    fn from(w: &busy::Way) -> Self {
+impl From<&codecide::Way> for PairWay {
+    fn from(w: &codecide::Way) -> Self {
         let way = if w.ocs { Way::Ocs } else { Way::Eps };
         Self { from: w.from.0, to: w.to.0, bytes: w.bytes.0, way, until_ns: w.until.0 }
     }

@@ -1,6 +1,7 @@
 //! Weighted b-matching: the best circuits for several equal planes (or wavelengths) at once.
 
-use super::{deduct, edmonds, usable_pair};
+use super::num::QUICK_LIMIT;
+use super::{deduct, edmonds, transport, usable_pair};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -23,7 +24,8 @@ const NONE: u32 = u32::MAX;
 /// One matching a plane.
 ///
 /// # Complexity
-/// O(W R^3) time at worst: W R shortest augmenting paths in a network with port capacities W; then O(W R^2) to colour the circuits.
+/// O(W R^3) time at worst, near O(W R^2) on most: W R shortest augmenting paths in a network with port capacities W; then O(W^2 R^2) at
+/// worst to colour the circuits.
 ///
 /// # Example
 /// ```
@@ -40,142 +42,59 @@ const NONE: u32 = u32::MAX;
 /// the colouring. Wavelengths as ports of capacity W: Co-scheduler, section VI.
 pub fn b_matching(demand: &DemandMatrix, carries: u64, current: &[Matching]) -> Vec<Matching> {
     let racks = demand.racks();
-    let mut f = Flow::new(demand, carries.max(1), current);
-    while f.augment() {}
+    let mut left = Gains::new(demand, carries, current).best(current.len() as u32);
     let mut c = Colouring { inputs: vec![vec![NONE; racks]; current.len()], outputs: vec![vec![NONE; racks]; current.len()] };
     for (p, m) in current.iter().enumerate() {
         for (i, j) in m.pairs().filter(|(i, j)| i.index() < racks && j.index() < racks) {
-            let used = &mut f.used[i.index() * racks + j.index()];
+            let used = &mut left[i.index() * racks + j.index()];
             if *used > 0 {
                 *used -= 1;
                 c.set(p, i.0, j.0);
             }
         }
     }
-    for (k, used) in f.used.iter().enumerate() {
+    for (k, used) in left.iter().enumerate() {
         (0..*used).for_each(|_| c.add((k / racks) as u32, (k % racks) as u32));
     }
     let matching = |row: Vec<u32>| Matching { out: row.into_iter().map(|j| (j != NONE).then_some(RackId(j))).collect() };
     c.inputs.into_iter().map(matching).collect()
 }
 
-/// Successive shortest paths from all inputs with room to all outputs with room; costs are bytes not carried.
-struct Flow<'a> {
-    n: usize,
+/// What circuits are worth: their bytes, and between equals that they are up.
+struct Gains<'a> {
     demand: &'a DemandMatrix,
     carries: u64,
-    /// Bytes count so often, so that all bonuses together are less than one byte.
-    factor: i128,
     /// By pair: on how many planes it is up now; each of its first circuits so many earns a bonus.
     up: Vec<u32>,
-    /// By pair: its circuits.
-    used: Vec<u32>,
-    /// Circuits that an input, an output may still have.
-    room: [Vec<u32>; 2],
-    /// Potentials: inputs, outputs, all inputs' common source, all outputs' common sink.
-    height: [Vec<i128>; 2],
-    source: i128,
-    sink: i128,
+    /// Bytes count so often, so that all bonuses together are less than one byte.
+    factor: u128,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> Gains<'a> {
     fn new(demand: &'a DemandMatrix, carries: u64, current: &[Matching]) -> Self {
-        let (n, w) = (demand.racks(), current.len() as u32);
+        let n = demand.racks();
         let mut up = vec![0; n * n];
         for (i, j) in current.iter().flat_map(Matching::pairs).filter(|(i, j)| i.index() < n && j.index() < n) {
             up[i.index() * n + j.index()] += 1;
         }
-        let factor = i128::from(w) * n as i128 + 1;
-        let mut f = Self {
-            n,
-            demand,
-            carries,
-            factor,
-            up,
-            used: vec![0; n * n],
-            room: [vec![w; n], vec![w; n]],
-            height: [vec![0; n], vec![0; n]],
-            source: 0,
-            sink: 0,
-        };
-        for j in 0..n {
-            let best = (0..n).map(|i| f.gain(i, j, 0)).max().unwrap_or(0);
-            f.height[1][j] = -best;
-            f.sink = f.sink.min(-best);
-        }
-        f
+        Self { demand, carries: carries.max(1), up, factor: (current.len() * n + 1) as u128 }
     }
 
     /// What circuit number `k` of a pair is worth: never more than the one before it.
-    fn gain(&self, i: usize, j: usize, k: u32) -> i128 {
-        let bytes =
-            self.demand.get(RackId::from(i), RackId::from(j)).saturating_sub(self.carries.saturating_mul(k.into())).min(self.carries);
-        let kept = bytes > 0 && k < self.up[i * self.n + j];
-        i128::from(bytes) * self.factor + i128::from(kept)
+    fn of(&self, i: usize, j: usize, k: u32) -> u128 {
+        let at = i * self.demand.racks() + j;
+        let bytes = self.demand.cells()[at].saturating_sub(self.carries.saturating_mul(k.into())).min(self.carries);
+        u128::from(bytes) * self.factor + u128::from(bytes > 0 && k < self.up[at])
     }
 
-    /// One more circuit, if that carries more (Dijkstra over reduced costs, dense).
-    fn augment(&mut self) -> bool {
-        let n = self.n;
-        let mut dist = [vec![i128::MAX; n], vec![i128::MAX; n]];
-        let mut from = [vec![NONE; n], vec![NONE; n]];
-        let mut shut = [vec![false; n], vec![false; n]];
-        let (mut far, mut last) = (i128::MAX, NONE);
-        for i in (0..n).filter(|&i| self.room[0][i] > 0) {
-            dist[0][i] = self.source - self.height[0][i];
-        }
-        loop {
-            let open = (0..2).flat_map(|s| (0..n).map(move |k| (s, k))).filter(|&(s, k)| !shut[s][k]);
-            let Some((s, k)) = open.min_by_key(|&(s, k)| (dist[s][k], s, k)).filter(|&(s, k)| dist[s][k] < far) else { break };
-            shut[s][k] = true;
-            let d = dist[s][k];
-            if s == 1 && self.room[1][k] > 0 && d + self.height[1][k] - self.sink < far {
-                (far, last) = (d + self.height[1][k] - self.sink, k as u32);
-            }
-            for o in (0..n).filter(|&o| !shut[1 - s][o]) {
-                let (i, j) = if s == 0 { (k, o) } else { (o, k) };
-                let used = self.used[i * n + j];
-                let cost = if s == 0 {
-                    -self.gain(i, j, used)
-                } else if used > 0 {
-                    self.gain(i, j, used - 1)
-                } else {
-                    0
-                };
-                if cost == 0 {
-                    continue;
-                }
-                let reach = d + cost + self.height[s][k] - self.height[1 - s][o];
-                if reach < dist[1 - s][o] {
-                    (dist[1 - s][o], from[1 - s][o]) = (reach, k as u32);
-                }
-            }
-        }
-        if last == NONE || far + self.sink - self.source >= 0 {
-            return false;
-        }
-        for s in 0..2 {
-            for k in (0..n).filter(|&k| shut[s][k] && dist[s][k] < far) {
-                self.height[s][k] += dist[s][k] - far;
-            }
-        }
-        self.source -= far;
-        self.turn(&from, last as usize);
-        true
-    }
-
-    fn turn(&mut self, from: &[Vec<u32>; 2], last: usize) {
-        self.room[1][last] -= 1;
-        let mut j = last;
-        loop {
-            let i = from[1][j] as usize;
-            self.used[i * self.n + j] += 1;
-            if from[0][i] == NONE {
-                self.room[0][i] -= 1;
-                return;
-            }
-            j = from[0][i] as usize;
-            self.used[i * self.n + j] -= 1;
+    /// By pair: its circuits in a best set for `planes` planes.
+    fn best(&self, planes: u32) -> Vec<u32> {
+        let n = self.demand.racks();
+        let largest = self.demand.cells().iter().max().map_or(0, |&b| b.min(self.carries));
+        if (u128::from(largest) + 1) * self.factor < QUICK_LIMIT {
+            transport::solve(n, planes, |i, j, k| self.of(i, j, k) as i64 * 2)
+        } else {
+            transport::solve(n, planes, |i, j, k| self.of(i, j, k) as i128 * 2)
         }
     }
 }

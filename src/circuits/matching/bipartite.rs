@@ -35,31 +35,66 @@ pub(super) const SPARSE: usize = 4;
 /// # Source
 /// Jonker and Volgenant, Computing 38 (1987). Helios (Farrington et al., SIGCOMM 2010) schedules its circuits by it.
 pub fn bipartite(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
-    let keep = keep.filter(|k| !k.is_empty());
-    if let Some(cells) = Cells::read(demand, SPARSE) {
-        return matching(demand, &cells.assign(keep));
-    }
-    let (bits, _) = simd::survey(demand.cells());
-    let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
-    let column = if let Some(shift) = scale.shift() {
-        let keep = kept(demand.racks(), keep);
-        Dense::cold(&Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift, keep: &keep }).column
-    } else if scale.narrow() {
-        assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale)).column
-    } else {
-        assignment::solve(demand.racks(), &num::one_way::<i128>(demand, keep, &scale)).column
-    };
-    matching(demand, &column)
+    Workspace::default().bipartite(demand, keep)
 }
 
-/// By row: what is up now; empty for nothing.
-fn kept(racks: usize, keep: Option<&Matching>) -> Vec<u32> {
-    keep.map_or(vec![], |k| (0..racks).map(|i| k.output(RackId::from(i)).map_or(NONE, |j| j.0)).collect())
+/// Memory for matchings that are asked for again and again: what one call has reserved the next one uses. Nothing else is carried over,
+/// so the answers are those of the functions of the same names. Begin with the default.
+///
+/// # Example
+/// ```
+/// use heliostat::{circuits::matching::{Workspace, bipartite}, demand::DemandMatrix};
+/// let mut room = Workspace::default();
+/// for x in 0..9 {
+///     let d = DemandMatrix::from_rows(&[&[0, 5, 4], &[5, 0, x], &[3, 0, 0]]);
+///     assert_eq!(room.bipartite(&d, None), bipartite(&d, None));
+/// }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    pub(super) cells: Cells,
+    pub(super) dense: Dense,
+    /// By row: what is up now.
+    keep: Vec<u32>,
+}
+
+impl Workspace {
+    /// As [`bipartite()`].
+    pub fn bipartite(&mut self, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+        let keep = keep.filter(|k| !k.is_empty());
+        if self.cells.read(demand, SPARSE) {
+            return matching(demand, &self.cells.assign(keep));
+        }
+        let (bits, _) = simd::survey(demand.cells());
+        let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
+        if let Some(shift) = scale.shift() {
+            self.keep(demand.racks(), keep);
+            self.dense.cold(&Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift, keep: &self.keep });
+            matching(demand, &self.dense.column)
+        } else if scale.narrow() {
+            matching(demand, &assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale)).column)
+        } else {
+            matching(demand, &assignment::solve(demand.racks(), &num::one_way::<i128>(demand, keep, &scale)).column)
+        }
+    }
+
+    /// Writes down what is up now; nothing for nothing.
+    fn keep(&mut self, racks: usize, keep: Option<&Matching>) {
+        self.keep.clear();
+        self.keep.extend(keep.into_iter().flat_map(|k| (0..racks).map(|i| k.output(RackId::from(i)).map_or(NONE, |j| j.0))));
+    }
 }
 
 /// The prices and the matching of the last interval: a warm start for the next. Begin with the default.
 #[derive(Clone, Debug, Default)]
-pub struct Prices(Option<(Kind, Vec<i64>, Vec<u32>)>);
+pub struct Prices {
+    pub(super) held: Held,
+    pub(super) room: Workspace,
+}
+
+/// Prices and matching, and whose.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held(Option<(Kind, Vec<i64>, Vec<u32>)>);
 
 /// Whose prices they are: the solvers count differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +103,7 @@ enum Kind {
     Sparse,
 }
 
-impl Prices {
+impl Held {
     /// Takes the prices and the matching of this kind for `n` racks, if there are such.
     fn take(&mut self, kind: Kind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
         self.0.take().filter(|(k, v, _)| *k == kind && v.len() == n).map(|(_, v, column)| (v, column))
@@ -77,6 +112,11 @@ impl Prices {
     /// Keeps prices that have not run away: all of them below `limit`.
     fn put(&mut self, kind: Kind, v: Vec<i64>, column: Vec<u32>, limit: u128) {
         self.0 = Some((kind, v, column)).filter(|(_, v, _)| v.iter().all(|x| u128::from(x.unsigned_abs()) < limit));
+    }
+
+    /// Forgets them.
+    pub(super) fn clear(&mut self) {
+        self.0 = None;
     }
 }
 
@@ -87,45 +127,47 @@ impl Prices {
 /// dense).
 pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     let racks = demand.racks();
-    if let Some(cells) = Cells::read(demand, SPARSE) {
-        let scale = Scale::new(racks, cells.bits().into(), true);
+    let Prices { held, room } = prices;
+    if room.cells.read(demand, SPARSE) {
+        let scale = Scale::new(racks, room.cells.bits().into(), true);
         if !scale.narrow() {
-            *prices = Prices::default();
-            return matching(demand, &cells.assign(keep));
+            held.clear();
+            return matching(demand, &room.cells.assign(keep));
         }
-        let rows = cells.rows::<i64>(keep, &scale);
-        let a = assign_sparse(prices, &rows);
+        let rows = room.cells.rows::<i64>(keep, &scale);
+        let a = assign_sparse(Some(held), &rows);
         return matching(demand, &a.column);
     }
     let (bits, _) = simd::survey(demand.cells());
     let scale = Scale::new(racks, bits.into(), true);
     let Some(shift) = scale.shift() else {
-        *prices = Prices::default();
-        return bipartite(demand, keep);
+        held.clear();
+        return room.bipartite(demand, keep);
     };
-    let keep = kept(racks, keep);
-    let w = Weights { n: racks, cells: simd::signed(demand.cells()), shift, keep: &keep };
-    matching(demand, &assign_dense(prices, &w).column)
+    room.keep(racks, keep);
+    assign_dense(Some(held), &mut room.dense, &Weights { n: racks, cells: simd::signed(demand.cells()), shift, keep: &room.keep });
+    matching(demand, &room.dense.column)
 }
 
-/// Warm if there are prices of this kind, and leaves its own.
-pub(super) fn assign_sparse(prices: &mut Prices, rows: &Rows<i64>) -> Assignment<i64> {
-    let a = match prices.take(Kind::Sparse, rows.racks()) {
+/// Warm if prices of this kind are held; what is held is then its own.
+pub(super) fn assign_sparse(held: Option<&mut Held>, rows: &Rows<i64>) -> Assignment<i64> {
+    let Some(held) = held else { return sparse::solve(rows) };
+    let a = match held.take(Kind::Sparse, rows.racks()) {
         Some((v, column)) => sparse::solve_from(rows, v, &column),
         None => sparse::solve(rows),
     };
-    prices.put(Kind::Sparse, a.v.clone(), a.column.clone(), num::I64_LIMIT);
+    held.put(Kind::Sparse, a.v.clone(), a.column.clone(), num::I64_LIMIT);
     a
 }
 
-/// Warm if there are prices of this kind, and leaves its own.
-pub(super) fn assign_dense(prices: &mut Prices, w: &Weights) -> Assignment<i64> {
-    let s = match prices.take(Kind::Dense, w.n) {
-        Some((v, column)) => Dense::warm(w, v, &column),
-        None => Dense::cold(w),
-    };
-    prices.put(Kind::Dense, s.prices(), s.column.clone(), num::QUICK_LIMIT);
-    s.assignment(w)
+/// Warm if prices of this kind are held; what is held is then its own.
+pub(super) fn assign_dense(held: Option<&mut Held>, dense: &mut Dense, w: &Weights) {
+    let Some(held) = held else { return dense.cold(w) };
+    match held.take(Kind::Dense, w.n) {
+        Some((v, column)) => dense.warm(w, &v, &column),
+        None => dense.cold(w),
+    }
+    held.put(Kind::Dense, dense.prices(), dense.column.clone(), num::QUICK_LIMIT);
 }
 
 pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {

@@ -34,8 +34,8 @@ impl Weights<'_> {
     }
 }
 
-/// Prices, matching and scratch; prices stand for any matrix, the matching for the present one.
-#[derive(Clone, Debug)]
+/// Prices, matching and scratch; prices stand for any matrix, the matching for the present one. Solved again, it needs no new memory.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dense {
     level: Level,
     n: usize,
@@ -47,28 +47,29 @@ pub(super) struct Dense {
     key: Vec<i64>,
     from: Vec<i64>,
     shut: Vec<(u32, i64)>,
+    /// Rows that are still to be placed, and those that a pass leaves.
+    free: Vec<u32>,
+    left: Vec<u32>,
 }
 
 impl Dense {
-    fn new(n: usize, v: Vec<i64>) -> Self {
-        Self {
-            level: Level::best(),
-            n,
-            v,
-            marked: vec![0; n],
-            column: vec![NONE; n],
-            row: vec![NONE; n],
-            key: vec![0; n],
-            from: vec![0; n],
-            shut: Vec::new(),
+    /// Nothing matched; the prices are still to be set.
+    fn begin(&mut self, n: usize) {
+        (self.level, self.n) = (Level::for_rows_of(n), n);
+        for list in [&mut self.v, &mut self.marked, &mut self.key, &mut self.from] {
+            list.resize(n, 0);
         }
+        for list in [&mut self.column, &mut self.row] {
+            list.resize(n, NONE);
+            list.fill(NONE);
+        }
+        self.free.clear();
     }
 
     /// Duals in the unit of `cells << (shift - 1)`.
-    pub(super) fn assignment(mut self, w: &Weights) -> Assignment<i64> {
+    pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
         let u = (0..self.n).map(|i| (w.at(i, self.column[i] as usize) - self.v[self.column[i] as usize]) >> 1).collect();
-        self.v.iter_mut().for_each(|v| *v >>= 1);
-        Assignment { column: self.column, u, v: self.v }
+        Assignment { column: self.column.clone(), u, v: self.v.iter().map(|v| v >> 1).collect() }
     }
 
     /// Prices near zero: they count only against each other, and so never run away.
@@ -78,35 +79,34 @@ impl Dense {
     }
 
     /// Solves from nothing.
-    pub(super) fn cold(w: &Weights) -> Self {
-        let mut s = Self::new(w.n, vec![0; w.n]);
+    pub(super) fn cold(&mut self, w: &Weights) {
+        self.begin(w.n);
         if w.n < 2 {
-            (0..w.n).for_each(|i| s.take(i, 0));
+            self.v.fill(0);
+            (0..w.n).for_each(|i| self.take(i, 0));
         } else {
-            let free = s.reduce_columns(w);
-            s.place(w, free, 2);
+            self.reduce_columns(w);
+            self.place(w, 2);
         }
-        s
     }
 
     /// Solves from the prices and the matching of similar weights: rows whose column is still the best keep it.
-    pub(super) fn warm(w: &Weights, v: Vec<i64>, column: &[u32]) -> Self {
+    pub(super) fn warm(&mut self, w: &Weights, v: &[i64], column: &[u32]) {
         if w.n < 2 {
-            return Self::cold(w);
+            return self.cold(w);
         }
-        let mut s = Self::new(w.n, v);
-        let mut free = Vec::new();
+        self.begin(w.n);
+        self.v.copy_from_slice(v);
         for (i, &own) in column.iter().enumerate() {
-            let (best, _, _) = s.two_best(w, i);
+            let (best, _, _) = self.two_best(w, i);
             let own = own as usize;
-            if w.at(i, own) - s.v[own] == best {
-                s.take(i, own);
+            if w.at(i, own) - self.v[own] == best {
+                self.take(i, own);
             } else {
-                free.push(i as u32);
+                self.free.push(i as u32);
             }
         }
-        s.place(w, free, 2);
-        s
+        self.place(w, 2);
     }
 
     /// After cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another. All other rows
@@ -132,13 +132,17 @@ impl Dense {
         w.at(i, own) - self.v[own] + self.v[j]
     }
 
-    fn place(&mut self, w: &Weights, mut free: Vec<u32>, passes: usize) {
+    /// Places free rows: some passes of reductions, and searches for those that remain.
+    fn place(&mut self, w: &Weights, passes: usize) {
         for _ in 0..passes {
-            free = self.reduce_rows(w, &free);
+            self.reduce_rows(w);
+        }
+        if self.free.is_empty() {
+            return;
         }
         self.mark();
-        for f in free {
-            self.augment(w, f as usize);
+        for k in 0..self.free.len() {
+            self.augment(w, self.free[k] as usize);
         }
     }
 
@@ -152,34 +156,32 @@ impl Dense {
         (self.column[i], self.row[j]) = (j as u32, i as u32);
     }
 
-    /// Prices each column at its best weight and gives it to the first row that offers it; returns the rows without one.
-    fn reduce_columns(&mut self, w: &Weights) -> Vec<u32> {
+    /// Prices each column at its best weight and gives it to the first row that offers it; the others are free.
+    fn reduce_columns(&mut self, w: &Weights) {
         let n = self.n;
         self.v.fill(i64::MIN);
-        let mut best = vec![0i64; n];
         for i in 0..n {
-            simd::column_max(self.level, w.row(i), w.shift, i as i64, &mut self.v, &mut best);
+            simd::column_max(self.level, w.row(i), w.shift, i as i64, &mut self.v, &mut self.from);
             if let Some(j) = w.kept(i).filter(|&j| w.at(i, j) > self.v[j]) {
-                (self.v[j], best[j]) = (w.at(i, j), i as i64);
+                (self.v[j], self.from[j]) = (w.at(i, j), i as i64);
             }
         }
-        let mut wins = vec![0u32; n];
-        for (j, &i) in best.iter().enumerate() {
-            let i = i as usize;
-            wins[i] += 1;
-            if wins[i] == 1 {
+        // By row: how many columns it has won.
+        self.key.fill(0);
+        for j in 0..n {
+            let i = self.from[j] as usize;
+            self.key[i] += 1;
+            if self.key[i] == 1 {
                 self.take(i, j);
             }
         }
-        let mut free = Vec::new();
-        for (i, &won) in wins.iter().enumerate() {
-            match won {
-                0 => free.push(i as u32),
+        for i in 0..n {
+            match self.key[i] {
+                0 => self.free.push(i as u32),
                 1 => self.transfer(w, i),
                 _ => {}
             }
         }
-        free
     }
 
     /// A row that won one column only pays for it up to the point where its second choice is as good.
@@ -210,12 +212,12 @@ impl Dense {
     }
 
     /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
-    /// (price wars are cut short) or in the next pass. Returns the rows still free.
-    fn reduce_rows(&mut self, w: &Weights, free: &[u32]) -> Vec<u32> {
-        let mut left = Vec::new();
+    /// (price wars are cut short) or in the next pass. Leaves the rows still free.
+    fn reduce_rows(&mut self, w: &Weights) {
+        self.left.clear();
         let mut wars = 4 * self.n;
-        for &f in free {
-            let mut i = f as usize;
+        for k in 0..self.free.len() {
+            let mut i = self.free[k] as usize;
             loop {
                 let (best, mut j, second) = self.two_best(w, i);
                 let strict = best > second;
@@ -231,14 +233,14 @@ impl Dense {
                 }
                 self.column[out as usize] = NONE;
                 if !strict || wars == 0 {
-                    left.push(out);
+                    self.left.push(out);
                     break;
                 }
                 wars -= 1;
                 i = out as usize;
             }
         }
-        left
+        std::mem::swap(&mut self.free, &mut self.left);
     }
 
     /// Offers row `i` at `base`; the nearest open column, a free one among equals.

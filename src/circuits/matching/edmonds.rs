@@ -1,12 +1,11 @@
 //! Maximum weight matching of a general graph: the best set of circuits that come in pairs.
 
 use super::assignment::{self, Assignment};
-use super::bipartite::{Prices, SPARSE, assign_dense, assign_sparse};
+use super::bipartite::{Held, Prices, SPARSE, Workspace, assign_dense, assign_sparse};
 use super::blossom::{Graph, Machine, NONE, Table};
 use super::dense::Weights;
 use super::num::{self, Num, Scale};
 use super::simd;
-use super::sparse::Cells;
 use super::{mirrored, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
@@ -39,24 +38,32 @@ use crate::ids::RackId;
 /// J. Edmonds, *Maximum matching and a polyhedron with 0,1-vertices* (1965); H. N. Gabow (1974) and E. L. Lawler (1976) for
 /// O(n^3). c-Through (Wang et al., SIGCOMM 2010) schedules its circuits by it.
 pub fn edmonds(demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
-    solve(demand, keep, keep.is_some_and(|k| !k.is_empty()), &mut Prices::default())
+    Workspace::default().edmonds(demand, keep)
+}
+
+impl Workspace {
+    /// As [`edmonds()`].
+    pub fn edmonds(&mut self, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
+        solve(demand, keep, keep.is_some_and(|k| !k.is_empty()), None, self)
+    }
 }
 
 /// [`edmonds()`] from the fractional optimum of a similar matrix, which is replaced by this one's. The weight is the same as without.
 /// Weights that have no room in 64 bits are solved afresh, as in [`super::bipartite_from`].
 pub fn edmonds_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
-    solve(demand, keep, true, prices)
+    solve(demand, keep, true, Some(&mut prices.held), &mut prices.room)
 }
 
-fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, prices: &mut Prices) -> Matching {
+fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held: Option<&mut Held>, room: &mut Workspace) -> Matching {
     let n = demand.racks();
     // Both directions of a pair may stand in different cells: half as many cells are as sparse.
-    if let Some(cells) = Cells::read(demand, 2 * SPARSE).and_then(|c| c.both_ways()) {
+    let sparse = room.cells.read(demand, 2 * SPARSE);
+    if let Some(mut cells) = sparse.then(|| room.cells.both_ways()).flatten() {
         let scale = Scale::new(n, cells.bits().into(), keeping);
         if scale.narrow() {
             let rows = cells.pairs::<i64>(keep, &scale);
-            let a = assign_sparse(prices, &rows);
-            return paired(finish(begin(&rows, &a)));
+            let a = assign_sparse(held, &rows);
+            return paired(finish(&rows, &a));
         }
     }
     let (bits, filled) = simd::survey(demand.cells());
@@ -67,17 +74,29 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, prices: 
     if scale.narrow() {
         let w = num::both_ways::<i64>(demand, keep, &scale);
         let a = match scale.shift() {
-            Some(_) => assign_dense(prices, &Weights { n, cells: &w, shift: 1, keep: &[] }),
+            Some(_) => {
+                let weights = Weights { n, cells: &w, shift: 1, keep: &[] };
+                assign_dense(held, &mut room.dense, &weights);
+                room.dense.assignment(&weights)
+            }
             None => assignment::solve(n, &w),
         };
-        return paired(finish(begin(&Table(n, &w), &a)));
+        return paired(finish(&Table(n, &w), &a));
     }
-    *prices = Prices::default();
+    if let Some(held) = held.as_mut() {
+        held.clear();
+    }
     let w = num::both_ways::<i128>(demand, keep, &scale);
-    paired(finish(begin(&Table(n, &w), &assignment::solve(n, &w))))
+    paired(finish(&Table(n, &w), &assignment::solve(n, &w)))
 }
 
-fn finish<N: Num, G: Graph<N>>(mut m: Machine<N, G>) -> Vec<u32> {
+/// From an optimal assignment of the symmetric weights to every rack's mate.
+fn finish<N: Num, G: Graph<N>>(w: &G, a: &Assignment<N>) -> Vec<u32> {
+    let (y, mate) = matched_cycles(w, a);
+    if y.iter().zip(&mate).all(|(&y, &m)| m != NONE || y == N::ZERO) {
+        return mate;
+    }
+    let mut m = Machine::new(mate.len(), w, y, mate);
     m.run();
     m.mate
 }
@@ -86,9 +105,16 @@ fn paired(mate: Vec<u32>) -> Matching {
     mirrored(mate.into_iter().map(|m| (m != NONE).then_some(RackId(m))).collect())
 }
 
-/// From any optimal assignment of the symmetric weights. It is made of cycles and of paths; the racks at a path's two ends have
-/// dual zero, since by symmetry a rack that is alone as a row may as well be alone as a column.
+/// The machine from which [`finish`] goes on.
+#[cfg(test)]
 pub(super) fn begin<'a, N: Num, G: Graph<N>>(w: &'a G, a: &Assignment<N>) -> Machine<'a, N, G> {
+    let (y, mate) = matched_cycles(w, a);
+    Machine::new(mate.len(), w, y, mate)
+}
+
+/// The duals and a matching of tight edges, from any optimal assignment of the symmetric weights. It is made of cycles and of paths; the
+/// racks at a path's two ends have dual zero, since by symmetry a rack that is alone as a row may as well be alone as a column.
+fn matched_cycles<N: Num, G: Graph<N>>(w: &G, a: &Assignment<N>) -> (Vec<N>, Vec<u32>) {
     let n = a.column.len();
     let y: Vec<N> = a.u.iter().zip(&a.v).map(|(&u, &v)| u + v).collect();
     let mut mate = vec![NONE; n];
@@ -110,7 +136,7 @@ pub(super) fn begin<'a, N: Num, G: Graph<N>>(w: &'a G, a: &Assignment<N>) -> Mac
         }
         match_chain(&chain, |i, j| w.weight(i as u32, j as u32) > N::ZERO, &mut mate);
     }
-    Machine::new(n, w, y, mate)
+    (y, mate)
 }
 
 /// Matches a chain's consecutive racks where they have an edge; the first of an odd number stays exposed.

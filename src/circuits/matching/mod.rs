@@ -4,6 +4,7 @@
 //! | function | circuits | finds |
 //! |---|---|---|
 //! | [`bipartite()`] | one way | the maximum weight, exactly |
+//! | [`Workspace`] | one way, in pairs | the same again and again, without asking for memory each time |
 //! | [`Online`] | one way | the same, kept up while single cells and rows change |
 //! | [`edmonds()`] | in pairs | the maximum weight, exactly |
 //! | [`b_matching()`] | one way, several planes | the maximum weight over all planes, exactly |
@@ -43,9 +44,10 @@ mod simd;
 mod sparse;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 pub use b_matching::{BMatching, b_matching};
-pub use bipartite::{Bipartite, Prices, bipartite, bipartite_from};
+pub use bipartite::{Bipartite, Prices, Workspace, bipartite, bipartite_from};
 pub use cardinality::{Bottleneck, HopcroftKarp, bottleneck, hopcroft_karp};
 pub use edmonds::{Edmonds, edmonds, edmonds_from};
 pub use eps_only::EpsOnly;

@@ -47,7 +47,11 @@ impl Online {
     /// Solves `demand` (bytes, `R x R`) once.
     pub fn new(demand: DemandMatrix) -> Self {
         let (bits, _) = simd::survey(demand.cells());
-        let dense = fits(bits, demand.racks()).then(|| Dense::cold(&weights(&demand)));
+        let dense = fits(bits, demand.racks()).then(|| {
+            let mut dense = Dense::default();
+            dense.cold(&weights(&demand));
+            dense
+        });
         Self { demand, dense }
     }
 

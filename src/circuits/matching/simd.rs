@@ -15,19 +15,20 @@ pub(super) const FAR: i64 = 1 << 60;
 pub(super) const SHUT: i64 = 1 << 61;
 
 /// What the processor can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Level {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    #[default]
     Plain,
 }
 
 impl Level {
     /// The best that this processor has; a few instructions after the first call.
     #[inline]
-    pub(super) fn best() -> Self {
+    fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if std::is_x86_feature_detected!("avx512f") {
@@ -38,6 +39,12 @@ impl Level {
             }
         }
         Self::Plain
+    }
+
+    /// The best for rows of `n` cells: the vector scans take sixteen at a time, and where there are fewer only cost their putting together.
+    #[inline]
+    pub(super) fn for_rows_of(n: usize) -> Self {
+        if n < 16 { Self::Plain } else { Self::best() }
     }
 
     /// All that this processor has.
@@ -182,7 +189,7 @@ mod plain {
     /// Goes on after `so_far` at place `k`.
     pub(super) fn two_best_from(k: usize, w: &[i64], shift: u32, v: &[i64], so_far: (i64, usize, i64)) -> (i64, usize, i64) {
         let (mut a, mut at, mut b) = so_far;
-        for (j, (w, v)) in w.iter().zip(v).enumerate().skip(k) {
+        for (j, (w, v)) in (k..).zip(w[k..].iter().zip(&v[k..])) {
             let x = (w << shift) - v;
             if x > b {
                 if x > a {
@@ -202,13 +209,14 @@ mod plain {
     /// Goes on after `so_far` at place `k`.
     pub(super) fn relax_from(k: usize, o: Offer, key: &mut [i64], from: &mut [i64], so_far: (i64, usize)) -> (i64, usize) {
         let (mut least, mut at) = so_far;
-        for j in k..o.w.len() {
-            let d = o.base + o.v[j] - (o.w[j] << o.shift);
-            if d < key[j] {
-                (key[j], from[j]) = (d, o.i);
+        let offered = o.w[k..].iter().zip(&o.v[k..]);
+        for (j, ((w, v), (key, from))) in (k..).zip(offered.zip(key[k..].iter_mut().zip(&mut from[k..]))) {
+            let d = o.base + v - (w << o.shift);
+            if d < *key {
+                (*key, *from) = (d, o.i);
             }
-            if key[j] < least {
-                (least, at) = (key[j], j);
+            if *key < least {
+                (least, at) = (*key, j);
             }
         }
         (least, at)

@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use super::assignment::{Assignment, NONE};
 use super::blossom::Graph;
 use super::num::{Num, Scale};
+use super::simd;
 use crate::circuits::Matching;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -69,6 +70,7 @@ impl<N: Num> Rows<N> {
 }
 
 /// The demand's cells as they are.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cells {
     begin: Vec<u32>,
     columns: Vec<u32>,
@@ -78,27 +80,40 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    /// Reads a demand in one pass, or gives up early where more than one cell in `sparse` has demand.
-    pub(crate) fn read(demand: &DemandMatrix, sparse: usize) -> Option<Self> {
+    /// Reads a demand in one pass, or gives up early and says no where more than one cell in `sparse` has demand.
+    pub(crate) fn read(&mut self, demand: &DemandMatrix, sparse: usize) -> bool {
         let n = demand.racks();
-        let mut c =
-            Self { begin: Vec::with_capacity(n + 1), columns: Vec::with_capacity(8 * n), bytes: Vec::with_capacity(8 * n), bits: 0 };
-        c.begin.push(0);
+        if n < 16 && simd::survey(demand.cells()).1 > n * n / sparse {
+            return false;
+        }
+        self.clear(n, 8 * n);
         for (i, row) in demand.cells().chunks_exact(n.max(1)).enumerate() {
             let (chunks, rest) = row.as_chunks::<8>();
             for (k, chunk) in chunks.iter().enumerate() {
                 // Most chunks are empty, and eight cells are looked at as fast as one.
                 if chunk.iter().fold(0, |a, b| a | b) != 0 {
-                    c.push(8 * k, chunk);
+                    self.push(8 * k, chunk);
                 }
             }
-            c.push(n - rest.len(), rest);
-            c.begin.push(c.columns.len() as u32);
-            if c.columns.len() > (i + 1).max(n.min(8)) * n / sparse && c.columns.len() > n * n / sparse / 8 {
-                return None;
+            self.push(n - rest.len(), rest);
+            self.begin.push(self.columns.len() as u32);
+            if self.columns.len() > (i + 1).max(n.min(8)) * n / sparse && self.columns.len() > n * n / sparse / 8 {
+                return false;
             }
         }
-        (c.columns.len() <= n * n / sparse).then_some(c)
+        self.columns.len() <= n * n / sparse
+    }
+
+    /// No rows yet; room for `n` of them and for `cells`.
+    fn clear(&mut self, n: usize, cells: usize) {
+        self.begin.clear();
+        self.begin.reserve(n + 1);
+        self.begin.push(0);
+        self.columns.clear();
+        self.columns.reserve(cells);
+        self.bytes.clear();
+        self.bytes.reserve(cells);
+        self.bits = 0;
     }
 
     fn push(&mut self, first: usize, cells: &[u64]) {
@@ -109,8 +124,8 @@ impl Cells {
         }
     }
 
-    /// The best partial assignment; by row.
-    pub(crate) fn assign(self, keep: Option<&Matching>) -> Vec<u32> {
+    /// The best partial assignment; by row. Takes the cells out.
+    pub(crate) fn assign(&mut self, keep: Option<&Matching>) -> Vec<u32> {
         let scale = Scale::new(self.racks(), self.bits.into(), keep.is_some());
         if scale.narrow() { solve(&self.rows::<i64>(keep, &scale)).column } else { solve(&self.rows::<i128>(keep, &scale)).column }
     }
@@ -124,10 +139,8 @@ impl Cells {
         let n = self.racks();
         let mine = Rows { begin: self.begin.clone(), columns: self.columns.clone(), weights: self.bytes.clone() };
         let other = mine.turned();
-        let mut c = Self { begin: Vec::with_capacity(n + 1), columns: Vec::new(), bytes: Vec::new(), bits: 0 };
-        c.columns.reserve(2 * self.columns.len());
-        c.bytes.reserve(2 * self.columns.len());
-        c.begin.push(0);
+        let mut c = Self::default();
+        c.clear(n, 2 * self.columns.len());
         for i in 0..n as u32 {
             let (mut a, mut b) = (mine.row(i).peekable(), other.row(i).peekable());
             loop {
@@ -154,20 +167,20 @@ impl Cells {
         self.bits
     }
 
-    /// As weights.
-    pub(crate) fn rows<N: Num>(self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
+    /// As weights. Takes the cells out.
+    pub(crate) fn rows<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
         let one_way = |(i, j): (RackId, RackId)| (i, j, 1);
         self.weigh(keep.into_iter().flat_map(Matching::pairs).map(one_way), scale)
     }
 
     /// As weights of [`Self::both_ways`]: a pair of which both directions are up counts twice.
-    pub(crate) fn pairs<N: Num>(self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
+    pub(crate) fn pairs<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
         let up = |i: RackId, j: RackId| 1 + u8::from(keep.is_some_and(|k| k.output(j) == Some(i)));
         let both = |(i, j): (RackId, RackId)| [(i, j, up(i, j)), (j, i, up(i, j))];
         self.weigh(keep.into_iter().flat_map(Matching::pairs).flat_map(both), scale)
     }
 
-    fn weigh<N: Num>(self, kept: impl Iterator<Item = (RackId, RackId, u8)>, scale: &Scale) -> Rows<N> {
+    fn weigh<N: Num>(&mut self, kept: impl Iterator<Item = (RackId, RackId, u8)>, scale: &Scale) -> Rows<N> {
         let mut weights: Vec<N> = self.bytes.iter().map(|&b| scale.weigh(b.into(), 0)).collect();
         for (i, j, up) in kept {
             let range = self.begin[i.index()] as usize..self.begin[i.index() + 1] as usize;
@@ -175,7 +188,8 @@ impl Cells {
                 weights[range.start + k] = scale.weigh(self.bytes[range.start + k].into(), up);
             }
         }
-        Rows { begin: self.begin, columns: self.columns, weights }
+        let Self { begin, columns, .. } = std::mem::take(self);
+        Rows { begin, columns, weights }
     }
 }
 

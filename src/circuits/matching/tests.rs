@@ -314,7 +314,9 @@ proptest! {
         let w = num::both_ways::<i64>(&d, None, &num::Scale::new(r, 1 << 42, false));
         let weights = dense::Weights { n: r, cells: &w, shift: 1, keep: &[] };
         let table = blossom::Table(r, &w);
-        let mut m = edmonds::begin(&table, &dense::Dense::cold(&weights).assignment(&weights));
+        let mut solver = dense::Dense::default();
+        solver.cold(&weights);
+        let mut m = edmonds::begin(&table, &solver.assignment(&weights));
         m.run();
         m.certify();
     }

@@ -12,10 +12,11 @@ use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage};
 
 use super::attached;
+use super::doors::TABLE;
 use super::network::{Network, Node};
 use super::nl::{Netlink, Request};
 use super::ownership::{PREFIX, link_mark};
-use super::switched::{RULE_PRIORITY, SINK_NAME, TABLE};
+use super::switched::{RULE_PRIORITY, SINK_NAME};
 use super::{msg, tc};
 
 /// What the kernel gives a new veth as its largest segment: GSO_LEGACY_MAX_SIZE.

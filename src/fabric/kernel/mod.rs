@@ -13,7 +13,9 @@ pub mod backlog;
 pub mod bpf;
 pub mod detach;
 pub mod diag;
+pub mod doors;
 pub mod features;
+pub mod flips;
 pub mod layout;
 pub mod msg;
 pub mod netns;
@@ -30,6 +32,7 @@ pub mod tc;
 pub mod timed;
 pub mod watch;
 
+use flips::Flips;
 use network::Network;
 
 use crate::coflows::elephants::Admit;
@@ -102,8 +105,15 @@ impl Mechanism {
     }
 }
 
+/// How long before a circuit ends the gate of its queue is shut where packets wait: what a busy machine is late with that, and takes
+/// to move packets between namespaces.
+const GATE_GUARD: Span = Span::millis(1);
+
 /// How long before a circuit ends its admission ends, on the slowest plane.
-pub fn guard(topology: &Topology) -> Span {
+pub fn guard(topology: &Topology, admit: Admit) -> Span {
+    if admit == Admit::Wait {
+        return GATE_GUARD;
+    }
     topology.planes.iter().map(|p| queues::guard(p.rate)).max().unwrap_or(Span::ZERO)
 }
 
@@ -134,6 +144,7 @@ pub struct KernelFabric {
     /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     net: Network,
+    guard: Span,
     backlog: backlog::Backlog,
     watch: watch::Watch,
 }
@@ -145,6 +156,11 @@ impl KernelFabric {
     /// What the kernel refused.
     pub fn install(mut net: Network, mechanism: Mechanism, admit: Admit, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
+        let guard = guard(&topology, admit);
+        if admit == Admit::Wait && topology.planes.len() > 1 {
+            let why = "`elephants.admit: wait` needs a topology with one OCS plane: packets wait in the queue of a plane, and of several they would not know which";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let gso = topology.planes.iter().map(|p| queues::gso_max(p.rate)).min().unwrap_or(65_536);
         for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
             let mut v = queues::plain_port(host.eth, h.nic);
@@ -164,7 +180,7 @@ impl KernelFabric {
         };
         let backlog = backlog::Backlog::start(&net)?;
         let watch = watch::Watch::start(&mut net)?;
-        Ok(Self { net, circuits, backlog, watch })
+        Ok(Self { net, circuits, guard, backlog, watch })
     }
 
     /// The network.
@@ -188,11 +204,12 @@ impl KernelFabric {
         Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
     }
 
-    /// How late circuits were switched (median, 99th percentile, maximum); `timed` is never late.
+    /// How late circuits were switched (median, 99th percentile, maximum). With `timed` circuits are never late: there it is how late the
+    /// gates of packets that wait for them were.
     pub fn lateness(&self) -> Option<[Span; 3]> {
         match &self.circuits {
-            Circuits::Timed(_) => None,
-            Circuits::Switched(s) => Some(s.lateness()),
+            Circuits::Timed(t) => t.gates().map(Flips::lateness),
+            Circuits::Switched(s) => Some(s.flips().lateness()),
         }
     }
 
@@ -217,7 +234,7 @@ impl KernelFabric {
     pub fn may_probe(&self) -> prober::MaySend {
         match &self.circuits {
             Circuits::Timed(_) => Arc::new(|_| true),
-            Circuits::Switched(s) => s.light(self.net.topology.rack_count()),
+            Circuits::Switched(s) => s.flips().light(),
         }
     }
 
@@ -242,7 +259,7 @@ impl Fabric for KernelFabric {
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let timetable = match &self.circuits {
             Circuits::Timed(t) => t.programmed(now),
-            Circuits::Switched(s) => s.programmed(now),
+            Circuits::Switched(s) => s.flips().slots().programmed(now),
         };
         let programmed = Programmed { timetable, slots_per_port: bpf::programs::SLOTS };
         Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports })
@@ -256,7 +273,7 @@ impl Fabric for KernelFabric {
     }
 
     fn notice(&self) -> Span {
-        guard(&self.net.topology) + MARGIN
+        self.guard + MARGIN
     }
 
     fn mechanism(&self) -> &'static str {

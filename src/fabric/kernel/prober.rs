@@ -72,7 +72,8 @@ impl Prober {
         for (r, tor) in net.tors.iter().enumerate() {
             let links = &tor.ocs;
             let opened = netns::within(tor.node.ns.as_fd(), || {
-                links.iter().enumerate().map(|(p, &l)| open(&format!("ocs{p}"), l)).collect::<io::Result<Vec<_>>>()
+                let open = |&l| frames(l, PROBE_ETHERTYPE).map(|(sender, receiver)| Port { sender, receiver });
+                links.iter().map(open).collect::<io::Result<Vec<_>>>()
             })?;
             ports.extend(opened.into_iter().enumerate().map(|(p, port)| ((PlaneId::from(p), RackId::from(r)), port)));
         }
@@ -91,19 +92,23 @@ impl Prober {
     }
 }
 
-fn open(name: &str, index: u32) -> io::Result<Port> {
+/// A socket for frames of one type on a link of this thread's namespace.
+///
+/// # Errors
+/// What the kernel refused.
+pub(super) fn frames(index: u32, ethertype: u16) -> io::Result<(Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>)> {
     // Only `index` and `mac` are looked at; the address is where frames of a Layer 3 channel go.
     let interface =
-        NetworkInterface { name: name.into(), description: String::new(), index, mac: Some(MacAddr::broadcast()), ips: vec![], flags: 0 };
+        NetworkInterface { name: String::new(), description: String::new(), index, mac: Some(MacAddr::broadcast()), ips: vec![], flags: 0 };
     let config = datalink::Config {
-        channel_type: ChannelType::Layer3(PROBE_ETHERTYPE),
+        channel_type: ChannelType::Layer3(ethertype),
         read_timeout: Some(Duration::ZERO),
         promiscuous: false,
         ..datalink::Config::default()
     };
     match datalink::channel(&interface, config)? {
-        Channel::Ethernet(sender, receiver) => Ok(Port { sender, receiver }),
-        _ => Err(io::Error::other("no channel for probes")),
+        Channel::Ethernet(sender, receiver) => Ok((sender, receiver)),
+        _ => Err(io::Error::other("no channel for frames")),
     }
 }
 

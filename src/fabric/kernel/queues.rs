@@ -3,6 +3,8 @@
 //! Sizes were chosen by measurement; the default leaf (1000 packets of up to 64 kB) would hold half a second; behind a full EPS
 //! queue without priority for acknowledgements, circuits carry 46 to 81 % only.
 
+use netlink_packet_route::RouteNetlinkMessage as Message;
+
 use super::nl::{NEW, Request};
 use super::tc::{self, Class, Match};
 use crate::ids::RackId;
@@ -86,9 +88,20 @@ pub fn rack_class(rack: usize) -> u16 {
     0x100 + rack as u16
 }
 
+/// The limit of a queue whose packets wait for their circuit. Sixteen racks that rotate at 1 Gb/s use 84 to 96 % of their light (`netlink`)
+/// with the queue of those that do not wait, 94 to 96 % with four times that, and no more with ten.
+fn waiting_limit(rate: BitRate) -> u32 {
+    voq_limit(rate) * 4
+}
+
+/// The gate of a virtual output queue whose packets wait for their circuit.
+pub fn gate(link: u32, rate: BitRate, to: usize, open: bool) -> Message {
+    tc::gate(link, rack_class(to), rate, waiting_limit(rate), open)
+}
+
 /// A ToR's port to an OCS: the circuit's rate, and a virtual output queue for every destination rack. With `filters`, by
-/// address; else the program that sends packets here names the class.
-pub fn ocs_port(link: u32, rate: BitRate, own: usize, racks: usize, filters: bool) -> Vec<Request> {
+/// address; else the program that sends packets here names the class. With `gates`, the queues are shut.
+pub fn ocs_port(link: u32, rate: BitRate, own: usize, racks: usize, filters: bool, gates: bool) -> Vec<Request> {
     // What no class claims (probes) goes by 1:2.
     let mut v = vec![
         (tc::htb(link, SMALL), NEW),
@@ -99,7 +112,7 @@ pub fn ocs_port(link: u32, rate: BitRate, own: usize, racks: usize, filters: boo
     for j in (0..racks).filter(|&j| j != own) {
         let c = rack_class(j);
         v.push((class(c, 1, BitRate(rate.0 / 1000), rate, 1).add(link), NEW));
-        v.push((tc::bfifo(link, c, voq_limit(rate)), NEW));
+        v.push((if gates { gate(link, rate, j, false) } else { tc::bfifo(link, c, voq_limit(rate)) }, NEW));
         if filters {
             v.push((tc::classify(link, tc::handle(1, 0), 1 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
         }

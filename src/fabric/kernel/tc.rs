@@ -152,6 +152,39 @@ pub fn bfifo(link: u32, minor: u16, limit: u32) -> Message {
     Message::NewQueueDiscipline(m)
 }
 
+/// What a gate that lets packets through holds of them at once, in bytes.
+const OPEN_BURST: u32 = 1 << 20;
+/// The cost that a shut gate sees in a packet, in bytes: above [`SHUT_BURST`], so that none leaves.
+const SHUT_COST: u16 = u16::MAX;
+/// What a shut gate saves up, in bytes: above every segment, which would be cut into frames else.
+const SHUT_BURST: u32 = 65_500;
+/// What a shut gate gets, in bytes/s: it looks again whenever what it lacks has come, every 10 ms.
+const SHUT_RATE: u64 = (SHUT_COST as u64 - SHUT_BURST as u64) * 100;
+
+/// A gate under class 1:`minor`, a token bucket of at most `limit` bytes: `open`, packets leave as fast as classes of `rate` ask for
+/// them; shut, packets come in and none leaves, because the least cost of one is above what the bucket holds. (The kernel compares
+/// a packet's true length when it comes in.) Sent again it changes the gate, and what waits in it stays.
+pub fn gate(link: u32, minor: u16, rate: BitRate, limit: u32, open: bool) -> Message {
+    let mut m = base(link, handle(1, minor), handle(0x1000 + minor, 0), "tbf");
+    let (rate, burst, cost) = if open { (rate.bytes_per_second().max(1) * 20, OPEN_BURST, 0) } else { (SHUT_RATE, SHUT_BURST, SHUT_COST) };
+    // struct tc_tbf_qopt: the rate, no peak rate, limit, buffer, mtu.
+    let mut parms = rate_spec(rate);
+    parms[6..8].copy_from_slice(&cost.to_ne_bytes());
+    parms.extend([0; 12]);
+    for v in [limit, ticks(burst, rate), 0] {
+        parms.extend(v.to_ne_bytes());
+    }
+    let mut options = vec![raw(1, parms)];
+    if rate > u64::from(u32::MAX) {
+        options.push(raw(4, rate.to_ne_bytes().to_vec()));
+    }
+    if open {
+        options.push(raw(6, burst.to_ne_bytes().to_vec()));
+    }
+    m.attributes.push(TcAttribute::Options(options));
+    Message::NewQueueDiscipline(m)
+}
+
 const ETH_P_ALL: u16 = 0x0003;
 const ETH_P_IP: u16 = 0x0800;
 

@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::bpf::SharedArray;
 use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
+use super::doors::Doors;
+use super::flips::Flips;
 use super::network::Network;
 use super::nl::NEW;
 use super::slots::Slots;
@@ -28,6 +30,8 @@ pub struct Timed {
     out: Vec<Vec<u32>>,
     /// The daemon is the only writer, so this is what the programs see.
     slots: Slots,
+    /// Where packets wait for their circuit: the thread that lets them go.
+    gates: Option<Flips>,
 }
 
 impl Timed {
@@ -39,13 +43,13 @@ impl Timed {
         let topology = net.topology.clone();
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
-        let guard = super::guard(&topology);
+        let (guard, wait) = (super::guard(&topology, admit), admit == Admit::Wait);
         let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
-            let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, guard })?;
+            let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, wait, guard })?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, p.rate, r, racks, false));
+                v.extend(queues::ocs_port(link, p.rate, r, racks, false, wait));
             }
             for &h in &tor.hosts {
                 v.push((tc::clsact(h), NEW));
@@ -63,7 +67,8 @@ impl Timed {
             core.node.send(v)?;
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
-        Ok(Self { arrays, clock, out, slots: Slots::new(racks, planes, guard) })
+        let gates = if wait { Some(Flips::start(net, Doors::gates(net)?, false, guard, clock)?) } else { None };
+        Ok(Self { arrays, clock, out, slots: Slots::new(racks, planes, guard), gates })
     }
 
     /// What the slots hold, without what has ended.
@@ -74,7 +79,17 @@ impl Timed {
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
         let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
-        self.slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held))
+        let results = self.slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
+        if let Some(g) = &self.gates {
+            g.slots().clone_from(&self.slots);
+            g.wake();
+        }
+        results
+    }
+
+    /// The thread that lets packets go that wait for their circuit.
+    pub fn gates(&self) -> Option<&Flips> {
+        self.gates.as_ref()
     }
 
     /// Number of racks, R.
@@ -140,6 +155,6 @@ fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usi
 pub fn probe() -> io::Result<()> {
     let arrays = Arrays::new(2, 1)?;
     programs::load_crossbar(&arrays, 0, 0)?;
-    programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: None, guard: Span::millis(1) })?;
+    programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: None, wait: false, guard: Span::millis(1) })?;
     Ok(())
 }

@@ -39,7 +39,6 @@ static ZEROS: [u8; CHUNK] = [0; CHUNK];
 /// A socket that somebody wants in a host's namespace.
 struct OpenRequest {
     host: usize,
-    elephant: bool,
     reply: oneshot::Sender<io::Result<std::net::TcpStream>>,
 }
 
@@ -147,26 +146,23 @@ fn start_opener(hosts: Arc<Vec<OwnedFd>>, congestion: &str) -> io::Result<mpsc::
     let (tx, rx) = mpsc::channel::<OpenRequest>();
     let congestion = congestion.to_owned();
     let first = hosts.first().ok_or_else(|| io::Error::other("a network without hosts"))?;
-    netns::within(first.as_fd(), || socket(false, &congestion).map(drop))
+    netns::within(first.as_fd(), || socket(&congestion).map(drop))
         .map_err(|e| io::Error::new(e.kind(), format!("TCP congestion control {congestion}: {e}")))?;
     std::thread::Builder::new().name("opener".into()).spawn(move || {
         for r in rx {
-            let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET).and_then(|()| socket(r.elephant, &congestion));
+            let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET).and_then(|()| socket(&congestion));
             let _ = r.reply.send(opened);
         }
     })?;
     Ok(tx)
 }
 
-fn socket(elephant: bool, congestion: &str) -> io::Result<std::net::TcpStream> {
+fn socket(congestion: &str) -> io::Result<std::net::TcpStream> {
     let s = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM.nonblocking(), None)?;
     // Before connect(): a connection that was born with another algorithm keeps some of its state.
     s.set_tcp_congestion(congestion.as_bytes())?;
     // Refused beyond net.core.wmem_max, which is then what we get.
     s.set_send_buffer_size(SEND_BUFFER.0 as usize)?;
-    if elephant {
-        s.set_tos_v4(u32::from(ELEPHANT_DSCP) << 2)?;
-    }
     Ok(s.into())
 }
 
@@ -185,10 +181,14 @@ impl Drop for Sending {
 async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, FlowId), flow: FlowSpec, elephant: bool, to: Ipv4Addr) -> io::Result<()> {
     let gone = || io::Error::other("the traffic has stopped");
     let (reply, opened) = oneshot::channel();
-    opener.send(OpenRequest { host: flow.from.index(), elephant, reply }).map_err(|_| gone())?;
+    opener.send(OpenRequest { host: flow.from.index(), reply }).map_err(|_| gone())?;
     let socket = opened.await.map_err(|_| gone())??;
     let mut sending = Sending(TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?, false);
     let stream = &mut sending.0;
+    if elephant {
+        // Only now: the handshake is no elephant, and must not wait for a circuit that nobody asks for before there is data.
+        socket2::SockRef::from(&*stream).set_tos_v4(u32::from(ELEPHANT_DSCP) << 2)?;
+    }
     stream.write_all(&header(id.0, id.1, flow.bytes)).await?;
     let mut left = flow.bytes.0;
     while left > 0 {

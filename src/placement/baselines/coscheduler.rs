@@ -2,7 +2,8 @@
 //!
 //! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a shuffle-heavy job run on R_map of them. When all
 //! maps are done, [`decide`] chooses the racks of the reduces and how many go to each, from what the maps made and when slots become
-//! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2. The shuffle begins when all reduces
+//! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2; `strict`, no task of a shuffle-heavy job
+//! is in the last two while its guideline has a rack for it. The shuffle begins when all reduces
 //! have their slots; where they are more than the cluster has slots, when no slot is left.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,21 +133,33 @@ impl CoScheduler {
         decide(&question, &Idle(&self.cluster)).map(|d| d.best().racks.clone())
     }
 
-    /// A task of this stage on this rack, as Algorithm 2 sees it.
-    fn classify(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> Offer {
+    /// A task of this stage on this rack, as Algorithm 2 sees it; nothing if it waits for other racks.
+    fn classify(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> Option<Offer> {
         let heavy = self.is_heavy(view, job);
-        let Some(g) = self.guides.get(&job) else { return Offer { kind: Kind::Map, heavy, guided: false } };
+        let Some(g) = self.guides.get(&job) else { return Some(Offer { kind: Kind::Map, heavy, guided: false }) };
         if view.job(job).edges_into(stage).next().is_none() {
-            let here = view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote);
-            return Offer { kind: Kind::Map, heavy, guided: here && g.maps.allows(rack, &g.used) };
+            let allowed = || match self.spec.planner.strict {
+                true => g.maps.open(&g.used).any(|r| r == rack),
+                false => g.maps.allows(rack, &g.used),
+            };
+            let guided = allowed() && self.has_data(view, job, stage, rack);
+            let elsewhere = || g.maps.open(&g.used).any(|r| view.slots(r) > 0 && self.has_data(view, job, stage, r));
+            let waits = self.spec.planner.strict && heavy && !guided && elsewhere();
+            return (!waits).then_some(Offer { kind: Kind::Map, heavy, guided });
         }
         let best = g.best.get(&stage).and_then(Option::as_ref);
-        let room = |b: &Vec<(RackId, u32)>| {
-            let quota = b.iter().find(|e| e.0 == rack).map_or(0, |e| e.1);
-            view.running_in(job, stage, rack) + view.output_in(job, stage, rack) < quota
-        };
+        let room = |e: &(RackId, u32)| view.running_in(job, stage, e.0) + view.output_in(job, stage, e.0) < e.1;
+        let guided = best.is_some_and(|b| b.iter().any(|e| e.0 == rack && room(e)));
+        let elsewhere = || best.is_some_and(|b| b.iter().any(|e| view.slots(e.0) > 0 && room(e)));
         // What its maps really made decides, not what was foreseen.
-        Offer { kind: Kind::Reduce, heavy: best.is_some(), guided: best.is_some_and(room) }
+        let heavy = best.is_some();
+        let waits = self.spec.planner.strict && heavy && !guided && elsewhere();
+        (!waits).then_some(Offer { kind: Kind::Reduce, heavy, guided })
+    }
+
+    /// Whether a pending task of the stage would find its block in the rack.
+    fn has_data(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> bool {
+        view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote)
     }
 }
 
@@ -179,8 +192,9 @@ impl Placement for CoScheduler {
         let ready: Vec<JobId> = view.ready().collect();
         for user in ready.chunk_by(|a, b| view.job(*a).queue == view.job(*b).queue) {
             let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick { job, stage })).collect();
-            let picks: Vec<Pick> = picks.into_iter().filter(|p| !self.unanswered.contains(&(p.job, p.stage))).collect();
-            let offers = picks.iter().map(|p| self.classify(view, p.job, p.stage, rack));
+            let answered = picks.into_iter().filter(|p| !self.unanswered.contains(&(p.job, p.stage)));
+            let offered = answered.filter_map(|p| Some((p, self.classify(view, p.job, p.stage, rack)?)));
+            let (picks, offers): (Vec<Pick>, Vec<Offer>) = offered.unzip();
             if let Some(k) = order::pick(offers) {
                 return Some(picks[k]);
             }

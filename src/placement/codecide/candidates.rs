@@ -1,6 +1,7 @@
 //! Placements worth an estimate.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::{Busy, NoPlacement, Origin, Request, Shuffle, Standing};
 use crate::coflows::RackBytes;
@@ -24,8 +25,12 @@ struct Asked<'a> {
     busy: &'a Busy<'a>,
     cluster: Cluster,
     maps: &'a [(RackId, Bytes)],
+    /// Map output by rack.
+    local: Vec<u64>,
+    /// By rack: a circuit from one of the map racks is up; nothing if there is none at all.
+    lit: Option<Vec<bool>>,
     tasks: u32,
-    free: Vec<Vec<Span>>,
+    free: Vec<&'a [Span]>,
     at_most: u32,
     waves: bool,
     ready: Span,
@@ -37,8 +42,7 @@ struct Asked<'a> {
 pub(super) fn all(topology: &Topology, standing: &Standing, busy: &Busy, request: &Request) -> Result<Vec<Found>, NoPlacement> {
     let Shuffle::Open { maps, reduces, free, at_most, waves } = &request.shuffle else { return Ok(vec![]) };
     let at_most = at_most.unwrap_or(u32::MAX);
-    let cut = |f: &Vec<Span>| f[..f.len().min(at_most as usize)].to_vec();
-    let free: Vec<Vec<Span>> = free.iter().map(cut).collect();
+    let free: Vec<&[Span]> = free.iter().map(|f| &f[..f.len().min(at_most as usize)]).collect();
     let slots: u64 = free.iter().map(|f| f.len() as u64).sum();
     let waves = *waves && slots < u64::from(*reduces);
     let most = if waves { free.iter().filter(|f| !f.is_empty()).count() as u64 * u64::from(at_most) } else { slots };
@@ -52,6 +56,8 @@ pub(super) fn all(topology: &Topology, standing: &Standing, busy: &Busy, request
         busy,
         cluster,
         maps,
+        local: local(maps, topology.rack_count()),
+        lit: lit(maps, standing, topology.rack_count()),
         tasks: *reduces,
         free,
         at_most,
@@ -82,19 +88,18 @@ impl Asked<'_> {
 
     /// Placements with `d` tasks a rack, largest first; ExploreSchedule's own is found as `origin`.
     fn with(&mut self, d: &[u32], origin: Origin) {
-        let local = |maps: &[(RackId, Bytes)], r: RackId| maps.iter().find(|m| m.0 == r).map_or(0, |m| m.1.0);
-        let Some(first) = explore(d, &self.free, self.cluster.circuits.max(1), |r| local(self.maps, r)) else { return };
+        let Some(first) = explore(d, &self.free, self.cluster.circuits.max(1), |r| self.local[r.index()]) else { return };
         let start = first.start;
         self.add(origin, first.racks);
         let bound = self.bound(d);
         let free: Vec<Time> = (0..self.free.len()).map(|r| self.busy.receiver_free(RackId::from(r), bound)).collect();
-        self.pick(d, Origin::Ports, |t, r| Some((self.standing.now + t).max(free[r.index()]).0));
+        self.pick(d, Origin::Ports, |_, t, r| Some((self.standing.now + t).max(free[r]).0));
         let soon = |t: Span| (t <= start).then_some(());
-        let up = |r: RackId| self.maps.iter().any(|m| self.standing.up.iter().any(|u| u.racks() > m.0.index() && u.output(m.0) == Some(r)));
-        if self.maps.iter().any(|m| self.standing.up.iter().any(|u| u.racks() > m.0.index() && u.output(m.0).is_some())) {
-            self.pick(d, Origin::Circuits, |t, r| soon(t).map(|()| u64::from(!up(r))));
+        if self.lit.is_some() {
+            let dark = |s: &Self, r: usize| s.lit.as_ref().is_none_or(|l| !l[r]);
+            self.pick(d, Origin::Circuits, |s, t, r| soon(t).map(|()| u64::from(dark(s, r))));
         }
-        self.pick(d, Origin::Local, |t, r| soon(t).map(|()| u64::MAX - local(self.maps, r)));
+        self.pick(d, Origin::Local, |s, t, r| soon(t).map(|()| u64::MAX - s.local[r]));
     }
 
     /// T(C) of the shuffle if no rack of it holds maps: the place in the order that it can hope for.
@@ -109,13 +114,13 @@ impl Asked<'_> {
     }
 
     /// For each d, largest first, the rack of the smallest key (by when it has d slots, and its number), each rack once.
-    fn pick(&mut self, d: &[u32], origin: Origin, key: impl Fn(Span, RackId) -> Option<u64>) {
+    fn pick(&mut self, d: &[u32], origin: Origin, key: impl Fn(&Self, Span, usize) -> Option<u64>) {
         let mut racks: Vec<(RackId, u32)> = Vec::with_capacity(d.len());
         let mut taken = vec![false; self.free.len()];
         for alike in d.chunk_by(|a, b| a == b) {
             let time = |r: usize| self.time(RackId::from(r), alike[0]);
             let open = (0..self.free.len()).filter(|&r| !taken[r]);
-            let mut order: Vec<_> = open.filter_map(|r| time(r).and_then(|t| Some((key(t, RackId::from(r))?, t, r)))).collect();
+            let mut order: Vec<_> = open.filter_map(|r| time(r).and_then(|t| Some((key(self, t, r)?, t, r)))).collect();
             order.sort_unstable();
             if order.len() < alike.len() {
                 return;
@@ -141,17 +146,26 @@ impl Asked<'_> {
 
     /// The slots that are free first, whatever racks they are in; in waves, as many on every slot.
     fn soonest(&mut self) {
-        let mut slots: Vec<(Span, usize)> = self.free.iter().enumerate().flat_map(|(r, f)| f.iter().map(move |&t| (t, r))).collect();
-        slots.sort_unstable();
         let mut tasks = vec![0u32; self.free.len()];
-        let turns = slots.iter().cycle().map(|s| s.1);
+        let slots: usize = self.free.iter().map(|f| f.len()).sum();
         let mut left = self.tasks;
-        for r in turns {
-            if left == 0 {
-                break;
+        while left as usize > slots {
+            for (f, own) in self.free.iter().zip(&mut tasks) {
+                let more = (f.len() as u32).min(self.at_most - *own).min(left);
+                (*own, left) = (*own + more, left - more);
             }
-            if tasks[r] < self.at_most {
-                (tasks[r], left) = (tasks[r] + 1, left - 1);
+        }
+        // What a whole round is too much for: slot after slot.
+        while left > 0 {
+            let mut used = vec![0usize; self.free.len()];
+            let next = |r: usize, k: usize| self.free[r].get(k).map(|&t| Reverse((t, r)));
+            let mut heap: BinaryHeap<_> = (0..self.free.len()).filter_map(|r| next(r, 0)).collect();
+            while let Some(Reverse((_, r))) = heap.pop().filter(|_| left > 0) {
+                if tasks[r] < self.at_most {
+                    (tasks[r], left) = (tasks[r] + 1, left - 1);
+                    used[r] += 1;
+                    heap.extend(next(r, used[r]));
+                }
             }
         }
         let racks = tasks.into_iter().enumerate().filter(|t| t.1 > 0).map(|(r, n)| (RackId::from(r), n));
@@ -182,20 +196,36 @@ impl Asked<'_> {
 
     /// When a rack has slots for `n` tasks, from now; in waves, when all its slots are free.
     fn time(&self, rack: RackId, n: u32) -> Option<Span> {
-        let f = &self.free[rack.index()];
+        let f = self.free[rack.index()];
         let all = if self.waves { f.last().filter(|_| n <= self.at_most) } else { None };
         f.get((n as usize).checked_sub(1)?).or(all).copied()
     }
 
     /// Keeps a placement that is possible and new, with the racks of most tasks first: what rounding leaves, the last rack takes.
     fn add(&mut self, origin: Origin, mut racks: Vec<(RackId, u32)>) {
-        racks.sort_unstable_by_key(|&(r, n)| (std::cmp::Reverse(n), r));
+        racks.sort_unstable_by_key(|&(r, n)| (Reverse(n), r));
         let times: Option<Vec<Span>> = racks.iter().map(|&(r, n)| self.time(r, n)).collect();
         let Some(start) = times.and_then(|t| t.into_iter().max()) else { return };
         if self.seen.insert(racks.clone()) {
             self.found.push((origin, racks, self.standing.now + start.max(self.ready)));
         }
     }
+}
+
+/// Map output by rack.
+fn local(maps: &[(RackId, Bytes)], racks: usize) -> Vec<u64> {
+    let mut local = vec![0; racks];
+    maps.iter().for_each(|m| local[m.0.index()] = m.1.0);
+    local
+}
+
+/// By rack: whether a circuit from one of the map racks is up; nothing if none leaves them.
+fn lit(maps: &[(RackId, Bytes)], standing: &Standing, racks: usize) -> Option<Vec<bool>> {
+    let ends =
+        |m: &(RackId, Bytes)| standing.up.iter().filter(|u| u.racks() > m.0.index()).filter_map(|u| u.output(m.0)).collect::<Vec<_>>();
+    let mut lit = vec![false; racks];
+    maps.iter().flat_map(ends).for_each(|r| lit[r.index()] = true);
+    lit.contains(&true).then_some(lit)
 }
 
 /// Ways to spread tasks over racks, no more than just above [`FEW`].

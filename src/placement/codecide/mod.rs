@@ -3,7 +3,8 @@
 //!
 //! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of the shuffle, alone on the network;
 //! which ports are busy it cannot know. [`decide`] takes the network as it stands ([`Standing`]) and a shuffle ([`Request`]), makes
-//! placements (`candidates`), estimates each ([`busy`]), and answers with the best, the circuits that it needs, and the losers.
+//! placements (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it needs, and the losers. What a
+//! placement costs at least is known sooner than its estimate (`least`): those that cannot win are not estimated.
 //!
 //! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation over the controller itself.
 //!
@@ -21,22 +22,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::circuits::timetable::Reservation;
 use crate::circuits::{Matching, Usable};
-use crate::coflows::{RackBytes, bounds};
-use crate::demand::DemandMatrix;
+use crate::coflows::RackBytes;
 use crate::ids::{CoflowId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
-use super::coscheduler::decide::coflow;
-use super::coscheduler::network::Transfer;
-
-pub mod busy;
+mod busy;
 mod candidates;
+mod estimate;
+mod least;
+mod search;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use busy::{Busy, Estimate};
+pub use busy::Busy;
+pub use estimate::{Estimate, Way};
+pub use search::{decide, decide_slowly};
 
 /// A coflow that the network has to carry, or has promised to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +78,13 @@ impl Standing {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let (up, usable) = (vec![Matching::empty(racks); planes], vec![Usable::all(racks); planes]);
         Self { now: Time::ZERO, from: Time::ZERO, circuits: true, threshold, up, usable, coflows: vec![] }
+    }
+
+    /// Whether what it carries and has promised, and what its circuits are, is the same. Time and bytes may have passed.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let key = |s: &Self| (s.circuits, s.threshold);
+        let ids = |s: &Self| s.coflows.iter().map(|c| c.id).collect::<Vec<_>>();
+        key(self) == key(other) && self.up == other.up && self.usable == other.usable && ids(self) == ids(other)
     }
 }
 
@@ -201,17 +210,44 @@ impl Candidate {
     }
 }
 
+/// A placement that a bound alone excludes: whatever an estimate said, the winner is better.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// How it was found.
+    pub origin: Origin,
+    /// Reduce tasks by rack.
+    pub racks: Vec<(RackId, u32)>,
+    /// All reduce tasks have slots, and the shuffle begins.
+    pub start: Time,
+    /// It cannot end before the deadline.
+    pub late: bool,
+    /// Its score is no smaller.
+    pub least: Span,
+}
+
+impl Excluded {
+    /// In words, why `winner` was taken instead.
+    pub fn why(&self, winner: &Candidate) -> String {
+        if self.late && winner.on_time {
+            return "misses the deadline".into();
+        }
+        format!("not estimated: its score is {} more at least", Span(self.least.0.saturating_sub(winner.score.0)))
+    }
+}
+
 /// What an answer promises: the winner with its circuits, and the losers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
     /// The winner.
     pub chosen: Candidate,
     /// Its bytes, by what way they go, and when they are through.
-    pub pairs: Vec<busy::Way>,
+    pub pairs: Vec<Way>,
     /// The circuits that it needs.
     pub circuits: Vec<Reservation>,
-    /// All others that were considered, best first.
+    /// All others that were estimated, best first.
     pub losers: Vec<Candidate>,
+    /// Those that were not, since a bound on their score was enough; smallest first.
+    pub excluded: Vec<Excluded>,
 }
 
 /// Why there is no answer.
@@ -225,53 +261,4 @@ pub enum NoPlacement {
         /// There are.
         slots: u64,
     },
-}
-
-/// The best placement of a shuffle on a network as it stands: the one with the smallest score among those that meet the deadline, if
-/// any does. Ties go to fewer racks, then to the order of [`Origin`], then by rack.
-///
-/// O(C P log S + K (P log S + R^2)) for C open coflows and K candidates of P pairs each, and S spans a port.
-///
-/// # Errors
-/// When the tasks cannot be placed.
-///
-/// # Source
-/// The candidates of Co-scheduler's Algorithm 1 (section IV-F) and ours; the network's side after Sunflow (CoNEXT 2016), section 4.
-pub fn decide(topology: &Topology, standing: &Standing, request: &Request) -> Result<Proposal, NoPlacement> {
-    let busy = Busy::new(topology, standing);
-    let (now, ready) = (standing.now, standing.now + request.ready);
-    let judge = |origin: Origin, racks: Vec<(RackId, u32)>, transfers: &[Transfer], start: Time| {
-        let e = busy.estimate(transfers, start);
-        let finish = start + e.cct;
-        let on_time = request.deadline.is_none_or(|d| finish <= now + d);
-        Candidate { origin, racks, start, cct: e.cct, bound: e.bound, others: e.others, on_time, score: finish.since(now) + e.others }
-    };
-    let mut all: Vec<Candidate> = match &request.shuffle {
-        Shuffle::Pairs(pairs) => vec![judge(Origin::Given, vec![], &transfers(pairs), ready)],
-        Shuffle::Placed { maps, reduces } => vec![judge(Origin::Given, reduces.clone(), &coflow(maps, reduces), ready)],
-        Shuffle::Open { maps, .. } => {
-            let found = candidates::all(topology, standing, &busy, request)?;
-            found.into_iter().map(|(origin, racks, start)| judge(origin, racks.clone(), &coflow(maps, &racks), start)).collect()
-        }
-    };
-    all.sort_by(|a, b| a.key().cmp(&b.key()));
-    let losers = all.split_off(1);
-    let chosen = all.remove(0);
-    let moved = match &request.shuffle {
-        Shuffle::Pairs(pairs) => transfers(pairs),
-        Shuffle::Placed { maps, .. } | Shuffle::Open { maps, .. } => coflow(maps, &chosen.racks),
-    };
-    let e = busy.estimate(&moved, chosen.start);
-    Ok(Proposal { chosen, pairs: e.pairs, circuits: e.circuits, losers })
-}
-
-fn transfers(pairs: &[RackBytes]) -> Vec<Transfer> {
-    pairs.iter().map(|p| Transfer { from: p.from, to: p.to, bytes: p.bytes }).collect()
-}
-
-/// No schedule moves these bytes sooner.
-fn bound(transfers: &[Transfer], topology: &Topology) -> Span {
-    let mut m = DemandMatrix::zero(topology.rack_count());
-    transfers.iter().for_each(|t| m.add(t.from, t.to, t.bytes.0));
-    bounds::hybrid_racks(&m, topology)
 }

@@ -5,8 +5,8 @@ use super::*;
 use crate::circuits::timetable::Timetable;
 use crate::ids::PlaneId;
 use crate::placement::cluster::Cluster;
-use crate::placement::coscheduler::decide::{Question, decide as on_idle};
-use crate::placement::coscheduler::network::{Idle, Network as _};
+use crate::placement::coscheduler::decide::{Question, coflow, decide as on_idle};
+use crate::placement::coscheduler::network::{Idle, Network as _, Transfer};
 use crate::placement::coscheduler::reduces::widths;
 use crate::topology::{Framing, Plane, StopMode};
 use crate::units::BitRate;
@@ -98,7 +98,15 @@ fn a_controller_that_knows_its_circuits_places_elsewhere() {
     let maps = vec![(RackId(0), Bytes(100))];
     let free = vec![vec![], vec![], vec![Span(0)], vec![Span(0)]];
     let shuffle = Shuffle::Open { maps, reduces: 1, free: free.clone(), at_most: None, waves: false };
-    let p = decide(&t, &s, &Request { shuffle, ready: Span::ZERO, deadline: None }).unwrap();
+    let request = Request { shuffle, ready: Span::ZERO, deadline: None };
+    let p = decide(&t, &s, &request).unwrap();
+    // Rack 2 is not free before 100: that is enough to know.
+    let out = Excluded { origin: Origin::Slots, racks: vec![(RackId(2), 1)], start: Time::ZERO, late: false, least: Span(210) };
+    assert_eq!(
+        (p.excluded[0].why(&p.chosen), p.losers, p.excluded),
+        ("not estimated: its score is 100ns more at least".into(), vec![], vec![out])
+    );
+    let p = decide_slowly(&t, &s, &request).unwrap();
     assert_eq!((p.chosen.racks, p.chosen.cct, p.chosen.others), (vec![(RackId(3), 1)], Span(110), Span(0)));
     assert_eq!((p.losers[0].origin, p.losers[0].cct, &p.losers[0].racks), (Origin::Slots, Span(210), &vec![(RackId(2), 1)]));
     let c = Cluster::of(&t, Bytes(10));
@@ -141,6 +149,15 @@ fn on_an_idle_cluster_of_the_papers_size_it_is_co_schedulers_choice() {
         assert_eq!((p.chosen.origin, &p.chosen.racks), (Origin::Slots, &own.best().racks), "{gb} GB from {racks} racks");
         assert!(p.chosen.cct >= own.best().cct && p.chosen.others == Span::ZERO);
     }
+}
+
+#[test]
+fn circuits_of_one_coflow_follow_each_other() {
+    let t = network(4, 1);
+    let mut s = Standing::idle(&t, Bytes(1));
+    s.coflows = vec![open(1, &[pair(0, 1, 40), pair(0, 2, 40)])];
+    // 50 ns each on port 0, and then ours.
+    assert_eq!(estimate(&t, &s, &[pair(0, 3, 200)]), (vec![(0, 3, 100, 310)], 310));
 }
 
 /// The first instant from which a circuit fits, looked for one by one.
@@ -196,6 +213,100 @@ fn placements(free: &[Vec<Span>], tasks: u32) -> Vec<Vec<(RackId, u32)>> {
     (0..=tasks.min(free[last].len() as u32)).flat_map(with).collect()
 }
 
+/// A network in any state: faults, circuits that are up, coflows that begin later and have light pairs.
+#[derive(Clone, Debug)]
+struct State {
+    planes: Vec<(bool, u64, u64)>,
+    up: Vec<(u32, u32)>,
+    broken: Vec<u32>,
+    light: Vec<(u32, u32, u64)>,
+    heavy: Vec<(u32, u32, u64)>,
+    starts: Vec<u64>,
+    from: u64,
+    uplink: u64,
+}
+
+prop_compose! {
+    fn state(racks: u32)(
+        planes in prop::collection::vec((any::<bool>(), 1u64..4, 0u64..30), 0..3),
+        up in prop::collection::vec((0..racks, 0..racks), 0..4),
+        broken in prop::collection::vec(0..racks, 0..2),
+        light in prop::collection::vec((0..racks, 0..racks, 1u64..20), 0..4),
+        heavy in prop::collection::vec((0..racks, 0..racks, 20u64..200), 0..8),
+        starts in prop::collection::vec(0u64..300, 6),
+        from in 0u64..50,
+        uplink in 1u64..100,
+    ) -> State {
+        State { planes, up, broken, light, heavy, starts, from, uplink }
+    }
+}
+
+fn dress(racks: usize, state: &State, case: &Case, reduces: u32) -> (Topology, Standing, Request) {
+    let mut t = network(racks, state.planes.len());
+    for (p, &(duplex, rate, delta)) in t.planes.iter_mut().zip(&state.planes) {
+        (p.duplex, p.rate, p.delta) = (duplex, BitRate(FAST.0 * rate), Span(delta));
+    }
+    t.racks.iter_mut().for_each(|r| r.uplink = BitRate(FAST.0 * state.uplink / 100));
+    let (mut s, request) = build(&t, case, reduces);
+    (s.now, s.from) = (Time(7), Time(7 + state.from));
+    for &(i, j) in &state.up {
+        let free = |m: &Matching| i != j && m.output(RackId(i)).is_none() && m.input(RackId(j)).is_none();
+        if let Some(m) = s.up.iter_mut().find(|m| free(m)) {
+            m.connect(RackId(i), RackId(j));
+        }
+    }
+    state.broken.iter().zip(&mut s.usable).for_each(|(&r, u)| u.input[r as usize] = false);
+    for (c, &start) in s.coflows.iter_mut().zip(&state.starts) {
+        c.start = Time(start);
+    }
+    if let Some(c) = s.coflows.first_mut() {
+        let pairs = |all: &[(u32, u32, u64)]| all.iter().filter(|l| l.0 != l.1).map(|&(i, j, b)| pair(i, j, b)).collect::<Vec<_>>();
+        (c.light, c.heavy) = (pairs(&state.light), [c.heavy.clone(), pairs(&state.heavy)].concat());
+    }
+    (t, s, request)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn the_answer_is_that_of_the_slow_twin(
+        (c, state, reduces) in (case(8, 4), state(8), 1u32..14),
+        (at_most, deadline, waves) in (prop::option::of(1u32..4), prop::option::of(0u64..4000), any::<bool>()),
+    ) {
+        let (t, s, mut request) = dress(8, &state, &c, reduces);
+        if let Shuffle::Open { at_most: most, waves: w, .. } = &mut request.shuffle { (*most, *w) = (at_most, waves); }
+        request.deadline = deadline.map(Span);
+        let (fast, slow) = match (decide(&t, &s, &request), decide_slowly(&t, &s, &request)) {
+            (Ok(fast), Ok(slow)) => (fast, slow),
+            (fast, slow) => {
+                prop_assert_eq!(fast, slow);
+                return Ok(());
+            }
+        };
+        prop_assert_eq!((&fast.chosen, &fast.pairs, &fast.circuits), (&slow.chosen, &slow.pairs, &slow.circuits));
+        prop_assert_eq!(fast.losers.len() + fast.excluded.len(), slow.losers.len());
+        prop_assert!(fast.losers.iter().all(|l| slow.losers.contains(l)) && fast.losers.is_sorted_by(|a, b| a.key() < b.key()));
+        for e in &fast.excluded {
+            let judged = slow.losers.iter().find(|l| l.racks == e.racks).unwrap();
+            prop_assert!((!judged.on_time, judged.score) >= (e.late, e.least), "{e:?} is {judged:?}");
+            prop_assert!((e.late, e.least) > (!fast.chosen.on_time, fast.chosen.score));
+        }
+    }
+
+    #[test]
+    fn nothing_is_estimated_below_its_least(
+        (c, state, start) in (case(6, 3), state(6), 0u64..400),
+        bytes in prop::collection::btree_map((0u32..6, 0u32..6), 1u64..400, 1..12),
+    ) {
+        let (t, s, _) = dress(6, &state, &c, 1);
+        let moved: Vec<Transfer> = bytes.iter().map(|(&(i, j), &b)| Transfer { from: RackId(i), to: RackId(j), bytes: Bytes(b) }).collect();
+        let busy = Busy::new(&t, &s);
+        let (least, e) = (busy.least(&moved, Time(start)), busy.estimate(&moved, Time(start)));
+        prop_assert!(least.cct <= e.cct && least.others <= e.others, "{least:?} {e:?}");
+        prop_assert!(busy.table.is_sound());
+    }
+}
+
 proptest! {
     #[test]
     fn the_first_fit_is_the_first(
@@ -238,7 +349,7 @@ proptest! {
         match (decide(&t, &s, &request), placements(free, reduces)) {
             (Err(_), all) => prop_assert!(all.is_empty()),
             (Ok(p), all) => {
-                prop_assert_eq!(p.losers.len() + 1, all.len());
+                prop_assert_eq!(p.losers.len() + p.excluded.len() + 1, all.len());
                 prop_assert_eq!(p.chosen.score, all.into_iter().map(score).min().unwrap());
             }
         }

@@ -56,15 +56,20 @@ impl Decision {
 /// The coflow of a job whose maps made `maps` by rack and whose `reduces` tasks stand in `racks`: by map rack, then as `racks`.
 /// Every reduce task takes the same share of every rack's output; what rounding leaves, the last rack takes. O(maps * racks).
 pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer> {
-    let tasks: u64 = racks.iter().map(|r| u64::from(r.1)).sum();
+    let tasks: u64 = racks.iter().map(|r| u64::from(r.1)).sum::<u64>().max(1);
     let mut out = Vec::with_capacity(maps.len() * racks.len());
     for &(from, bytes) in maps {
+        let small = bytes.0.checked_mul(tasks).is_some();
+        let until = |before: u64| {
+            let wide = || (u128::from(bytes.0) * u128::from(before) / u128::from(tasks)) as u64;
+            if small { bytes.0 * before / tasks } else { wide() }
+        };
         let (mut before, mut sent) = (0u64, 0u64);
         for &(to, own) in racks {
             before += u64::from(own);
-            let until = (u128::from(bytes.0) * u128::from(before) / u128::from(tasks.max(1))) as u64;
-            out.push(Transfer { from, to, bytes: Bytes(until - sent) });
-            sent = until;
+            let now = until(before);
+            out.push(Transfer { from, to, bytes: Bytes(now - sent) });
+            sent = now;
         }
     }
     out

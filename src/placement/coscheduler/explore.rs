@@ -37,7 +37,7 @@ fn ready(free: &[Span], tasks: u32) -> Option<Span> {
 ///
 /// # Panics
 /// If `tasks` is not in descending order.
-pub fn explore(tasks: &[u32], free: &[Vec<Span>], wavelengths: u32, local: impl Fn(RackId) -> u64) -> Option<Chosen> {
+pub fn explore(tasks: &[u32], free: &[impl AsRef<[Span]>], wavelengths: u32, local: impl Fn(RackId) -> u64) -> Option<Chosen> {
     assert!(tasks.is_sorted_by(|a, b| a >= b), "D is sorted in descending order");
     let mut selected = vec![false; free.len()];
     let mut chosen = Chosen { racks: vec![], start: Span::ZERO };
@@ -57,11 +57,11 @@ pub fn explore(tasks: &[u32], free: &[Vec<Span>], wavelengths: u32, local: impl 
 }
 
 /// (T_R, rack) of all racks that are left, soonest first.
-fn ranked(d: u32, free: &[Vec<Span>], selected: &[bool]) -> std::collections::VecDeque<(Span, usize)> {
-    let waves = free.iter().all(|f| f.len() < d as usize);
-    let time = |f: &Vec<Span>| if waves { f.last().copied() } else { ready(f, d) };
+fn ranked(d: u32, free: &[impl AsRef<[Span]>], selected: &[bool]) -> std::collections::VecDeque<(Span, usize)> {
+    let waves = free.iter().all(|f| f.as_ref().len() < d as usize);
+    let time = |f: &[Span]| if waves { f.last().copied() } else { ready(f, d) };
     let mut all: Vec<(Span, usize)> =
-        free.iter().enumerate().filter(|(r, _)| !selected[*r]).filter_map(|(r, f)| Some((time(f)?, r))).collect();
+        free.iter().enumerate().filter(|(r, _)| !selected[*r]).filter_map(|(r, f)| Some((time(f.as_ref())?, r))).collect();
     all.sort_unstable();
     all.into()
 }

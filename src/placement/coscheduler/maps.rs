@@ -14,12 +14,22 @@ pub struct MapGuideline {
     pub width: usize,
     /// Racks with its data, in ascending order.
     pub data: Vec<RackId>,
+    /// The sets of racks each of which holds all of it.
+    pub sets: [Vec<RackId>; 3],
 }
 
 impl MapGuideline {
     /// From where the data lies.
     pub fn of(data: &DataGuideline) -> Self {
-        Self { width: data.width, data: data.sets.racks() }
+        Self { width: data.width, data: data.sets.racks(), sets: data.sets.sets.clone() }
+    }
+
+    /// The racks on which further maps may run, if they keep to one set: then each finds its data in its rack, on R_map racks.
+    pub fn open<'a>(&'a self, used: &'a [RackId]) -> impl Iterator<Item = RackId> + 'a {
+        let more = used.len() < self.width;
+        let mine = move |set: &&Vec<RackId>| used.first().is_none_or(|first| set.contains(first));
+        let fresh = self.sets.iter().filter(mine).flatten().copied().filter(move |r| more && !used.contains(r));
+        used.iter().copied().chain(fresh)
     }
 
     /// Whether a map may run in `rack` when maps of the job already run or ran in the racks `used` (Algorithm 2, line 5).

@@ -1,6 +1,7 @@
 //! Small schedules that are worked out by hand.
 
 use super::*;
+use crate::placement::spec::{Kind, Spec};
 
 #[test]
 fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
@@ -157,5 +158,40 @@ fn what_cannot_be_is_refused() {
     assert!(w.s.handle(job(0), Time(0)).is_ok());
     for late in [Event::CoflowFinished(CoflowId(7)), Event::FlowFinished(CoflowId(7), FlowId(0)), Event::Tick] {
         assert!(w.s.handle(late, Time(0)).is_ok());
+    }
+}
+
+/// The racks of a job's tasks by stage, and when it ends, under Co-scheduler with an elephant threshold of 30; hosts that fail for good.
+fn guided(strict: bool, failed: &[(u64, u32)]) -> (Vec<BTreeSet<u32>>, Option<u64>) {
+    let t = network(9, 2, 2);
+    let mut spec = Spec::new(Kind::CoScheduler);
+    spec.planner.strict = strict;
+    let settings = Settings { grain: Grain::Rack, ..Settings::default() };
+    let mut policy = spec.build(Bytes(30));
+    policy.plan(&t, &[]).unwrap();
+    let mut w = World::with(&t, settings, policy);
+    // 120 bytes are four pairs of racks at T_e: two map racks of four slots for twelve maps.
+    w.submit(vec![map_reduce(0, (12, 10), (6, 5), 120)]);
+    failed.iter().for_each(|&(at, host)| w.at(Time(at), Event::HostFailed(HostId(host))));
+    w.run(Time::MAX);
+    let racks = |s: u32| w.s.timeline().iter().filter(|r| r.task.stage == s).map(|r| r.host.0 / 2).collect();
+    (vec![racks(0), racks(1)], w.ends()[0])
+}
+
+#[test]
+fn a_heavy_job_waits_for_its_racks_if_its_guideline_is_strict() {
+    let (loose, _) = guided(false, &[]);
+    assert!(loose[0].len() > 2, "slots are free everywhere: {loose:?}");
+    let (strict, end) = guided(true, &[]);
+    assert_eq!((strict[0].len(), strict[1].len() <= 2), (2, true), "{strict:?}");
+    // Two waves of maps, then reduces of 5.
+    assert!(end.is_some_and(|e| e >= 25), "{end:?}");
+    // Whatever fails for good, it ends.
+    for rack in 0..9 {
+        assert!(guided(true, &[(5, 2 * rack), (5, 2 * rack + 1)]).1.is_some(), "without rack {rack}");
+    }
+    for left in 0..9 {
+        let all_others: Vec<(u64, u32)> = (0..18).filter(|h| h / 2 != left).map(|h| (5, h)).collect();
+        assert!(guided(true, &all_others).1.is_some(), "with rack {left} alone");
     }
 }

@@ -114,9 +114,14 @@ pub struct TorProgram<'a> {
     pub ocs: &'a [u32],
     /// The TOS byte of packets that may use circuits (low two bits not compared); `None` for all packets.
     pub tos: Option<u8>,
+    /// Whether such packets wait in the ToR's first OCS port for their circuit, however long; short ones ([`SHORT`]) never do.
+    pub wait: bool,
     /// Admission ends so long before a circuit does: its queue drains meanwhile. Below 2 s.
     pub guard: Span,
 }
+
+/// Frames below this carry no data to speak of, but connections' beginnings and ends.
+pub const SHORT: i32 = 128;
 
 /// `array[key on the stack at FP + at]` into R0, or to label `none`.
 fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {
@@ -165,20 +170,27 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
         load_bytes(&mut a, TOS_AT, TOS, 1, "pass");
         a.load(Byte, R1, FP, TOS as i16).and(R1, 0xfc).jump_if(R1, Ne, i32::from(tos & 0xfc), "pass");
     }
+    if tor.wait {
+        a.load(Word, R1, R6, LEN).jump_if(R1, Lt, SHORT, "pass");
+    }
     a.call(KTIME).copy(R9, R0);
-    for (plane, &link) in tor.ocs.iter().enumerate() {
-        let (next_plane, admit) = (format!("plane{}", plane + 1), format!("admit{plane}"));
-        a.set(R1, plane as i32 * racks + tor.rack as i32).store(Word, FP, PORT_KEY as i16, R1);
-        look_up(&mut a, &arrays.ports, PORT_KEY, "pass");
-        a.copy(R8, R0);
-        for slot in 0..SLOTS {
-            let (at, next) = ((slot * SLOT_CELLS * 8) as i16, format!("p{plane}s{}", slot + 1));
-            a.load(Long, R1, R8, at + 8 * UNTIL as i16).copy(R2, R9).add(R2, tor.guard.0 as i32).jump_if_reg(R2, Ge, R1, &next);
-            a.load(Long, R1, R8, at + 8 * FROM as i16).jump_if_reg(R9, Lt, R1, &next);
-            a.load(Word, R1, R8, at + 8 * OUT as i16).jump_if_reg(R1, Eq, R7, &admit);
-            a.label(&next);
+    let planes = if tor.wait { 1 } else { tor.ocs.len() };
+    for (plane, &link) in tor.ocs.iter().enumerate().take(planes) {
+        let next_plane = format!("plane{}", plane + 1);
+        if !tor.wait {
+            let admit = format!("admit{plane}");
+            a.set(R1, plane as i32 * racks + tor.rack as i32).store(Word, FP, PORT_KEY as i16, R1);
+            look_up(&mut a, &arrays.ports, PORT_KEY, "pass");
+            a.copy(R8, R0);
+            for slot in 0..SLOTS {
+                let (at, next) = ((slot * SLOT_CELLS * 8) as i16, format!("p{plane}s{}", slot + 1));
+                a.load(Long, R1, R8, at + 8 * UNTIL as i16).copy(R2, R9).add(R2, tor.guard.0 as i32).jump_if_reg(R2, Ge, R1, &next);
+                a.load(Long, R1, R8, at + 8 * FROM as i16).jump_if_reg(R9, Lt, R1, &next);
+                a.load(Word, R1, R8, at + 8 * OUT as i16).jump_if_reg(R1, Eq, R7, &admit);
+                a.label(&next);
+            }
+            a.jump(&next_plane).label(&admit);
         }
-        a.jump(&next_plane).label(&admit);
         look_up(&mut a, &arrays.admitted, PAIR_KEY, "pass");
         payload(&mut a, &format!("admitted{plane}"));
         a.atomic_add(R0, 0, R1);

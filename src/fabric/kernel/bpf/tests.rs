@@ -124,7 +124,8 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
         return Verdict::Pass;
     }
     let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
-    let Some(plane) = slots.iter().position(|s| s.iter().any(stays)) else { return Verdict::Pass };
+    let plane = if tor.wait { (p.len >= programs::SHORT as u32).then_some(0) } else { slots.iter().position(|s| s.iter().any(stays)) };
+    let Some(plane) = plane else { return Verdict::Pass };
     c.admitted[pair] = [c.admitted[pair][0] + payload(p), c.admitted[pair][1] + 1];
     Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class: 0x1_0100 + u32::from(to) }
 }
@@ -140,7 +141,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     let net = prop_oneof![8 => Just(10), 1 => any::<u8>()];
     let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
     let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];
-    (protocol, tos, net, to, any::<[u8; 2]>(), 0..70_000u32, 0..46u32, cut).prop_map(
+    (protocol, tos, net, to, any::<[u8; 2]>(), prop_oneof![4 => 0..70_000u32, 1 => 0..200u32], 0..46u32, cut).prop_map(
         |(protocol, tos, net, to, host, len, segments, cut)| {
             let mut bytes = vec![0x45; 64];
             bytes[15] = tos;
@@ -177,7 +178,7 @@ proptest! {
         (racks, rack, slots) in (1..6usize, 1..4usize).prop_flat_map(|(racks, planes)| {
             (Just(racks), 0..racks, prop::collection::vec(prop::collection::vec(slot(racks), 0..=SLOTS), planes))
         }),
-        marked: bool,
+        (marked, wait) in any::<(bool, bool)>(),
         traffic in prop::collection::vec((packet(), EPOCH..EPOCH + 45), PACKETS),
     ) {
         let planes = slots.len();
@@ -186,7 +187,7 @@ proptest! {
             fill(&arrays, p * racks + rack, s);
         }
         let links: Vec<u32> = (0..planes as u32).map(|p| 10 + p).collect();
-        let tor = TorProgram { rack, ocs: &links, tos: marked.then_some(TOS), guard: Span(GUARD) };
+        let tor = TorProgram { rack, ocs: &links, tos: marked.then_some(TOS), wait, guard: Span(GUARD) };
         let code = programs::tor(&arrays, &tor);
         let mut expected = Counted::zero(racks, planes);
         for (p, now) in traffic {
@@ -210,7 +211,7 @@ fn edges_are_exact_to_the_nanosecond() {
     let arrays = plain_arrays(3, 1);
     fill(&arrays, 0, &[Slot { from: EPOCH, until: EPOCH + 100, out: (101, 1) }]);
     let crossbar = programs::crossbar(&arrays, 0, 0);
-    let tor = programs::tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: Some(TOS), guard: Span(GUARD) });
+    let tor = programs::tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: Some(TOS), wait: false, guard: Span(GUARD) });
     let at = |code: &[u64], now: u64| run(code, &arrays, &marked_packet(1), now);
     let hop = Verdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };
     assert_eq!(at(&crossbar, EPOCH - 1), Verdict::Out(777));

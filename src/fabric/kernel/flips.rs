@@ -1,0 +1,269 @@
+//! The thread that wakes for every change of a circuit that the kernel cannot time by itself.
+//!
+//! It looks at the clock and at the circuits, works out what every port should do now, and changes what differs: admission away
+//! first, then the crossbar, then admission in. With `netlink` all of that is its work. With `timed` programs look at the clock
+//! themselves, and what is left for it are the gates of packets that wait for their circuit: no program stands behind a queue.
+//! What it is late by lengthens the old circuit and shortens the new one; both are recorded ([`Flips::lateness`]).
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::thread::JoinHandle;
+
+use hdrhistogram::Histogram;
+
+use super::doors::Doors;
+use super::network::Network;
+use super::nl::{Netlink, REPLACE_FILTER};
+use super::slots::Slots;
+use super::tc::{self, Match};
+use super::{Clock, sys};
+use crate::ids::RackId;
+use crate::units::{Span, Time};
+
+/// Priorities of the filters on an OCS port: the circuit, and a filter that is never reached and keeps the dark action alive.
+pub const LIGHT: (u16, u32) = (1, tc::FIRST_NODE);
+/// See [`LIGHT`].
+pub const KEEP: (u16, u32) = (9, 0);
+
+/// What a circuit's input does at an instant: its output's rack, and whether its ToR admits.
+type Wish = (Option<RackId>, bool);
+/// A plane and a rack.
+type Place = (usize, usize);
+/// What was set last; `None` if that is not known.
+type Known = Option<Wish>;
+
+struct Shared {
+    racks: usize,
+    /// By plane * R + input: 1 + the output that the crossbar joins it to, 0 in the dark.
+    lit: Vec<AtomicU32>,
+    slots: Mutex<Slots>,
+    lateness: Mutex<Histogram<u64>>,
+}
+
+/// The thread; dropping this ends it.
+pub struct Flips {
+    shared: Arc<Shared>,
+    wake: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The thread's own view: what it set last, and sockets of its own.
+struct Flipper {
+    shared: Arc<Shared>,
+    clock: Clock,
+    guard: Span,
+    racks: usize,
+    planes: usize,
+    /// By plane; none where programs are the crossbar.
+    crossbars: Vec<(Netlink, Vec<u32>)>,
+    doors: Doors,
+    /// By plane, then rack.
+    set: Vec<Vec<Known>>,
+    /// When something was last changed.
+    turned: Time,
+    /// By plane, then rack: the rack to which its ToR admits.
+    admits: Vec<Vec<Option<RackId>>>,
+    /// By plane, then rack: a port that refused a change is left alone, dark, until then.
+    retry: Vec<Vec<Time>>,
+}
+
+/// A port that refused a change is tried again so much later; the others do not wait for it.
+const RETRY: Span = Span::millis(50);
+
+/// The shared action of an OCS port in the dark; numbers are the namespace's own.
+pub fn dark_action(rack: usize) -> u32 {
+    1 + rack as u32
+}
+
+impl Flips {
+    /// Starts the thread over a network whose queues and filters are set. `crossbars`: whether it turns them, too. A circuit's
+    /// admission ends `guard` before the circuit.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn start(net: &Network, doors: Doors, crossbars: bool, guard: Span, clock: Clock) -> io::Result<Self> {
+        let (racks, planes) = (net.topology.rack_count(), net.topology.planes.len());
+        let shared = Arc::new(Shared {
+            racks,
+            lit: (0..racks * planes).map(|_| AtomicU32::new(0)).collect(),
+            slots: Mutex::new(Slots::new(racks, planes, guard)),
+            lateness: Mutex::new(Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?),
+        });
+        let turned = net.ocs.iter().take(if crossbars { planes } else { 0 });
+        let mut flipper = Flipper {
+            shared: shared.clone(),
+            clock,
+            guard,
+            racks,
+            planes,
+            crossbars: turned.map(|c| Ok((Netlink::open(c.node.ns.as_fd())?, c.ports.clone()))).collect::<io::Result<_>>()?,
+            doors,
+            set: vec![vec![Some((None, false)); racks]; planes],
+            turned: Time::ZERO,
+            admits: vec![vec![None; racks]; planes],
+            retry: vec![vec![Time::ZERO; racks]; planes],
+        };
+        let (wake, woken) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("flip".into()).spawn(move || {
+            sys::realtime(20);
+            flipper.run(&woken);
+        })?;
+        Ok(Self { shared, wake: Some(wake), thread: Some(thread) })
+    }
+
+    /// The circuits that the thread goes by; [`Flips::wake`] it after a change.
+    pub fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.shared.slots.lock().expect("no panic in the slots")
+    }
+
+    /// Says that circuits were changed.
+    pub fn wake(&self) {
+        if let Some(w) = &self.wake {
+            let _ = w.send(());
+        }
+    }
+
+    /// Says whether the crossbar joins a probe's ports now.
+    pub fn light(&self) -> super::prober::MaySend {
+        let shared = self.shared.clone();
+        Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
+    }
+
+    /// How late changes were made: median, 99th percentile and maximum.
+    pub fn lateness(&self) -> [Span; 3] {
+        let h = self.shared.lateness.lock().expect("no panic in the histogram");
+        [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span)
+    }
+}
+
+impl Drop for Flips {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(t) = self.thread.take() {
+            let _ = t.join();
+        }
+    }
+}
+
+impl Flipper {
+    fn run(&mut self, woken: &mpsc::Receiver<()>) {
+        loop {
+            let next = self.turn();
+            let ahead = next.saturating_sub(Span::micros(200));
+            let pause = ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
+            match woken.recv_timeout(pause) {
+                Ok(()) => while woken.try_recv().is_ok() {},
+                Err(mpsc::RecvTimeoutError::Timeout) => self.clock.sleep_until(next),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Brings the kernel to what should be now; returns when something changes next.
+    fn turn(&mut self) -> Time {
+        let now = self.clock.now();
+        let (wanted, last, next) = self.wishes(now);
+        let all = (0..self.planes).flat_map(|p| (0..self.racks).map(move |r| (p, r)));
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            all.filter(|&(p, r)| self.set[p][r] != Some(wanted[p][r])).partition(|&(p, r)| self.retry[p][r] <= now);
+        let mut next = waiting.iter().map(|&(p, r)| self.retry[p][r]).fold(next, Time::min);
+        if due.is_empty() {
+            return next;
+        }
+        let refused = self.change(&wanted, &due);
+        let then = self.clock.now();
+        for &(p, r) in &due {
+            self.set[p][r] = Some(wanted[p][r]);
+        }
+        for ((p, r), why) in refused {
+            tracing::warn!("the circuit of rack {r} on plane {p} cannot be changed: {why}");
+            self.set[p][r] = None;
+            self.retry[p][r] = then + RETRY;
+            next = next.min(self.retry[p][r]);
+        }
+        // A change that an order brought, not an instant, cannot be late.
+        if last > self.turned
+            && let Ok(mut h) = self.shared.lateness.lock()
+        {
+            h.saturating_record(then.since(last).0);
+        }
+        self.turned = now;
+        next
+    }
+
+    /// What every port should do at `now`, the last instant that changed that, and the next.
+    fn wishes(&self, now: Time) -> (Vec<Vec<Wish>>, Time, Time) {
+        let slots = self.shared.slots.lock().expect("no panic in the slots");
+        let mut wanted = vec![vec![(None, false); self.racks]; self.planes];
+        let (mut last, mut next) = (Time::ZERO, Time::MAX);
+        for r in slots.all() {
+            let closes = if r.until == Time::MAX { Time::MAX } else { r.until.saturating_sub(self.guard) };
+            if r.is_up(now) {
+                wanted[r.plane.index()][r.input.index()] = (Some(r.output), now < closes);
+            }
+            for edge in [r.up_from, closes, r.until] {
+                if edge <= now {
+                    last = last.max(edge);
+                } else {
+                    next = next.min(edge);
+                }
+            }
+        }
+        (wanted, last, next)
+    }
+
+    /// Changes ports: doors shut, the crossbar, doors open. Gives those that refused.
+    fn change(&mut self, wanted: &[Vec<Wish>], changes: &[Place]) -> Vec<(Place, io::Error)> {
+        let admitted = |w: Wish| w.0.filter(|_| w.1);
+        for &(p, r) in changes {
+            let stays = admitted(wanted[p][r]);
+            if let Some(to) = self.admits[p][r].filter(|&to| Some(to) != stays) {
+                // A door that cannot be shut has gone with its link.
+                if let Err(e) = self.doors.shut(p, r, to) {
+                    tracing::warn!("the way of rack {r} over plane {p} was gone: {e}");
+                }
+                self.admits[p][r] = None;
+            }
+        }
+        let mut refused = self.flip(wanted, changes);
+        for &(p, r) in changes {
+            let fine = refused.iter().all(|f| f.0 != (p, r));
+            if let Some(to) = admitted(wanted[p][r]).filter(|&to| fine && self.admits[p][r] != Some(to)) {
+                match self.doors.open(p, r, to) {
+                    Ok(()) => self.admits[p][r] = Some(to),
+                    Err(e) => refused.push(((p, r), e)),
+                }
+            }
+        }
+        refused
+    }
+
+    /// All crossbar changes of a plane in one datagram, darkness first: no output is ever lit from two inputs. Gives the ports that
+    /// refused.
+    fn flip(&mut self, wanted: &[Vec<Wish>], changes: &[Place]) -> Vec<(Place, io::Error)> {
+        let mut refused = vec![];
+        let planes: BTreeSet<usize> = changes.iter().map(|c| c.0).collect();
+        for p in planes {
+            let Some((nl, ports)) = self.crossbars.get_mut(p) else { continue };
+            let turned = changes.iter().filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
+            let mut turned: Vec<usize> = turned.map(|c| c.1).collect();
+            turned.sort_by_key(|&r| wanted[p][r].0.is_some());
+            let way = |r: usize| wanted[p][r].0.map_or((ports[r], dark_action(r)), |to| (ports[to.index()], 0));
+            let messages =
+                turned.iter().map(|&r| (tc::redirect(ports[r], LIGHT, Match::ANY, way(r).0, way(r).1), REPLACE_FILTER)).collect();
+            match nl.send_each(messages) {
+                Ok(some) => refused.extend(some.into_iter().map(|(k, why)| ((p, turned[k]), why))),
+                Err(e) => refused.extend(turned.iter().map(|&r| ((p, r), io::Error::new(e.kind(), e.to_string())))),
+            }
+            for &r in &turned {
+                let lit = wanted[p][r].0.filter(|_| refused.iter().all(|f| f.0 != (p, r)));
+                self.shared.lit[p * self.racks + r].store(lit.map_or(0, |o| 1 + o.0), Release);
+            }
+        }
+        refused
+    }
+}
