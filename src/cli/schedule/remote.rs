@@ -126,9 +126,23 @@ impl Remote {
         self.lost.clone()
     }
 
-    fn order(&self, order: Order) -> Result<(), String> {
+    fn order(&mut self, order: Order) -> Result<(), String> {
         let sent = self.orders.as_ref().is_some_and(|o| o.send(order).is_ok());
-        if sent { Ok(()) } else { Err("nobody posts any more".into()) }
+        if sent { Ok(()) } else { Err(self.why_nobody_posts()) }
+    }
+
+    /// Who posts says why before going.
+    fn why_nobody_posts(&mut self) -> String {
+        while let Ok(word) = self.words.try_recv() {
+            if let Err(why) = word {
+                return self.loses(why);
+            }
+        }
+        "nobody posts any more".into()
+    }
+
+    fn loses(&mut self, why: CliError) -> String {
+        self.lost.insert(why).to_string()
     }
 }
 
@@ -184,11 +198,7 @@ impl Network for Remote {
         match self.words.recv_timeout(patience) {
             Ok(Ok(word)) => Ok(Some(word)),
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
-            Ok(Err(why)) => {
-                let said = why.to_string();
-                self.lost = Some(why);
-                Err(said)
-            }
+            Ok(Err(why)) => Err(self.loses(why)),
             Err(mpsc::RecvTimeoutError::Disconnected) => Err("nobody follows the controller any more".into()),
         }
     }
