@@ -103,6 +103,22 @@ pub enum GrainArg {
 }
 
 impl Tuning {
+    /// Refuses options that say something of jobs only, where none are run; `jobs` is the option that would run them.
+    ///
+    /// # Errors
+    /// The first such option.
+    pub fn refuse(&self, jobs: &str) -> Result<(), CliError> {
+        let given = [
+            ("--timeline", self.timeline.is_some()),
+            ("--min-shuffle", self.min_shuffle.is_some()),
+            ("--sample", self.sample.is_some()),
+            ("--first", self.first.is_some()),
+            ("--batch", self.batch),
+        ];
+        refuse(&given, jobs)?;
+        refuse(&self.model.given(), jobs)
+    }
+
     /// Reads the jobs: our YAML, a SWIM trace or TPC-H queries.
     ///
     /// # Errors
@@ -133,7 +149,35 @@ pub fn scheduling(policy: &Policy, file: &str) -> Result<JobPolicy, CliError> {
     policy.placement.clone().ok_or_else(none)
 }
 
+fn refuse(given: &[(&str, bool)], jobs: &str) -> Result<(), CliError> {
+    let why = |option| CliError::Usage(format!("{option} says something of jobs, and none are run; it is allowed with {jobs} FILE"));
+    given.iter().find(|g| g.1).map_or(Ok(()), |g| Err(why(g.0)))
+}
+
+impl Wrong {
+    /// Refuses all of them where no jobs are run.
+    ///
+    /// # Errors
+    /// The first that is given.
+    pub fn refuse(&self, jobs: &str) -> Result<(), CliError> {
+        let given = [
+            ("--size-error", self.size_error.is_some()),
+            ("--arrival-delay", self.arrival_delay.is_some()),
+            ("--remaining-error", self.remaining_error.is_some()),
+        ];
+        refuse(&given, jobs)
+    }
+}
+
 impl Virtual {
+    /// Refuses all of them where no jobs are run.
+    ///
+    /// # Errors
+    /// The first that is given.
+    pub fn refuse(&self, jobs: &str) -> Result<(), CliError> {
+        refuse(&[("--grain", self.grain.is_some()), ("--fail", !self.fail.is_empty())], jobs)
+    }
+
     /// Between what flows go.
     pub fn grain(&self, topology: &Topology) -> Grain {
         match self.grain {

@@ -101,6 +101,9 @@ struct Plan {
 /// # Errors
 /// Bad files, a kernel that refuses, a name that is taken, or a run that was interrupted.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    if args.schedule.is_none() {
+        args.tuning.refuse("--schedule")?;
+    }
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use super::progress::Clock;
 use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
@@ -87,6 +89,9 @@ pub struct Args {
 /// # Errors
 /// Files that cannot be read or make no sense.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    if args.jobs.is_none() {
+        args.tuning.refuse("--jobs").and(args.how.refuse("--jobs")).and(args.wrong.refuse("--jobs"))?;
+    }
     let (file, policy_file) = (args.topology.display().to_string(), args.policy.display().to_string());
     let topology = Arc::new(config::read_topology(&read_text(&args.topology)?, &file)?);
     let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
@@ -128,7 +133,7 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         }
     };
     let how = How { bucket: Some(args.bucket.unwrap_or_else(|| bucket(topology, &workload))), ..how };
-    let (clock, stop) = (Clock::start(), stopped_by_ctrl_c());
+    let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
     let mut watch = |at: Progress| {
         clock.show(at.now, at.events, &format!("{} coflows open, {} to come", at.open, at.coming));
         !stop.load(Ordering::Relaxed)
@@ -153,7 +158,7 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
     let errors = args.wrong.errors(args.seed);
     let (list, foreseen) = errors.apply(&args.tuning.read(file, policy, &args.reading, args.seed)?);
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, args.seed));
-    let (clock, stop) = (Clock::start(), stopped_by_ctrl_c());
+    let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
     let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &format!("{} coflows open, {} jobs to come", at.coflows, at.coming));
     let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
     let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(&stop), bucket, watch: Some(&watch) };
@@ -211,20 +216,24 @@ impl Args {
     }
 }
 
-/// Becomes true at the first Ctrl-C. A second one ends the process, should the run not look in time.
+/// Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run not look in time.
 pub(super) fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
+    let (flag, (listens, heard)) = (stop.clone(), std::sync::mpsc::channel());
     std::thread::spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         runtime.block_on(async {
-            if tokio::signal::ctrl_c().await.is_ok() {
+            let Ok(mut signals) = signal(SignalKind::interrupt()) else { return };
+            let _ = listens.send(());
+            if signals.recv().await.is_some() {
                 flag.store(true, Ordering::Relaxed);
             }
-            if tokio::signal::ctrl_c().await.is_ok() {
+            if signals.recv().await.is_some() {
                 std::process::exit(130);
             }
         });
     });
+    // If nobody can listen, Ctrl-C ends the process.
+    let _ = heard.recv();
     stop
 }

@@ -7,7 +7,7 @@ use crate::units::{Span, Time};
 
 /// How a fault is written.
 pub const GRAMMAR: &str = "WHAT=STATE@TIME[+LENGTH], such as h3-1.nic=down@2s, r2.uplink=50%@10s+5s, r2.tor=down@1s, \
-     eps=down@1s+100ms, ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s";
+     eps=down@1s+100ms, spine0=down@1s, leaf1/spine0=50%@1s, ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s";
 
 /// One fault.
 ///
@@ -62,9 +62,22 @@ fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String>
         (_, Some((host, "nic"))) => Which::Nic(topology.host_by_name(host).ok_or_else(|| format!("no host {host}"))?),
         (_, Some((r, "uplink"))) => Which::Uplink(r.strip_prefix('r').and_then(|r| rack(r, topology)).ok_or_else(racks)?),
         (_, Some((r, "tor"))) => Which::Tor(r.strip_prefix('r').and_then(|r| rack(r, topology)).ok_or_else(racks)?),
-        _ => return Err(format!("nothing is called {what}")),
+        _ => in_graph(what, topology)?,
     };
     Ok(Broken::Links { which, percent })
+}
+
+/// A switch of the EPS graph by its name, or the cables between two as `leaf0/spine1`.
+fn in_graph(what: &str, topology: &Topology) -> Result<Which, String> {
+    let Some(graph) = topology.eps.graph.as_deref() else { return Err(format!("nothing is called {what}")) };
+    let find = |name: &str| graph.switches.iter().position(|s| s.name == name).map(|k| k as u32);
+    let names = || graph.switches.iter().take(8).map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+    let more = if graph.switches.len() > 8 { ", .." } else { "" };
+    let known = |name: &str| find(name).ok_or_else(|| format!("nothing is called {name}; switches are {}{more}", names()));
+    let Some((a, b)) = what.split_once('/') else { return known(what).map(Which::Switch) };
+    let (from, to) = (known(a)?, known(b)?);
+    let joined = graph.cables.iter().any(|c| c.ends == (from, to) || c.ends == (to, from));
+    if joined { Ok(Which::Cables(from, to)) } else { Err(format!("no link joins {a} and {b}")) }
 }
 
 fn port_fault(port: &str, state: &str, topology: &Topology) -> Result<Broken, String> {
@@ -116,6 +129,13 @@ mod tests {
         assert_eq!(what("ocs0.in3=deaf@2s"), port(Side::Input, PortFault::Deaf));
         let f = read_fault("ocs0.in3=deaf@2s+500ms", &t).unwrap();
         assert_eq!((f.at, f.until), (Time(2_000_000_000), Some(Time(2_500_000_000))));
+        let mut with_graph = t.clone();
+        with_graph.eps.graph = Some(Box::new(crate::topology::graph::Graph::leaf_spine(4, 2, BitRate(8), None)));
+        let which = |text: &str| read_fault(text, &with_graph).map(|f| f.what);
+        assert_eq!(which("spine1=down@1s"), Ok(links(Which::Switch(5), 0)));
+        assert_eq!(which("spine0/leaf3=30%@1s"), Ok(links(Which::Cables(4, 3), 30)));
+        assert!(which("leaf0/leaf1=down@1s").unwrap_err().contains("no link joins leaf0 and leaf1"));
+        assert!(which("leaf0/hub=down@1s").unwrap_err().contains("nothing is called hub; switches are leaf0, leaf1"));
         let list = read_faults("# a comment\n\neps=down@1s\n r1.tor=down@2s\n", "f", &t).unwrap();
         assert_eq!(list.len(), 2);
     }

@@ -8,3 +8,4 @@ mod rights;
 mod stops;
 mod support;
 mod taken;
+mod virtual_runs;

@@ -129,6 +129,23 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// Which options were given.
+    pub fn given(&self) -> [(&'static str, bool); 11] {
+        [
+            ("--model", self.model.is_some()),
+            ("--block", self.block.is_some()),
+            ("--map-rate", self.map_rate.is_some()),
+            ("--reduce-rate", self.reduce_rate.is_some()),
+            ("--setup", self.setup.is_some()),
+            ("--reduce-bytes", self.reduce_bytes.is_some()),
+            ("--reduce-share", self.reduce_share.is_some()),
+            ("--max-tasks", self.max_tasks.is_some()),
+            ("--noise", self.noise.is_some()),
+            ("--recurring", self.recurring.is_some()),
+            ("--queues", self.queues.is_some()),
+        ]
+    }
+
     /// The model: the one that is named (else `fallback`), with what is said beside it.
     ///
     /// # Errors

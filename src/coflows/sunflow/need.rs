@@ -30,9 +30,38 @@ impl Ports {
     pub fn and<'a>(&'a self, words: &'a [u64]) -> impl Iterator<Item = u32> + 'a {
         self.0.iter().zip(words).enumerate().flat_map(|(k, (a, b))| bits(a & b).map(move |bit| k as u32 * 64 + bit))
     }
+    /// The words of bits.
+    pub fn words(&self) -> &[u64] {
+        &self.0
+    }
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.and(&self.0)
     }
+}
+
+/// The lowest bit from `from` to before `to` that is set in both.
+pub(super) fn lowest(a: &[u64], b: &[u64], from: u32, to: u32) -> Option<u32> {
+    let first = from / 64;
+    for (k, (a, b)) in (first..to.div_ceil(64)).zip(a.iter().zip(b).skip(first as usize)) {
+        let word = a & b & if k == first { u64::MAX << (from % 64) } else { u64::MAX };
+        if word != 0 {
+            return Some(k * 64 + word.trailing_zeros()).filter(|&bit| bit < to);
+        }
+    }
+    None
+}
+
+/// The highest bit from `from` to before `to` that is set in both.
+pub(super) fn highest(a: &[u64], b: &[u64], from: u32, to: u32) -> Option<u32> {
+    let last = to.checked_sub(1)? / 64;
+    for k in (from / 64..=last).rev() {
+        let below = if k == last && !to.is_multiple_of(64) { (1 << (to % 64)) - 1 } else { u64::MAX };
+        let word = a[k as usize] & b[k as usize] & below;
+        if word != 0 {
+            return Some(k * 64 + 63 - word.leading_zeros()).filter(|&bit| bit >= from);
+        }
+    }
+    None
 }
 
 fn bits(mut word: u64) -> impl Iterator<Item = u32> {

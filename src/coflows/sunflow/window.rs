@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::need::{Need, Ports};
+use super::need::{Need, Ports, highest, lowest};
 use crate::units::{Span, Time};
 
 /// A circuit that stands when a plan begins: it has light, is being set up, or ended just then.
@@ -114,28 +114,28 @@ struct Sweep {
     edge: usize,
     /// Circuits that ended at this instant.
     ended: Vec<(u32, u32)>,
-    /// Whether to go on, how far the output lies beyond the input, and both.
-    may: Vec<(bool, u32, u32, u32)>,
+    /// Ports that were freed, each with its next pair: how far the output lies beyond the input, both, and whether the port is the output.
+    next: BinaryHeap<Reverse<(u32, u32, u32, bool)>>,
 }
 
 impl Sweep {
     fn new(need: Need, place: usize, ports: usize) -> Self {
         let free = [Ports::all(ports), Ports::all(ports)];
-        Self { need, place, free, ends: BinaryHeap::new(), circuits: Vec::new(), edge: 0, ended: Vec::new(), may: Vec::new() }
+        Self { need, place, free, ends: BinaryHeap::new(), circuits: Vec::new(), edge: 0, ended: Vec::new(), next: BinaryHeap::new() }
     }
 
     /// Plans up to `limit`; returns when the coflow is through, if it is by then.
     fn run(&mut self, shared: &Shared, held: &[Held], limit: Time) -> Option<Time> {
         self.pass(shared.at, shared);
         self.go_on(shared, held);
-        self.list_all();
-        self.start(shared.at, shared);
+        let inputs: Vec<u32> = self.free[0].iter().collect();
+        inputs.into_iter().for_each(|i| self.offer(i, false, 0));
+        self.start(shared.at, shared, &[]);
         while self.need.pending() > 0 {
             let (own, other) = (self.ends.peek().map(|e| e.0.0), shared.edges.get(self.edge).map(|e| e.0));
             let t = own.into_iter().chain(other).min().filter(|&t| t < limit)?;
             self.pass(t, shared);
-            self.list_freed();
-            self.start(t, shared);
+            self.start_freed(t, shared);
         }
         self.circuits.iter().map(|c| c.until).max()
     }
@@ -182,42 +182,53 @@ impl Sweep {
         (j + ports - i) % ports
     }
 
-    /// Lists every pair whose ports are free.
-    fn list_all(&mut self) {
-        let mut may = std::mem::take(&mut self.may);
-        may.clear();
-        for i in self.free[0].iter() {
-            may.extend(self.free[1].and(self.need.row(i)).map(|j| (true, self.beyond((i, j)), i, j)));
+    /// Starts what can start of the pairs that have one of the ports freed now: first those that go on, then by how far the output lies
+    /// beyond the input.
+    fn start_freed(&mut self, t: Time, shared: &Shared) {
+        let ended = std::mem::take(&mut self.ended);
+        let mut again: Vec<_> = ended.iter().map(|&(i, j)| (self.beyond((i, j)), i, j)).collect();
+        again.sort_unstable();
+        for (_, i, j) in again {
+            self.reserve((i, j), t, t, shared);
         }
-        self.may = may;
+        for &(i, j) in &ended {
+            self.offer(i, false, 0);
+            self.offer(j, true, 0);
+        }
+        self.start(t, shared, &ended);
+        self.ended = ended;
     }
 
-    /// Lists the pairs that have one of the ports freed now.
-    fn list_freed(&mut self) {
-        let mut may = std::mem::take(&mut self.may);
-        may.clear();
-        let about = |i, j| (!self.ended.contains(&(i, j)), self.beyond((i, j)), i, j);
-        for &(i, j) in &self.ended {
-            if self.free[0].has(i) {
-                may.extend(self.free[1].and(self.need.row(i)).map(|j| about(i, j)));
+    /// Starts what can start of the pairs of the ports in `next`, but for those that ended now.
+    fn start(&mut self, t: Time, shared: &Shared, ended: &[(u32, u32)]) {
+        while let Some(Reverse((beyond, i, j, output))) = self.next.pop() {
+            if !ended.contains(&(i, j)) {
+                self.reserve((i, j), t, t + shared.delta, shared);
             }
-            if self.free[1].has(j) {
-                may.extend(self.free[0].and(self.need.column(j)).map(|i| about(i, j)));
-            }
+            self.offer(if output { j } else { i }, output, beyond + 1);
         }
-        self.may = may;
     }
 
-    /// Starts what can start of those listed.
-    fn start(&mut self, t: Time, shared: &Shared) {
-        let mut may = std::mem::take(&mut self.may);
-        may.sort_unstable();
-        for &(fresh, _, i, j) in &may {
-            if self.free[0].has(i) && self.free[1].has(j) {
-                self.reserve((i, j), t, if fresh { t + shared.delta } else { t }, shared);
-            }
+    /// Puts a port, if it is free, into `next` with its first pair from so far beyond on that is free and needs light.
+    fn offer(&mut self, port: u32, output: bool, beyond: u32) {
+        if !self.free[usize::from(output)].has(port) {
+            return;
         }
-        self.may = may;
+        let (n, other) = (self.need.ports() as u32, self.free[usize::from(!output)].words());
+        let found = if output {
+            // The inputs from the output downwards, and around.
+            let need = self.need.column(port);
+            let near = (beyond <= port).then(|| highest(need, other, 0, port + 1 - beyond)).flatten();
+            near.or_else(|| highest(need, other, port + 1, (n + port + 1 - beyond).min(n)))
+        } else {
+            let need = self.need.row(port);
+            let near = (port + beyond < n).then(|| lowest(need, other, port + beyond, n)).flatten();
+            near.or_else(|| lowest(need, other, (port + beyond).saturating_sub(n), port))
+        };
+        if let Some(found) = found {
+            let (i, j) = if output { (found, port) } else { (port, found) };
+            self.next.push(Reverse((self.beyond((i, j)), i, j, output)));
+        }
     }
 
     /// Reserves two free ports from `t` on, if that gives light.

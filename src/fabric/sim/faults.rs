@@ -57,6 +57,10 @@ pub enum Which {
     Core,
     /// The whole EPS: every rack's link to it.
     Eps,
+    /// All cables between two switches of the EPS graph, by number, both ways.
+    Cables(u32, u32),
+    /// A switch of the EPS graph: all its cables, and the links of racks to it.
+    Switch(u32),
 }
 
 /// A side of an OCS.

@@ -129,8 +129,25 @@ impl Links {
             Which::Uplink(r) => uplinks(vec![r.index()]),
             Which::Pod(p) => uplinks((0..racks).filter(|&r| self.pod(RackId::from(r)) == Some(p)).collect()),
             Which::Eps => uplinks((0..racks).collect()),
+            Which::Cables(a, b) => self.cables(|ends| ends == (a, b) || ends == (b, a)),
+            Which::Switch(s) => {
+                let stands = |r: &usize| self.graph().is_some_and(|g| g.racks[*r] == s);
+                let own = self.cables(|ends| ends.0 == s || ends.1 == s);
+                uplinks((0..racks).filter(stands).collect()).into_iter().chain(own).collect()
+            }
             Which::Core => self.topology.eps.core.map(|_| (self.pods.0 + 2 * self.pods.1) as usize).into_iter().collect(),
         }
+    }
+
+    fn graph(&self) -> Option<&Graph> {
+        self.topology.eps.graph.as_deref()
+    }
+
+    /// The links of the cables with such ends, there and back.
+    fn cables(&self, which: impl Fn((u32, u32)) -> bool) -> Vec<usize> {
+        let first = self.graph.as_ref().map_or(0, |w| w.cables as usize);
+        let all = self.graph().into_iter().flat_map(|g| g.cables.iter().enumerate());
+        all.filter(|(_, c)| which(c.ends)).flat_map(|(k, _)| [first + 2 * k, first + 2 * k + 1]).collect()
     }
 
     /// Whether no path through the EPS has more than its two interfaces.
@@ -229,6 +246,12 @@ mod tests {
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
         assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
+        // Cable k joins leaf k and the spine, which is switch 4.
+        assert_eq!(
+            (l.of(Which::Cables(4, 2)), l.of(Which::Cables(0, 1)), l.of(Which::Switch(1))),
+            (vec![28, 29], vec![], vec![17, 21, 26, 27])
+        );
+        assert_eq!(l.of(Which::Switch(4)), (24..32).collect::<Vec<_>>());
         assert_eq!((&l.capacity()[24..], l.two_sided()), (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false));
     }
 

@@ -24,8 +24,13 @@ use levels::Levels;
 /// The most hosts for which a table by pair of hosts is kept.
 pub const MAX_HOSTS: usize = 1024;
 
-/// A flow: when it is due by its pair's service, its numbers and its size in units.
-type Flow = (u128, CoflowId, FlowId, u128);
+/// A flow: when it is due by its pair's service, its numbers and its bytes.
+type Flow = (u128, CoflowId, FlowId, u64);
+
+/// What a flow asks, in units.
+fn size(f: &Flow) -> u128 {
+    u128::from(f.3) * BYTE
+}
 
 /// The flows between two hosts. They all have the same rate.
 #[derive(Default)]
@@ -35,10 +40,32 @@ struct Pair {
     link: Option<u32>,
     /// Its service is the clock's plus this, modulo 2^128.
     ahead: u128,
+    /// Of all flows together: by how much the service at which each is due exceeds its size, modulo 2^128.
+    before: u128,
     /// Units of flows that are finished.
     finished: u128,
     /// Units that stand in the books.
     booked: u128,
+}
+
+impl Pair {
+    fn push(&mut self, f: Flow) {
+        self.before = self.before.wrapping_add(f.0.wrapping_sub(size(&f)));
+        self.flows.push(Reverse(f));
+    }
+
+    fn pop(&mut self) {
+        if let Some(Reverse(f)) = self.flows.pop() {
+            self.before = self.before.wrapping_sub(f.0.wrapping_sub(size(&f)));
+            self.finished += size(&f);
+        }
+    }
+
+    /// Units sent by the time of this service, at which no flow is overdue. O(1).
+    fn sent(&self, service: u128) -> u128 {
+        let each = service.wrapping_mul(self.flows.len() as u128);
+        self.finished.wrapping_add(each.wrapping_sub(self.before))
+    }
 }
 
 /// All pairs.
@@ -101,11 +128,10 @@ impl Pairs {
             let (from, to) = self.hosts_of(pair);
             let p = &mut self.pairs[pair as usize];
             let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
-            while let Some(Reverse((_, coflow, flow, size))) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
-                p.flows.pop();
-                p.finished += size;
-                world.ledger.close(coflow, racks, size, 0);
-                world.done.push(FlowFinished { coflow, flow, at: world.now });
+            while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
+                p.pop();
+                world.ledger.close(f.1, racks, size(&f), 0);
+                world.done.push(FlowFinished { coflow: f.1, flow: f.2, at: world.now });
                 self.levels.remove(from.index(), to.index());
             }
             if p.booked < p.finished {
@@ -178,8 +204,7 @@ impl Engine for Pairs {
             }
             let pair = (f.from.index() * self.hosts + f.to.index()) as u32;
             let due = self.service(pair, world.now) + u128::from(f.bytes.0) * BYTE;
-            let size = u128::from(f.bytes.0) * BYTE;
-            self.pairs[pair as usize].flows.push(Reverse((due, coflow.id, k.into(), size)));
+            self.pairs[pair as usize].push((due, coflow.id, k.into(), f.bytes.0));
             self.levels.add(f.from.index(), f.to.index());
             if self.pairs[pair as usize].link.is_none() {
                 self.fresh.push(pair);
@@ -199,10 +224,11 @@ impl Engine for Pairs {
             let (service, (from, to)) = (self.service(pair, world.now), self.hosts_of(pair));
             let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
             let p = &mut self.pairs[pair as usize];
-            for Reverse((due, _, _, size)) in p.flows.iter().filter(|f| f.0.1 == coflow) {
+            for Reverse(f) in p.flows.iter().filter(|f| f.0.1 == coflow) {
                 self.levels.remove(from.index(), to.index());
-                let sent = size - due.saturating_sub(service);
+                let sent = size(f) - f.0.saturating_sub(service);
                 p.finished += sent;
+                p.before = p.before.wrapping_sub(f.0.wrapping_sub(size(f)));
                 world.ledger.close(coflow, racks, sent, 0);
             }
             p.flows.retain(|f| f.0.1 != coflow);
@@ -251,7 +277,8 @@ impl Engine for Pairs {
             let (from, to) = self.hosts_of(pair);
             let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
             let p = &mut self.pairs[pair as usize];
-            let sent = p.finished + p.flows.iter().map(|f| f.0.3 - f.0.0.saturating_sub(service)).sum::<u128>();
+            let sent = p.sent(service);
+            debug_assert_eq!(sent, p.finished + p.flows.iter().map(|f| size(&f.0) - f.0.0.saturating_sub(service)).sum::<u128>());
             world.ledger.carried(racks, route(racks), sent - p.booked, 0);
             p.booked = sent;
         }
@@ -263,9 +290,9 @@ impl Engine for Pairs {
         for (k, p) in self.pairs.iter().enumerate().filter(|(_, p)| !p.flows.is_empty()) {
             let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
             let (from, to) = self.hosts_of(k as u32);
-            for Reverse((due, coflow, _, size)) in &p.flows {
-                let left = due.saturating_sub(service);
-                each(Part { coflow: *coflow, hosts: (from, to), sent: size - left, over_ocs: 0, left });
+            for Reverse(f) in &p.flows {
+                let left = f.0.saturating_sub(service);
+                each(Part { coflow: f.1, hosts: (from, to), sent: size(f) - left, over_ocs: 0, left });
             }
         }
     }
