@@ -183,6 +183,6 @@ mod tests {
             assert!(text.matches("not run").count() == r.rows.len() && text.contains("95.2"), "{text}");
         }
         let back: serde_json::Value = serde_json::from_str(&serde_json::to_string(&r).unwrap()).unwrap();
-        assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (16, &56.0.into()));
+        assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (19, &56.0.into()));
     }
 }
