@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from test_hybrid import ATTACH, HERE, HYBRID, NAME, PYTHON, SKIP, Lines, NetworkTest, in_node, run_tests
@@ -142,13 +143,18 @@ class Attach(NetworkTest):
         sending.stdout.readline()
         return sending
 
+    def comes(self, true):
+        """Wait until a few control cycles have made something true."""
+        deadline = time.monotonic() + 3
+        while not true():
+            self.assertLess(time.monotonic(), deadline)
+
     def check_circuits_carry(self, cli, controller):
         """Load rides a circuit, is shown, and lets pings through."""
         before = controller.show("demand")["over_ocs_bytes"]
         sending = self.load(cli, "h1-0", "h0-0", 5)
         self.assertIn("0% dropped (56/56 received)", cli.pingall())
-        circuits = controller.show("circuits")["circuits"]
-        self.assertIn((0, 1), [(c["input"], c["output"]) for c in circuits], circuits)
+        self.comes(lambda: (0, 1) in [(c["input"], c["output"]) for c in controller.show("circuits")["circuits"]])
         rate = mbits(sending.communicate(timeout=60)[0])
         self.assertGreater(rate[-1], WELL_ABOVE_THE_EPS)
         grown = controller.show("demand")["over_ocs_bytes"][0][1] - before[0][1]
