@@ -27,8 +27,8 @@ pub enum Admit {
     #[default]
     Marked,
     /// As `marked`, and elephants have no other way: they wait for their circuit. So the papers' simulators have it (JobPacker section
-    /// 2.2: elephants are sent via the OCS, all else via the EPS). Live, on one
-    /// OCS plane, they wait in their ToR.
+    /// 2.2: elephants are sent via the OCS, all else via the EPS). Live they wait in
+    /// their ToR, and there must be one OCS plane.
     Wait,
 }
 

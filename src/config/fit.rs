@@ -74,6 +74,9 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
             policy.name
         ));
     }
+    if policy.elephants.admit == Admit::Wait && topology.planes.len() > 1 {
+        out.push(format!("policy {}: elephants wait for circuits, which an emulation can do on one OCS plane only", policy.name));
+    }
     if policy.elephants.admit == Admit::Wait && policy.elephants.threshold > Bytes(0) && policy.demand != Estimator::Declared {
         out.push(format!(
             "policy {}: elephants wait for circuits, and what is left of one below the threshold never gets any: `demand: declared` gives it one",

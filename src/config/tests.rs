@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::orders::Aalo;
+use crate::control::policy::{Admit, Elephants, Estimator};
 use crate::topology::StopMode;
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Bytes, Span};
 
 const GOOD: &str = "name: net\nracks: 4\nhosts_per_rack: 2\nslots_per_host: 2\nnic: 1Gb/s\neps:\n  uplink: 100Mb/s\nocs:\n  - {rate: 1Gb/s, delta: 10ms, stop: all-stop, duplex: true}\n";
 const POLICY: &str = "name: p\ninterval: 100ms\nlead: 5ms\nelephants: {admit: all, threshold: 1MB}\ndemand: backlog\nscheduler: edmonds\n";
@@ -169,6 +170,19 @@ fn fit_wants_light_within_the_interval() {
     assert!(advice(&t, &p("100ms", "bipartite"))[0].contains("duplex"));
     assert_eq!(advice(&t, &p("100ms", "edmonds")), Vec::<String>::new());
     assert!(advice(&t, &p("16ms", "edmonds"))[0].contains("dark for most"));
+}
+
+#[test]
+fn elephants_that_may_wait_for_ever_are_told() {
+    let mut t = read_topology(GOOD, "t").unwrap();
+    let mut p = read_policy(POLICY, "p").unwrap();
+    p.elephants = Elephants { admit: Admit::Wait, threshold: Bytes(1) };
+    p.demand = Estimator::Backlog;
+    assert!(advice(&t, &p)[0].contains("below the threshold"));
+    p.demand = Estimator::Declared;
+    assert_eq!(advice(&t, &p), Vec::<String>::new());
+    t.planes.push(t.planes[0].clone());
+    assert!(advice(&t, &p)[0].contains("one OCS plane only"));
 }
 
 #[test]

@@ -71,17 +71,10 @@ pub fn claims() -> Vec<Claim> {
         printed: Some(Printed::About(printed)),
         source: "fig. 5b",
     };
-    let against_literal = |measure| Claim {
+    let ours = |measure, system, base| Claim {
         measure,
-        of: Side { setting: MIXED, system: CO },
-        against: Some(Side { setting: MIXED, system: LITERAL }),
-        printed: None,
-        source: "ours",
-    };
-    let ours = |measure| Claim {
-        measure,
-        of: Side { setting: MIXED, system: DECIDED },
-        against: Some(Side { setting: MIXED, system: CO }),
+        of: Side { setting: MIXED, system },
+        against: Some(Side { setting: MIXED, system: base }),
         printed: None,
         source: "ours",
     };
@@ -96,11 +89,11 @@ pub fn claims() -> Vec<Claim> {
         share("Fair", 2.2),
         share("Corral", 33.0),
         Claim { printed: None, source: "ours", ..share(LITERAL, 0.0) },
-        against_literal(MeanJct),
-        against_literal(MeanCct),
-        ours(Makespan),
-        ours(MeanJct),
-        ours(MeanCct),
+        ours(MeanJct, CO, LITERAL),
+        ours(MeanCct, CO, LITERAL),
+        ours(Makespan, DECIDED, CO),
+        ours(MeanJct, DECIDED, CO),
+        ours(MeanCct, DECIDED, CO),
         claim(Makespan, JUDGED, "Fair", 43.0, "fig. 10a"),
         claim(Makespan, JUDGED, "Corral", 18.0, "fig. 10a"),
         claim(MeanJct, JUDGED, "Fair", 51.0, "fig. 10b"),

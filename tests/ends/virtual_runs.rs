@@ -11,7 +11,8 @@ fn long_run(what: &str, json: &std::path::Path) -> String {
     let (topology, policies) = (file("topologies/hybrid-8x2.yaml"), file("policies"));
     let binary = env!("CARGO_BIN_EXE_heliostat");
     let what = what.replace("POLICIES", &policies.display().to_string());
-    format!("'{binary}' simulate '{}' {what} --json '{}' -o csv", topology.display(), json.display())
+    // `exec`: a shell that waits for its child would end by Ctrl-C itself.
+    format!("exec '{binary}' simulate '{}' {what} --json '{}' -o csv", topology.display(), json.display())
 }
 
 /// The last virtual time, in seconds, that the line about the progress of a run told.

@@ -15,6 +15,8 @@ use heliostat::runtime::posted::Posted;
 use heliostat::topology::Topology;
 use serde_json::Value;
 
+use crate::support::base;
+
 /// A running fabric. Dropping it proves that nothing is left behind.
 pub struct Daemon {
     pub name: String,
@@ -25,7 +27,7 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn start(name: &str, topology: Topology, policy: Policy, mechanism: Mechanism) -> Self {
-        let base = std::env::temp_dir().join(format!("heliostat-test-{}", std::process::id()));
+        let base = base();
         let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
         let e = Emulation::start(Arc::new(topology), policy, &options).expect("started");
         let sender: Arc<dyn api::Sender> = Arc::new(Posted::new(&e));

@@ -12,7 +12,7 @@ use heliostat::runtime::report::RunResult;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-use crate::support::{each_mechanism, topology};
+use crate::support::{base, each_mechanism, topology};
 
 /// A shuffle from two racks to the two others, and mice.
 fn workload() -> Workload {
@@ -37,7 +37,7 @@ fn workload() -> Workload {
 
 pub fn run(policy: &Policy, mechanism: Mechanism, name: &str) -> RunResult {
     let topology = Arc::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)));
-    let base = std::env::temp_dir().join(format!("heliostat-test-{}", std::process::id()));
+    let base = base();
     let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
     let e = Emulation::start(topology, policy.clone(), &options).expect("started");
     let result = e.run(&workload(), &AtomicBool::new(false), |_| {});

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::control::policy::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::network::Network;
-use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
+use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};
 use heliostat::fabric::traffic::{Traffic, TrafficEvent};
 use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
 use heliostat::plan::Op;
@@ -23,6 +24,11 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Holds the machine for one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Where the tests' emulations keep their notes: in one place, so that what a killed run left goes with the next one's start.
+pub fn base() -> PathBuf {
+    std::env::temp_dir().join(format!("heliostat-test-{}", sys::uid_gid().0))
 }
 
 /// A built network with traffic.

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 
 use hdrhistogram::Histogram;
@@ -40,7 +40,7 @@ struct Shared {
     racks: usize,
     /// By plane * R + input: 1 + the output that the crossbar joins it to, 0 in the dark.
     lit: Vec<AtomicU32>,
-    slots: Mutex<Slots>,
+    slots: Arc<Mutex<Slots>>,
     lateness: Mutex<Histogram<u64>>,
 }
 
@@ -80,17 +80,17 @@ pub fn dark_action(rack: usize) -> u32 {
 }
 
 impl Flips {
-    /// Starts the thread over a network whose queues and filters are set. `crossbars`: whether it turns them, too. A circuit's
-    /// admission ends `guard` before the circuit.
+    /// Starts the thread over a network whose queues and filters are set; it goes by `slots`. `crossbars`: whether it turns them, too.
+    /// A circuit's admission ends `guard` before the circuit.
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn start(net: &Network, doors: Doors, crossbars: bool, guard: Span, clock: Clock) -> io::Result<Self> {
+    pub fn start(net: &Network, doors: Doors, crossbars: bool, guard: Span, slots: Arc<Mutex<Slots>>, clock: Clock) -> io::Result<Self> {
         let (racks, planes) = (net.topology.rack_count(), net.topology.planes.len());
         let shared = Arc::new(Shared {
             racks,
             lit: (0..racks * planes).map(|_| AtomicU32::new(0)).collect(),
-            slots: Mutex::new(Slots::new(racks, planes, guard)),
+            slots,
             lateness: Mutex::new(Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?),
         });
         let turned = net.ocs.iter().take(if crossbars { planes } else { 0 });
@@ -115,12 +115,7 @@ impl Flips {
         Ok(Self { shared, wake: Some(wake), thread: Some(thread) })
     }
 
-    /// The circuits that the thread goes by; [`Flips::wake`] it after a change.
-    pub fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.shared.slots.lock().expect("no panic in the slots")
-    }
-
-    /// Says that circuits were changed.
+    /// Says that its slots were changed.
     pub fn wake(&self) {
         if let Some(w) = &self.wake {
             let _ = w.send(());

@@ -259,7 +259,7 @@ impl Fabric for KernelFabric {
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
         let timetable = match &self.circuits {
             Circuits::Timed(t) => t.programmed(now),
-            Circuits::Switched(s) => s.flips().slots().programmed(now),
+            Circuits::Switched(s) => s.programmed(now),
         };
         let programmed = Programmed { timetable, slots_per_port: bpf::programs::SLOTS };
         Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports })

@@ -8,7 +8,6 @@ use crate::plan::Op;
 use crate::units::{Span, Time};
 
 /// By port, what its slots hold.
-#[derive(Clone)]
 pub struct Slots {
     racks: usize,
     guard: Span,

@@ -3,7 +3,7 @@
 //! For kernels that refuse bpf(), such as a user namespace without root.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 
@@ -12,8 +12,10 @@ use super::flips::{Flips, KEEP, LIGHT, dark_action};
 use super::msg::{self, End};
 use super::network::{Network, Node};
 use super::nl::{NEW, Netlink, Request};
+use super::slots::Slots;
 use super::tc::{self, Match};
 use super::{Clock, queues};
+use crate::circuits::timetable::Timetable;
 use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
@@ -22,7 +24,7 @@ use crate::plan::Op;
 use crate::topology::PAYLOAD;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// The rule's place among the node's rules.
 pub const RULE_PRIORITY: u32 = 1000;
@@ -33,6 +35,7 @@ const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
 /// The flip thread, and sockets to read counters with.
 pub struct Switched {
     clock: Clock,
+    slots: Arc<Mutex<Slots>>,
     flips: Flips,
 }
 
@@ -68,14 +71,21 @@ impl Switched {
             core.node.send(v)?;
         }
         let doors = if wait { Doors::gates(net) } else { Doors::routes(net) }?;
-        Ok(Self { clock, flips: Flips::start(net, doors, true, super::guard(&topology, admit), clock)? })
+        let guard = super::guard(&topology, admit);
+        let slots = Arc::new(Mutex::new(Slots::new(racks, topology.planes.len(), guard)));
+        Ok(Self { clock, flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
     }
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
-        let results = self.flips.slots().apply_all(ops, || self.clock.now(), |_, _, _| {});
+        let results = self.slots.lock().expect("no panic in the slots").apply_all(ops, || self.clock.now(), |_, _, _| {});
         self.flips.wake();
         results
+    }
+
+    /// What the slots hold, without what has ended.
+    pub fn programmed(&self, now: Time) -> Timetable {
+        self.slots.lock().expect("no panic in the slots").programmed(now)
     }
 
     /// The thread.

@@ -5,6 +5,7 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, Mutex};
 
 use super::bpf::SharedArray;
 use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
@@ -29,7 +30,7 @@ pub struct Timed {
     /// By plane, then rack: index of the OCS's port.
     out: Vec<Vec<u32>>,
     /// The daemon is the only writer, so this is what the programs see.
-    slots: Slots,
+    slots: Arc<Mutex<Slots>>,
     /// Where packets wait for their circuit: the thread that lets them go.
     gates: Option<Flips>,
 }
@@ -67,21 +68,23 @@ impl Timed {
             core.node.send(v)?;
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
-        let gates = if wait { Some(Flips::start(net, Doors::gates(net)?, false, guard, clock)?) } else { None };
-        Ok(Self { arrays, clock, out, slots: Slots::new(racks, planes, guard), gates })
+        let slots = Arc::new(Mutex::new(Slots::new(racks, planes, guard)));
+        let gates = if wait { Some(Flips::start(net, Doors::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
+        Ok(Self { arrays, clock, out, slots, gates })
     }
 
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Timetable {
-        self.slots.programmed(now)
+        self.slots.lock().expect("no panic in the slots").programmed(now)
     }
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
         let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
-        let results = self.slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
+        let mut slots = self.slots.lock().expect("no panic in the slots");
+        let results = slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
+        drop(slots);
         if let Some(g) = &self.gates {
-            g.slots().clone_from(&self.slots);
             g.wake();
         }
         results
