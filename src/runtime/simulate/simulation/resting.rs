@@ -45,9 +45,12 @@ fn play(t: &Arc<Topology>, p: &Policy, coflows: &[(u64, CoflowSpec)], twin: bool
     (log, result, rested)
 }
 
-fn coflows(raw: Vec<(u64, Vec<(u32, u32, u64)>)>) -> Vec<(u64, CoflowSpec)> {
+/// A coflow's flows: from host to host so many kilobytes.
+type Flows = Vec<(u32, u32, u64)>;
+
+fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
     let flow = |(from, to, kb)| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(kb * 1000) };
-    let spec = |(k, (gap, flows)): (usize, (u64, Vec<_>))| {
+    let spec = |(k, (gap, flows)): (usize, (u64, Flows))| {
         let (id, flows) = (CoflowId::from(k), flows.into_iter().map(flow).collect());
         (gap, CoflowSpec { id, name: format!("c{k}"), arrival: Time::ZERO, weight: 1, priorities: Default::default(), flows })
     };
