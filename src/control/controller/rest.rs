@@ -19,13 +19,13 @@ pub(super) fn ends_a_cycle(event: &Event) -> bool {
 }
 
 impl Controller {
-    /// Whether every cycle provably decides nothing, so that nobody needs to wake the controller: the policy has no circuits,
-    /// nothing is set or set by hand, and nobody's progress is read from the counters.
+    /// Whether every cycle provably decides nothing, so that nobody needs to wake the controller: the network or the policy has no
+    /// circuits, nothing is set or set by hand, and nobody's progress is read from the counters.
     pub fn is_passive(&self) -> bool {
         let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let scheduler = self.policy.scheduler == SchedulerKind::EpsOnly;
-        scheduler && nothing && dark && self.phase == Phase::Idle && !self.accounts.read_counters()
+        let without = self.topology.planes.is_empty() || self.policy.scheduler == SchedulerKind::EpsOnly;
+        without && nothing && dark && self.phase == Phase::Idle && !self.accounts.read_counters()
     }
 
     /// Passes the cycles whose deadline has come by `now` at once: they are counted, with no cost, and not logged. Only for a
