@@ -65,11 +65,11 @@ impl Workspace {
         if self.cells.read(demand, SPARSE) {
             return matching(demand, &self.cells.assign(keep));
         }
-        let (bits, _) = simd::survey(demand.cells());
+        let bits = simd::bits(demand.cells());
         let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
         if let Some(shift) = scale.shift() {
             self.keep(demand.racks(), keep);
-            self.dense.cold(&Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift, keep: &self.keep });
+            self.dense.cold(&Weights::new(demand.racks(), simd::signed(demand.cells()), shift, &self.keep));
             matching(demand, &self.dense.column)
         } else if scale.narrow() {
             matching(demand, &assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale)).column)
@@ -123,8 +123,8 @@ impl Held {
 /// [`bipartite()`] from the prices and the matching of a similar matrix, which are replaced by this one's. The weight is the same as
 /// without; where demand drifts, only rows that another column now suits better are looked at again.
 ///
-/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about 2^58 or more (2^53 where demand is
-/// dense).
+/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about 2^58 or more (2^53 / R where
+/// demand is dense).
 pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     let racks = demand.racks();
     let Prices { held, room } = prices;
@@ -138,14 +138,14 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
         let a = assign_sparse(Some(held), &rows);
         return matching(demand, &a.column);
     }
-    let (bits, _) = simd::survey(demand.cells());
+    let bits = simd::bits(demand.cells());
     let scale = Scale::new(racks, bits.into(), true);
     let Some(shift) = scale.shift() else {
         held.clear();
         return room.bipartite(demand, keep);
     };
     room.keep(racks, keep);
-    assign_dense(Some(held), &mut room.dense, &Weights { n: racks, cells: simd::signed(demand.cells()), shift, keep: &room.keep });
+    assign_dense(Some(held), &mut room.dense, &Weights::new(racks, simd::signed(demand.cells()), shift, &room.keep));
     matching(demand, &room.dense.column)
 }
 

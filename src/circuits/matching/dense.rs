@@ -4,23 +4,28 @@
 //! but a price that shuts a column out, so that every scan runs over whole rows; and weights straight from the demand, without a
 //! table of their own.
 //!
-//! All numbers are even: the lowest bit of a distance says that the column is taken, so that the least distance prefers a free
-//! column without looking.
+//! A price has its column's number in its lowest bits, so that the best of a row says where it is, and of equals the first is the best.
+//! Above these bits one is left free: in a search it says that the column is taken, so that the least distance prefers a free column
+//! without looking.
 
 use super::assignment::{Assignment, NONE};
-use super::simd::{self, FAR, Level, Offer, SHUT};
+use super::num::places;
+use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
 
 /// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
 pub(super) struct Weights<'a> {
     pub(super) n: usize,
-    pub(super) cells: &'a [i64],
-    /// At least 1; all weights below 2^58.
-    pub(super) shift: u32,
-    /// By row: a column, or [`NONE`]; the pair weighs 2 more. Empty for no bonus at all.
-    pub(super) keep: &'a [u32],
+    cells: &'a [i64],
+    shift: u32,
+    keep: &'a [u32],
 }
 
-impl Weights<'_> {
+impl<'a> Weights<'a> {
+    /// `cells << shift`, all of them below 2^53 / n; and by row the column whose pair weighs one more, or [`NONE`]. `keep` may be empty.
+    pub(super) fn new(n: usize, cells: &'a [i64], shift: u32, keep: &'a [u32]) -> Self {
+        Self { n, cells, shift: shift + places(n) + 1, keep }
+    }
+
     fn row(&self, i: usize) -> &[i64] {
         &self.cells[i * self.n..(i + 1) * self.n]
     }
@@ -30,8 +35,18 @@ impl Weights<'_> {
     }
 
     pub(super) fn at(&self, i: usize, j: usize) -> i64 {
-        (self.cells[i * self.n + j] << self.shift) + if self.kept(i) == Some(j) { 2 } else { 0 }
+        let bonus = if self.kept(i) == Some(j) { 2 << places(self.n) } else { 0 };
+        (self.cells[i * self.n + j] << self.shift) + bonus
     }
+}
+
+/// A row's best column at the present prices, and the value of the second best.
+struct Best {
+    value: i64,
+    column: usize,
+    second: i64,
+    /// The column of the second.
+    other: usize,
 }
 
 /// Prices, matching and scratch; prices stand for any matrix, the matching for the present one. Solved again, it needs no new memory.
@@ -39,13 +54,14 @@ impl Weights<'_> {
 pub(super) struct Dense {
     level: Level,
     n: usize,
-    v: Vec<i64>,
-    /// `v`, one more where the column is taken.
-    marked: Vec<i64>,
+    /// By column: its price, and its number.
+    v: Lanes,
+    /// By column: its price, one more where it is taken.
+    marked: Lanes,
     pub(super) column: Vec<u32>,
     row: Vec<u32>,
-    key: Vec<i64>,
-    from: Vec<i64>,
+    key: Lanes,
+    from: Lanes,
     shut: Vec<(u32, i64)>,
     /// Rows that are still to be placed, and those that a pass leaves.
     free: Vec<u32>,
@@ -57,7 +73,7 @@ impl Dense {
     fn begin(&mut self, n: usize) {
         (self.level, self.n) = (Level::for_rows_of(n), n);
         for list in [&mut self.v, &mut self.marked, &mut self.key, &mut self.from] {
-            list.resize(n, 0);
+            list.resize(n);
         }
         for list in [&mut self.column, &mut self.row] {
             list.resize(n, NONE);
@@ -66,16 +82,30 @@ impl Dense {
         self.free.clear();
     }
 
-    /// Duals in the unit of `cells << (shift - 1)`.
+    fn price(&self, j: usize) -> i64 {
+        self.v[j] - j as i64
+    }
+
+    /// Sets all prices.
+    fn set_prices(&mut self, prices: &[i64]) {
+        for (j, (v, price)) in self.v.iter_mut().zip(prices).enumerate() {
+            *v = price + j as i64;
+        }
+    }
+
+    /// Duals in the unit of the cells that [`Weights::new`] was given, shifted as it was told.
     pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
-        let u = (0..self.n).map(|i| (w.at(i, self.column[i] as usize) - self.v[self.column[i] as usize]) >> 1).collect();
-        Assignment { column: self.column.clone(), u, v: self.v.iter().map(|v| v >> 1).collect() }
+        let unit = places(self.n) + 1;
+        let u = self.column.iter().enumerate().map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> unit).collect();
+        Assignment { column: self.column.clone(), u, v: (0..self.n).map(|j| self.price(j) >> unit).collect() }
     }
 
     /// Prices near zero: they count only against each other, and so never run away.
     pub(super) fn prices(&self) -> Vec<i64> {
-        let least = self.v.iter().copied().min().unwrap_or(0);
-        self.v.iter().map(|v| v - least).collect()
+        let mut prices: Vec<i64> = (0..self.n).map(|j| self.price(j)).collect();
+        let least = prices.iter().copied().min().unwrap_or(0);
+        prices.iter_mut().for_each(|p| *p -= least);
+        prices
     }
 
     /// Solves from nothing.
@@ -96,11 +126,11 @@ impl Dense {
             return self.cold(w);
         }
         self.begin(w.n);
-        self.v.copy_from_slice(v);
+        self.set_prices(v);
         for (i, &own) in column.iter().enumerate() {
-            let (best, _, _) = self.two_best(w, i);
+            let best = self.two_best(w, i).value;
             let own = own as usize;
-            if w.at(i, own) - self.v[own] == best {
+            if w.at(i, own) - self.price(own) == best {
                 self.take(i, own);
             } else {
                 self.free.push(i as u32);
@@ -116,10 +146,9 @@ impl Dense {
             return true;
         }
         let own = self.column[i] as usize;
-        let (best, _, _) = self.two_best(w, i);
-        if w.at(i, own) - self.v[own] < best {
+        if w.at(i, own) - self.price(own) < self.two_best(w, i).value {
             self.row[own] = NONE;
-            self.v = self.prices();
+            self.set_prices(&self.prices());
             self.mark();
             self.augment(w, i);
         }
@@ -129,7 +158,7 @@ impl Dense {
     /// What a cell of row `i` may weigh at most before the row must be repaired.
     pub(super) fn worth(&self, w: &Weights, i: usize, j: usize) -> i64 {
         let own = self.column[i] as usize;
-        w.at(i, own) - self.v[own] + self.v[j]
+        w.at(i, own) - self.price(own) + self.price(j)
     }
 
     /// Places free rows: some passes of reductions, and searches for those that remain.
@@ -147,8 +176,8 @@ impl Dense {
     }
 
     fn mark(&mut self) {
-        for ((m, v), r) in self.marked.iter_mut().zip(&self.v).zip(&self.row) {
-            *m = v + i64::from(*r != NONE);
+        for j in 0..self.n {
+            self.marked[j] = self.price(j) + i64::from(self.row[j] != NONE);
         }
     }
 
@@ -166,6 +195,7 @@ impl Dense {
                 (self.v[j], self.from[j]) = (w.at(i, j), i as i64);
             }
         }
+        (0..n).for_each(|j| self.v[j] += j as i64);
         // By row: how many columns it has won.
         self.key.fill(0);
         for j in 0..n {
@@ -188,27 +218,24 @@ impl Dense {
     fn transfer(&mut self, w: &Weights, i: usize) {
         let own = self.column[i] as usize;
         let price = std::mem::replace(&mut self.v[own], FAR);
-        let (best, _, _) = self.two_best(w, i);
+        let best = self.two_best(w, i).value;
         self.v[own] = price - best;
     }
 
-    /// The two best values of a row at the present prices, and where the first is.
-    fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
-        let (a, k, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
-        let Some(j) = w.kept(i) else { return (a, k, b) };
-        let x = w.at(i, j) - self.v[j];
-        if j == k {
-            (x, k, b)
-        } else if x > a {
-            (x, j, a)
-        } else {
-            (a, k, b.max(x))
+    fn two_best(&self, w: &Weights, i: usize) -> Best {
+        let (mut a, mut b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let place = (1 << places(self.n)) - 1;
+        let column = |x: i64| (-x & place) as usize;
+        if let Some(j) = w.kept(i) {
+            let x = w.at(i, j) - self.v[j];
+            if j == column(a) {
+                a = x;
+            } else {
+                (a, b) = (a.max(x), a.min(b.max(x)));
+            }
         }
-    }
-
-    /// Another column with the value `best` than `k`.
-    fn twin(&self, w: &Weights, i: usize, k: usize, best: i64) -> usize {
-        (0..self.n).find(|&j| j != k && w.at(i, j) - self.v[j] == best).expect("the second best is as good")
+        let (column, other) = (column(a), column(b));
+        Best { value: a + column as i64, column, second: b + other as i64, other }
     }
 
     /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
@@ -219,12 +246,12 @@ impl Dense {
         for k in 0..self.free.len() {
             let mut i = self.free[k] as usize;
             loop {
-                let (best, mut j, second) = self.two_best(w, i);
-                let strict = best > second;
+                let Best { value, column: mut j, second, other } = self.two_best(w, i);
+                let strict = value > second;
                 if strict {
-                    self.v[j] += best - second;
+                    simd::raise(self.level, &mut self.v, j, value - second);
                 } else if self.row[j] != NONE {
-                    j = self.twin(w, i, j, best);
+                    j = other;
                 }
                 let out = self.row[j];
                 self.take(i, j);
@@ -269,13 +296,13 @@ impl Dense {
             let i = self.row[j] as usize;
             self.shut.push((j as u32, dist));
             (self.marked[j], self.key[j]) = (SHUT, FAR);
-            let base = dist - self.v[j] + w.at(i, j);
+            let base = dist - self.price(j) + w.at(i, j);
             (near, j) = self.relax(w, i, base);
         }
         for &(j, dist) in &self.shut {
             let j = j as usize;
             self.v[j] += near - dist;
-            self.marked[j] = self.v[j] + 1;
+            self.marked[j] = self.price(j) + 1;
         }
         self.marked[j] += 1;
         loop {

@@ -47,8 +47,14 @@ num!(i128);
 /// below this limit `i64` holds everything.
 pub(crate) const I64_LIMIT: u128 = 1 << 58;
 
-/// Below this limit weights have room in the vector solver, which doubles them and keeps sixteen times as much for its marks.
+/// Below this limit weights have room in the vector solver, which doubles them and keeps sixteen times as much for its marks. It also
+/// notes places in their lowest bits ([`places`]): weights times so much must stay below.
 pub(crate) const QUICK_LIMIT: u128 = 1 << 53;
+
+/// How many bits the place of a column takes.
+pub(crate) fn places(racks: usize) -> u32 {
+    racks.next_power_of_two().trailing_zeros()
+}
 
 /// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of a circuit that is up
 /// decides between matchings of equal weight and, being less than one unit in sum, never between unequal ones.
@@ -62,7 +68,7 @@ impl Scale {
     /// For `racks` racks and weights up to `largest`; `keeping` says whether there are circuits to keep.
     pub(crate) fn new(racks: usize, largest: u128, keeping: bool) -> Self {
         let factor = if keeping { (racks as u128 + 1).next_power_of_two() } else { 1 };
-        Self { factor, narrow: (largest + 1) * factor < I64_LIMIT, quick: (largest + 1) * factor < QUICK_LIMIT }
+        Self { factor, narrow: (largest + 1) * factor < I64_LIMIT, quick: (largest + 1) * factor < QUICK_LIMIT >> places(racks) }
     }
 
     /// Whether `i64` holds every number that a solver makes of these weights.
@@ -70,9 +76,9 @@ impl Scale {
         self.narrow
     }
 
-    /// For the vector solver: by how many bits it shifts weights, or `None` where they have no room in it.
+    /// For the vector solver: the factor in bits, or `None` where weights have no room in it.
     pub(crate) fn shift(&self) -> Option<u32> {
-        self.quick.then(|| self.factor.trailing_zeros() + 1)
+        self.quick.then(|| self.factor.trailing_zeros())
     }
 
     /// The weight of a pair of which `kept` directions are up.

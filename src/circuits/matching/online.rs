@@ -13,7 +13,7 @@ use crate::ids::RackId;
 ///
 /// # Complexity
 /// [`Online::new`] as [`bipartite()`]. [`Online::update_cell`] O(1) where the matching stays, O(R) to look at one row, O(R^2) at worst for
-/// a search. [`Online::update_row`] O(R) and such a search. While a cell has 2^53 bytes (9 PB) or more, each
+/// a search. [`Online::update_row`] O(R) and such a search. While a cell has 2^53 / R bytes (8.8 TB at 1024 racks) or more, each
 /// [`Online::matching`] is solved afresh.
 ///
 /// # Example
@@ -36,7 +36,7 @@ pub struct Online {
 }
 
 fn weights(demand: &DemandMatrix) -> Weights<'_> {
-    Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift: 1, keep: &[] }
+    Weights::new(demand.racks(), simd::signed(demand.cells()), 0, &[])
 }
 
 fn fits(bytes: u64, racks: usize) -> bool {
@@ -46,7 +46,7 @@ fn fits(bytes: u64, racks: usize) -> bool {
 impl Online {
     /// Solves `demand` (bytes, `R x R`) once.
     pub fn new(demand: DemandMatrix) -> Self {
-        let (bits, _) = simd::survey(demand.cells());
+        let bits = simd::bits(demand.cells());
         let dense = fits(bits, demand.racks()).then(|| {
             let mut dense = Dense::default();
             dense.cold(&weights(&demand));
