@@ -5,8 +5,7 @@
 //! table of their own.
 //!
 //! A price has its column's number in its lowest bits, so that the best of a row says where it is, and of equals the first is the best.
-//! Above these bits one is left free: in a search it says that the column is taken, so that the least distance prefers a free column
-//! without looking.
+//! In a search these bits say instead whether the column is taken, so that the least distance prefers a free column without looking.
 
 use super::assignment::{Assignment, NONE};
 use super::num::places;
@@ -23,7 +22,7 @@ pub(super) struct Weights<'a> {
 impl<'a> Weights<'a> {
     /// `cells << shift`, all of them below 2^53 / n; and by row the column whose pair weighs one more, or [`NONE`]. `keep` may be empty.
     pub(super) fn new(n: usize, cells: &'a [i64], shift: u32, keep: &'a [u32]) -> Self {
-        Self { n, cells, shift: shift + places(n) + 1, keep }
+        Self { n, cells, shift: shift + places(n), keep }
     }
 
     fn row(&self, i: usize) -> &[i64] {
@@ -35,7 +34,7 @@ impl<'a> Weights<'a> {
     }
 
     pub(super) fn at(&self, i: usize, j: usize) -> i64 {
-        let bonus = if self.kept(i) == Some(j) { 2 << places(self.n) } else { 0 };
+        let bonus = if self.kept(i) == Some(j) { 1 << places(self.n) } else { 0 };
         (self.cells[i * self.n + j] << self.shift) + bonus
     }
 }
@@ -95,7 +94,7 @@ impl Dense {
 
     /// Duals in the unit of the cells that [`Weights::new`] was given, shifted as it was told.
     pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
-        let unit = places(self.n) + 1;
+        let unit = places(self.n);
         let u = self.column.iter().enumerate().map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> unit).collect();
         Assignment { column: self.column.clone(), u, v: (0..self.n).map(|j| self.price(j) >> unit).collect() }
     }

@@ -47,8 +47,8 @@ num!(i128);
 /// below this limit `i64` holds everything.
 pub(crate) const I64_LIMIT: u128 = 1 << 58;
 
-/// Below this limit weights have room in the vector solver, which doubles them and keeps sixteen times as much for its marks. It also
-/// notes places in their lowest bits ([`places`]): weights times so much must stay below.
+/// Below this limit weights have room in the vector solver, which notes places in their lowest bits ([`places`], already counted here)
+/// and keeps some thirty times as much for its marks.
 pub(crate) const QUICK_LIMIT: u128 = 1 << 53;
 
 /// How many bits the place of a column takes.
