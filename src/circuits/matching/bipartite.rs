@@ -123,8 +123,8 @@ impl Held {
 /// [`bipartite()`] from the prices and the matching of a similar matrix, which are replaced by this one's. The weight is the same as
 /// without; where demand drifts, only rows that another column now suits better are looked at again.
 ///
-/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about 2^58 or more (2^53 / R where
-/// demand is dense).
+/// Cells that have no room in 64 bits are solved afresh: where R + 1 times the largest is about 2^58 or more (2^53 where demand is
+/// dense).
 pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Matching>) -> Matching {
     let racks = demand.racks();
     let Prices { held, room } = prices;
@@ -167,7 +167,7 @@ pub(super) fn assign_dense(held: Option<&mut Held>, dense: &mut Dense, w: &Weigh
         Some((v, column)) => dense.warm(w, &v, &column),
         None => dense.cold(w),
     }
-    held.put(Kind::Dense, dense.prices(), dense.column.clone(), num::QUICK_LIMIT);
+    held.put(Kind::Dense, dense.prices(w), dense.column.clone(), num::QUICK_LIMIT);
 }
 
 pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {

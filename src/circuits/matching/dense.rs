@@ -4,11 +4,12 @@
 //! but a price that shuts a column out, so that every scan runs over whole rows; and weights straight from the demand, without a
 //! table of their own.
 //!
-//! A price has its column's number in its lowest bits, so that the best of a row says where it is, and of equals the first is the best.
-//! In a search these bits say instead whether the column is taken, so that the least distance prefers a free column without looking.
+//! All numbers are multiples of a power of two. Where there is room, a price has its column's number in its spare bits, so
+//! that the best of a row says where it is; else it is looked for. In a search the lowest bit says that the column is taken, so that the
+//! least distance prefers a free column without looking.
 
 use super::assignment::{Assignment, NONE};
-use super::num::places;
+use super::num::{QUICK_LIMIT, places};
 use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
 
 /// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
@@ -16,13 +17,16 @@ pub(super) struct Weights<'a> {
     pub(super) n: usize,
     cells: &'a [i64],
     shift: u32,
+    /// How many of the lowest bits are zero.
+    spare: u32,
     keep: &'a [u32],
 }
 
 impl<'a> Weights<'a> {
-    /// `cells << shift`, all of them below 2^53 / n; and by row the column whose pair weighs one more, or [`NONE`]. `keep` may be empty.
-    pub(super) fn new(n: usize, cells: &'a [i64], shift: u32, keep: &'a [u32]) -> Self {
-        Self { n, cells, shift: shift + places(n), keep }
+    /// `cells << shift`, with so many spare bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one
+    /// more, or [`NONE`]. `keep` may be empty.
+    pub(super) fn new(n: usize, cells: &'a [i64], (shift, spare): (u32, u32), keep: &'a [u32]) -> Self {
+        Self { n, cells, shift: shift + spare, spare, keep }
     }
 
     fn row(&self, i: usize) -> &[i64] {
@@ -34,18 +38,9 @@ impl<'a> Weights<'a> {
     }
 
     pub(super) fn at(&self, i: usize, j: usize) -> i64 {
-        let bonus = if self.kept(i) == Some(j) { 1 << places(self.n) } else { 0 };
+        let bonus = if self.kept(i) == Some(j) { 1 << self.spare } else { 0 };
         (self.cells[i * self.n + j] << self.shift) + bonus
     }
-}
-
-/// A row's best column at the present prices, and the value of the second best.
-struct Best {
-    value: i64,
-    column: usize,
-    second: i64,
-    /// The column of the second.
-    other: usize,
 }
 
 /// Prices, matching and scratch; prices stand for any matrix, the matching for the present one. Solved again, it needs no new memory.
@@ -53,7 +48,9 @@ struct Best {
 pub(super) struct Dense {
     level: Level,
     n: usize,
-    /// By column: its price, and its number.
+    /// What prices have in their lowest bits: ones for the columns' numbers, or zero for nothing.
+    mask: i64,
+    /// By column: its price, and perhaps its number.
     v: Lanes,
     /// By column: its price, one more where it is taken.
     marked: Lanes,
@@ -69,8 +66,10 @@ pub(super) struct Dense {
 
 impl Dense {
     /// Nothing matched; the prices are still to be set.
-    fn begin(&mut self, n: usize) {
-        (self.level, self.n) = (Level::for_rows_of(n), n);
+    fn begin(&mut self, w: &Weights) {
+        let n = w.n;
+        let numbered = w.spare >= places(n);
+        (self.level, self.n, self.mask) = (Level::for_rows_of(n), n, if numbered { (1 << places(n)) - 1 } else { 0 });
         for list in [&mut self.v, &mut self.marked, &mut self.key, &mut self.from] {
             list.resize(n);
         }
@@ -82,34 +81,36 @@ impl Dense {
     }
 
     fn price(&self, j: usize) -> i64 {
-        self.v[j] - j as i64
+        self.v[j] - (j as i64 & self.mask)
     }
 
-    /// Sets all prices.
-    fn set_prices(&mut self, prices: &[i64]) {
-        for (j, (v, price)) in self.v.iter_mut().zip(prices).enumerate() {
-            *v = price + j as i64;
+    /// Writes the columns' numbers into prices that have none.
+    fn number(&mut self) {
+        for (j, v) in self.v.iter_mut().enumerate() {
+            *v += j as i64 & self.mask;
         }
     }
 
     /// Duals in the unit of the cells that [`Weights::new`] was given, shifted as it was told.
     pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
-        let unit = places(self.n);
-        let u = self.column.iter().enumerate().map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> unit).collect();
-        Assignment { column: self.column.clone(), u, v: (0..self.n).map(|j| self.price(j) >> unit).collect() }
+        let u = self.column.iter().enumerate().map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> w.spare).collect();
+        Assignment { column: self.column.clone(), u, v: (0..self.n).map(|j| self.price(j) >> w.spare).collect() }
     }
 
-    /// Prices near zero: they count only against each other, and so never run away.
-    pub(super) fn prices(&self) -> Vec<i64> {
-        let mut prices: Vec<i64> = (0..self.n).map(|j| self.price(j)).collect();
-        let least = prices.iter().copied().min().unwrap_or(0);
-        prices.iter_mut().for_each(|p| *p -= least);
-        prices
+    /// Prices near zero, in the unit of the cells: they count only against each other, and so never run away.
+    pub(super) fn prices(&self, w: &Weights) -> Vec<i64> {
+        let least = (0..self.n).map(|j| self.price(j)).min().unwrap_or(0);
+        (0..self.n).map(|j| (self.price(j) - least) >> w.spare).collect()
+    }
+
+    fn set_prices(&mut self, w: &Weights, prices: &[i64]) {
+        self.v.iter_mut().zip(prices).for_each(|(v, p)| *v = p << w.spare);
+        self.number();
     }
 
     /// Solves from nothing.
     pub(super) fn cold(&mut self, w: &Weights) {
-        self.begin(w.n);
+        self.begin(w);
         if w.n < 2 {
             self.v.fill(0);
             (0..w.n).for_each(|i| self.take(i, 0));
@@ -121,15 +122,14 @@ impl Dense {
 
     /// Solves from the prices and the matching of similar weights: rows whose column is still the best keep it.
     pub(super) fn warm(&mut self, w: &Weights, v: &[i64], column: &[u32]) {
-        if w.n < 2 {
+        if w.n < 2 || v.iter().any(|&v| v.unsigned_abs() >= (QUICK_LIMIT >> w.spare) as u64) {
             return self.cold(w);
         }
-        self.begin(w.n);
-        self.set_prices(v);
+        self.begin(w);
+        self.set_prices(w, v);
         for (i, &own) in column.iter().enumerate() {
-            let best = self.two_best(w, i).value;
             let own = own as usize;
-            if w.at(i, own) - self.price(own) == best {
+            if w.at(i, own) - self.price(own) == self.best(w, i) {
                 self.take(i, own);
             } else {
                 self.free.push(i as u32);
@@ -145,9 +145,9 @@ impl Dense {
             return true;
         }
         let own = self.column[i] as usize;
-        if w.at(i, own) - self.price(own) < self.two_best(w, i).value {
+        if w.at(i, own) - self.price(own) < self.best(w, i) {
             self.row[own] = NONE;
-            self.set_prices(&self.prices());
+            self.set_prices(w, &self.prices(w));
             self.mark();
             self.augment(w, i);
         }
@@ -194,7 +194,7 @@ impl Dense {
                 (self.v[j], self.from[j]) = (w.at(i, j), i as i64);
             }
         }
-        (0..n).for_each(|j| self.v[j] += j as i64);
+        self.number();
         // By row: how many columns it has won.
         self.key.fill(0);
         for j in 0..n {
@@ -217,24 +217,35 @@ impl Dense {
     fn transfer(&mut self, w: &Weights, i: usize) {
         let own = self.column[i] as usize;
         let price = std::mem::replace(&mut self.v[own], FAR);
-        let best = self.two_best(w, i).value;
-        self.v[own] = price - best;
+        self.v[own] = price - self.best(w, i);
     }
 
-    fn two_best(&self, w: &Weights, i: usize) -> Best {
-        let (mut a, mut b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
-        let place = (1 << places(self.n)) - 1;
-        let column = |x: i64| (-x & place) as usize;
-        if let Some(j) = w.kept(i) {
-            let x = w.at(i, j) - self.v[j];
-            if j == column(a) {
-                a = x;
-            } else {
-                (a, b) = (a.max(x), a.min(b.max(x)));
-            }
+    /// The best value of a row at the present prices.
+    fn best(&self, w: &Weights, i: usize) -> i64 {
+        let (a, _) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let kept = w.kept(i).map_or(i64::MIN, |j| w.at(i, j) - self.price(j));
+        kept.max(a + (-a & self.mask))
+    }
+
+    /// That, the first column where it is, and the second best.
+    fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
+        let (a, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let k = if self.mask > 0 { (-a & self.mask) as usize } else { simd::place_of(self.level, a, w.row(i), w.shift, &self.v) };
+        let (a, b) = (a + (k as i64 & self.mask), b + (-b & self.mask));
+        let Some(j) = w.kept(i) else { return (a, k, b) };
+        let x = w.at(i, j) - self.price(j);
+        if j == k {
+            (x, k, b)
+        } else if x > a {
+            (x, j, a)
+        } else {
+            (a, k, b.max(x))
         }
-        let (column, other) = (column(a), column(b));
-        Best { value: a + column as i64, column, second: b + other as i64, other }
+    }
+
+    /// Another column with the value `best` than `k`.
+    fn twin(&self, w: &Weights, i: usize, k: usize, best: i64) -> usize {
+        (0..self.n).find(|&j| j != k && w.at(i, j) - self.price(j) == best).expect("the second best is as good")
     }
 
     /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
@@ -245,12 +256,12 @@ impl Dense {
         for k in 0..self.free.len() {
             let mut i = self.free[k] as usize;
             loop {
-                let Best { value, column: mut j, second, other } = self.two_best(w, i);
-                let strict = value > second;
+                let (best, mut j, second) = self.two_best(w, i);
+                let strict = best > second;
                 if strict {
-                    simd::raise(self.level, &mut self.v, j, value - second);
+                    simd::raise(self.level, &mut self.v, j, best - second);
                 } else if self.row[j] != NONE {
-                    j = other;
+                    j = self.twin(w, i, j, best);
                 }
                 let out = self.row[j];
                 self.take(i, j);

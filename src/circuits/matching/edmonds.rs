@@ -74,8 +74,8 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
     if scale.narrow() {
         let w = num::both_ways::<i64>(demand, keep, &scale);
         let a = match scale.shift() {
-            Some(_) => {
-                let weights = Weights::new(n, &w, 0, &[]);
+            Some((_, spare)) => {
+                let weights = Weights::new(n, &w, (0, spare), &[]);
                 assign_dense(held, &mut room.dense, &weights);
                 room.dense.assignment(&weights)
             }

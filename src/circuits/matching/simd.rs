@@ -147,6 +147,22 @@ pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, 
     choose!(level, two_best(w, shift, v))
 }
 
+/// The first place of which `(w[j] << shift) - v[j]` is the value.
+///
+/// # Panics
+/// If there is none, or the slices differ in length.
+#[inline]
+pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64]) -> usize {
+    assert!(w.len() == v.len(), "rows of one matrix");
+    let place = match level {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::place_of(value, w, shift, v) },
+        _ => plain::place_of(value, w, shift, v),
+    };
+    place.expect("the value is one of these")
+}
+
 /// `v[j] += by`, so that the next scan of `v` need not wait for it.
 ///
 /// # Panics
@@ -244,6 +260,8 @@ mod tests {
                 let (mut a, mut b) = (vec![9], vec![9]);
                 prop_assert_eq!(gather(level, &cells, &mut a, &mut b), bits(&cells));
                 prop_assert_eq!((&a[1..], &b[1..]), (&columns[..], &bytes[..]));
+                let value = two_best(level, &w, shift, &price).0;
+                prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price).unwrap());
                 for j in 0..w.len() {
                     let (mut lanes, mut plain) = (Lanes::default(), price.clone());
                     lanes.resize(w.len());

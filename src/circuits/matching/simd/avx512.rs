@@ -46,7 +46,7 @@ fn join_least(least: [__m512i; 2]) -> __m128i {
 
 /// The smallest place of a lane that has the value.
 #[target_feature(enable = "avx512f,avx512vl")]
-fn place_of(value: __m128i, lanes: [__m512i; 2], at: [__m512i; 2]) -> usize {
+fn lane_of(value: __m128i, lanes: [__m512i; 2], at: [__m512i; 2]) -> usize {
     let value = _mm512_broadcastq_epi64(value);
     let equal = [_mm512_cmpeq_epi64_mask(lanes[0], value), _mm512_cmpeq_epi64_mask(lanes[1], value)];
     let mut places = [0; 16];
@@ -97,6 +97,21 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
     (a.max(x), b.max(y).max(a.min(x)))
 }
 
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
+    let (by, wanted) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(value));
+    let mut k = 0;
+    while k + 8 <= w.len() {
+        let x = _mm512_sub_epi64(_mm512_sll_epi64(load(w, k), by), load(v, k));
+        let found = _mm512_cmpeq_epi64_mask(x, wanted);
+        if found != 0 {
+            return Some(k + found.trailing_zeros() as usize);
+        }
+        k += 8;
+    }
+    plain::place_of(value, &w[k..], shift, &v[k..]).map(|j| k + j)
+}
+
 /// As one vector, which a scan right after gets from the store buffer; a single number in it would have to reach the cache first.
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn raise(v: &mut [i64], j: usize, by: i64) {
@@ -136,7 +151,7 @@ pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize)
         k += 16;
     }
     let d = join_least(least);
-    let found = (_mm_cvtsi128_si64(d), place_of(d, least, at));
+    let found = (_mm_cvtsi128_si64(d), lane_of(d, least, at));
     if k == o.w.len() {
         return found;
     }

@@ -20,6 +20,10 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
     (a, b)
 }
 
+pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
+    w.iter().zip(v).position(|(w, v)| (w << shift) - v == value)
+}
+
 pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
     relax_from(0, o, key, from, (i64::MAX, 0))
 }
