@@ -57,6 +57,8 @@ fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
     raw.into_iter().enumerate().map(spec).collect()
 }
 
+const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
+
 fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> Policy {
     let elephants = Elephants { admit: Admit::Marked, threshold: Bytes(300_000) };
     Policy { scheduler, demand, ageing, elephants, ..Policy::default() }
@@ -66,7 +68,7 @@ proptest! {
     #[test]
     fn who_rests_writes_what_the_restless_twin_writes(
         k in 0..SchedulerKind::ALL.len(),
-        demand in prop::sample::select(vec![Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined]),
+        demand in prop::sample::select(ESTIMATORS.to_vec()),
         (ageing, duplex) in (prop::sample::select(vec![0u8, 75]), any::<bool>()),
         raw in prop::collection::vec((0..2500u64, prop::collection::vec((0..4u32, 0..4u32, 0..3000u64), 0..6)), 1..6),
     ) {
