@@ -91,7 +91,7 @@ pub struct Planner {
 }
 
 impl Default for Planner {
-    /// The papers' values; Corral provisions in two ways.
+    /// The papers' values.
     fn default() -> Self {
         let (shuffle_model, objective, elephant, wavelengths) = (ShuffleModel::default(), None, None, None);
         let (imbalance_percent, sub_batches, over_provisioning_percent, sir_percent) = (100, 5, 0, 100);
@@ -99,7 +99,7 @@ impl Default for Planner {
         Self {
             objective,
             imbalance_percent,
-            provisioning: Provisioning::default(),
+            provisioning: Provisioning::Longest,
             sub_batches,
             over_provisioning_percent,
             shuffle_model,

@@ -289,9 +289,8 @@ mod tests {
                 std::thread::park_timeout(due.min(patience));
             }
             let word = if self.words.front().is_some_and(|w| w.0 <= Instant::now()) { self.words.pop_front().map(|w| w.1) } else { None };
-            match word {
-                Some(Word::Coflow(c)) => drop(self.open.remove(&c)),
-                Some(_) | None => {}
+            if let Some(Word::Coflow(c)) = word {
+                self.open.remove(&c);
             }
             Ok(word)
         }
