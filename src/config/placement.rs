@@ -60,7 +60,8 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 10000))]
     imbalance: Option<u64>,
-    /// Corral, LocalShuffle: which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left out.
+    /// Corral, LocalShuffle: which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left
+    /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     provisioning: Option<Provisioning>,
     /// JobPacker: into how many sub-batches a batch is divided, 1 to 1000; 5 if left out.

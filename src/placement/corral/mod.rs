@@ -1,8 +1,9 @@
 //! Corral: plans which racks a job gets, and in which order (Jalaparti et al., SIGCOMM 2015, section 4).
 //!
 //! Two phases. Provisioning ([`provision`]) walks through allocations of racks to jobs, on the paper's way and on one of ours;
-//! prioritisation ([`prioritise`]) lays out one allocation in time. The best layout is the plan. With it comes a lower bound ([`lp`]) on what any planner of whole racks could
-//! reach, and the gap to it. A plan is a guideline: the scheduler drops it for a job whose racks have failed.
+//! prioritisation ([`prioritise`]) lays out one allocation in time. The best layout is the plan. With it comes a lower bound ([`lp`],
+//! [`price`]) on what any planner of whole racks could reach, and the gap to it. A plan is a guideline: the scheduler drops it for a job
+//! whose racks have failed.
 
 use serde::{Deserialize, Serialize};
 
