@@ -6,9 +6,9 @@
 //! In any plan the bills of all jobs together are at most what all racks cost, as no rack is used twice. So the sum of the jobs'
 //! smallest sums, less the cost of all racks, is a bound, whatever the prices; good prices make it a good one.
 //!
-//! Prices are constant within each of [`CELLS`] stretches of time, and zero afterwards. The search begins with one price until one
+//! Prices are constant within each of 64 stretches of time, and zero afterwards. The search begins with one price until one
 //! end. Then prices rise where the jobs' choices hold more than R racks and fall where they hold fewer: a subgradient, with Polyak's
-//! step towards the value of a plan. It ends after so many [`TRIES`], or when [`LOOKS`] starts have been judged.
+//! step towards the value of a plan. It ends after 200 sets of prices, or when four million starts have been judged.
 
 use super::{Malleable, Problem};
 
