@@ -19,6 +19,7 @@ use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
 mod max_min;
+mod reach;
 
 fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
