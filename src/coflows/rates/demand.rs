@@ -55,6 +55,19 @@ impl Word {
             (bit != 0).then(|| self.number(bit))
         })
     }
+
+    /// Calls `each(link in the word, number)` for all that have something to send.
+    fn each_live(self, mut each: impl FnMut(usize, u32)) {
+        let (mut all, mut number) = (self.all, self.base);
+        while all != 0 {
+            let k = all.trailing_zeros();
+            if self.live >> k & 1 == 1 {
+                each(k as usize, number);
+            }
+            all &= all - 1;
+            number += 1;
+        }
+    }
 }
 
 /// The groups of one sender.
@@ -87,8 +100,8 @@ pub struct Demand {
     /// Links in use, and where their groups stand in `members`; empty until somebody asks.
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
-    /// By place in `links`: bits to carry, as of the last [`Demand::weigh`].
-    loads: Vec<u64>,
+    /// By link in use: bits to carry, as of the last [`Demand::weigh`].
+    loads: Vec<(u32, u64)>,
 }
 
 impl Demand {
@@ -276,15 +289,14 @@ impl Demand {
 
     /// Calls `each(group)` for the live groups, in their order.
     pub fn live_groups(&self, mut each: impl FnMut(u32)) {
-        for word in &self.words {
-            word.numbers(word.live).for_each(&mut each);
+        for word in self.words.iter().filter(|w| w.live != 0) {
+            word.each_live(|_, g| each(g));
         }
     }
 
     /// The links in use, by number, each with the bits that it has to carry, as of the last [`Demand::weigh`].
     pub fn loads(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
-        debug_assert_eq!(self.links.len(), self.loads.len(), "weigh() first");
-        self.links.iter().zip(&self.loads).map(|(l, &bits)| (l.0, bits))
+        self.loads.iter().copied()
     }
 
     /// The groups that cross a link, those that are done included. Needs [`Demand::index`]. O(log links).
@@ -296,12 +308,41 @@ impl Demand {
 
     /// Makes [`Demand::loads`] right for what is left now. O(groups).
     pub fn weigh(&mut self) {
+        if self.is_plain() {
+            self.loads = self.plain_loads();
+            return;
+        }
         self.index();
-        let bits: Vec<u64> = (0..self.groups() as u32).map(|g| self.bits(g)).collect();
-        let load = |&(_, a, b): &(u32, u32, u32)| {
-            self.members[a as usize..b as usize].iter().map(|&g| bits[g as usize]).fold(0, u64::saturating_add)
+        let load = |&(l, a, b): &(u32, u32, u32)| {
+            (l, self.members[a as usize..b as usize].iter().map(|&g| self.bits(g)).fold(0, u64::saturating_add))
         };
         self.loads = self.links.iter().map(load).collect();
+    }
+
+    /// The same where there are no links but interfaces.
+    fn plain_loads(&self) -> Vec<(u32, u64)> {
+        let mut into = vec![0u64; 64 * self.downs.len()];
+        let mut loads = Vec::with_capacity(self.rows.len() + into.len());
+        for row in &self.rows {
+            let (mut sum, mut place) = (0u64, 0);
+            for w in &self.words[row.words.clone()] {
+                while self.downs[place].index != w.index {
+                    place += 1;
+                }
+                let cells = &mut into[64 * place..64 * (place + 1)];
+                w.each_live(|k, g| {
+                    let bits = self.bits(g);
+                    sum = sum.saturating_add(bits);
+                    cells[k] = cells[k].saturating_add(bits);
+                });
+            }
+            loads.push((row.up, sum));
+        }
+        for (w, cells) in self.downs.iter().zip(into.chunks(64)) {
+            loads.extend((0..64).filter(|k| w.all >> k & 1 == 1).map(|k| (64 * w.index + k, cells[k as usize])));
+        }
+        loads.sort_unstable_by_key(|l| l.0);
+        loads
     }
 
     /// Makes [`Demand::members`] ready. O(groups log links) if a path has changed, else O(1).

@@ -81,6 +81,12 @@ impl Rates {
         self.total -= std::mem::take(&mut self.of[group as usize]);
     }
 
+    /// Everything stops.
+    pub fn clear(&mut self) {
+        self.given.drain(..).for_each(|g| self.of[g as usize] = 0);
+        self.total = 0;
+    }
+
     /// Everything stops, and what was given goes back to the links.
     pub fn give_back(&mut self, demand: &Demand, free: &mut Free) {
         for g in self.given.drain(..) {

@@ -280,6 +280,13 @@ impl Live {
         self.steady = None;
     }
 
+    /// All rates end, and whoever says so knows what links have left. It must be settled.
+    pub fn halt(&mut self) {
+        self.extra.clear();
+        self.base.clear();
+        self.steady = None;
+    }
+
     /// Finds out, after new base rates, when those groups end that have nothing but them. The extra rates must be zero. Settled.
     pub fn forecast_base(&mut self, now: Time) {
         let ends = self.base.running().map(|(g, rate)| self.demand.left(g).div_ceil(u128::from(rate)));

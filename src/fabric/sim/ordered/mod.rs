@@ -74,11 +74,9 @@ impl Ordered {
         let ended = self.reach.due(now);
         let mut ended = ended.iter().peekable();
         let mut gone = Vec::new();
-        for place in 0..self.coflows.len() {
-            let ends = ended.peek().is_some_and(|e| e.0 == place);
-            if !ends && self.coflows[place].next.is_none_or(|t| t > now) {
-                continue;
-            }
+        let mut from = 0;
+        while let Some(place) = self.next_due(from, ended.peek().map(|e| e.0), now) {
+            from = place + 1;
             let c = &mut self.coflows[place];
             gone.clear();
             if self.reach.is_ready() {
@@ -95,9 +93,9 @@ impl Ordered {
             let queue = queue_of(&self.network, c, now);
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
             // What was given by coflow is offered to all anew.
-            let from = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
-            let a = anew.get_or_insert(Anew { from, order: false });
-            (a.from, a.order) = (a.from.min(from), a.order | moves);
+            let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
+            let a = anew.get_or_insert(Anew { from: first, order: false });
+            (a.from, a.order) = (a.from.min(first), a.order | moves);
         }
         if over {
             self.coflows.retain(|c| c.demand.live() > 0);
@@ -107,6 +105,21 @@ impl Ordered {
             }
         }
         anew
+    }
+
+    /// The first coflow from a place on that must be looked at now, where flows of `ends` have ended.
+    fn next_due(&self, from: usize, ends: Option<usize>, now: Time) -> Option<usize> {
+        let to = ends.unwrap_or(self.coflows.len());
+        if self.reach.is_ready() && !self.has_calm_events() {
+            return ends;
+        }
+        let calm = (from..to).find(|&k| self.coflows[k].next.is_some_and(|t| t <= now));
+        calm.or(ends)
+    }
+
+    /// Whether something happens to coflows while no flow with an extra rate ends.
+    fn has_calm_events(&self) -> bool {
+        self.network.kind == NetworkKind::Aalo || self.network.kind.decides_by_coflow()
     }
 
     /// The first of those that share with the coflow at `place` as equals.
@@ -125,11 +138,14 @@ impl Ordered {
         for c in &mut self.coflows[from..] {
             if by_coflow && anew.order {
                 c.settle(world, &mut self.free);
-                c.stop(&mut self.free);
+                c.halt();
             } else {
                 c.settle_extra(world, &mut self.free);
                 c.stop_extra(&mut self.free);
             }
+        }
+        if by_coflow && anew.order {
+            self.free = Free::new(&self.capacity);
         }
         // Settling may have ended some at this very instant.
         self.coflows.retain(|c| c.demand.live() > 0);
@@ -175,8 +191,10 @@ impl Ordered {
         for c in self.coflows.iter_mut().filter(|_| self.network.kind == NetworkKind::Aalo) {
             c.forecast_calm(world.now, limit_of(&self.network, c));
         }
-        let calm = self.network.kind == NetworkKind::Aalo || self.network.kind.decides_by_coflow();
-        self.next = self.coflows.iter().filter(|_| calm).filter_map(|c| c.next).chain(self.reach.next()).min();
+        self.next = self.reach.next();
+        if self.has_calm_events() {
+            self.next = self.coflows.iter().filter_map(|c| c.next).chain(self.next).min();
+        }
     }
 
     /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether anybody turned out to be
