@@ -33,6 +33,17 @@ impl About {
     pub fn new(hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool, route: Route, flow: FlowId, size: u128) -> Self {
         Self { hosts, racks, marked, route, flow, size, booked: 0, over_ocs: 0 }
     }
+
+    /// Writes into the books what it has sent since the last time, all on its present way.
+    fn book(&mut self, left: u128, world: &mut World) {
+        let sent = self.size - left;
+        let units = sent - self.booked;
+        world.ledger.carried(self.racks, self.route, units, 0);
+        if let Route::Ocs(_) = self.route {
+            self.over_ocs += units;
+        }
+        self.booked = sent;
+    }
 }
 
 /// A group that has finished, and the rates that it had.
@@ -198,10 +209,7 @@ impl Live {
     pub fn end(&self, g: u32) -> Option<Time> {
         let rate = self.base.of(g) + self.extra.of(g);
         let left = self.demand.left(g);
-        let ns = match u64::try_from(left) {
-            Ok(small) => small.div_ceil(rate),
-            Err(_) => u64::try_from(left.div_ceil(u128::from(rate))).ok()?,
-        };
+        let ns = time_for(left, rate)?;
         self.since[g as usize].0.checked_add(ns).map(Time)
     }
 
@@ -232,17 +240,10 @@ impl Live {
         }
     }
 
-    /// Writes into the books what a group has sent by `now` since the last time, all on its present way.
+    /// Writes into the books what a group has sent by now.
     fn book(&mut self, g: u32, world: &mut World) {
         let left = self.left(g, world.now);
-        let a = &mut self.about[g as usize];
-        let sent = a.size - left;
-        let units = sent - a.booked;
-        world.ledger.carried(a.racks, a.route, units, 0);
-        if let Route::Ocs(_) = a.route {
-            a.over_ocs += units;
-        }
-        a.booked = sent;
+        self.about[g as usize].book(left, world);
     }
 
     /// What a group still has to send at `now`.
@@ -254,9 +255,10 @@ impl Live {
 
     /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
     pub fn book_all(&mut self, world: &mut World) {
-        let mut live = Vec::with_capacity(self.demand.live());
-        self.demand.live_groups(|g| live.push(g));
-        live.into_iter().for_each(|g| self.book(g, world));
+        // Taken out while the others are read.
+        let mut about = std::mem::take(&mut self.about);
+        self.demand.live_groups(|g| about[g as usize].book(self.left(g, world.now), world));
+        self.about = about;
         self.looked = world.now;
     }
 
@@ -289,8 +291,8 @@ impl Live {
 
     /// Finds out, after new base rates, when those groups end that have nothing but them. The extra rates must be zero. Settled.
     pub fn forecast_base(&mut self, now: Time) {
-        let ends = self.base.running().map(|(g, rate)| self.demand.left(g).div_ceil(u128::from(rate)));
-        let ns = ends.max().and_then(|ns| u64::try_from(ns).ok());
+        let ends = self.base.running().map(|(g, rate)| time_for(self.demand.left(g), rate).unwrap_or(u64::MAX));
+        let ns = ends.max().filter(|&ns| ns < u64::MAX);
         self.steady = ns.and_then(|ns| now.0.checked_add(ns)).map(Time);
         self.base.running().for_each(|(g, _)| self.since[g as usize] = now);
     }
@@ -334,5 +336,13 @@ impl Live {
             let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since[g as usize])));
             each(Part { coflow: self.id, hosts: a.hosts, sent: a.size - left, over_ocs: a.over_ocs, left });
         });
+    }
+}
+
+/// Nanoseconds that units take at a rate, rounded up.
+fn time_for(units: u128, rate: u64) -> Option<u64> {
+    match u64::try_from(units) {
+        Ok(small) => Some(small.div_ceil(rate)),
+        Err(_) => u64::try_from(units.div_ceil(u128::from(rate))).ok(),
     }
 }

@@ -157,6 +157,7 @@ impl Ordered {
         if by_coflow {
             while self.fill(world) {}
             if self.coflows.iter().any(|c| c.demand.live() == 0) {
+                self.coflows.iter_mut().for_each(|c| c.stop_extra(&mut self.free));
                 return self.decide(ALL, world);
             }
         } else {
@@ -201,10 +202,8 @@ impl Ordered {
     /// through, so that it must be done again.
     fn fill(&mut self, world: &mut World) -> bool {
         let (free, mut through) = (&mut self.free, Vec::new());
-        for c in &mut self.coflows {
-            c.settle_extra(world, free);
-            c.stop_extra(free);
-        }
+        // Nothing was sent at these rates.
+        self.coflows.iter_mut().for_each(|c| c.stop_extra(free));
         for (k, c) in self.coflows.iter_mut().enumerate() {
             let mut extra = std::mem::take(&mut c.extra);
             rates::greedy_but(&c.demand, free, &mut extra, |g| {

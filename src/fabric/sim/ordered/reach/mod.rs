@@ -17,7 +17,7 @@ use crate::units::Time;
 
 mod ports;
 
-use ports::{BITS, FIRST, Place, Ports, Taker, begun, ends_of, place};
+use ports::{BITS, FIRST, Place, Ports, Taker, begun, ends_of, place, step};
 
 /// A flow that must be looked at because of a link.
 #[derive(Clone, Copy, Debug)]
@@ -269,13 +269,12 @@ impl Reach {
             if same && u == up {
                 may &= above(w.index, d);
             }
-            while may != 0 {
+            if may != 0 {
+                may = self.ports.open_behind(w.index, may, place(k, [up, 64 * w.index]), step([0, 1]));
+            }
+            if may != 0 {
                 let down = 64 * w.index + may.trailing_zeros();
-                let at = place(k, [up, down]);
-                if self.ports.is_open_behind(down, at) {
-                    return Some(Turn { at, link: up, group: w.number(may & may.wrapping_neg()) });
-                }
-                may &= may - 1;
+                return Some(Turn { at: place(k, [up, down]), link: up, group: w.number(may & may.wrapping_neg()) });
             }
         }
         None
@@ -291,13 +290,12 @@ impl Reach {
                 let own = if u / 64 == index && d < down { 1 << (u % 64) } else { 0 };
                 may &= above(index, u) | own;
             }
-            while may != 0 {
+            if may != 0 {
+                may = self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]));
+            }
+            if may != 0 {
                 let up = 64 * index + may.trailing_zeros();
-                let at = place(k, [up, down]);
-                if self.ports.is_open_behind(up, at) {
-                    return Some(Turn { at, link: down, group: c.demand.between(up, down)? });
-                }
-                may &= may - 1;
+                return Some(Turn { at: place(k, [up, down]), link: down, group: c.demand.between(up, down)? });
             }
         }
         None
