@@ -173,9 +173,9 @@ impl Ordered {
 
     /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left.
     fn prepare(&mut self, world: &World) {
-        let greedy = !(self.network.kind.has_within() && self.network.within == Within::MaxMin) && !self.weighted();
+        let fair = self.network.kind.has_within() && self.network.within == Within::MaxMin;
         self.reach.forget();
-        if greedy && self.coflows.iter().all(|c| c.demand.is_plain()) {
+        if !fair && !self.weighted() && self.coflows.iter().all(|c| c.demand.is_plain()) {
             self.reach.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
         }
         if self.reach.is_ready() {
