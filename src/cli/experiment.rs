@@ -6,9 +6,12 @@ use std::time::Instant;
 
 use super::tables::Rows;
 use super::{CliError, print, simulate, write_text};
+use crate::experiment::claim::Verdict;
+use crate::experiment::free::Free;
 use crate::experiment::report::{Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
 use crate::experiment::{Paper, Size};
+use crate::units::Bytes;
 
 /// Runs a paper's evaluation, and prints each of its numbers beside ours
 ///
@@ -31,12 +34,46 @@ pub struct Args {
     /// Runs at once
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
+    /// Runs only this setting, by its name in the report; may be given more than once
+    #[arg(long, value_name = "SETTING")]
+    only: Vec<String>,
+    /// Runs only this system; may be given more than once
+    #[arg(long, value_name = "SYSTEM")]
+    system: Vec<String>,
+    #[command(flatten)]
+    unprinted: Unprinted,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
     /// Writes everything to this file, every repetition included
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// Numbers that the papers do not print; without an option, the calibrated one (docs/experiments.md).
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Numbers that the papers do not print")]
+struct Unprinted {
+    /// Data a second that a task processes, such as 10MB
+    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    task_rate: Option<Bytes>,
+    /// Time in which the jobs of online settings arrive, in per cent of the paper's, such as 3.5
+    #[arg(long, value_name = "PERCENT", value_parser = permille)]
+    window: Option<u32>,
+}
+
+/// A rate at which a task is over some day.
+fn rate(text: &str) -> Result<Bytes, String> {
+    let rate: Bytes = text.parse().map_err(|e: crate::units::ParseUnitError| e.to_string())?;
+    if rate < Bytes(1000) { Err("allowed: 1kB a second and more".into()) } else { Ok(rate) }
+}
+
+/// Per cent with at most one place after the point, in thousandths.
+fn permille(text: &str) -> Result<u32, String> {
+    let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |t: &str| if t.bytes().all(|b| b.is_ascii_digit()) { t.parse::<u32>().ok() } else { None };
+    let value = digits(whole).zip(digits(tenths).filter(|_| tenths.len() == 1)).and_then(|(w, t)| w.checked_mul(10)?.checked_add(t));
+    value.filter(|v| (1..=1_000_000).contains(v)).ok_or_else(|| "allowed: 0.1 to 100000, with one place after the point".into())
 }
 
 /// How the report is printed.
@@ -59,8 +96,11 @@ enum Output {
 /// A run that fails, or files that cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let repeats = args.repeat.map_or_else(|| args.paper.repeats(args.quick), |n| n as usize);
-    let size = Size { seed: args.seed, repeats, jobs_percent: 100 };
-    let experiment = args.paper.experiment(size);
+    let Unprinted { task_rate, window } = args.unprinted;
+    let free = Free { task_rate, window_permille: window };
+    let size = Size { seed: args.seed, repeats, jobs_percent: 100, free };
+    let mut experiment = args.paper.experiment(size);
+    experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
     let (stop, threads, began) = (simulate::stopped_by_ctrl_c(), args.threads as usize, Instant::now());
     let tell = |p: Progress| {
         let ((done, of), (setting, system, seed)) = (p.done, p.last);
@@ -87,6 +127,7 @@ fn text(r: &Report, draw: impl Fn(&Rows) -> String) -> String {
     for (setting, about) in &r.settings {
         out += &format!("\n{setting}: {about}");
     }
+    out += &format!("\n\n{}\n{}", r.unprinted(), counted(r));
     let differ: Vec<&Row> = r.rows.iter().filter(|w| !w.why.is_empty()).collect();
     if !differ.is_empty() {
         out += "\n\nWhere it differs, what was measured:\n";
@@ -98,6 +139,15 @@ fn text(r: &Report, draw: impl Fn(&Rows) -> String) -> String {
     let runs = r.size.repeats;
     let partial = if r.partial { ", stopped before the end" } else { "" };
     out + &format!("\n\n{runs} repetitions from seed {}, {:.0} s on {} threads{partial}\n", r.size.seed, r.took_s, r.threads)
+}
+
+/// How many numbers came out how.
+fn counted(r: &Report) -> String {
+    let tally = r.tally();
+    let all: Vec<String> = tally.iter().map(|(v, n)| format!("{n} {}", v.words())).collect();
+    let chosen = r.rows.iter().filter(|w| w.verdict == Verdict::Calibrated).count();
+    let of = tally.iter().map(|t| t.1).sum::<usize>();
+    format!("Of {of} numbers of the paper: {} ({chosen} more, by which free numbers were chosen, are not counted)", all.join(", "))
 }
 
 fn numbers(r: &Report) -> Rows {
@@ -169,12 +219,20 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
+    use crate::experiment::free::Free;
     use crate::experiment::report::Measured;
+
+    #[test]
+    fn free_numbers_are_read_with_their_units() {
+        let read = ["3.5", "100", "0.1", "0", "x", "3.55", "-1", "+1", ".5", "99999999999"].map(|t| permille(t).ok());
+        assert_eq!(read, [Some(35), Some(1000), Some(1), None, None, None, None, None, None, None]);
+        assert_eq!((rate("31MB").unwrap(), rate("10").is_err(), rate("fast").is_err()), (Bytes(31_000_000), true, true));
+    }
 
     #[test]
     fn every_output_has_every_number_of_the_paper() {
         // Stopped before it begins: all numbers of the paper, none of ours.
-        let size = Size { seed: 1, repeats: 2, jobs_percent: 1 };
+        let size = Size { seed: 1, repeats: 2, jobs_percent: 1, free: Free::default() };
         let e = Paper::CoScheduler.experiment(size);
         let outcomes = run_all(&e, size, 2, &AtomicBool::new(true), &|_| {}).unwrap();
         let r = Report::new(&e, &outcomes, 0.0, 2);
@@ -183,6 +241,6 @@ mod tests {
             assert!(text.matches("not run").count() == r.rows.len() && text.contains("95.2"), "{text}");
         }
         let back: serde_json::Value = serde_json::from_str(&serde_json::to_string(&r).unwrap()).unwrap();
-        assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (19, &56.0.into()));
+        assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (20, &227.0.into()));
     }
 }

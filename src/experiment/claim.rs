@@ -40,10 +40,12 @@ pub struct Claim {
     pub printed: Option<Printed>,
     /// Where it is printed.
     pub source: &'static str,
+    /// A free number was chosen by it: it is no prediction.
+    pub calibrated: bool,
 }
 
 /// How our mean stands to what the paper prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Within what is printed; of a single number, at most five points off.
@@ -58,6 +60,8 @@ pub enum Verdict {
     Unclear,
     /// A figure that compares nothing, more than fifteen points off.
     Differs,
+    /// A number that the paper leaves out was chosen so that this one is met: no prediction, no agreement.
+    Calibrated,
     /// The paper prints nothing.
     Ours,
     /// Nothing was run.
@@ -65,6 +69,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether it is about a number that the paper prints and that we predicted: neither chosen, nor ours alone, nor left out.
+    pub fn is_prediction(self) -> bool {
+        !matches!(self, Self::Calibrated | Self::Ours | Self::NotRun)
+    }
+
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
@@ -74,6 +83,7 @@ impl Verdict {
             Self::Opposite => "opposite",
             Self::Unclear => "unclear",
             Self::Differs => "differs",
+            Self::Calibrated => "calibrated",
             Self::Ours => "-",
             Self::NotRun => "not run",
         }
@@ -92,8 +102,8 @@ impl Printed {
         if v < low { v - low } else { (v - high).max(0.0) }
     }
 
-    fn is_met(self, v: f64) -> bool {
-        let off = self.off(v).abs();
+    /// Whether that many points off are within what is printed.
+    fn is_met(self, off: f64) -> bool {
         if matches!(self, Self::About(_)) { off <= 5.0 } else { off == 0.0 }
     }
 
@@ -133,18 +143,24 @@ impl Claim {
 
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
-        use Measure::{Crossing, Far, Gap, OcsShare, Waiting};
-        let percent = self.against.is_some() || matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap);
+        use Measure::{Crossing, Far, Gap, OcsShare, Overrun, Waiting};
+        let percent = self.against.is_some() || matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap | Overrun);
         if percent { " %" } else { " s" }
     }
 
     /// How a mean with half its interval stands to what is printed.
     pub fn verdict(&self, mean: f64, half: Option<f64>) -> Verdict {
         let Some(printed) = self.printed else { return Verdict::Ours };
+        if self.calibrated {
+            return Verdict::Calibrated;
+        }
         let sign = if self.against.is_some() { printed.sign() } else { 0.0 };
-        let near = printed.off(mean).abs() <= 15.0;
+        // Of a time, points are per cent of what is printed.
+        let point = if let (" s", Printed::About(p)) = (self.unit(), printed) { p / 100.0 } else { 1.0 };
+        let off = printed.off(mean).abs() / point;
+        let near = off <= 15.0;
         match () {
-            () if printed.is_met(mean) => Verdict::Same,
+            () if printed.is_met(off) => Verdict::Same,
             () if sign != 0.0 && half.is_some_and(|h| mean.abs() <= h) => Verdict::Unclear,
             () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
             () if near => Verdict::Near,

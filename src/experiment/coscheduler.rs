@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Size;
 use super::claim::{Claim, Printed, Side};
-use super::runs::Measure::{self, Makespan, MeanCct, MeanJct, OcsShare};
+use super::runs::Measure::{self, Makespan, MeanCct, MeanJct, OcsShare, Overrun};
 use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
@@ -63,6 +63,7 @@ pub fn claims() -> Vec<Claim> {
         against: Some(Side { setting: MIXED, system: base }),
         printed: Some(Printed::About(printed)),
         source,
+        calibrated: false,
     };
     let share = |system, printed| Claim {
         measure: OcsShare,
@@ -70,6 +71,7 @@ pub fn claims() -> Vec<Claim> {
         against: None,
         printed: Some(Printed::About(printed)),
         source: "fig. 5b",
+        calibrated: false,
     };
     let ours = |measure, system, base| Claim {
         measure,
@@ -77,8 +79,12 @@ pub fn claims() -> Vec<Claim> {
         against: Some(Side { setting: MIXED, system: base }),
         printed: None,
         source: "ours",
+        calibrated: false,
     };
+    // Nobody ends before the last arrival, so if Co-scheduler takes 56 % less than Fair, Fair takes 1 / 0.44 of the arrivals' time or more.
+    let fair = Claim { measure: Overrun, printed: Some(Printed::About(227.0)), source: "implied, fig. 5a", ..share("Fair", 0.0) };
     vec![
+        fair,
         claim(Makespan, MIXED, "Fair", 56.0, "fig. 5a"),
         claim(Makespan, MIXED, "Corral", 44.0, "fig. 5a"),
         claim(MeanJct, MIXED, "Fair", 61.0, "fig. 5a"),

@@ -7,11 +7,14 @@
 //! Task times are not in the papers (they were measured on a Hadoop node), so where makespans and completion times depend on the
 //! proportion of computing to network, ours can differ; see `docs/experiments.md`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 pub mod claim;
 pub mod corral;
 pub mod coscheduler;
+pub mod free;
 pub mod jobpacker;
 pub mod report;
 pub mod runs;
@@ -19,7 +22,8 @@ pub mod setting;
 #[cfg(test)]
 mod tests;
 
-use claim::Claim;
+use claim::{Claim, Side};
+use free::Free;
 use setting::Setting;
 
 /// Whose evaluation.
@@ -43,27 +47,55 @@ pub struct Size {
     pub repeats: usize,
     /// Jobs in per cent of the paper's; tests run fewer.
     pub jobs_percent: usize,
+    /// What the paper does not print; [`Paper::experiment`] fills in the calibration's.
+    pub free: Free,
 }
 
 /// An evaluation: what is run, and what the paper says of it.
 pub struct Experiment {
     /// Whose.
     pub paper: Paper,
+    /// What was taken for the numbers that the paper does not print.
+    pub free: Free,
     /// In the order of the report.
     pub settings: Vec<Setting>,
     /// In the order of the report.
     pub claims: Vec<Claim>,
 }
 
+impl Experiment {
+    /// Leaves out all settings and systems but those named, and what is claimed of others; none named: all stay.
+    ///
+    /// # Errors
+    /// A name that is not there, and the names that are.
+    pub fn only(&mut self, settings: &[String], systems: &[String]) -> Result<(), String> {
+        let there: BTreeSet<&str> = self.settings.iter().map(|s| s.name).collect();
+        let run: BTreeSet<&str> = self.settings.iter().flat_map(|s| s.systems.iter().map(|y| y.name)).collect();
+        for (what, asked, known) in [("setting", settings, &there), ("system", systems, &run)] {
+            if let Some(name) = asked.iter().find(|n| !known.contains(n.as_str())) {
+                let known: Vec<&str> = known.iter().copied().collect();
+                return Err(format!("there is no {what} `{name}`; allowed: {}", known.join(", ")));
+            }
+        }
+        let among = |asked: &[String], name: &str| asked.is_empty() || asked.iter().any(|n| n == name);
+        self.settings.iter_mut().for_each(|s| s.systems.retain(|y| among(systems, y.name)));
+        self.settings.retain(|s| among(settings, s.name) && !s.systems.is_empty());
+        let kept = |side: Side| among(settings, side.setting) && among(systems, side.system);
+        self.claims.retain(|c| kept(c.of) && c.against.is_none_or(kept));
+        Ok(())
+    }
+}
+
 impl Paper {
     /// The evaluation.
     pub fn experiment(self, size: Size) -> Experiment {
+        let size = Size { free: size.free.or(self.calibrated().free), ..size };
         let (settings, claims) = match self {
             Self::Jobpacker => (jobpacker::settings(size), jobpacker::claims()),
             Self::CoScheduler => (coscheduler::settings(size), coscheduler::claims()),
             Self::Corral => (corral::settings(size), corral::claims()),
         };
-        Experiment { paper: self, settings, claims }
+        Experiment { paper: self, free: size.free, settings, claims }
     }
 
     /// Repetitions: the paper's, or `quick`ly a few.

@@ -1,11 +1,16 @@
 //! The report of an experiment: each number of the paper beside ours, what else was measured, and why the two differ.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::claim::{Claim, Printed, Verdict};
+use super::free::{Calibration, Free};
 use super::runs::{Measure, Outcomes};
+use super::setting::Setting;
 use super::{Experiment, Paper, Size};
 use crate::runtime::repeat::{half_interval, mean};
+use crate::units::Span;
 
 /// A number of the paper beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,6 +61,8 @@ pub struct Report {
     pub paper: Paper,
     /// What was asked.
     pub size: Size,
+    /// What was taken for the numbers that the paper does not print.
+    pub free: Free,
     /// It was stopped before its end.
     pub partial: bool,
     /// Real time that it took, in seconds.
@@ -78,13 +85,30 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             paper: e.paper,
             size: outcomes.size,
+            free: e.free,
             partial: outcomes.is_partial(),
             took_s,
             threads,
-            settings: e.settings.iter().map(|s| (s.name, s.about.clone())).collect(),
+            settings: e.settings.iter().map(|s| (s.name, about(s))).collect(),
             rows: e.claims.iter().map(|c| row(c, outcomes)).collect(),
             measured: pairs.map(|(s, y)| measured(s, y, outcomes)).collect(),
         }
+    }
+}
+
+impl Report {
+    /// How many of the paper's numbers came out how, best first; those by which a free number was chosen are not among them.
+    pub fn tally(&self) -> Vec<(Verdict, usize)> {
+        let mut by = BTreeMap::new();
+        self.rows.iter().filter(|r| r.verdict.is_prediction()).for_each(|r| *by.entry(r.verdict).or_default() += 1);
+        by.into_iter().collect()
+    }
+
+    /// What was taken for the numbers that the paper does not print, for people.
+    pub fn unprinted(&self) -> String {
+        let Calibration { free, why } = self.paper.calibrated();
+        let chosen = if self.free == free { format!("calibrated: {why}") } else { format!("asked for; calibrated: {}", free.words()) };
+        format!("Not in the paper: {} ({chosen})", self.free.words())
     }
 }
 
@@ -99,8 +123,19 @@ fn row(c: &Claim, outcomes: &Outcomes) -> Row {
         Some(base) => format!("{what} less, {} vs {} ({})", c.of.system, base.system, base.setting),
     };
     let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
-    let why = if matches!(verdict, Verdict::Same | Verdict::Ours | Verdict::NotRun) { String::new() } else { why(c, outcomes) };
+    let why = if matches!(verdict, Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated) {
+        String::new()
+    } else {
+        why(c, outcomes)
+    };
     Row { setting: c.of.setting, figure, unit: c.unit(), paper: c.printed, source: c.source, values, mean, half, off, verdict, why }
+}
+
+/// What a setting is; and where jobs do not come in the paper's time, in how much they do.
+fn about(s: &Setting) -> String {
+    let window = s.load.window;
+    let other = window > Span::ZERO && s.load.free.window_permille.is_some_and(|p| p != 1000);
+    if other { format!("{}; here they arrive in {window}", s.about) } else { s.about.clone() }
 }
 
 /// What is measured, for people.
@@ -117,6 +152,7 @@ pub fn name(m: Measure) -> &'static str {
         Measure::Waiting => "slot time spent waiting",
         Measure::Computing => "computing bound",
         Measure::Far => "blocks read from afar",
+        Measure::Overrun => "makespan of the arrivals' time",
         Measure::Unfinished => "jobs unfinished",
         Measure::Gap => "gap to the lower bound",
         Measure::PlanTime => "time to plan",

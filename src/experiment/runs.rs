@@ -45,6 +45,8 @@ pub enum Measure {
     Computing,
     /// Tasks with a block that read it from another rack, %.
     Far,
+    /// Makespan in per cent of the time in which the jobs arrive.
+    Overrun,
     /// Jobs that did not finish.
     Unfinished,
     /// How far the plan is from its lower bound, %.
@@ -141,7 +143,7 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
     let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), ..Course::default() };
     let result = simulate_with(&ask, &course, &mut |_| {})?;
     let slots = setting.topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
-    Ok((!stop.load(Ordering::Relaxed)).then(|| measured(&result, &jobs, slots)))
+    Ok((!stop.load(Ordering::Relaxed)).then(|| measured(&result, &jobs, slots, setting.load.window)))
 }
 
 fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {
@@ -151,7 +153,7 @@ fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {
     BTreeMap::from([(Measure::PlanTime, began.elapsed().as_secs_f64()), (Measure::Gap, plan.gap * 100.0)])
 }
 
-fn measured(r: &JobsResult, jobs: &JobList, slots: u64) -> Outcome {
+fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome {
     let s = &r.summary;
     let seconds = |t: Span| t.as_secs_f64();
     let median = |keep: &dyn Fn(&JobRecord) -> bool| {
@@ -176,6 +178,7 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64) -> Outcome {
     for (measure, value) in [(Measure::MedianRecurring, median(&|j| j.recurring)), (Measure::MedianAdHoc, median(&|j| !j.recurring))] {
         out.extend(value.map(|v| (measure, v)));
     }
+    out.extend((window > Span::ZERO).then(|| (Measure::Overrun, percent(s.makespan.0, window.0))));
     out
 }
 

@@ -6,6 +6,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Size;
+use super::free::Free;
 use crate::control::policy::{Admit, Elephants, Estimator, Network, NetworkKind, Policy, SchedulerKind};
 use crate::ids::PlaneId;
 use crate::placement::cluster::Cluster;
@@ -45,6 +46,8 @@ pub struct Load {
     pub scale: u64,
     /// What is foreseen wrongly.
     pub errors: Errors,
+    /// What the paper does not print; its window is in `window` already.
+    pub free: Free,
 }
 
 /// One comparison.
@@ -77,12 +80,12 @@ impl Load {
     /// A mix with the tasks that belong to it; without errors.
     pub fn new(mix: Mix, jobs: usize, window: Span, recurring: u32, size: Size) -> Self {
         let jobs = (jobs * size.jobs_percent).div_ceil(100);
-        Self { mix, jobs, window, recurring, scale: 1, errors: Errors::default() }
+        Self { mix, jobs, window: size.free.window(window), recurring, scale: 1, errors: Errors::default(), free: size.free }
     }
 
     /// The jobs of a seed. O(jobs log jobs).
     pub fn draw(&self, seed: u64) -> JobList {
-        let mut model = self.mix.preset().model();
+        let mut model = self.free.model(self.mix.preset().model());
         model.recurring = self.recurring;
         let list = synth_jobs(&SynthJobs { mix: self.mix, model, jobs: self.jobs, seed, mean_gap: Span::ZERO });
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -2,17 +2,18 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use super::claim::{Claim, Printed, Side, Verdict};
+use super::free::Free;
 use super::report::Report;
 use super::runs::{Measure, run};
 use super::setting::Load;
 use super::*;
-use crate::units::Span;
+use crate::units::{Bytes, Span};
 use crate::workload::synth_jobs::Mix;
 
 const PAPERS: [Paper; 3] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral];
 
 fn size(repeats: usize, jobs_percent: usize) -> Size {
-    Size { seed: 5, repeats, jobs_percent }
+    Size { seed: 5, repeats, jobs_percent, free: Free::default() }
 }
 
 #[test]
@@ -53,6 +54,7 @@ fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
     assert_eq!((unfinished, outcomes.is_partial()), (vec![0.0, 0.0], false));
     let r = Report::new(&e, &outcomes, 1.0, 1);
     let batch = r.rows.iter().find(|r| r.setting == "GENI batch").unwrap();
+    assert_eq!(r.tally().iter().map(|t| t.1).sum::<usize>(), r.rows.iter().filter(|r| r.verdict.is_prediction()).count());
     assert!(batch.values.len() == 2 && batch.half.is_some() && batch.verdict != Verdict::NotRun);
     assert!(r.rows.iter().filter(|r| r.setting == "online").all(|r| r.verdict == Verdict::NotRun));
 }
@@ -76,6 +78,7 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
         against: against.then_some(side),
         printed: Some(printed),
         source: "",
+        calibrated: false,
     };
     let verdict = |printed, mean, half| claim(true, printed).verdict(mean, Some(half));
     use Verdict::{Differs, Near, Opposite, Same, SameDirection, Unclear};
@@ -90,4 +93,54 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
     let share = |printed, mean| claim(false, printed).verdict(mean, Some(1.0));
     assert_eq!((share(Printed::AtLeast(96.0), 99.0), share(Printed::AtMost(23.0), 25.0)), (Same, Near));
     assert_eq!(share(Printed::AtLeast(96.0), 54.0), Differs);
+    // Points of a time are per cent of it.
+    let time = Claim { measure: Measure::MeanJct, ..claim(false, Printed::About(1200.0)) };
+    assert_eq!([1250.0, 1350.0, 900.0].map(|t| time.verdict(t, Some(1.0))), [Same, Near, Differs]);
+}
+
+#[test]
+fn what_was_calibrated_never_counts_as_agreement() {
+    let side = Side { setting: "s", system: "y" };
+    let claim = Claim { measure: Measure::OcsShare, of: side, against: Some(side), printed: None, source: "", calibrated: true };
+    for printed in [Printed::About(40.0), Printed::Between(0.0, 100.0), Printed::AtMost(90.0), Printed::AtLeast(0.0)] {
+        let met = Claim { printed: Some(printed), ..claim }.verdict(40.0, Some(0.1));
+        assert!(met == Verdict::Calibrated && !met.is_prediction(), "{printed:?}");
+    }
+    for paper in PAPERS {
+        let calibrated: Vec<Claim> = paper.experiment(size(1, 100)).claims.into_iter().filter(|c| c.calibrated).collect();
+        // A row for every number that was chosen; Co-scheduler's are JobPacker's.
+        let Free { task_rate, window_permille } = paper.calibrated().free;
+        let chosen = usize::from(task_rate.is_some()) + usize::from(window_permille.is_some());
+        assert_eq!(calibrated.len(), if paper == Paper::CoScheduler { 0 } else { chosen }, "{paper:?}");
+        // By baselines only: no number is chosen to make the paper's own system look well.
+        let own = ["JobPacker", "Co-scheduler", "co-decided"];
+        let ours = |s: Side| own.contains(&s.system) || paper == Paper::Corral && s.system == "Corral";
+        assert!(calibrated.iter().all(|c| !ours(c.of) && !c.against.is_some_and(ours)), "{paper:?}");
+    }
+}
+
+#[test]
+fn free_numbers_change_times_and_arrivals() {
+    let drawn = |free| Load::new(Mix::CoScheduler, 1000, Span::secs(5400), 50, Size { free, ..size(1, 100) }).draw(3);
+    let plain = drawn(Free::default());
+    let slow = drawn(Free { task_rate: Some(Bytes(1_000_000)), ..Free::default() });
+    let dense = drawn(Free { window_permille: Some(125), ..Free::default() });
+    let last = |l: &crate::workload::jobs::JobList| l.jobs.iter().map(|j| j.arrival).max().unwrap();
+    assert!(last(&dense).0.abs_diff(last(&plain).0 / 8) <= 1);
+    for (k, job) in plain.jobs.iter().enumerate() {
+        assert_eq!((slow.jobs[k].tasks(), slow.jobs[k].input_bytes()), (job.tasks(), job.input_bytes()));
+    }
+    // 1 s, and as many bytes as a task has at 1 MB a second.
+    let map = slow.jobs.iter().map(|j| &j.stages[0]).find(|s| s.tasks == 1).unwrap();
+    assert_eq!(map.times.of(0).0, 1_000_000_000 + map.input.0 * 1000);
+}
+
+#[test]
+fn settings_and_systems_are_left_out_with_what_is_claimed_of_them() {
+    let mut e = Paper::CoScheduler.experiment(size(1, 1));
+    e.only(&["half recurring".into()], &["Fair".into(), "Corral".into()]).unwrap();
+    assert_eq!((e.settings.len(), e.settings[0].systems.len()), (1, 2));
+    assert!(e.claims.iter().all(|c| c.against.is_none()) && e.claims.len() == 3, "{:?}", e.claims);
+    let wrong = e.only(&["half".into()], &[]).unwrap_err();
+    assert!(wrong.contains("no setting `half`") && wrong.contains("half recurring"), "{wrong}");
 }

@@ -1,0 +1,76 @@
+//! Numbers that decide a result and that a paper does not print.
+//!
+//! [`Paper::calibrated`] chooses them so that, for each, one printed figure about baselines only is met. That figure's row is
+//! [marked](super::claim::Verdict::Calibrated) and counts as no agreement; all other rows are predictions. All of them are options, so
+//! that anyone can sweep them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Paper;
+use crate::units::{Bytes, Span};
+use crate::workload::job_model::JobModel;
+
+/// The free numbers; `None`: that of the calibration, and where there is none, that of the [model](JobModel) or the paper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Free {
+    /// Bytes a second that a task processes, map or reduce.
+    pub task_rate: Option<Bytes>,
+    /// Time in which the jobs of an online setting arrive, in thousandths of the paper's.
+    pub window_permille: Option<u32>,
+}
+
+impl Free {
+    /// These, and where there are none, others.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { task_rate: self.task_rate.or(other.task_rate), window_permille: self.window_permille.or(other.window_permille) }
+    }
+
+    /// The window in which jobs arrive.
+    pub fn window(self, paper: Span) -> Span {
+        Span((u128::from(paper.0) * u128::from(self.window_permille.unwrap_or(1000)) / 1000).min(u128::from(u64::MAX)) as u64)
+    }
+
+    /// The model of tasks with this rate.
+    pub fn model(self, base: JobModel) -> JobModel {
+        let (map_rate, reduce_rate) = (self.task_rate.unwrap_or(base.map_rate), self.task_rate.unwrap_or(base.reduce_rate));
+        JobModel { map_rate, reduce_rate, ..base }
+    }
+
+    /// For people: what was taken, and where from if it was not asked for.
+    pub fn words(self) -> String {
+        let rate = self.task_rate.map(|r| format!("tasks process {r} a second"));
+        let window = self.window_permille.map(|p| format!("jobs arrive within {}.{} % of the paper's time", p / 10, p % 10));
+        let all: Vec<String> = [rate, window].into_iter().flatten().collect();
+        if all.is_empty() { "none".into() } else { all.join(", ") }
+    }
+}
+
+/// What was chosen for the numbers that a paper leaves out, and by which printed figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calibration {
+    /// The choice.
+    pub free: Free,
+    /// By what.
+    pub why: &'static str,
+}
+
+/// JobPacker's, and Co-scheduler's too: the same authors, cluster, jobs' origin and log of task times, 1000 jobs in 90 minutes.
+const HYBRID: Free = Free { task_rate: Some(Bytes(31_000_000)), window_permille: Some(33) };
+
+impl Paper {
+    /// What was chosen for the numbers that the paper leaves out.
+    pub fn calibrated(self) -> Calibration {
+        match self {
+            Self::Jobpacker => Calibration {
+                free: HYBRID,
+                why: "the rate by F-EPS against F-Hybrid in a batch, the window by the same two online (figures 8a, 10a)",
+            },
+            Self::CoScheduler => Calibration { free: HYBRID, why: "both numbers are JobPacker's; none was chosen by this paper's figures" },
+            Self::Corral => Calibration {
+                free: Free { task_rate: Some(Bytes(21_000_000)), window_permille: None },
+                why: "the rate by Yarn-CS with Varys against Yarn-CS in the simulated cluster (figure 14)",
+            },
+        }
+    }
+}
