@@ -19,7 +19,7 @@ use crate::units::{Bytes, Time};
 mod live;
 mod reach;
 
-use live::{About, Live};
+use live::{About, Gone, Live};
 use reach::Reach;
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
@@ -36,6 +36,9 @@ pub struct Ordered {
     next: Option<Time>,
     /// What a flow's end reaches, where that is known.
     reach: Reach,
+    /// Kept for their memory.
+    ended: Vec<(usize, u32)>,
+    gone: Vec<Gone>,
 }
 
 /// What must be decided anew: the rates from a place on, and before that perhaps the order.
@@ -59,6 +62,8 @@ impl Ordered {
             given: BTreeMap::new(),
             next: None,
             reach: Reach::new(capacity.len()),
+            ended: Vec::new(),
+            gone: Vec::new(),
         }
     }
 
@@ -71,10 +76,9 @@ impl Ordered {
     /// Does the work of all coflows that are due; says what must be decided.
     fn due(&mut self, world: &mut World) -> Option<Anew> {
         let (now, kind, mut anew, mut over) = (world.now, self.network.kind, None, false);
-        let ended = self.reach.due(now);
-        let mut ended = ended.iter().peekable();
-        let mut gone = Vec::new();
-        let mut from = 0;
+        let mut list = std::mem::take(&mut self.ended);
+        self.reach.due(now, &mut list);
+        let (mut ended, mut gone, mut from) = (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
         while let Some(place) = self.next_due(from, ended.peek().map(|e| e.0), now) {
             from = place + 1;
             let c = &mut self.coflows[place];
@@ -97,6 +101,8 @@ impl Ordered {
             let a = anew.get_or_insert(Anew { from: first, order: false });
             (a.from, a.order) = (a.from.min(first), a.order | moves);
         }
+        drop(ended);
+        (self.ended, self.gone) = (list, gone);
         if over {
             self.coflows.retain(|c| c.demand.live() > 0);
             self.reach.forget();

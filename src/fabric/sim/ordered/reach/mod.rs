@@ -1,9 +1,9 @@
 //! What the end of a flow reaches, where flows cross two links each and take, one after another, all that those have left.
 //!
-//! There all flows stand in one order: by coflow, then sender, then receiver. A flow's *place* is its place in it. A link has less left
-//! from place to place; from where nothing is left it is *shut*. A flow that ends gives back to two links what it had. Behind its place they
-//! have more, so the next flow of either whose other link is not shut takes that. If somebody behind it had it, that one has less,
-//! its other link has more, and so on: a chain from place to place, always forward, which ends where nobody can take what is left.
+//! There all flows stand in one order: by coflow, then sender, then receiver. A flow's *place* is its place in it. A link has less
+//! left from place to place; from where nothing is left it is *shut*. A flow that ends gives back to two links what it had. Behind its
+//! place they have more, so the next flow of either whose other link is not shut takes that. If somebody behind it had it, that one has
+//! less, its other link has more, and so on: a chain from place to place, always forward, which ends where nobody can take what is left.
 //! All others keep their rates, and nobody looks at them.
 //!
 //! That is exact: at the end every flow has the smaller of what its two links have left at its place, which is what deciding for all
@@ -41,6 +41,8 @@ pub struct Reach {
     /// By slot: where the flow stands, and its group.
     slots: Vec<(Place, u32)>,
     spare: Vec<u32>,
+    /// Slots that are due, while they are looked at.
+    over: Vec<u32>,
     /// Links that have more behind a place.
     gains: Vec<(u32, Place)>,
     /// What base rates gave back during a pass: to be had by all at the next.
@@ -65,6 +67,7 @@ impl Reach {
             ends: Soonest::new(2 * links),
             slots: Vec::new(),
             spare: Vec::new(),
+            over: Vec::new(),
             gains: Vec::new(),
             back: Vec::new(),
             turns: Vec::new(),
@@ -87,15 +90,15 @@ impl Reach {
         self.ends.first().filter(|_| self.ready)
     }
 
-    /// Those that take something and are due, as (coflow, group), in order.
-    pub fn due(&self, now: Time) -> Vec<(usize, u32)> {
-        let mut due = Vec::new();
-        if self.ready {
-            self.ends.up_to(now, &mut due);
+    /// Those that take something and are due, as (coflow, group), appended to `list` in order.
+    pub fn due(&mut self, now: Time, list: &mut Vec<(usize, u32)>) {
+        if !self.ready {
+            return;
         }
-        let mut list: Vec<(Place, u32)> = due.into_iter().map(|s| self.slots[s as usize]).collect();
-        list.sort_unstable();
-        list.into_iter().map(|(at, g)| (begun(at) - 1, g)).collect()
+        self.ends.up_to(now, &mut self.over);
+        self.over.sort_unstable_by_key(|&s| self.slots[s as usize].0);
+        let ended = self.over.drain(..).map(|s| self.slots[s as usize]);
+        list.extend(ended.map(|(at, g)| (begun(at) - 1, g)));
     }
 
     /// Learns who takes what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to one after
@@ -269,12 +272,10 @@ impl Reach {
             if same && u == up {
                 may &= above(w.index, d);
             }
-            if may != 0 {
-                may = self.ports.open_behind(w.index, may, place(k, [up, 64 * w.index]), step([0, 1]));
-            }
-            if may != 0 {
-                let down = 64 * w.index + may.trailing_zeros();
-                return Some(Turn { at: place(k, [up, down]), link: up, group: w.number(may & may.wrapping_neg()) });
+            let bit = self.ports.open_behind(w.index, may, place(k, [up, 64 * w.index]), step([0, 1]));
+            if bit != 0 {
+                let at = place(k, [up, 64 * w.index + bit.trailing_zeros()]);
+                return Some(Turn { at, link: up, group: w.number(bit) });
             }
         }
         None
@@ -290,11 +291,9 @@ impl Reach {
                 let own = if u / 64 == index && d < down { 1 << (u % 64) } else { 0 };
                 may &= above(index, u) | own;
             }
-            if may != 0 {
-                may = self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]));
-            }
-            if may != 0 {
-                let up = 64 * index + may.trailing_zeros();
+            let bit = self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]));
+            if bit != 0 {
+                let up = 64 * index + bit.trailing_zeros();
                 return Some(Turn { at: place(k, [up, down]), link: down, group: c.demand.between(up, down)? });
             }
         }

@@ -9,10 +9,8 @@ pub type Place = u64;
 pub const BITS: u32 = 20;
 /// Before all flows.
 pub const FIRST: Place = 0;
-/// A link that is never shut. All places are smaller, and leave the highest bit free.
-const NEVER: Place = u64::MAX >> 1;
-/// Below so many bits looking at one after another is faster than at all.
-const FEW: u32 = 12;
+/// A link that is never shut.
+const NEVER: Place = u64::MAX;
 
 /// The place of a flow.
 pub fn place(coflow: usize, [up, down]: [u32; 2]) -> Place {
@@ -64,8 +62,7 @@ pub struct Ports {
 impl Ports {
     /// Links of which nothing is known.
     pub fn new(links: usize) -> Self {
-        let (left, takers, shut, words) =
-            (vec![0; links], vec![Vec::new(); links], vec![NEVER; links.next_multiple_of(64)], links.div_ceil(64));
+        let (left, takers, shut, words) = (vec![0; links], vec![Vec::new(); links], vec![NEVER; links], links.div_ceil(64));
         Self { left, takers, shut, coflows: 0, open: Vec::new(), words }
     }
 
@@ -100,22 +97,17 @@ impl Ports {
         &self.open[coflow * self.words..(coflow + 1) * self.words]
     }
 
-    /// Of the links `64 * word ..` those of `may` that have something left behind a flow, which stands for the first link at `first` and for
-    /// every further one `step` later.
-    pub fn open_behind(&self, word: u32, may: u64, first: Place, step: Place) -> u64 {
-        let shut = &self.shut[64 * word as usize..64 * (word as usize + 1)];
-        let behind = |k: usize| (first + k as u64 * step).wrapping_sub(shut[k]) >> 63;
-        if may.count_ones() < FEW {
-            let (mut rest, mut open) = (may, 0);
-            while rest != 0 {
-                let k = rest.trailing_zeros() as usize;
-                open |= behind(k) << k;
-                rest &= rest - 1;
+    /// Of the links `64 * word ..` the first one of `may`, as a bit, that has something left behind a flow; zero if there is none. The flow
+    /// stands for the first of those links at `first`, and for every further one `step` later.
+    pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
+        while may != 0 {
+            let k = may.trailing_zeros();
+            if self.shut[(64 * word + k) as usize] > first + u64::from(k) * step {
+                return may & may.wrapping_neg();
             }
-            return open;
+            may &= may - 1;
         }
-        let quarter = |q: usize| (0..16).rev().fold(0, |bits, k| bits << 1 | behind(16 * q + k)) << (16 * q);
-        may & (quarter(0) | quarter(1) | quarter(2) | quarter(3))
+        0
     }
 
     /// Behind a place, the first of those that may have more than there is.
