@@ -25,7 +25,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
     let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
     assert_eq!(
         topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
+        ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2", "jobpacker-20"]
     );
     let names = [
         "aalo",
