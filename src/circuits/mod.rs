@@ -176,4 +176,9 @@ pub trait Scheduler: Send {
     fn name(&self) -> &'static str;
     /// Decides what the planes do from `ask.at` on.
     fn decide(&mut self, ask: &Ask) -> Decision;
+    /// Whether it rests with the network: asked again one interval later, with the same circuits and still no demand, it decides the
+    /// same again and remembers the same. Where it does not (a rotation goes on), every cycle must ask it.
+    fn rests(&self) -> bool {
+        true
+    }
 }

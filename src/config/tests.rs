@@ -25,7 +25,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
     let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
     assert_eq!(
         topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2"]
+        ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2", "jobpacker-20"]
     );
     let names = [
         "aalo",
@@ -206,7 +206,7 @@ fn schemas_describe_every_key() {
 
 #[test]
 fn hostile_text_is_refused_quickly() {
-    let start = std::time::Instant::now();
+    let before = on_processor();
     let mut bomb = String::from("a: &a [x, x, x, x, x, x, x, x, x]\n");
     for w in ["ab", "bc", "cd", "de", "ef", "fg", "gh", "hi", "ij"] {
         let (a, b) = w.split_at(1);
@@ -239,7 +239,15 @@ fn hostile_text_is_refused_quickly() {
         assert!(read_policy(t, "t").is_err());
         let _ = yaml::keys(t, "t");
     }
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    // Expanded, the first of them would be three thousand million pieces. What else runs on the machine does not count.
+    let took = on_processor().0 - before.0;
+    assert!(took < Span::secs(20).0, "{took} ns");
+}
+
+/// How long this thread has had a processor.
+fn on_processor() -> Span {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts it");
+    Span(stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
 }
 
 /// A good file with a few pieces cut out, doubled or replaced.
@@ -296,7 +304,7 @@ fn options_of_the_planners_are_read_and_written() {
     let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n  strict: true\n"));
     let planner = other.placement.as_ref().unwrap().placement.planner;
     assert_eq!((planner.sir_percent, planner.wavelengths, planner.strict, planner.imbalance_percent), (250, Some(4), true, 100));
-    for given in [p, other, read(&text("corral", "  imbalance: 0\n"))] {
+    for given in [p, other, read(&text("corral", "  imbalance: 0\n  provisioning: best\n"))] {
         let written = serde_json::to_string(&policy::RawPolicy::from(&given)).unwrap();
         assert_eq!(read(&written), given, "{written}");
     }

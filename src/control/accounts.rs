@@ -1,6 +1,6 @@
 //! The coflows that the controller knows: what they asked, what has arrived, and by which way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::record::CoflowView;
 use super::{ProgressBy, Rejected};
@@ -36,8 +36,6 @@ struct Account {
     cancelled: bool,
     /// Some bytes that have arrived may not be split.
     news: bool,
-    /// Closed, and all its bytes are split: nothing will change any more.
-    settled: bool,
 }
 
 impl Account {
@@ -50,6 +48,8 @@ impl Account {
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     coflows: BTreeMap<CoflowId, Account>,
+    /// Those that are open, or have bytes that are not split: in all others nothing will change any more.
+    live: BTreeSet<CoflowId>,
     /// Open ones whose progress is read from the ToRs' counters.
     by_counters: usize,
 }
@@ -83,10 +83,9 @@ impl Accounts {
             by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
         self.by_counters += usize::from(progress == ProgressBy::Counters);
-        self.coflows.insert(
-            id,
-            Account { name, arrival: now, bound, weight, progress, pairs, finished: None, cancelled: false, news: false, settled: false },
-        );
+        let account = Account { name, arrival: now, bound, weight, progress, pairs, finished: None, cancelled: false, news: false };
+        self.coflows.insert(id, account);
+        self.live.insert(id);
         Ok(bytes)
     }
 
@@ -97,10 +96,15 @@ impl Accounts {
     pub fn progress(&mut self, id: CoflowId, received: &[RackBytes]) -> Result<(), Rejected> {
         let a = self.get_mut(id)?;
         a.news |= !received.is_empty();
+        let mut next = 0;
         for r in received {
-            if let Ok(k) = a.pairs.binary_search_by_key(&(r.from, r.to), |p| (p.from, p.to)) {
+            // Who reports all pairs in their order is understood without a search.
+            let is_next = a.pairs.get(next).is_some_and(|p| (p.from, p.to) == (r.from, r.to));
+            let found = if is_next { Ok(next) } else { a.pairs.binary_search_by_key(&(r.from, r.to), |p| (p.from, p.to)) };
+            if let Ok(k) = found {
                 let p = &mut a.pairs[k];
                 p.received = p.received.max(r.bytes.0.min(p.asked));
+                next = k + 1;
             }
         }
         Ok(())
@@ -146,6 +150,11 @@ impl Accounts {
         self.by_counters > 0
     }
 
+    /// Whether any coflow is open.
+    pub fn any_open(&self) -> bool {
+        self.open_accounts().next().is_some()
+    }
+
     fn get_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
         self.coflows.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("coflow {}", id.0)))
     }
@@ -158,13 +167,18 @@ impl Accounts {
     /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
     /// them over circuits. Gives bytes to coflows whose progress nobody reports, the oldest of a pair first, and splits every
     /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
-    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news).
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news,
+    /// and coflows that are open).
     pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> Vec<CoflowId> {
         // What no coflow has been given yet.
         let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
         let counted = |a: &Account| a.progress == ProgressBy::Counters && a.open();
-        for (id, a) in self.coflows.iter_mut().filter(|(_, a)| !a.settled && (a.news || !a.open() || counted(a))) {
+        self.live.retain(|id| {
+            let a = self.coflows.get_mut(id).expect("a live coflow has an account");
+            if !(a.news || !a.open() || counted(a)) {
+                return true;
+            }
             if counted(a) {
                 for p in &mut a.pairs {
                     let left = left.entry((p.from, p.to)).or_insert_with(|| gained(p.from, p.to).0);
@@ -185,15 +199,19 @@ impl Accounts {
                 }
             }
             a.news = a.pairs.iter().any(|p| p.split < p.received);
-            a.settled = !a.open() && !a.news;
-        }
+            a.open() || a.news
+        });
         done
+    }
+
+    fn open_accounts(&self) -> impl Iterator<Item = (CoflowId, &Account)> {
+        self.live.iter().map(|id| (*id, &self.coflows[id])).filter(|(_, a)| a.open())
     }
 
     /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began below `threshold` are left out.
     pub fn remaining(&self, racks: usize, threshold: Bytes) -> DemandMatrix {
         let mut m = DemandMatrix::zero(racks);
-        for p in self.coflows.values().filter(|a| a.open()).flat_map(|a| &a.pairs).filter(|p| p.asked >= threshold.0) {
+        for p in self.open_accounts().flat_map(|(_, a)| &a.pairs).filter(|p| p.asked >= threshold.0) {
             m.add(p.from, p.to, p.asked - p.received);
         }
         m
@@ -201,7 +219,7 @@ impl Accounts {
 
     /// The open coflows, by id, with the same pairs as [`Self::remaining`].
     pub fn open_coflows(&self, threshold: Bytes) -> Vec<OpenCoflow> {
-        let coflow = |(&id, a): (&CoflowId, &Account)| OpenCoflow {
+        let coflow = |(id, a): (CoflowId, &Account)| OpenCoflow {
             id,
             arrival: a.arrival,
             weight: a.weight,
@@ -213,7 +231,7 @@ impl Accounts {
                 .map(|p| (p.from, p.to, p.asked - p.received))
                 .collect(),
         };
-        self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
+        self.open_accounts().map(coflow).collect()
     }
 
     /// Whether a number was ever in use.
@@ -223,14 +241,14 @@ impl Accounts {
 
     /// What the network still has to carry of the open coflows, by id; aggregates that began at `threshold` or above are heavy.
     pub fn to_carry(&self, threshold: Bytes) -> Vec<Open> {
-        let coflow = |(&id, a): (&CoflowId, &Account)| {
+        let coflow = |(id, a): (CoflowId, &Account)| {
             let left = |heavy: bool| {
                 let of = a.pairs.iter().filter(move |p| (p.asked >= threshold.0) == heavy && p.received < p.asked);
                 of.map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked - p.received) }).collect()
             };
             Open { id, start: a.arrival, heavy: left(true), light: left(false) }
         };
-        self.coflows.iter().filter(|(_, a)| a.open()).map(coflow).collect()
+        self.open_accounts().map(coflow).collect()
     }
 
     /// All accounts, by id, as the API shows them.

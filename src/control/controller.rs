@@ -21,6 +21,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 mod probes;
+mod rest;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -73,6 +74,8 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
+    /// The next cycle does what the last one did, which was nothing, unless somebody says something before.
+    resting: bool,
 }
 
 #[derive(Default)]
@@ -113,6 +116,7 @@ impl Controller {
             revision: 0,
             stats: Stats::default(),
             meters: Meters::default(),
+            resting: false,
         }
     }
 
@@ -121,30 +125,6 @@ impl Controller {
         match self.phase {
             Phase::Idle => Some(self.top_up_at.map_or(self.next_cycle, |t| t.min(self.next_cycle))),
             _ => None,
-        }
-    }
-
-    /// Whether every cycle provably decides nothing, so that nobody needs to wake the controller: the policy has no circuits,
-    /// nothing is set or set by hand, and nobody's progress is read from the counters.
-    pub fn is_passive(&self) -> bool {
-        let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
-        let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let scheduler = self.policy.scheduler == super::policy::SchedulerKind::EpsOnly;
-        scheduler && nothing && dark && self.phase == Phase::Idle && !self.accounts.read_counters()
-    }
-
-    /// Passes the cycles whose deadline has come by `now` at once: they are counted, with no cost, and not logged. Only for a
-    /// passive controller ([`Controller::is_passive`]). O(1).
-    pub fn pass(&mut self, now: Time) {
-        if now < self.next_cycle || !self.is_passive() {
-            return;
-        }
-        let n = now.since(self.next_cycle).0 / self.policy.interval.0.max(1) + 1;
-        self.next_cycle += self.policy.interval * n;
-        self.cycle += n;
-        self.stats.cycles += n;
-        for meter in [&mut self.meters.poll, &mut self.meters.decide, &mut self.meters.apply, &mut self.meters.cycle] {
-            meter.add_many(Span::ZERO, n);
         }
     }
 
@@ -159,6 +139,7 @@ impl Controller {
     /// What cannot be accepted; the state is then as before.
     pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
         self.revision += 1;
+        self.resting &= rest::ends_a_cycle(&event);
         match event {
             Event::Tick => self.tick(now),
             Event::Observed { result } => self.observed(result, now),
@@ -284,6 +265,7 @@ impl Controller {
             None => now + self.notice,
         };
         self.program(&seen.programmed, effective, decide.is_some(), now);
+        self.resting = decide.is_some() && self.may_rest(&seen, now);
         self.last = Some(seen);
     }
 

@@ -23,6 +23,11 @@ impl Counters {
         self.keep = percent.min(100);
     }
 
+    /// Whether the last estimate was of nothing. O(R^2).
+    pub fn rests(&self) -> bool {
+        self.aged.total() == 0
+    }
+
     /// [`Counters::update`] for whoever does not ask for an estimate. Without ageing it costs a copy, and ageing that is asked for
     /// later begins with nothing.
     pub fn pass(&mut self, sent: &DemandMatrix) {

@@ -64,6 +64,12 @@ impl EstimatorState {
         self.counters.keep(ageing);
     }
 
+    /// Whether nothing fades any more: while the counters stand still, updates with the same inputs give the same and change nothing.
+    /// O(R^2).
+    pub fn rests(&self) -> bool {
+        self.counters.rests()
+    }
+
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
         match self.kind {

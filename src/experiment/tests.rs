@@ -31,6 +31,13 @@ fn every_claim_is_about_something_that_is_run() {
 }
 
 #[test]
+fn the_shipped_cluster_is_the_papers() {
+    let file = include_str!("../../topologies/jobpacker-20.yaml");
+    let shipped = crate::config::read_topology(file, "jobpacker-20.yaml").expect("it is valid");
+    assert_eq!(shipped, setting::network("jobpacker-20", &crate::placement::cluster::Cluster::jobpacker()));
+}
+
+#[test]
 fn the_papers_loads_are_drawn() {
     let load = Load::new(Mix::Jobpacker, 1000, Span::secs(5400), 50, size(1, 100));
     let list = load.draw(3);

@@ -73,6 +73,6 @@ fn an_open_stream_ends_when_the_server_stops() {
     assert!(lines.by_ref().any(|l| l.unwrap().is_empty()));
     let start = std::time::Instant::now();
     drop(r);
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert!(lines.all(|l| l.is_ok()), "an orderly end");
 }

@@ -65,11 +65,11 @@ impl Workspace {
         if self.cells.read(demand, SPARSE) {
             return matching(demand, &self.cells.assign(keep));
         }
-        let (bits, _) = simd::survey(demand.cells());
+        let bits = simd::bits(demand.cells());
         let scale = Scale::new(demand.racks(), bits.into(), keep.is_some());
         if let Some(shift) = scale.shift() {
             self.keep(demand.racks(), keep);
-            self.dense.cold(&Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift, keep: &self.keep });
+            self.dense.cold(&Weights::new(demand.racks(), simd::signed(demand.cells()), shift, &self.keep));
             matching(demand, &self.dense.column)
         } else if scale.narrow() {
             matching(demand, &assignment::solve(demand.racks(), &num::one_way::<i64>(demand, keep, &scale)).column)
@@ -138,14 +138,14 @@ pub fn bipartite_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&
         let a = assign_sparse(Some(held), &rows);
         return matching(demand, &a.column);
     }
-    let (bits, _) = simd::survey(demand.cells());
+    let bits = simd::bits(demand.cells());
     let scale = Scale::new(racks, bits.into(), true);
     let Some(shift) = scale.shift() else {
         held.clear();
         return room.bipartite(demand, keep);
     };
     room.keep(racks, keep);
-    assign_dense(Some(held), &mut room.dense, &Weights { n: racks, cells: simd::signed(demand.cells()), shift, keep: &room.keep });
+    assign_dense(Some(held), &mut room.dense, &Weights::new(racks, simd::signed(demand.cells()), shift, &room.keep));
     matching(demand, &room.dense.column)
 }
 
@@ -167,7 +167,7 @@ pub(super) fn assign_dense(held: Option<&mut Held>, dense: &mut Dense, w: &Weigh
         Some((v, column)) => dense.warm(w, &v, &column),
         None => dense.cold(w),
     }
-    held.put(Kind::Dense, dense.prices(), dense.column.clone(), num::QUICK_LIMIT);
+    held.put(Kind::Dense, dense.prices(w), dense.column.clone(), num::QUICK_LIMIT);
 }
 
 pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {

@@ -4,23 +4,31 @@
 //! but a price that shuts a column out, so that every scan runs over whole rows; and weights straight from the demand, without a
 //! table of their own.
 //!
-//! All numbers are even: the lowest bit of a distance says that the column is taken, so that the least distance prefers a free
-//! column without looking.
+//! All numbers are multiples of a power of two. Where there is room, a price has its column's number in its spare bits, so
+//! that the best of a row says where it is; else it is looked for. In a search the lowest bit says that the column is taken, so that the
+//! least distance prefers a free column without looking.
 
 use super::assignment::{Assignment, NONE};
-use super::simd::{self, FAR, Level, Offer, SHUT};
+use super::num::{QUICK_LIMIT, places};
+use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
 
 /// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
 pub(super) struct Weights<'a> {
     pub(super) n: usize,
-    pub(super) cells: &'a [i64],
-    /// At least 1; all weights below 2^58.
-    pub(super) shift: u32,
-    /// By row: a column, or [`NONE`]; the pair weighs 2 more. Empty for no bonus at all.
-    pub(super) keep: &'a [u32],
+    cells: &'a [i64],
+    shift: u32,
+    /// How many of the lowest bits are zero.
+    spare: u32,
+    keep: &'a [u32],
 }
 
-impl Weights<'_> {
+impl<'a> Weights<'a> {
+    /// `cells << shift`, with so many spare bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one
+    /// more, or [`NONE`]. `keep` may be empty.
+    pub(super) fn new(n: usize, cells: &'a [i64], (shift, spare): (u32, u32), keep: &'a [u32]) -> Self {
+        Self { n, cells, shift: shift + spare, spare, keep }
+    }
+
     fn row(&self, i: usize) -> &[i64] {
         &self.cells[i * self.n..(i + 1) * self.n]
     }
@@ -30,7 +38,8 @@ impl Weights<'_> {
     }
 
     pub(super) fn at(&self, i: usize, j: usize) -> i64 {
-        (self.cells[i * self.n + j] << self.shift) + if self.kept(i) == Some(j) { 2 } else { 0 }
+        let bonus = if self.kept(i) == Some(j) { 1 << self.spare } else { 0 };
+        (self.cells[i * self.n + j] << self.shift) + bonus
     }
 }
 
@@ -39,13 +48,16 @@ impl Weights<'_> {
 pub(super) struct Dense {
     level: Level,
     n: usize,
-    v: Vec<i64>,
-    /// `v`, one more where the column is taken.
-    marked: Vec<i64>,
+    /// What prices have in their lowest bits: ones for the columns' numbers, or zero for nothing.
+    mask: i64,
+    /// By column: its price, and perhaps its number.
+    v: Lanes,
+    /// By column: its price, one more where it is taken.
+    marked: Lanes,
     pub(super) column: Vec<u32>,
     row: Vec<u32>,
-    key: Vec<i64>,
-    from: Vec<i64>,
+    key: Lanes,
+    from: Lanes,
     shut: Vec<(u32, i64)>,
     /// Rows that are still to be placed, and those that a pass leaves.
     free: Vec<u32>,
@@ -54,10 +66,12 @@ pub(super) struct Dense {
 
 impl Dense {
     /// Nothing matched; the prices are still to be set.
-    fn begin(&mut self, n: usize) {
-        (self.level, self.n) = (Level::for_rows_of(n), n);
+    fn begin(&mut self, w: &Weights) {
+        let n = w.n;
+        let numbered = w.spare >= places(n);
+        (self.level, self.n, self.mask) = (Level::for_rows_of(n), n, if numbered { (1 << places(n)) - 1 } else { 0 });
         for list in [&mut self.v, &mut self.marked, &mut self.key, &mut self.from] {
-            list.resize(n, 0);
+            list.resize(n);
         }
         for list in [&mut self.column, &mut self.row] {
             list.resize(n, NONE);
@@ -66,21 +80,37 @@ impl Dense {
         self.free.clear();
     }
 
-    /// Duals in the unit of `cells << (shift - 1)`.
-    pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
-        let u = (0..self.n).map(|i| (w.at(i, self.column[i] as usize) - self.v[self.column[i] as usize]) >> 1).collect();
-        Assignment { column: self.column.clone(), u, v: self.v.iter().map(|v| v >> 1).collect() }
+    fn price(&self, j: usize) -> i64 {
+        self.v[j] - (j as i64 & self.mask)
     }
 
-    /// Prices near zero: they count only against each other, and so never run away.
-    pub(super) fn prices(&self) -> Vec<i64> {
-        let least = self.v.iter().copied().min().unwrap_or(0);
-        self.v.iter().map(|v| v - least).collect()
+    /// Writes the columns' numbers into prices that have none.
+    fn number(&mut self) {
+        for (j, v) in self.v.iter_mut().enumerate() {
+            *v += j as i64 & self.mask;
+        }
+    }
+
+    /// Duals in the unit of the cells that [`Weights::new`] was given, shifted as it was told.
+    pub(super) fn assignment(&self, w: &Weights) -> Assignment<i64> {
+        let u = self.column.iter().enumerate().map(|(i, &j)| (w.at(i, j as usize) - self.price(j as usize)) >> w.spare).collect();
+        Assignment { column: self.column.clone(), u, v: (0..self.n).map(|j| self.price(j) >> w.spare).collect() }
+    }
+
+    /// Prices near zero, in the unit of the cells: they count only against each other, and so never run away.
+    pub(super) fn prices(&self, w: &Weights) -> Vec<i64> {
+        let least = (0..self.n).map(|j| self.price(j)).min().unwrap_or(0);
+        (0..self.n).map(|j| (self.price(j) - least) >> w.spare).collect()
+    }
+
+    fn set_prices(&mut self, w: &Weights, prices: &[i64]) {
+        self.v.iter_mut().zip(prices).for_each(|(v, p)| *v = p << w.spare);
+        self.number();
     }
 
     /// Solves from nothing.
     pub(super) fn cold(&mut self, w: &Weights) {
-        self.begin(w.n);
+        self.begin(w);
         if w.n < 2 {
             self.v.fill(0);
             (0..w.n).for_each(|i| self.take(i, 0));
@@ -92,15 +122,14 @@ impl Dense {
 
     /// Solves from the prices and the matching of similar weights: rows whose column is still the best keep it.
     pub(super) fn warm(&mut self, w: &Weights, v: &[i64], column: &[u32]) {
-        if w.n < 2 {
+        if w.n < 2 || v.iter().any(|&v| v.unsigned_abs() >= (QUICK_LIMIT >> w.spare) as u64) {
             return self.cold(w);
         }
-        self.begin(w.n);
-        self.v.copy_from_slice(v);
+        self.begin(w);
+        self.set_prices(w, v);
         for (i, &own) in column.iter().enumerate() {
-            let (best, _, _) = self.two_best(w, i);
             let own = own as usize;
-            if w.at(i, own) - self.v[own] == best {
+            if w.at(i, own) - self.price(own) == self.best(w, i) {
                 self.take(i, own);
             } else {
                 self.free.push(i as u32);
@@ -116,10 +145,9 @@ impl Dense {
             return true;
         }
         let own = self.column[i] as usize;
-        let (best, _, _) = self.two_best(w, i);
-        if w.at(i, own) - self.v[own] < best {
+        if w.at(i, own) - self.price(own) < self.best(w, i) {
             self.row[own] = NONE;
-            self.v = self.prices();
+            self.set_prices(w, &self.prices(w));
             self.mark();
             self.augment(w, i);
         }
@@ -129,7 +157,7 @@ impl Dense {
     /// What a cell of row `i` may weigh at most before the row must be repaired.
     pub(super) fn worth(&self, w: &Weights, i: usize, j: usize) -> i64 {
         let own = self.column[i] as usize;
-        w.at(i, own) - self.v[own] + self.v[j]
+        w.at(i, own) - self.price(own) + self.price(j)
     }
 
     /// Places free rows: some passes of reductions, and searches for those that remain.
@@ -147,8 +175,8 @@ impl Dense {
     }
 
     fn mark(&mut self) {
-        for ((m, v), r) in self.marked.iter_mut().zip(&self.v).zip(&self.row) {
-            *m = v + i64::from(*r != NONE);
+        for j in 0..self.n {
+            self.marked[j] = self.price(j) + i64::from(self.row[j] != NONE);
         }
     }
 
@@ -166,6 +194,7 @@ impl Dense {
                 (self.v[j], self.from[j]) = (w.at(i, j), i as i64);
             }
         }
+        self.number();
         // By row: how many columns it has won.
         self.key.fill(0);
         for j in 0..n {
@@ -188,15 +217,23 @@ impl Dense {
     fn transfer(&mut self, w: &Weights, i: usize) {
         let own = self.column[i] as usize;
         let price = std::mem::replace(&mut self.v[own], FAR);
-        let (best, _, _) = self.two_best(w, i);
-        self.v[own] = price - best;
+        self.v[own] = price - self.best(w, i);
     }
 
-    /// The two best values of a row at the present prices, and where the first is.
+    /// The best value of a row at the present prices.
+    fn best(&self, w: &Weights, i: usize) -> i64 {
+        let (a, _) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let kept = w.kept(i).map_or(i64::MIN, |j| w.at(i, j) - self.price(j));
+        kept.max(a + (-a & self.mask))
+    }
+
+    /// That, the first column where it is, and the second best.
     fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
-        let (a, k, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let (a, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
+        let k = if self.mask > 0 { (-a & self.mask) as usize } else { simd::place_of(self.level, a, w.row(i), w.shift, &self.v) };
+        let (a, b) = (a + (k as i64 & self.mask), b + (-b & self.mask));
         let Some(j) = w.kept(i) else { return (a, k, b) };
-        let x = w.at(i, j) - self.v[j];
+        let x = w.at(i, j) - self.price(j);
         if j == k {
             (x, k, b)
         } else if x > a {
@@ -208,7 +245,7 @@ impl Dense {
 
     /// Another column with the value `best` than `k`.
     fn twin(&self, w: &Weights, i: usize, k: usize, best: i64) -> usize {
-        (0..self.n).find(|&j| j != k && w.at(i, j) - self.v[j] == best).expect("the second best is as good")
+        (0..self.n).find(|&j| j != k && w.at(i, j) - self.price(j) == best).expect("the second best is as good")
     }
 
     /// Each free row takes its best column and raises its price to the second best; the row that it drives out tries at once
@@ -222,7 +259,7 @@ impl Dense {
                 let (best, mut j, second) = self.two_best(w, i);
                 let strict = best > second;
                 if strict {
-                    self.v[j] += best - second;
+                    simd::raise(self.level, &mut self.v, j, best - second);
                 } else if self.row[j] != NONE {
                     j = self.twin(w, i, j, best);
                 }
@@ -269,13 +306,13 @@ impl Dense {
             let i = self.row[j] as usize;
             self.shut.push((j as u32, dist));
             (self.marked[j], self.key[j]) = (SHUT, FAR);
-            let base = dist - self.v[j] + w.at(i, j);
+            let base = dist - self.price(j) + w.at(i, j);
             (near, j) = self.relax(w, i, base);
         }
         for &(j, dist) in &self.shut {
             let j = j as usize;
             self.v[j] += near - dist;
-            self.marked[j] = self.v[j] + 1;
+            self.marked[j] = self.price(j) + 1;
         }
         self.marked[j] += 1;
         loop {

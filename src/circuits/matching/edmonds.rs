@@ -66,16 +66,16 @@ fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held
             return paired(finish(&rows, &a));
         }
     }
-    let (bits, filled) = simd::survey(demand.cells());
-    if filled == 0 {
+    let bits = simd::bits(demand.cells());
+    if bits == 0 {
         return Matching::empty(n);
     }
     let scale = Scale::new(n, 2 * u128::from(bits), keeping);
     if scale.narrow() {
         let w = num::both_ways::<i64>(demand, keep, &scale);
         let a = match scale.shift() {
-            Some(_) => {
-                let weights = Weights { n, cells: &w, shift: 1, keep: &[] };
+            Some((_, spare)) => {
+                let weights = Weights::new(n, &w, (0, spare), &[]);
                 assign_dense(held, &mut room.dense, &weights);
                 room.dense.assignment(&weights)
             }

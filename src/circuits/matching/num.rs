@@ -47,32 +47,40 @@ num!(i128);
 /// below this limit `i64` holds everything.
 pub(crate) const I64_LIMIT: u128 = 1 << 58;
 
-/// Below this limit weights have room in the vector solver, which doubles them and keeps sixteen times as much for its marks.
-pub(crate) const QUICK_LIMIT: u128 = 1 << 53;
+/// Below this limit weights have room in the vector solver, which keeps some thirty times as much for its marks. Counted are the lowest
+/// bits, too, in which it notes places.
+pub(crate) const QUICK_LIMIT: u128 = 1 << 54;
+
+/// How many bits the place of a column takes.
+pub(crate) fn places(racks: usize) -> u32 {
+    racks.next_power_of_two().trailing_zeros()
+}
 
 /// How weights are turned into the solvers' integers: `weight * factor + bonus`, where the bonus of a circuit that is up
 /// decides between matchings of equal weight and, being less than one unit in sum, never between unequal ones.
 pub(crate) struct Scale {
+    racks: usize,
+    largest: u128,
     factor: u128,
-    narrow: bool,
-    quick: bool,
 }
 
 impl Scale {
     /// For `racks` racks and weights up to `largest`; `keeping` says whether there are circuits to keep.
     pub(crate) fn new(racks: usize, largest: u128, keeping: bool) -> Self {
         let factor = if keeping { (racks as u128 + 1).next_power_of_two() } else { 1 };
-        Self { factor, narrow: (largest + 1) * factor < I64_LIMIT, quick: (largest + 1) * factor < QUICK_LIMIT }
+        Self { racks, largest: (largest + 1) * factor, factor }
     }
 
     /// Whether `i64` holds every number that a solver makes of these weights.
     pub(crate) fn narrow(&self) -> bool {
-        self.narrow
+        self.largest < I64_LIMIT
     }
 
-    /// For the vector solver: by how many bits it shifts weights, or `None` where they have no room in it.
-    pub(crate) fn shift(&self) -> Option<u32> {
-        self.quick.then(|| self.factor.trailing_zeros() + 1)
+    /// For the vector solver: the bits of the factor, and the spare bits below: those of a place where there is room for them, else
+    /// one. `None` where weights have no room in it.
+    pub(crate) fn shift(&self) -> Option<(u32, u32)> {
+        let spare = [places(self.racks), 1].into_iter().find(|&p| self.largest < QUICK_LIMIT >> p);
+        spare.map(|p| (self.factor.trailing_zeros(), p.max(1)))
     }
 
     /// The weight of a pair of which `kept` directions are up.

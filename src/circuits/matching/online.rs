@@ -31,26 +31,27 @@ use crate::ids::RackId;
 #[derive(Clone, Debug)]
 pub struct Online {
     demand: DemandMatrix,
-    /// `None` while some cell has no room in it.
-    dense: Option<Dense>,
+    /// With its spare bits; `None` while some cell has no room in it.
+    dense: Option<(u32, Dense)>,
 }
 
-fn weights(demand: &DemandMatrix) -> Weights<'_> {
-    Weights { n: demand.racks(), cells: simd::signed(demand.cells()), shift: 1, keep: &[] }
+fn weights(demand: &DemandMatrix, spare: u32) -> Weights<'_> {
+    Weights::new(demand.racks(), simd::signed(demand.cells()), (0, spare), &[])
 }
 
-fn fits(bytes: u64, racks: usize) -> bool {
-    Scale::new(racks, bytes.into(), false).shift().is_some()
+/// The spare bits of cells of so many bytes.
+fn spare(bytes: u64, racks: usize) -> Option<u32> {
+    Scale::new(racks, bytes.into(), false).shift().map(|s| s.1)
 }
 
 impl Online {
     /// Solves `demand` (bytes, `R x R`) once.
     pub fn new(demand: DemandMatrix) -> Self {
-        let (bits, _) = simd::survey(demand.cells());
-        let dense = fits(bits, demand.racks()).then(|| {
+        let bits = simd::bits(demand.cells());
+        let dense = spare(bits, demand.racks()).map(|spare| {
             let mut dense = Dense::default();
-            dense.cold(&weights(&demand));
-            dense
+            dense.cold(&weights(&demand, spare));
+            (spare, dense)
         });
         Self { demand, dense }
     }
@@ -62,7 +63,7 @@ impl Online {
 
     /// A matching of maximum weight. O(R), but where cells are too large for the vector solver.
     pub fn matching(&self) -> Matching {
-        self.dense.as_ref().map_or_else(|| bipartite(&self.demand, None), |s| matching(&self.demand, &s.column))
+        self.dense.as_ref().map_or_else(|| bipartite(&self.demand, None), |s| matching(&self.demand, &s.1.column))
     }
 
     /// Replaces one cell; the diagonal stays zero.
@@ -76,8 +77,8 @@ impl Online {
         if input == output || before == bytes {
             return;
         }
-        let Some(s) = self.dense.as_mut().filter(|_| fits(bytes, racks)) else { return self.anew() };
-        let w = weights(&self.demand);
+        let Some((room, s)) = self.dense.as_mut().filter(|s| spare(bytes, racks) >= Some(s.0)) else { return self.anew() };
+        let w = weights(&self.demand, *room);
         let (i, j) = (input.index(), output.index());
         let own = s.column[i] as usize == j;
         // A better cell that is matched stays the best; another that is not worth more than the row's own stays out.
@@ -97,8 +98,8 @@ impl Online {
             self.demand.set(input, RackId::from(j), bytes);
         }
         let racks = self.demand.racks();
-        let room = row.iter().all(|&b| fits(b, racks));
-        let done = room && self.dense.as_mut().is_some_and(|s| s.repair(&weights(&self.demand), input.index()));
+        let room = self.dense.as_mut().filter(|s| row.iter().all(|&b| spare(b, racks) >= Some(s.0)));
+        let done = room.is_some_and(|(spare, s)| s.repair(&weights(&self.demand, *spare), input.index()));
         if !done {
             self.anew();
         }

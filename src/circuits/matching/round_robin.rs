@@ -88,6 +88,9 @@ impl Scheduler for RoundRobin {
             m
         }))
     }
+    fn rests(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

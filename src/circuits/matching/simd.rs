@@ -3,11 +3,14 @@
 //! Which one runs is found out at run time. All give the same answer, to the choice between equals: the smallest place wins, however
 //! many lanes there are. Plain loops of this kind are not turned into vector code by the compiler, hence the instructions by name.
 //!
-//! This file alone of the room may say `unsafe`, for two reasons: a function compiled for features that the processor lacks must not be
+//! This module alone of the room may say `unsafe`, for two reasons: a function compiled for features that the processor lacks must not be
 //! called, and vector loads and stores take pointers. Every scan checks its slices' lengths before its first pointer.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod plain;
 
 /// More than every distance in a search that has ended well: where distances begin.
 pub(super) const FAR: i64 = 1 << 60;
@@ -31,7 +34,7 @@ impl Level {
     fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            if std::is_x86_feature_detected!("avx512f") {
+            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
                 return Self::Avx512;
             }
             if std::is_x86_feature_detected!("avx2") {
@@ -56,7 +59,7 @@ impl Level {
             if std::is_x86_feature_detected!("avx2") {
                 all.push(Self::Avx2);
             }
-            if std::is_x86_feature_detected!("avx512f") {
+            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
                 all.push(Self::Avx512);
             }
         }
@@ -68,7 +71,7 @@ impl Level {
 macro_rules! choose {
     ($level:expr, $name:ident($($arg:expr),*)) => {
         match $level {
-            // SAFETY: `Level::Avx512` is made only where the processor was asked for AVX-512F and has it.
+            // SAFETY: `Level::Avx512` is made only where the processor was asked for AVX-512F and VL and has them.
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => unsafe { avx512::$name($($arg),*) },
             // SAFETY: `Level::Avx2` is made only where the processor was asked for AVX2 and has it.
@@ -77,6 +80,44 @@ macro_rules! choose {
             Level::Plain => plain::$name($($arg),*),
         }
     };
+}
+
+/// A list of numbers that begins where a cache line does, so that no vector of it lies in two lines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lanes {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+/// A cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+struct Line([i64; 8]);
+
+impl Lanes {
+    /// Gives the list `n` numbers; those that it had stay, new ones are zero.
+    pub(super) fn resize(&mut self, n: usize) {
+        self.lines.resize(n.div_ceil(8), Line::default());
+        self.len = n;
+    }
+}
+
+impl std::ops::Deref for Lanes {
+    type Target = [i64];
+    #[inline]
+    fn deref(&self) -> &[i64] {
+        // SAFETY: a line is eight numbers and nothing else (64 bytes of size and alignment), lines follow one another in the list, and
+        // `resize` alone sets `len`, to at most eight times as many.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl std::ops::DerefMut for Lanes {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [i64] {
+        // SAFETY: as in `deref`; the list is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
 }
 
 /// Bytes as the signed numbers in which the solvers compute: the same bits.
@@ -96,14 +137,44 @@ pub(super) fn column_max(level: Level, w: &[i64], shift: u32, i: i64, v: &mut [i
     choose!(level, column_max(w, shift, i, v, best))
 }
 
-/// The largest `(w[j] << shift) - v[j]`, the first place where it is, and the second largest (the same, if it stands twice).
+/// The largest `(w[j] << shift) - v[j]` and the second largest (the same, if it stands twice). Of fewer than two, `i64::MIN`.
 ///
 /// # Panics
 /// If the slices differ in length.
 #[inline]
-pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, usize, i64) {
+pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
     assert!(w.len() == v.len(), "rows of one matrix");
     choose!(level, two_best(w, shift, v))
+}
+
+/// The first place of which `(w[j] << shift) - v[j]` is the value.
+///
+/// # Panics
+/// If there is none, or the slices differ in length.
+#[inline]
+pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64]) -> usize {
+    assert!(w.len() == v.len(), "rows of one matrix");
+    let place = match level {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::place_of(value, w, shift, v) },
+        _ => plain::place_of(value, w, shift, v),
+    };
+    place.expect("the value is one of these")
+}
+
+/// `v[j] += by`, so that the next scan of `v` need not wait for it.
+///
+/// # Panics
+/// If there is no such place.
+#[inline]
+pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
+    match level {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::raise(v, j, by) },
+        _ => v[j] += by,
+    }
 }
 
 /// An offer of a row to all columns.
@@ -132,295 +203,29 @@ pub(super) fn relax(level: Level, o: Offer, key: &mut [i64], from: &mut [i64]) -
     choose!(level, relax(o, key, from))
 }
 
-/// All cells' bits, and how many cells are not zero.
-pub(super) fn survey(cells: &[u64]) -> (u64, usize) {
-    let (mut bits, mut filled) = ([0u64; 8], [0u64; 8]);
+/// Appends the places and the values of a row's cells that are not zero, and returns all its bits.
+///
+/// # Panics
+/// If the lists differ in length.
+#[inline]
+pub(super) fn gather(level: Level, row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) -> u64 {
+    assert!(columns.len() == bytes.len(), "lists of the same cells");
+    match level {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::gather(row, columns, bytes) },
+        _ => plain::gather(row, columns, bytes),
+    }
+}
+
+/// All cells' bits.
+pub(super) fn bits(cells: &[u64]) -> u64 {
+    let mut bits = [0u64; 8];
     let (chunks, rest) = cells.as_chunks::<8>();
     for c in chunks {
-        for l in 0..8 {
-            bits[l] |= c[l];
-            filled[l] += u64::from(c[l] != 0);
-        }
+        (0..8).for_each(|l| bits[l] |= c[l]);
     }
-    for c in rest {
-        bits[0] |= c;
-        filled[0] += u64::from(*c != 0);
-    }
-    (bits.iter().fold(0, |a, b| a | b), filled.iter().sum::<u64>() as usize)
-}
-
-/// What the lanes of a two-best scan found, put together.
-fn join_best(first: &[i64], at: &[i64], second: &[i64]) -> (i64, usize, i64) {
-    let (mut a, mut k, mut b) = (first[0], at[0], second[0]);
-    for l in 1..first.len() {
-        if first[l] > a || (first[l] == a && at[l] < k) {
-            b = b.max(a).max(second[l]);
-            (a, k) = (first[l], at[l]);
-        } else {
-            b = b.max(first[l]);
-        }
-    }
-    (a, k as usize, b)
-}
-
-/// The least over the lanes; the smallest place among equals.
-fn join_least(least: &[i64], at: &[i64]) -> (i64, usize) {
-    let lanes = least.iter().zip(at).map(|(a, k)| (*a, *k as usize));
-    lanes.min().unwrap_or((i64::MAX, 0))
-}
-
-/// The scans as anybody would write them.
-mod plain {
-    use super::Offer;
-
-    pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-        for ((w, v), best) in w.iter().zip(v).zip(best) {
-            let x = w << shift;
-            if x > *v {
-                (*v, *best) = (x, i);
-            }
-        }
-    }
-
-    pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, usize, i64) {
-        two_best_from(0, w, shift, v, (i64::MIN, 0, i64::MIN))
-    }
-
-    /// Goes on after `so_far` at place `k`.
-    pub(super) fn two_best_from(k: usize, w: &[i64], shift: u32, v: &[i64], so_far: (i64, usize, i64)) -> (i64, usize, i64) {
-        let (mut a, mut at, mut b) = so_far;
-        for (j, (w, v)) in (k..).zip(w[k..].iter().zip(&v[k..])) {
-            let x = (w << shift) - v;
-            if x > b {
-                if x > a {
-                    (b, a, at) = (a, x, j);
-                } else {
-                    b = x;
-                }
-            }
-        }
-        (a, at, b)
-    }
-
-    pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
-        relax_from(0, o, key, from, (i64::MAX, 0))
-    }
-
-    /// Goes on after `so_far` at place `k`.
-    pub(super) fn relax_from(k: usize, o: Offer, key: &mut [i64], from: &mut [i64], so_far: (i64, usize)) -> (i64, usize) {
-        let (mut least, mut at) = so_far;
-        let offered = o.w[k..].iter().zip(&o.v[k..]);
-        for (j, ((w, v), (key, from))) in (k..).zip(offered.zip(key[k..].iter_mut().zip(&mut from[k..]))) {
-            let d = o.base + v - (w << o.shift);
-            if d < *key {
-                (*key, *from) = (d, o.i);
-            }
-            if *key < least {
-                (least, at) = (*key, j);
-            }
-        }
-        (least, at)
-    }
-}
-
-/// Eight lanes.
-#[cfg(target_arch = "x86_64")]
-mod avx512 {
-    use super::*;
-
-    #[target_feature(enable = "avx512f")]
-    fn load(s: &[i64], k: usize) -> __m512i {
-        debug_assert!(k + 8 <= s.len());
-        // SAFETY: every caller's loop runs while k + 8 <= n, and n is the length of all slices of a scan, as its front has checked; an
-        // unaligned load needs no more.
-        unsafe { _mm512_loadu_si512(s.as_ptr().add(k).cast()) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    fn store(s: &mut [i64], k: usize, mask: __mmask8, x: __m512i) {
-        debug_assert!(k + 8 <= s.len());
-        // SAFETY: as in `load`; the slice is borrowed for writing.
-        unsafe { _mm512_mask_storeu_epi64(s.as_mut_ptr().add(k), mask, x) }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    fn lanes(x: __m512i) -> [i64; 8] {
-        let mut out = [0; 8];
-        store(&mut out, 0, 0xff, x);
-        out
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-        let (by, own) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(i));
-        let mut k = 0;
-        while k + 8 <= w.len() {
-            let (x, old) = (_mm512_sll_epi64(load(w, k), by), load(v, k));
-            let more = _mm512_cmpgt_epi64_mask(x, old);
-            store(v, k, more, x);
-            store(best, k, more, own);
-            k += 8;
-        }
-        plain::column_max(&w[k..], shift, i, &mut v[k..], &mut best[k..]);
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, usize, i64) {
-        let by = _mm_cvtsi64_si128(shift.into());
-        let low = _mm512_set1_epi64(i64::MIN);
-        // Two sets of lanes, so that one does not wait for the other.
-        let (mut first, mut second, mut at) = ([low; 2], [low; 2], [_mm512_setzero_si512(); 2]);
-        let mut place = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        let mut k = 0;
-        while k + 16 <= w.len() {
-            for l in 0..2 {
-                let x = _mm512_sub_epi64(_mm512_sll_epi64(load(w, k + 8 * l), by), load(v, k + 8 * l));
-                let more = _mm512_cmpgt_epi64_mask(x, first[l]);
-                second[l] = _mm512_max_epi64(second[l], _mm512_min_epi64(x, first[l]));
-                first[l] = _mm512_max_epi64(first[l], x);
-                at[l] = _mm512_mask_mov_epi64(at[l], more, place);
-                place = _mm512_add_epi64(place, _mm512_set1_epi64(8));
-            }
-            k += 16;
-        }
-        let all = |x: [__m512i; 2]| [lanes(x[0]), lanes(x[1])];
-        let (first, second, at) = (all(first), all(second), all(at));
-        let found = join_best(first.as_flattened(), at.as_flattened(), second.as_flattened());
-        plain::two_best_from(k, w, shift, v, found)
-    }
-
-    #[target_feature(enable = "avx512f")]
-    pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
-        let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm512_set1_epi64(o.i), _mm512_set1_epi64(o.base));
-        let (mut least, mut at) = ([_mm512_set1_epi64(i64::MAX); 2], [_mm512_setzero_si512(); 2]);
-        let mut place = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        let mut k = 0;
-        while k + 16 <= o.w.len() {
-            for l in 0..2 {
-                let q = k + 8 * l;
-                let d = _mm512_sub_epi64(_mm512_add_epi64(base, load(o.v, q)), _mm512_sll_epi64(load(o.w, q), by));
-                let old = load(key, q);
-                let less = _mm512_cmplt_epi64_mask(d, old);
-                let new = _mm512_min_epi64(d, old);
-                if less != 0 {
-                    store(key, q, less, d);
-                    store(from, q, less, own);
-                }
-                let nearer = _mm512_cmplt_epi64_mask(new, least[l]);
-                least[l] = _mm512_min_epi64(least[l], new);
-                at[l] = _mm512_mask_mov_epi64(at[l], nearer, place);
-                place = _mm512_add_epi64(place, _mm512_set1_epi64(8));
-            }
-            k += 16;
-        }
-        let (least, at) = ([lanes(least[0]), lanes(least[1])], [lanes(at[0]), lanes(at[1])]);
-        let found = join_least(least.as_flattened(), at.as_flattened());
-        plain::relax_from(k, o, key, from, found)
-    }
-}
-
-/// Four lanes.
-#[cfg(target_arch = "x86_64")]
-mod avx2 {
-    use super::*;
-
-    #[target_feature(enable = "avx2")]
-    fn load(s: &[i64], k: usize) -> __m256i {
-        debug_assert!(k + 4 <= s.len());
-        // SAFETY: every caller's loop runs while k + 4 <= n, and n is the length of all slices of a scan, as its front has checked; an
-        // unaligned load needs no more.
-        unsafe { _mm256_loadu_si256(s.as_ptr().add(k).cast()) }
-    }
-
-    #[target_feature(enable = "avx2")]
-    fn store(s: &mut [i64], k: usize, x: __m256i) {
-        debug_assert!(k + 4 <= s.len());
-        // SAFETY: as in `load`; the slice is borrowed for writing.
-        unsafe { _mm256_storeu_si256(s.as_mut_ptr().add(k).cast(), x) }
-    }
-
-    #[target_feature(enable = "avx2")]
-    fn lanes(x: __m256i) -> [i64; 4] {
-        let mut out = [0; 4];
-        store(&mut out, 0, x);
-        out
-    }
-
-    /// `yes` where the mask's lanes are all ones, `no` where they are zero.
-    #[target_feature(enable = "avx2")]
-    fn select(mask: __m256i, yes: __m256i, no: __m256i) -> __m256i {
-        _mm256_blendv_epi8(no, yes, mask)
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
-        let (by, own) = (_mm_cvtsi64_si128(shift.into()), _mm256_set1_epi64x(i));
-        let mut k = 0;
-        while k + 4 <= w.len() {
-            let (x, old) = (_mm256_sll_epi64(load(w, k), by), load(v, k));
-            let more = _mm256_cmpgt_epi64(x, old);
-            store(v, k, select(more, x, old));
-            let kept = select(more, own, load(best, k));
-            store(best, k, kept);
-            k += 4;
-        }
-        plain::column_max(&w[k..], shift, i, &mut v[k..], &mut best[k..]);
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, usize, i64) {
-        let by = _mm_cvtsi64_si128(shift.into());
-        let low = _mm256_set1_epi64x(i64::MIN);
-        let (mut first, mut second, mut at) = ([low; 2], [low; 2], [_mm256_setzero_si256(); 2]);
-        let mut place = _mm256_set_epi64x(3, 2, 1, 0);
-        let mut k = 0;
-        while k + 8 <= w.len() {
-            for l in 0..2 {
-                let x = _mm256_sub_epi64(_mm256_sll_epi64(load(w, k + 4 * l), by), load(v, k + 4 * l));
-                let more = _mm256_cmpgt_epi64(x, first[l]);
-                let beaten = select(more, first[l], x);
-                second[l] = select(_mm256_cmpgt_epi64(beaten, second[l]), beaten, second[l]);
-                first[l] = select(more, x, first[l]);
-                at[l] = select(more, place, at[l]);
-                place = _mm256_add_epi64(place, _mm256_set1_epi64x(4));
-            }
-            k += 8;
-        }
-        let all = |x: [__m256i; 2]| [lanes(x[0]), lanes(x[1])];
-        let (first, second, at) = (all(first), all(second), all(at));
-        let found = join_best(first.as_flattened(), at.as_flattened(), second.as_flattened());
-        plain::two_best_from(k, w, shift, v, found)
-    }
-
-    #[target_feature(enable = "avx2")]
-    pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
-        let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm256_set1_epi64x(o.i), _mm256_set1_epi64x(o.base));
-        let (mut least, mut at) = ([_mm256_set1_epi64x(i64::MAX); 2], [_mm256_setzero_si256(); 2]);
-        let mut place = _mm256_set_epi64x(3, 2, 1, 0);
-        let mut k = 0;
-        while k + 8 <= o.w.len() {
-            for l in 0..2 {
-                let q = k + 4 * l;
-                let d = _mm256_sub_epi64(_mm256_add_epi64(base, load(o.v, q)), _mm256_sll_epi64(load(o.w, q), by));
-                let old = load(key, q);
-                let less = _mm256_cmpgt_epi64(old, d);
-                let new = select(less, d, old);
-                if _mm256_testz_si256(less, less) == 0 {
-                    store(key, q, new);
-                    let kept = select(less, own, load(from, q));
-                    store(from, q, kept);
-                }
-                let nearer = _mm256_cmpgt_epi64(least[l], new);
-                least[l] = select(nearer, new, least[l]);
-                at[l] = select(nearer, place, at[l]);
-                place = _mm256_add_epi64(place, _mm256_set1_epi64x(4));
-            }
-            k += 8;
-        }
-        let (least, at) = ([lanes(least[0]), lanes(least[1])], [lanes(at[0]), lanes(at[1])]);
-        let found = join_least(least.as_flattened(), at.as_flattened());
-        plain::relax_from(k, o, key, from, found)
-    }
+    bits.iter().chain(rest).fold(0, |a, b| a | b)
 }
 
 #[cfg(test)]
@@ -447,9 +252,26 @@ mod tests {
                 prop_assert_eq!(a, b);
             }
             let cells: Vec<u64> = w.iter().map(|&x| x as u64).collect();
-            let or = cells.iter().fold(0, |a, b| a | b);
-            prop_assert_eq!(survey(&cells), (or, cells.iter().filter(|c| **c > 0).count()));
+            prop_assert_eq!(bits(&cells), cells.iter().fold(0, |a, b| a | b));
             prop_assert_eq!(signed(&cells), &w[..]);
+            let some = |(j, &c): (usize, &u64)| (c > 0).then_some((j as u32, c));
+            let (columns, bytes): (Vec<u32>, Vec<u64>) = cells.iter().enumerate().filter_map(some).unzip();
+            for level in Level::all() {
+                let (mut a, mut b) = (vec![9], vec![9]);
+                prop_assert_eq!(gather(level, &cells, &mut a, &mut b), bits(&cells));
+                prop_assert_eq!((&a[1..], &b[1..]), (&columns[..], &bytes[..]));
+                let value = two_best(level, &w, shift, &price).0;
+                prop_assert_eq!(place_of(level, value, &w, shift, &price), plain::place_of(value, &w, shift, &price).unwrap());
+                for j in 0..w.len() {
+                    let (mut lanes, mut plain) = (Lanes::default(), price.clone());
+                    lanes.resize(w.len());
+                    lanes.copy_from_slice(&price);
+                    raise(level, &mut lanes, j, base);
+                    plain[j] += base;
+                    prop_assert_eq!(&lanes[..], &plain[..]);
+                    prop_assert_eq!(lanes.as_ptr().addr() % 64, 0);
+                }
+            }
         }
     }
 }

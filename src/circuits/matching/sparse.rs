@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use super::assignment::{Assignment, NONE};
 use super::blossom::Graph;
 use super::num::{Num, Scale};
-use super::simd;
+use super::simd::{self, Level};
 use crate::circuits::Matching;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -82,20 +82,14 @@ pub(crate) struct Cells {
 impl Cells {
     /// Reads a demand in one pass, or gives up early and says no where more than one cell in `sparse` has demand.
     pub(crate) fn read(&mut self, demand: &DemandMatrix, sparse: usize) -> bool {
-        let n = demand.racks();
-        if n < 16 && simd::survey(demand.cells()).1 > n * n / sparse {
+        let (n, cells) = (demand.racks(), demand.cells());
+        if n < 16 && cells.iter().filter(|c| **c > 0).count() > n * n / sparse {
             return false;
         }
         self.clear(n, 8 * n);
-        for (i, row) in demand.cells().chunks_exact(n.max(1)).enumerate() {
-            let (chunks, rest) = row.as_chunks::<8>();
-            for (k, chunk) in chunks.iter().enumerate() {
-                // Most chunks are empty, and eight cells are looked at as fast as one.
-                if chunk.iter().fold(0, |a, b| a | b) != 0 {
-                    self.push(8 * k, chunk);
-                }
-            }
-            self.push(n - rest.len(), rest);
+        let level = Level::for_rows_of(n);
+        for (i, row) in cells.chunks_exact(n.max(1)).enumerate() {
+            self.bits |= simd::gather(level, row, &mut self.columns, &mut self.bytes);
             self.begin.push(self.columns.len() as u32);
             if self.columns.len() > (i + 1).max(n.min(8)) * n / sparse && self.columns.len() > n * n / sparse / 8 {
                 return false;
@@ -114,14 +108,6 @@ impl Cells {
         self.bytes.clear();
         self.bytes.reserve(cells);
         self.bits = 0;
-    }
-
-    fn push(&mut self, first: usize, cells: &[u64]) {
-        for (j, &b) in cells.iter().enumerate().filter(|c| *c.1 > 0) {
-            self.columns.push((first + j) as u32);
-            self.bytes.push(b);
-            self.bits |= b;
-        }
     }
 
     /// The best partial assignment; by row. Takes the cells out.

@@ -296,7 +296,7 @@ proptest! {
     /// Large enough for whole vectors, with few distinct weights and with many.
     #[test]
     fn the_vector_solver_equals_the_plain_one(
-        r in 15usize..40, top in prop_oneof![Just(3u64), Just(1 << 40)], seed: u64, drift in 0u64..3,
+        r in 15usize..40, top in prop_oneof![Just(3u64), Just(1 << 40), Just(1 << 44)], seed: u64, drift in 0u64..3, spare in 1u32..8,
     ) {
         let cell = |i: usize, j: usize, s: u64| (seed ^ s).wrapping_add((i * 41 + j) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         let d = demand(r, |i, j| cell(i, j, 0) % top);
@@ -312,7 +312,7 @@ proptest! {
         let next = d.map_pairs(|i, j, x| x + cell(i.index(), j.index(), 1) % (drift + 1));
         prop_assert_eq!(bipartite_from(&mut prices, &next, None).weight(&next), plain(&next));
         let w = num::both_ways::<i64>(&d, None, &num::Scale::new(r, 1 << 42, false));
-        let weights = dense::Weights { n: r, cells: &w, shift: 1, keep: &[] };
+        let weights = dense::Weights::new(r, &w, (0, spare), &[]);
         let table = blossom::Table(r, &w);
         let mut solver = dense::Dense::default();
         solver.cold(&weights);

@@ -11,7 +11,7 @@ use crate::cli::client::Client;
 use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::runtime::report::{Counted, End, RunResult, Summary};
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// How long the counters may take until they include everything.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -99,6 +99,8 @@ pub fn coflows<'a>(
         let (theirs, cct) = book.of(c.id);
         let all = seen.map_or(&[][..], |s| &s.coflows);
         let view = theirs.and_then(|n| all.binary_search_by_key(&n, |v| v.id).ok()).map(|k| &all[k]);
+        // A run ends with its last task, and word of the last coflow may not have come yet.
+        let cct = cct.or_else(|| view?.cct_ns.map(Span));
         let share = view.map_or(0.0, |v| v.over_ocs_bytes as f64 / v.asked_bytes.max(1) as f64);
         CoflowRecord::new(c, topology, cct.map(|s| c.arrival + s), share)
     };

@@ -1,6 +1,6 @@
 //! What was carried, by rack pair, by port and by coflow, in exact units.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::{Route, bytes};
 use super::engine::Part;
@@ -93,6 +93,8 @@ pub struct Ledger {
     crossed: Vec<Vec<u128>>,
     totals: Totals,
     coflows: BTreeMap<CoflowId, Account>,
+    /// Those with flows on their way: few of all that ever came.
+    open: BTreeSet<CoflowId>,
 }
 
 impl Ledger {
@@ -106,6 +108,7 @@ impl Ledger {
             crossed: vec![vec![0; racks]; topology.planes.len()],
             totals: Totals::new(topology),
             coflows: BTreeMap::new(),
+            open: BTreeSet::new(),
         }
     }
 
@@ -136,7 +139,11 @@ impl Ledger {
 
     /// A coflow has one more flow on its way.
     pub fn open(&mut self, coflow: CoflowId) {
-        self.coflows.entry(coflow).or_default().open += 1;
+        let a = self.coflows.entry(coflow).or_default();
+        a.open += 1;
+        if a.open == 1 {
+            self.open.insert(coflow);
+        }
     }
 
     /// A flow of a coflow is done.
@@ -150,6 +157,7 @@ impl Ledger {
             a.fresh.push((racks, size));
         }
         if a.open == 0 {
+            self.open.remove(&coflow);
             a.between = a.sum();
             (a.by_racks, a.fresh) = (BTreeMap::new(), Vec::new());
         }
@@ -170,19 +178,19 @@ impl Ledger {
     }
 
     /// What every coflow that is not done has received by rack pair, cumulative; pairs without news are left out.
-    /// O(F log F) in the number of flows that are on their way.
+    /// O(F log F) in the number of flows that are on their way or have finished since the last report.
     pub fn progress(&mut self, underway: impl Iterator<Item = ((RackId, RackId), Part)>) -> Vec<(CoflowId, Vec<RackBytes>)> {
         let mut parts: Vec<(CoflowId, (RackId, RackId), u128)> =
             underway.filter(|(r, _)| r.0 != r.1).map(|(racks, p)| (p.coflow, racks, p.sent)).collect();
-        for (&id, a) in self.coflows.iter_mut().filter(|(_, a)| a.open > 0) {
+        for &id in &self.open {
+            let a = self.coflows.get_mut(&id).expect("an open coflow has an account");
             for (racks, size) in a.fresh.drain(..) {
                 *a.by_racks.entry(racks).or_default() += size;
                 parts.push((id, racks, 0));
             }
         }
-        let open = || self.coflows.iter().filter(|(_, a)| a.open > 0);
         parts.sort_unstable();
-        let mut all: Vec<(CoflowId, Vec<RackBytes>)> = open().map(|(&id, _)| (id, Vec::new())).collect();
+        let mut all: Vec<(CoflowId, Vec<RackBytes>)> = self.open.iter().map(|&id| (id, Vec::new())).collect();
         let mut at = 0;
         for same in parts.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1)) {
             let (id, racks, _) = same[0];

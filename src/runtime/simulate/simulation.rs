@@ -16,6 +16,9 @@ use crate::runtime::report::{End, RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
+#[cfg(test)]
+mod resting;
+
 /// A probe that has not come out so long after it was sent is given up, as live.
 const GIVEN_UP: Span = Span::millis(30);
 
@@ -225,6 +228,8 @@ impl<'a> Simulation<'a> {
         self.probe(now)?;
         if self.controller.is_passive() {
             self.controller.pass(now);
+        } else if self.unfinished == 0 && self.controller.rest(now) {
+            // Nobody sends, and whoever stopped since the last observation has told the controller.
         } else if self.controller.poll_timeout().is_some_and(|t| t <= now) {
             self.controller.handle(Event::Tick, now)?;
         }
@@ -238,6 +243,12 @@ impl<'a> Simulation<'a> {
     /// What has finished since the last call.
     pub fn take_finished(&mut self) -> Finished {
         std::mem::take(&mut self.finished)
+    }
+
+    /// Forgets what has finished since the last look, for a caller who does not ask.
+    pub fn forget_finished(&mut self) {
+        self.finished.flows.clear();
+        self.finished.coflows.clear();
     }
 
     /// Flows finish and circuits change up to `to`.

@@ -1,0 +1,196 @@
+//! The scans, eight lanes at a time.
+
+use std::arch::x86_64::*;
+
+use super::{Offer, plain};
+
+#[target_feature(enable = "avx512f,avx512vl")]
+fn load(s: &[i64], k: usize) -> __m512i {
+    debug_assert!(k + 8 <= s.len());
+    // SAFETY: every caller's loop runs while k + 8 <= n, and n is the length of all slices of a scan, as its front has checked; an
+    // unaligned load needs no more.
+    unsafe { _mm512_loadu_si512(s.as_ptr().add(k).cast()) }
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+fn store(s: &mut [i64], k: usize, mask: __mmask8, x: __m512i) {
+    debug_assert!(k + 8 <= s.len());
+    // SAFETY: as in `load`; the slice is borrowed for writing.
+    unsafe { _mm512_mask_storeu_epi64(s.as_mut_ptr().add(k), mask, x) }
+}
+
+/// The best and the second best of all lanes, of each of which both are given.
+#[target_feature(enable = "avx512f,avx512vl")]
+fn join_best(first: [__m512i; 2], second: [__m512i; 2]) -> (i64, i64) {
+    let (a, b) = (_mm512_max_epi64(first[0], first[1]), _mm512_max_epi64(second[0], second[1]));
+    let b = _mm512_max_epi64(b, _mm512_min_epi64(first[0], first[1]));
+    let (a, a2) = (_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
+    let (b, b2) = (_mm512_castsi512_si256(b), _mm512_extracti64x4_epi64(b, 1));
+    let (a, b) = (_mm256_max_epi64(a, a2), _mm256_max_epi64(_mm256_max_epi64(b, b2), _mm256_min_epi64(a, a2)));
+    let (a, a2) = (_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    let (b, b2) = (_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
+    let (a, b) = (_mm_max_epi64(a, a2), _mm_max_epi64(_mm_max_epi64(b, b2), _mm_min_epi64(a, a2)));
+    let (a2, b2) = (_mm_unpackhi_epi64(a, a), _mm_unpackhi_epi64(b, b));
+    let (a, b) = (_mm_max_epi64(a, a2), _mm_max_epi64(_mm_max_epi64(b, b2), _mm_min_epi64(a, a2)));
+    (_mm_cvtsi128_si64(a), _mm_cvtsi128_si64(b))
+}
+
+/// The least of all lanes.
+#[target_feature(enable = "avx512f,avx512vl")]
+fn join_least(least: [__m512i; 2]) -> __m128i {
+    let a = _mm512_min_epi64(least[0], least[1]);
+    let a = _mm256_min_epi64(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1));
+    let a = _mm_min_epi64(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    _mm_min_epi64(a, _mm_unpackhi_epi64(a, a))
+}
+
+/// The smallest place of a lane that has the value.
+#[target_feature(enable = "avx512f,avx512vl")]
+fn lane_of(value: __m128i, lanes: [__m512i; 2], at: [__m512i; 2]) -> usize {
+    let value = _mm512_broadcastq_epi64(value);
+    let equal = [_mm512_cmpeq_epi64_mask(lanes[0], value), _mm512_cmpeq_epi64_mask(lanes[1], value)];
+    let mut places = [0; 16];
+    store(&mut places, 0, 0xff, at[0]);
+    store(&mut places, 8, 0xff, at[1]);
+    let both = u16::from_le_bytes(equal);
+    // Nearly always one lane: then nothing has to be compared.
+    if both & (both - 1) == 0 {
+        return places[both.trailing_zeros() as usize] as usize;
+    }
+    _mm512_mask_reduce_min_epi64(equal[0], at[0]).min(_mm512_mask_reduce_min_epi64(equal[1], at[1])) as usize
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
+    let (by, own) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(i));
+    let mut k = 0;
+    while k + 8 <= w.len() {
+        let (x, old) = (_mm512_sll_epi64(load(w, k), by), load(v, k));
+        let more = _mm512_cmpgt_epi64_mask(x, old);
+        store(v, k, more, x);
+        store(best, k, more, own);
+        k += 8;
+    }
+    plain::column_max(&w[k..], shift, i, &mut v[k..], &mut best[k..]);
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
+    let by = _mm_cvtsi64_si128(shift.into());
+    let low = _mm512_set1_epi64(i64::MIN);
+    // Two sets of lanes, so that one does not wait for the other.
+    let (mut first, mut second) = ([low; 2], [low; 2]);
+    let mut k = 0;
+    while k + 16 <= w.len() {
+        for l in 0..2 {
+            let x = _mm512_sub_epi64(_mm512_sll_epi64(load(w, k + 8 * l), by), load(v, k + 8 * l));
+            second[l] = _mm512_max_epi64(second[l], _mm512_min_epi64(x, first[l]));
+            first[l] = _mm512_max_epi64(first[l], x);
+        }
+        k += 16;
+    }
+    let (a, b) = join_best(first, second);
+    if k == w.len() {
+        return (a, b);
+    }
+    let (x, y) = plain::two_best(&w[k..], shift, &v[k..]);
+    (a.max(x), b.max(y).max(a.min(x)))
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
+    let (by, wanted) = (_mm_cvtsi64_si128(shift.into()), _mm512_set1_epi64(value));
+    let mut k = 0;
+    while k + 8 <= w.len() {
+        let x = _mm512_sub_epi64(_mm512_sll_epi64(load(w, k), by), load(v, k));
+        let found = _mm512_cmpeq_epi64_mask(x, wanted);
+        if found != 0 {
+            return Some(k + found.trailing_zeros() as usize);
+        }
+        k += 8;
+    }
+    plain::place_of(value, &w[k..], shift, &v[k..]).map(|j| k + j)
+}
+
+/// As one vector, which a scan right after gets from the store buffer; a single number in it would have to reach the cache first.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn raise(v: &mut [i64], j: usize, by: i64) {
+    let k = j & !7;
+    if k + 8 > v.len() {
+        v[j] += by;
+        return;
+    }
+    let more = _mm512_maskz_set1_epi64(1 << (j - k), by);
+    let sum = _mm512_add_epi64(load(v, k), more);
+    // SAFETY: k + 8 <= v.len(), as was looked at; an unaligned store needs no more.
+    unsafe { _mm512_storeu_si512(v.as_mut_ptr().add(k).cast(), sum) }
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
+    let (by, own, base) = (_mm_cvtsi64_si128(o.shift.into()), _mm512_set1_epi64(o.i), _mm512_set1_epi64(o.base));
+    let (mut least, mut at) = ([_mm512_set1_epi64(i64::MAX); 2], [_mm512_setzero_si512(); 2]);
+    let mut place = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    let mut k = 0;
+    while k + 16 <= o.w.len() {
+        for l in 0..2 {
+            let q = k + 8 * l;
+            let d = _mm512_sub_epi64(_mm512_add_epi64(base, load(o.v, q)), _mm512_sll_epi64(load(o.w, q), by));
+            let old = load(key, q);
+            let less = _mm512_cmplt_epi64_mask(d, old);
+            let new = _mm512_min_epi64(d, old);
+            if less != 0 {
+                store(key, q, less, d);
+                store(from, q, less, own);
+            }
+            let nearer = _mm512_cmplt_epi64_mask(new, least[l]);
+            least[l] = _mm512_min_epi64(least[l], new);
+            at[l] = _mm512_mask_mov_epi64(at[l], nearer, place);
+            place = _mm512_add_epi64(place, _mm512_set1_epi64(8));
+        }
+        k += 16;
+    }
+    let d = join_least(least);
+    let found = (_mm_cvtsi128_si64(d), lane_of(d, least, at));
+    if k == o.w.len() {
+        return found;
+    }
+    plain::relax_from(k, o, key, from, found)
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) -> u64 {
+    // Eight places more than can be filled: whole vectors are written.
+    columns.reserve(row.len() + 8);
+    bytes.reserve(row.len() + 8);
+    let first = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    let (chunks, rest) = row.as_chunks::<8>();
+    let (mut bits, mut filled) = (_mm512_setzero_si512(), bytes.len());
+    for (k, chunk) in chunks.iter().enumerate() {
+        // SAFETY: a chunk is eight cells, and an unaligned load needs no more.
+        let x = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+        let some = _mm512_test_epi64_mask(x, x);
+        if some == 0 {
+            continue;
+        }
+        bits = _mm512_or_si512(bits, x);
+        let place = _mm512_add_epi64(first, _mm512_set1_epi64(8 * k as i64));
+        let (x, place) = (_mm512_maskz_compress_epi64(some, x), _mm512_cvtepi64_epi32(_mm512_maskz_compress_epi64(some, place)));
+        // SAFETY: both lists have room for this row and eight more, no more than the row's cells are counted as filled, and eight places
+        // from there are written.
+        unsafe {
+            _mm512_storeu_si512(bytes.as_mut_ptr().add(filled).cast(), x);
+            _mm256_storeu_si256(columns.as_mut_ptr().add(filled).cast(), place);
+        }
+        filled += some.count_ones() as usize;
+    }
+    // SAFETY: all places up to `filled` were written above, or held before; both lists have as many.
+    unsafe {
+        bytes.set_len(filled);
+        columns.set_len(filled);
+    }
+    let begin = columns.len();
+    let rest_bits = plain::gather(rest, columns, bytes);
+    columns[begin..].iter_mut().for_each(|j| *j += (row.len() - rest.len()) as u32);
+    _mm512_reduce_or_epi64(bits).cast_unsigned() | rest_bits
+}

@@ -1,0 +1,58 @@
+//! The scans as anybody would write them.
+
+use super::Offer;
+
+pub(super) fn column_max(w: &[i64], shift: u32, i: i64, v: &mut [i64], best: &mut [i64]) {
+    for ((w, v), best) in w.iter().zip(v).zip(best) {
+        let x = w << shift;
+        if x > *v {
+            (*v, *best) = (x, i);
+        }
+    }
+}
+
+pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
+    let (mut a, mut b) = (i64::MIN, i64::MIN);
+    for (w, v) in w.iter().zip(v) {
+        let x = (w << shift) - v;
+        (a, b) = (a.max(x), b.max(a.min(x)));
+    }
+    (a, b)
+}
+
+pub(super) fn place_of(value: i64, w: &[i64], shift: u32, v: &[i64]) -> Option<usize> {
+    w.iter().zip(v).position(|(w, v)| (w << shift) - v == value)
+}
+
+pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize) {
+    relax_from(0, o, key, from, (i64::MAX, 0))
+}
+
+/// Goes on after `so_far` at place `k`.
+pub(super) fn relax_from(k: usize, o: Offer, key: &mut [i64], from: &mut [i64], so_far: (i64, usize)) -> (i64, usize) {
+    let (mut least, mut at) = so_far;
+    let offered = o.w[k..].iter().zip(&o.v[k..]);
+    for (j, ((w, v), (key, from))) in (k..).zip(offered.zip(key[k..].iter_mut().zip(&mut from[k..]))) {
+        let d = o.base + v - (w << o.shift);
+        if d < *key {
+            (*key, *from) = (d, o.i);
+        }
+        if *key < least {
+            (least, at) = (*key, j);
+        }
+    }
+    (least, at)
+}
+
+/// Most chunks of a sparse row are empty, and eight cells are looked at as fast as one.
+pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) -> u64 {
+    let mut bits = 0;
+    for (k, chunk) in row.chunks(8).enumerate().filter(|c| c.1.iter().fold(0, |a, b| a | b) != 0) {
+        for (j, &b) in chunk.iter().enumerate().filter(|c| *c.1 > 0) {
+            columns.push((8 * k + j) as u32);
+            bytes.push(b);
+            bits |= b;
+        }
+    }
+    bits
+}
