@@ -4,6 +4,7 @@ use crate::coflows::rates::{Demand, Free, Rates};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::Route;
 use crate::fabric::sim::engine::{Part, World};
+use crate::fabric::sim::meter::Totals;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
@@ -260,6 +261,14 @@ impl Live {
         self.demand.live_groups(|g| about[g as usize].book(self.left(g, world.now), world));
         self.about = about;
         self.looked = world.now;
+    }
+
+    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups).
+    pub fn look(&self, now: Time, beyond: &mut Totals) {
+        self.demand.live_groups(|g| {
+            let a = &self.about[g as usize];
+            beyond.count(a.racks, a.route, a.size - self.left(g, now) - a.booked);
+        });
     }
 
     /// Moves a group to the way that it must go now. It must be settled, and have stopped.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::bundle::BYTE;
 use super::engine::{Engine, Part, World};
+use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{self, Sharing};
@@ -446,6 +447,10 @@ impl Engine for Ordered {
 
     fn settle(&mut self, world: &mut World) {
         self.coflows.iter_mut().for_each(|c| c.book_all(world));
+    }
+
+    fn look(&mut self, beyond: &mut Totals, world: &mut World) {
+        self.coflows.iter().for_each(|c| c.look(world.now, beyond));
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
