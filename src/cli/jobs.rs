@@ -27,9 +27,6 @@ pub struct Virtual {
     /// Between what flows go in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
     #[arg(long, value_enum)]
     pub grain: Option<GrainArg>,
-    /// A host or rack that fails, and comes back: h3-1@10s, r2@10s+30s
-    #[arg(long, value_name = "WHAT@TIME[+TIME]")]
-    pub fail: Vec<String>,
 }
 
 /// Which jobs are run, and what is drawn of them
@@ -51,6 +48,10 @@ pub struct Tuning {
     /// All jobs arrive at once
     #[arg(long)]
     pub batch: bool,
+    /// The scheduler is told that a host or rack fails then, and comes back so much later: h3-1@10s, r2@10s+30s; may be given more than
+    /// once
+    #[arg(long, value_name = "WHAT@TIME[+TIME]")]
+    pub fail: Vec<String>,
     /// How a trace's bytes become tasks.
     #[command(flatten)]
     pub model: ModelArgs,
@@ -114,9 +115,35 @@ impl Tuning {
             ("--sample", self.sample.is_some()),
             ("--first", self.first.is_some()),
             ("--batch", self.batch),
+            ("--fail", !self.fail.is_empty()),
         ];
         refuse(&given, jobs)?;
         refuse(&self.model.given(), jobs)
+    }
+
+    /// What `--fail` says, by time.
+    ///
+    /// # Errors
+    /// What is no host or rack, or no time.
+    pub fn failures(&self, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
+        let mut all = Vec::new();
+        for text in &self.fail {
+            let bad = |why: String| CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"));
+            let (what, when) = text.split_once('@').ok_or_else(|| bad("no time".into()))?;
+            let (at, long) = when.split_once('+').map_or((when, None), |(a, b)| (a, Some(b)));
+            let at = Time::ZERO + at.parse::<Span>().map_err(|e| bad(e.to_string()))?;
+            let long = long.map(|l| l.parse::<Span>().map_err(|e| bad(e.to_string()))).transpose()?;
+            let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
+            let (down, up) = match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
+                (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
+                (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
+                _ => return Err(bad(format!("no host or rack {what}"))),
+            };
+            all.push((at, down));
+            all.extend(long.map(|l| (at + l, up)));
+        }
+        all.sort_by_key(|f| f.0);
+        Ok(all)
     }
 
     /// Reads the jobs: our YAML, a SWIM trace or TPC-H queries.
@@ -175,7 +202,7 @@ impl Virtual {
     /// # Errors
     /// The first that is given.
     pub fn refuse(&self, jobs: &str) -> Result<(), CliError> {
-        refuse(&[("--grain", self.grain.is_some()), ("--fail", !self.fail.is_empty())], jobs)
+        refuse(&[("--grain", self.grain.is_some())], jobs)
     }
 
     /// Between what flows go.
@@ -185,31 +212,6 @@ impl Virtual {
             None if topology.hosts.len() > HOSTS_BY_HOST => Grain::Rack,
             Some(GrainArg::Host) | None => Grain::Host,
         }
-    }
-
-    /// What `--fail` says, by time.
-    ///
-    /// # Errors
-    /// What is no host or rack, or no time.
-    pub fn failures(&self, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
-        let mut all = Vec::new();
-        for text in &self.fail {
-            let bad = |why: String| CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"));
-            let (what, when) = text.split_once('@').ok_or_else(|| bad("no time".into()))?;
-            let (at, long) = when.split_once('+').map_or((when, None), |(a, b)| (a, Some(b)));
-            let at = Time::ZERO + at.parse::<Span>().map_err(|e| bad(e.to_string()))?;
-            let long = long.map(|l| l.parse::<Span>().map_err(|e| bad(e.to_string()))).transpose()?;
-            let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
-            let (down, up) = match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
-                (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
-                (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
-                _ => return Err(bad(format!("no host or rack {what}"))),
-            };
-            all.push((at, down));
-            all.extend(long.map(|l| (at + l, up)));
-        }
-        all.sort_by_key(|f| f.0);
-        Ok(all)
     }
 }
 

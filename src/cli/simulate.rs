@@ -166,7 +166,7 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
     jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let (failures, faults) = (args.how.failures(topology)?, args.read_faults(topology, policy)?);
+    let (failures, faults) = (args.tuning.failures(topology)?, args.read_faults(topology, policy)?);
     let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &failures, faults: &faults, until: args.until() };
     let result = runtime::jobs::simulate::simulate_with(&ask, &course, &mut |line| {
         if keep {

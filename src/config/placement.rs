@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Flaws;
 use super::policy::{exact, exact_or_null};
-use crate::placement::corral::Scenario;
+use crate::placement::corral::{Provisioning, Scenario};
 use crate::placement::latency::hybrid::ShuffleModel;
 use crate::placement::spec::{Kind, Planner, Spec};
 use crate::scheduler::queues::Order;
@@ -60,6 +60,10 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 10000))]
     imbalance: Option<u64>,
+    /// Corral, LocalShuffle: which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left
+    /// out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    provisioning: Option<Provisioning>,
     /// JobPacker: into how many sub-batches a batch is divided, 1 to 1000; 5 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000))]
@@ -152,6 +156,7 @@ impl RawPlacement {
         let usual = Planner::default();
         option("objective", self.objective.map(|_| 0), 0..=0, &[Corral, LocalShuffle, Jobpacker]);
         option("imbalance", self.imbalance, 0..=10_000, &[Corral, LocalShuffle]);
+        option("provisioning", self.provisioning.map(|_| 0), 0..=0, &[Corral, LocalShuffle]);
         option("sub_batches", self.sub_batches.map(u64::from), 1..=1_000, &[Jobpacker]);
         option("over_provisioning", self.over_provisioning.map(u64::from), 0..=1_000, &[Jobpacker]);
         option("shuffle_model", self.shuffle_model.map(|_| 0), 0..=0, &[Jobpacker, CoScheduler, CoDecided]);
@@ -162,6 +167,7 @@ impl RawPlacement {
         Planner {
             objective: self.objective,
             imbalance_percent: self.imbalance.unwrap_or(usual.imbalance_percent),
+            provisioning: self.provisioning.unwrap_or(usual.provisioning),
             sub_batches: self.sub_batches.unwrap_or(usual.sub_batches),
             over_provisioning_percent: self.over_provisioning.unwrap_or(usual.over_provisioning_percent),
             shuffle_model: self.shuffle_model.unwrap_or(usual.shuffle_model),
@@ -189,6 +195,7 @@ impl From<&JobPolicy> for RawPlacement {
             busy: Some(p.placement.busy),
             objective: planner.objective,
             imbalance: differs(planner.imbalance_percent, usual.imbalance_percent),
+            provisioning: differs(planner.provisioning, usual.provisioning),
             sub_batches: differs(planner.sub_batches, usual.sub_batches),
             over_provisioning: differs(planner.over_provisioning_percent, usual.over_provisioning_percent),
             shuffle_model: differs(planner.shuffle_model, usual.shuffle_model),

@@ -304,7 +304,7 @@ fn options_of_the_planners_are_read_and_written() {
     let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n  strict: true\n"));
     let planner = other.placement.as_ref().unwrap().placement.planner;
     assert_eq!((planner.sir_percent, planner.wavelengths, planner.strict, planner.imbalance_percent), (250, Some(4), true, 100));
-    for given in [p, other, read(&text("corral", "  imbalance: 0\n"))] {
+    for given in [p, other, read(&text("corral", "  imbalance: 0\n  provisioning: best\n"))] {
         let written = serde_json::to_string(&policy::RawPolicy::from(&given)).unwrap();
         assert_eq!(read(&written), given, "{written}");
     }

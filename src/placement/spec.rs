@@ -9,7 +9,7 @@ use super::baselines::fair::Fair;
 use super::baselines::jobpacker::JobPacker;
 use super::baselines::shuffle_watcher::ShuffleWatcher;
 use super::baselines::tetris::Tetris;
-use super::corral::Scenario;
+use super::corral::{Provisioning, Scenario};
 use super::latency::hybrid::ShuffleModel;
 use super::policy::Placement;
 use crate::topology::Topology;
@@ -71,6 +71,8 @@ pub struct Planner {
     pub objective: Option<Scenario>,
     /// Corral, LocalShuffle: price of uneven data, alpha, in per cent of the paper's (section 4.5).
     pub imbalance_percent: u64,
+    /// Corral, LocalShuffle: which allocations are laid out.
+    pub provisioning: Provisioning,
     /// JobPacker: B (section 4.3.2).
     pub sub_batches: u32,
     /// JobPacker: containers beyond the estimate, in per cent of it.
@@ -97,6 +99,7 @@ impl Default for Planner {
         Self {
             objective,
             imbalance_percent,
+            provisioning: Provisioning::Longest,
             sub_batches,
             over_provisioning_percent,
             shuffle_model,

@@ -274,6 +274,50 @@ mod tests {
     }
 
     #[test]
+    fn a_misjudged_remaining_time_changes_where_co_scheduler_runs_reduces_if_it_must_wait_for_slots() {
+        use crate::placement::cluster::Cluster;
+        use crate::placement::coscheduler::{decide, network::Idle};
+        use crate::units::Bytes;
+        // Three racks of two slots; maps of 4 T_e in the first; two reduces, which may go to any one rack.
+        let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![]);
+        (0..3).for_each(|_| t.push_rack(1, 2, BitRate(8), BitRate(8)));
+        let cluster = Cluster { racks: 3, hosts: 1, slots: 2, ..Cluster::co_scheduler() };
+        let maps = [(RackId(0), Bytes(4 * cluster.elephant.0))];
+        let busy = |mut s: Slots, ends: [u64; 3]| {
+            for (host, end) in ends.into_iter().enumerate().filter(|e| e.1 > 0) {
+                for slot in 0..2 {
+                    s.take(HostId::from(host), Time(0), Time(end));
+                    s.expect(HostId::from(host), slot, Time(end), (Time(0), Time(end)));
+                }
+            }
+            s
+        };
+        let chosen = |s: &Slots| {
+            let free: Vec<Vec<Span>> =
+                (0..3).map(|r| s.releases(RackId(r), Time(1)).into_iter().map(|t| t.since(Time(1))).collect()).collect();
+            let q = decide::Question { cluster: &cluster, maps: &maps, reduces: 2, widths: &[1], free: &free };
+            decide::decide(&q, &Idle(&cluster)).unwrap().best().racks.clone()
+        };
+        let second = 1_000_000_000;
+        let full = busy(Slots::new(&t), [100 * second, 101 * second, 102 * second]);
+        let wrong = |seed: u64| {
+            let mut s = full.clone();
+            s.misjudge(50, seed);
+            chosen(&s)
+        };
+        assert_eq!(chosen(&full), [(RackId(0), 2)], "the rack that is free soonest");
+        let others = (0..20).filter(|&seed| wrong(seed) != chosen(&full)).count();
+        assert!((5..=20).contains(&others), "half off, each of three racks may seem the first: {others} of 20");
+        // While a rack has slots free, nobody asks how long the others will take.
+        let idle = busy(Slots::new(&t), [100 * second, 0, 102 * second]);
+        for seed in 0..20 {
+            let mut s = idle.clone();
+            s.misjudge(50, seed);
+            assert_eq!(chosen(&s), chosen(&idle));
+        }
+    }
+
+    #[test]
     fn a_host_that_is_down_has_no_slots() {
         let mut s = slots();
         let slot = s.take(HostId(0), Time(0), Time(5));

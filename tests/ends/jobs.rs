@@ -145,3 +145,72 @@ fn run_schedules_jobs_by_itself() {
     holds(&json(&result), 4);
     assert_nothing_left(&name);
 }
+
+/// What fails below: a rack for some seconds, and a host for good.
+const FAILING: [&str; 4] = ["--fail", "r0@2s+4s", "--fail", "h5-1@3s"];
+
+/// Every task finished at least once, on slots that are held once at a time, and nothing started on the rack while it was down.
+fn holds_with_failures(r: &Value) {
+    let s = &r["summary"];
+    assert_eq!((number(&s["finished"]), number(&s["unfinished"]), number(&s["counters"]["hosts_failed"])), (20, 0, 3), "{s}");
+    assert_eq!(number(&s["counters"]["violations"]), 0, "{s}");
+    let timeline = r["timeline"].as_array().expect("a timeline");
+    let done: BTreeSet<_> =
+        timeline.iter().filter(|t| t["finished"] == true).map(|t| [&t["job"], &t["stage"], &t["task"]].map(number)).collect();
+    let jobs = r["jobs"].as_array().expect("jobs");
+    assert_eq!(done.len() as u64, jobs.iter().map(|j| number(&j["tasks"])).sum::<u64>(), "every task");
+    let reruns: u64 = jobs.iter().map(|j| number(&j["reruns"])).sum();
+    assert!(reruns > 0 && timeline.len() as u64 == done.len() as u64 + reruns, "{reruns} started again");
+    let mut slots: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for t in timeline {
+        let (host, from, until) = (number(&t["host"]), number(&t["started"]), number(&t["ended"]));
+        slots.entry((host, number(&t["slot"]))).or_default().push((from, until));
+        let down = if [0, 1].contains(&host) { 2_500_000_000..6_000_000_000 } else { 3_500_000_000..u64::MAX };
+        assert!(![0, 1, 11].contains(&host) || !down.contains(&from), "{t} started on a host that was down");
+    }
+    for (slot, held) in &mut slots {
+        held.sort_unstable();
+        assert!(held.windows(2).all(|w| w[0].1 <= w[1].0), "slot {slot:?} is held twice: {held:?}");
+    }
+}
+
+#[test]
+fn hosts_and_racks_fail_live_as_they_do_in_virtual_time() {
+    let test = "hosts_and_racks_fail_live_as_they_do_in_virtual_time";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("jfail"), Scratch::new("jfail"));
+    let (live, sim) = (scratch.0.join("live.json"), scratch.0.join("sim.json"));
+    let mut d = eight_racks(&name, "policies/corral.yaml");
+    let o = output(schedule(&d, "policies/corral.yaml").args(FAILING).arg("--json").arg(&live));
+    assert!(o.status.success(), "{}; the daemon: {}", said(&o), d.log());
+    let mut c = heliostat();
+    c.arg("simulate").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file("policies/corral.yaml"));
+    let o = output(c.arg("--jobs").arg(file("workloads/jobs-20.yaml")).args(FAILING).arg("--json").arg(&sim));
+    assert!(o.status.success(), "{}", said(&o));
+    let (live, sim) = (json(&live), json(&sim));
+    holds_with_failures(&live);
+    holds_with_failures(&sim);
+
+    // Coflows of what failed were cancelled; all others arrived to the last byte.
+    let shown = d.show("coflows");
+    let states: Vec<&str> = shown["coflows"].as_array().expect("coflows").iter().filter_map(|c| c["state"].as_str()).collect();
+    assert!(!states.contains(&"active") && states.contains(&"finished"), "{states:?}");
+    let s = &live["summary"];
+    let coflows = live["coflows"].as_array().expect("coflows");
+    let arrived: u64 = coflows.iter().filter(|c| c["cct"].is_u64()).map(|c| number(&c["bytes"])).sum();
+    let (planned, received) = (number(&s["bytes_planned"]), number(&s["bytes_received"]));
+    assert!((arrived..=planned).contains(&received), "{arrived} of coflows that arrived, {received} in all, {planned} planned");
+    // The same scheduler, told the same: jobs end alike.
+    let mean = |r: &Value| number(&r["summary"]["average_jct"]) as f64;
+    let ratio = mean(&live) / mean(&sim);
+    println!("mean JCT live over simulated: {ratio:.3}; {} and {}", live["summary"]["fallbacks"], sim["summary"]["fallbacks"]);
+    assert!((0.5..2.0).contains(&ratio), "mean JCT live over simulated: {ratio}");
+    let dropped = |r: &Value| r["summary"]["fallbacks"].as_array().map_or(0, Vec::len);
+    assert!(dropped(&live) > 0 && dropped(&sim) > 0, "jobs planned on the rack that failed drop their guideline");
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(0), "{}", d.log());
+    assert_nothing_left(&name);
+}

@@ -7,7 +7,7 @@ use super::racks::Bar;
 use crate::cli::CliError;
 use crate::cli::tables::Rows;
 use crate::cli::tables::{percent, span};
-use crate::placement::corral::{Options, Plan, Scenario, plan};
+use crate::placement::corral::{Options, Plan, Provisioning, Rule, Scenario, plan};
 use crate::units::Span;
 use crate::workload::jobs::JobList;
 
@@ -24,6 +24,9 @@ pub struct Args {
     /// Price of uneven input data, in hundredths of the paper's choice; 0 for none
     #[arg(long, default_value_t = 100, value_name = "PERCENT")]
     imbalance: u64,
+    /// Which allocations of racks are laid out
+    #[arg(long, value_enum, default_value_t)]
+    provisioning: Provisioning,
     /// Draws the racks over time into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -35,7 +38,8 @@ pub struct Args {
 /// Files that cannot be read, make no sense, or cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
-    let plan = plan(&jobs.jobs, &cluster, Options { scenario: args.scenario, imbalance_percent: args.imbalance });
+    let options = Options { scenario: args.scenario, imbalance_percent: args.imbalance, provisioning: args.provisioning };
+    let plan = plan(&jobs.jobs, &cluster, options);
     draw(args.svg.as_ref(), bars(&jobs, &plan), cluster.racks, 1)?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
@@ -75,5 +79,10 @@ fn sums(plan: &Plan) -> Rows {
     row(&format!("lower bound ({of})"), span(Span(plan.bound_ns as u64)));
     row("gap to the bound", percent(plan.gap));
     row("allocations laid out", plan.laid_out.to_string());
+    let rule = match plan.rule {
+        Rule::Longest => "the longest job gets the next rack",
+        Rule::Gain => "who gains most gets the next racks",
+    };
+    row("found by", rule.into());
     rows
 }

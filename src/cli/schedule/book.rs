@@ -93,7 +93,7 @@ impl Book {
         self.open.iter().filter_map(|id| Some((*id, *self.theirs.get(id)?))).collect()
     }
 
-    /// Notes what a flow of an open coflow has received so far, at a run's end.
+    /// Notes what a flow has received so far, when its coflow is cancelled.
     pub fn partly(&mut self, id: CoflowId, flow: FlowId, bytes: Bytes) {
         self.received.entry((id, flow)).or_insert(bytes);
     }

@@ -32,8 +32,8 @@ use crate::workload::jobs::JobList;
 
 /// Runs jobs on the racks of a running daemon: tasks hold slots, shuffles are real TCP between the hosts, circuits come from the daemon
 ///
-/// The scheduler is that of `simulate --jobs`, by the wall clock; it speaks to the daemon over REST only. Failures of hosts and racks
-/// (`simulate --fail`) exist in simulation only.
+/// The scheduler is that of `simulate --jobs`, by the wall clock; it speaks to the daemon over REST only. `--fail` tells it that hosts
+/// and racks are gone, as in simulation: their tasks run again elsewhere, and coflows of them are cancelled. The hosts themselves stay up.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs: our YAML, a SWIM trace or TPC-H queries
@@ -114,7 +114,9 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let jobs_by = jobs::scheduling(&policy, &file)?;
     fits(&topology, &jobs_by, (&policy, &theirs), &file)?;
     let list = ask.tuning.read(ask.workload, &policy, &ask.reading, ask.seed)?;
-    let (result, ended) = play(&client, &topology, &jobs_by, (&policy, &theirs), &list, stop)?;
+    let failures = ask.tuning.failures(&topology)?;
+    let what = live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: policy.elephants.threshold, jobs: &list, failures: &failures };
+    let (result, ended) = play(&client, &what, (&policy, &theirs), stop)?;
     print(&jobs::result(&result, ask.output))?;
     if let Some(file) = ask.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
@@ -151,18 +153,15 @@ fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&Policy, &P
 /// The run itself: the result, and why it ended early if it did.
 fn play(
     client: &Arc<Client>,
-    topology: &Arc<Topology>,
-    jobs_by: &JobPolicy,
+    ask: &live::Ask,
     (policy, theirs): (&Policy, &Policy),
-    list: &JobList,
     stop: &AtomicBool,
 ) -> Result<(JobsResult, Result<(), CliError>), CliError> {
+    let (topology, list) = (ask.topology, ask.jobs);
     let before = Counters::read(client)?;
     let mut remote = Remote::new(client.clone())?;
     let mut progress = Progress::new(&policy.name, list.jobs.len());
-    let elephant = policy.elephants.threshold;
-    let ask = live::Ask { topology, jobs_by, elephant, jobs: list };
-    let outcome = live::run(&ask, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
+    let outcome = live::run(ask, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
     progress.done();
     let mut ended = match outcome.broken {
         Some(why) => Err(remote.lost().unwrap_or(CliError::Failed(why))),

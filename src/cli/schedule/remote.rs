@@ -101,14 +101,7 @@ impl Remote {
             self.shared.forget(theirs)?;
         }
         let open = self.shared.book().open();
-        for (id, theirs) in open {
-            if let Some(flows) = self.shared.look(theirs)?.and_then(|c| c.flows) {
-                let mut book = self.shared.book();
-                flows.iter().enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
-            }
-            self.shared.cancel(id)?;
-        }
-        Ok(())
+        open.into_iter().try_for_each(|(id, _)| self.shared.cancel(id))
     }
 
     /// What was asked, by number.
@@ -302,9 +295,13 @@ impl Shared {
         })
     }
 
-    /// Takes a coflow back; one that is over already is no error.
+    /// Takes a coflow back, once it is known how far it came; one that is over already is no error.
     fn cancel(&self, id: CoflowId) -> Result<(), CliError> {
         let Some(theirs) = self.book().cancelled(id) else { return Ok(()) };
+        if let Some(flows) = self.look(theirs)?.and_then(|c| c.flows) {
+            let mut book = self.book();
+            flows.iter().enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
+        }
         self.again(|| {
             let (status, text) = self.client.ask("DELETE", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
             if matches!(status, 204 | 404 | 409) { Ok(()) } else { Err(self.refused(status, &text)) }

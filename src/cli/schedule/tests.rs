@@ -83,7 +83,9 @@ impl Bed {
     fn play_by(&self, kind: Kind, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
         let policy = Policy { name: "p".into(), placement: Some(JobPolicy::new(kind)), ..Policy::default() };
         let by = policy.placement.clone().unwrap();
-        play(&self.client, &self.topology, &by, (&policy, &policy), &few(), stop).unwrap()
+        let (elephant, jobs) = (policy.elephants.threshold, few());
+        let ask = live::Ask { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
+        play(&self.client, &ask, (&policy, &policy), stop).unwrap()
     }
 }
 

@@ -1,7 +1,5 @@
 //! What one coflow still has to send, laid out so that each rule finds what it asks for without looking at every flow.
 
-use std::collections::BTreeMap;
-
 use super::{Free, Path};
 use crate::units::NANOS;
 
@@ -16,15 +14,15 @@ pub struct Group {
 
 /// A set of numbered things, groups or senders, by their link: those among 64 neighbouring links.
 #[derive(Clone, Copy, Debug)]
-struct Word {
+pub struct Word {
     /// The links are `64 * index ..`.
-    index: u32,
+    pub index: u32,
     /// Number of the thing of the lowest bit of `all`.
     base: u32,
     /// Where there is one.
     all: u64,
     /// Where there is one that has something to send.
-    live: u64,
+    pub live: u64,
 }
 
 impl Word {
@@ -38,13 +36,37 @@ impl Word {
         word.live |= u64::from(live) << (link % 64);
     }
 
+    /// The number of the thing at this bit, which must be one of all.
+    pub fn number(&self, bit: u64) -> u32 {
+        self.base + (self.all & (bit - 1)).count_ones()
+    }
+
+    /// The thing of this link in a list of words, if it is there and has something to send.
+    fn find(words: &[Self], link: u32) -> Option<u32> {
+        let bit = 1 << (link % 64);
+        words.iter().find(|w| w.index == link / 64).filter(|w| w.live & bit != 0).map(|w| w.number(bit))
+    }
+
     /// The numbers of the things at these bits.
     fn numbers(self, mut bits: u64) -> impl Iterator<Item = u32> {
         std::iter::from_fn(move || {
             let bit = bits & bits.wrapping_neg();
             bits ^= bit;
-            (bit != 0).then(|| self.base + (self.all & (bit - 1)).count_ones())
+            (bit != 0).then(|| self.number(bit))
         })
+    }
+
+    /// Calls `each(link in the word, number)` for all that have something to send.
+    fn each_live(self, mut each: impl FnMut(usize, u32)) {
+        let (mut all, mut number) = (self.all, self.base);
+        while all != 0 {
+            let k = all.trailing_zeros();
+            if self.live >> k & 1 == 1 {
+                each(k as usize, number);
+            }
+            all &= all - 1;
+            number += 1;
+        }
     }
 }
 
@@ -70,14 +92,16 @@ pub struct Demand {
     words: Vec<Word>,
     /// Rows by their senders' interfaces.
     ups: Vec<Word>,
-    /// The receivers' interfaces, as (word, bits).
-    downs: Vec<(u32, u64)>,
+    /// Columns by their receivers' interfaces.
+    downs: Vec<Word>,
+    /// By column, then as in `ups`: which senders have something to send to this receiver.
+    columns: Vec<u64>,
     live: usize,
     /// Links in use, and where their groups stand in `members`; empty until somebody asks.
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
-    /// By place in `links`: bits to carry, as of the last [`Demand::weigh`].
-    loads: Vec<u64>,
+    /// By link in use: bits to carry, as of the last [`Demand::weigh`].
+    loads: Vec<(u32, u64)>,
 }
 
 impl Demand {
@@ -102,15 +126,13 @@ impl Demand {
         }
         let mut ups = Vec::new();
         rows.iter().enumerate().for_each(|(r, row)| Word::push(&mut ups, row.up, r as u32, row.live > 0));
-        let mut downs: BTreeMap<u32, u64> = BTreeMap::new();
-        words.iter().for_each(|w| *downs.entry(w.index).or_default() |= w.live);
         let live = groups.iter().filter(|g| g.left > 0).count();
-        let downs = downs.into_iter().collect();
+        let (downs, columns) = columns(groups, &ups);
         let left = groups.iter().map(|g| g.left).collect();
         let ends = groups.iter().map(|g| [g.path.up(), g.path.down()]).collect();
         let plain = groups.iter().all(|g| g.path.links().len() == 2);
         let paths = if plain { vec![] } else { groups.iter().map(|g| g.path).collect() };
-        Self { left, ends, paths, rows, words, ups, downs, live, links: Vec::new(), members: Vec::new(), loads: Vec::new() }
+        Self { left, ends, paths, rows, words, ups, downs, columns, live, links: Vec::new(), members: Vec::new(), loads: Vec::new() }
     }
 
     /// How many groups there are, those that are done included.
@@ -174,16 +196,60 @@ impl Demand {
         let beyond = units - *left;
         if *left > 0 {
             *left = 0;
-            let [up, down] = self.ends[group as usize];
             self.live -= 1;
-            let sender = self.ups.iter_mut().find(|w| w.index == up / 64).expect("it is there");
-            let row = &mut self.rows[(sender.base + (sender.all & ((1 << (up % 64)) - 1)).count_ones()) as usize];
-            row.live -= 1;
-            sender.live &= !(u64::from(row.live == 0) << (up % 64));
-            let word = self.words[row.words.clone()].iter_mut().find(|w| w.index == down / 64).expect("it is there");
-            word.live &= !(1 << (down % 64));
+            self.close(self.ends[group as usize]);
         }
         Some(beyond)
+    }
+
+    /// The group between these interfaces is done.
+    fn close(&mut self, [up, down]: [u32; 2]) {
+        let bit = |link: u32| 1u64 << (link % 64);
+        let place = self.ups.iter().position(|w| w.index == up / 64).expect("it is there");
+        let sender = &mut self.ups[place];
+        let row = &mut self.rows[sender.number(bit(up)) as usize];
+        row.live -= 1;
+        sender.live &= !(u64::from(row.live == 0) << (up % 64));
+        let word = self.words[row.words.clone()].iter_mut().find(|w| w.index == down / 64).expect("it is there");
+        word.live &= !bit(down);
+        let (width, receiver) = (self.ups.len(), self.downs.iter_mut().find(|w| w.index == down / 64).expect("it is there"));
+        let column = receiver.number(bit(down)) as usize;
+        let senders = &mut self.columns[column * width..(column + 1) * width];
+        senders[place] &= !bit(up);
+        receiver.live &= !(u64::from(senders.iter().all(|&w| w == 0)) << (down % 64));
+    }
+
+    /// The live groups of the sender at this interface: their receivers, by word. Empty if it has none.
+    pub fn row(&self, up: u32) -> &[Word] {
+        Word::find(&self.ups, up).map_or(&[], |r| &self.words[self.rows[r as usize].words.clone()])
+    }
+
+    /// The senders with live groups to the receiver at this interface, as (word, bits).
+    pub fn column(&self, down: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let width = self.ups.len();
+        let own = Word::find(&self.downs, down).map_or(&[][..], |c| &self.columns[c as usize * width..(c as usize + 1) * width]);
+        self.ups.iter().zip(own).map(|(w, &bits)| (w.index, bits))
+    }
+
+    /// The live group between these interfaces.
+    pub fn between(&self, up: u32, down: u32) -> Option<u32> {
+        Word::find(self.row(up), down)
+    }
+
+    /// Sender's and receiver's interface of a group.
+    pub fn ends(&self, group: u32) -> [u32; 2] {
+        self.ends[group as usize]
+    }
+
+    /// Calls `each` for every interface with live groups.
+    pub fn live_ends(&self, mut each: impl FnMut(u32)) {
+        for w in self.ups.iter().chain(&self.downs) {
+            let mut bits = w.live;
+            while bits != 0 {
+                each(64 * w.index + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
     }
 
     /// A group goes over other links from now on; its interfaces stay.
@@ -199,7 +265,7 @@ impl Demand {
     /// Calls `each(group, interfaces)` for the live groups that may have room, in their order: those of a sender whose interface has
     /// nothing left, and those whose receiver's has not, are passed over. `each` may take from `free`.
     pub fn open_groups(&self, free: &mut Free, mut each: impl FnMut(&mut Free, u32, [u32; 2])) {
-        if self.downs.iter().all(|&(word, bits)| bits & free.open(word) == 0) {
+        if self.downs.iter().all(|w| w.live & free.open(w.index) == 0) {
             return;
         }
         for senders in &self.ups {
@@ -211,7 +277,7 @@ impl Demand {
                         let bit = may & may.wrapping_neg();
                         may ^= bit;
                         let down = 64 * word.index + bit.trailing_zeros();
-                        each(free, word.base + (word.all & (bit - 1)).count_ones(), [row.up, down]);
+                        each(free, word.number(bit), [row.up, down]);
                         if free.left(row.up) == 0 {
                             break 'row;
                         }
@@ -223,15 +289,14 @@ impl Demand {
 
     /// Calls `each(group)` for the live groups, in their order.
     pub fn live_groups(&self, mut each: impl FnMut(u32)) {
-        for word in &self.words {
-            word.numbers(word.live).for_each(&mut each);
+        for word in self.words.iter().filter(|w| w.live != 0) {
+            word.each_live(|_, g| each(g));
         }
     }
 
     /// The links in use, by number, each with the bits that it has to carry, as of the last [`Demand::weigh`].
     pub fn loads(&self) -> impl Iterator<Item = (u32, u64)> + Clone + '_ {
-        debug_assert_eq!(self.links.len(), self.loads.len(), "weigh() first");
-        self.links.iter().zip(&self.loads).map(|(l, &bits)| (l.0, bits))
+        self.loads.iter().copied()
     }
 
     /// The groups that cross a link, those that are done included. Needs [`Demand::index`]. O(log links).
@@ -243,12 +308,41 @@ impl Demand {
 
     /// Makes [`Demand::loads`] right for what is left now. O(groups).
     pub fn weigh(&mut self) {
+        if self.is_plain() {
+            self.loads = self.plain_loads();
+            return;
+        }
         self.index();
-        let bits: Vec<u64> = (0..self.groups() as u32).map(|g| self.bits(g)).collect();
-        let load = |&(_, a, b): &(u32, u32, u32)| {
-            self.members[a as usize..b as usize].iter().map(|&g| bits[g as usize]).fold(0, u64::saturating_add)
+        let load = |&(l, a, b): &(u32, u32, u32)| {
+            (l, self.members[a as usize..b as usize].iter().map(|&g| self.bits(g)).fold(0, u64::saturating_add))
         };
         self.loads = self.links.iter().map(load).collect();
+    }
+
+    /// The same where there are no links but interfaces.
+    fn plain_loads(&self) -> Vec<(u32, u64)> {
+        let mut into = vec![0u64; 64 * self.downs.len()];
+        let mut loads = Vec::with_capacity(self.rows.len() + into.len());
+        for row in &self.rows {
+            let (mut sum, mut place) = (0u64, 0);
+            for w in &self.words[row.words.clone()] {
+                while self.downs[place].index != w.index {
+                    place += 1;
+                }
+                let cells = &mut into[64 * place..64 * (place + 1)];
+                w.each_live(|k, g| {
+                    let bits = self.bits(g);
+                    sum = sum.saturating_add(bits);
+                    cells[k] = cells[k].saturating_add(bits);
+                });
+            }
+            loads.push((row.up, sum));
+        }
+        for (w, cells) in self.downs.iter().zip(into.chunks(64)) {
+            loads.extend((0..64).filter(|k| w.all >> k & 1 == 1).map(|k| (64 * w.index + k, cells[k as usize])));
+        }
+        loads.sort_unstable_by_key(|l| l.0);
+        loads
     }
 
     /// Makes [`Demand::members`] ready. O(groups log links) if a path has changed, else O(1).
@@ -276,69 +370,22 @@ impl Demand {
     }
 }
 
-/// The rates of one coflow's groups, in bits per second.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rates {
-    of: Vec<u64>,
-    /// Groups that were given something; some may have stopped.
-    given: Vec<u32>,
-    total: u64,
-}
-
-impl Rates {
-    /// Nothing moves.
-    pub fn new(groups: usize) -> Self {
-        Self { of: vec![0; groups], given: Vec::new(), total: 0 }
-    }
-
-    /// The rate of a group.
-    pub fn of(&self, group: u32) -> u64 {
-        self.of[group as usize]
-    }
-
-    /// The groups whose rate is not zero, in the order in which they were given one.
-    pub fn running(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.given.iter().map(|&g| (g, self.of[g as usize])).filter(|r| r.1 > 0)
-    }
-
-    /// How many groups were given something; some may have stopped.
-    pub fn given(&self) -> usize {
-        self.given.len()
-    }
-
-    /// The group that was given something as the `k`th.
-    pub fn group(&self, k: usize) -> u32 {
-        self.given[k]
-    }
-
-    /// The sum of all rates.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Gives a group more.
-    pub fn add(&mut self, group: u32, rate: u64) {
-        let of = &mut self.of[group as usize];
-        if *of == 0 && rate > 0 {
-            self.given.push(group);
+/// The receivers of groups in their order, and by receiver the live senders, as they stand in `ups`.
+fn columns(groups: &[Group], ups: &[Word]) -> (Vec<Word>, Vec<u64>) {
+    let mut receivers: Vec<u32> = groups.iter().map(|g| g.path.down()).collect();
+    receivers.sort_unstable();
+    receivers.dedup();
+    let mut downs = Vec::new();
+    receivers.iter().enumerate().for_each(|(k, &l)| Word::push(&mut downs, l, k as u32, false));
+    let (mut columns, width, mut place) = (vec![0u64; receivers.len() * ups.len()], ups.len(), 0);
+    for g in groups.iter().filter(|g| g.left > 0) {
+        let (up, down) = (g.path.up(), g.path.down());
+        while ups[place].index != up / 64 {
+            place += 1;
         }
-        *of += rate;
-        self.total = self.total.saturating_add(rate);
+        let receiver = downs.iter_mut().find(|w| w.index == down / 64).expect("listed above");
+        receiver.live |= 1 << (down % 64);
+        columns[receiver.number(1 << (down % 64)) as usize * width + place] |= 1 << (up % 64);
     }
-
-    /// A group stops, for as long as the others keep their rates.
-    pub fn stop(&mut self, group: u32) {
-        self.total -= std::mem::take(&mut self.of[group as usize]);
-    }
-
-    /// Everything stops, and what was given goes back to the links.
-    pub fn give_back(&mut self, demand: &Demand, free: &mut Free) {
-        for g in self.given.drain(..) {
-            let rate = std::mem::take(&mut self.of[g as usize]);
-            if rate > 0 {
-                demand.give(g, rate, free);
-            }
-        }
-        self.total = 0;
-    }
+    (downs, columns)
 }

@@ -29,6 +29,13 @@ impl Free {
         self.left[link as usize]
     }
 
+    /// A link has so much left from now on.
+    pub fn set(&mut self, link: u32, left: u64) {
+        self.left[link as usize] = left;
+        let (word, bit) = (&mut self.open[link as usize / 64], 1 << (link % 64));
+        *word = if left > 0 { *word | bit } else { *word & !bit };
+    }
+
     /// The links `64 * word ..` that have something left, as bits.
     pub fn open(&self, word: u32) -> u64 {
         self.open[word as usize]

@@ -13,10 +13,15 @@ use super::{Demand, Free, Rates};
 /// Source: Agarwal et al., *Sincronia: near-optimal network design for coflows*, SIGCOMM 2018, section 3.3 (greedy rate
 /// allocation); Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.4 (work conservation).
 pub fn greedy(demand: &Demand, free: &mut Free, rates: &mut Rates) {
+    greedy_but(demand, free, rates, |_| false);
+}
+
+/// [`greedy()`], where a group that could be given something may be passed over: `but(group)`.
+pub fn greedy_but(demand: &Demand, free: &mut Free, rates: &mut Rates, mut but: impl FnMut(u32) -> bool) {
     let plain = demand.is_plain();
     demand.open_groups(free, |free, g, [up, down]| {
         let room = if plain { free.left(up).min(free.left(down)) } else { free.room(&demand.path(g)) };
-        if room > 0 {
+        if room > 0 && !but(g) {
             demand.take(g, room, free);
             rates.add(g, room);
         }

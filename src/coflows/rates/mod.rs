@@ -14,6 +14,7 @@
 mod demand;
 mod equal_progress;
 mod free;
+mod given;
 mod greedy;
 mod madd;
 mod max_min;
@@ -21,10 +22,11 @@ mod max_min;
 #[cfg(test)]
 mod tests;
 
-pub use demand::{Demand, Group, Rates};
+pub use demand::{Demand, Group, Word};
 pub use equal_progress::equal_progress;
 pub use free::Free;
-pub use greedy::greedy;
+pub use given::Rates;
+pub use greedy::{greedy, greedy_but};
 pub use madd::{bottleneck, madd};
 pub use max_min::max_min;
 

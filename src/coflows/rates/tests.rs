@@ -20,6 +20,7 @@ fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
     };
     let mut d = Demand::new(&by.iter().map(group).collect::<Vec<_>>());
     d.weigh();
+    d.index();
     d
 }
 

@@ -5,6 +5,7 @@ use super::bundle::Route;
 use super::crossbar::Crossbars;
 use super::ledger::Ledger;
 use super::links::Links;
+use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::units::{Bytes, Time};
@@ -96,6 +97,11 @@ pub trait Engine: Send {
 
     /// Brings the books up to now without changing anything else.
     fn settle(&mut self, world: &mut World);
+
+    /// Adds to `beyond` what links have carried up to now and the books do not hold, or brings the books up to now.
+    fn look(&mut self, _beyond: &mut Totals, world: &mut World) {
+        self.settle(world);
+    }
 
     /// What is under way, as of the last [`Engine::settle`].
     fn parts(&self, each: &mut dyn FnMut(Part));

@@ -19,6 +19,7 @@ use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
 mod max_min;
+mod reach;
 
 fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
@@ -309,8 +310,8 @@ proptest! {
     }
 
     #[test]
-    fn deciding_for_some_is_deciding_for_all(s in script(), uplink in prop::sample::select(vec![100u64, 1000])) {
-        // The others decide base rates by coflow, which only looks the same.
+    fn deciding_for_some_is_deciding_for_all(s in script(), uplink in prop::sample::select(vec![100u64, 1000, 2000])) {
+        // The last is a big switch. The other networks decide base rates by coflow, which only looks the same.
         let kind = if matches!(s.network.kind, MaxMin | Varys | FairPerCoflow) { Sincronia } else { s.network.kind };
         let (network, t) = (Network { kind, ..s.network }, topology(4, 2, uplink));
         let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
@@ -382,6 +383,7 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
         |(&(a, b), &n): (&(HostId, HostId), &u64)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::BYTE };
     let mut demand = Demand::new(&by.iter().map(group).collect::<Vec<_>>());
     demand.weigh();
+    demand.index();
     (demand.live() > 0).then_some(demand)
 }
 

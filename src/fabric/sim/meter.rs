@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::bundle::bytes;
+use super::bundle::{Route, bytes};
 use super::links::Links;
+use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::{BitRate, Span, Time};
 
@@ -55,6 +56,26 @@ impl Totals {
     pub fn new(topology: &Topology) -> Self {
         let zero = vec![0; topology.rack_count()];
         Self { local: 0, up: zero.clone(), down: zero, planes: vec![0; topology.planes.len()] }
+    }
+
+    /// So much went from rack to rack on this way.
+    pub fn count(&mut self, racks: (RackId, RackId), route: Route, units: u128) {
+        match route {
+            Route::Local => self.local += units,
+            Route::Eps | Route::Wait => {
+                self.up[racks.0.index()] += units;
+                self.down[racks.1.index()] += units;
+            }
+            Route::Ocs(plane) => self.planes[plane.index()] += units,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(mut self, other: &Self) -> Self {
+        let lists = [(&mut self.up, &other.up), (&mut self.down, &other.down), (&mut self.planes, &other.planes)];
+        lists.into_iter().for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, from)| *to += from));
+        self.local += other.local;
+        self
     }
 
     /// In the order in which [`Meter`] names them.

@@ -49,7 +49,7 @@ use faults::{Broken, Which};
 pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
-use meter::{Meter, Utilisation};
+use meter::{Meter, Totals, Utilisation};
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,8 +249,9 @@ impl SimFabric {
     fn read_meter(&mut self, to: Time) {
         while let Some(edge) = self.meter.as_ref().map(Meter::edge).filter(|&e| e <= to) {
             self.now = self.now.max(edge);
-            self.engine.settle(world!(self));
-            self.meter.as_mut().expect("it has an edge").read(self.ledger.totals());
+            let mut beyond = Totals::new(self.links.topology());
+            self.engine.look(&mut beyond, world!(self));
+            self.meter.as_mut().expect("it has an edge").read(&beyond.plus(self.ledger.totals()));
         }
     }
 

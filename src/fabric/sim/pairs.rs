@@ -204,11 +204,13 @@ impl Engine for Pairs {
             }
             let pair = (f.from.index() * self.hosts + f.to.index()) as u32;
             let due = self.service(pair, world.now) + u128::from(f.bytes.0) * BYTE;
-            self.pairs[pair as usize].push((due, coflow.id, k.into(), f.bytes.0));
+            let p = &mut self.pairs[pair as usize];
+            let first = p.flows.peek().is_none_or(|Reverse(f)| due < f.0);
+            p.push((due, coflow.id, k.into(), f.bytes.0));
             self.levels.add(f.from.index(), f.to.index());
             if self.pairs[pair as usize].link.is_none() {
                 self.fresh.push(pair);
-            } else {
+            } else if first {
                 self.enter(pair);
             }
         }

@@ -94,15 +94,16 @@ impl Placement for Corral {
             return Ok(());
         }
         let cluster = Cluster::of(topology, self.elephant);
-        let plan = corral::plan(
+        let planned = corral::guidelines(
             &known,
             &cluster,
             Options {
                 scenario: self.spec.planner.objective.unwrap_or(scenario(&known)),
                 imbalance_percent: self.spec.planner.imbalance_percent,
+                provisioning: self.spec.planner.provisioning,
             },
         );
-        self.plan = plan.jobs.into_iter().map(|p| (p.job, (p.racks, p.priority))).collect();
+        self.plan = planned.into_iter().map(|p| (p.job, (p.racks, p.priority))).collect();
         Ok(())
     }
 

@@ -3,8 +3,8 @@
 //! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a shuffle-heavy job run on R_map of them. When all
 //! maps are done, [`decide`] chooses the racks of the reduces and how many go to each, from what the maps made and when slots become
 //! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2; `strict`, no task of a shuffle-heavy job
-//! is in the last two while its guideline has a rack for it. The shuffle begins when all reduces
-//! have their slots; where they are more than the cluster has slots, when no slot is left.
+//! is in the last two while its guideline has a rack for it. The shuffle begins when all reduces have their slots; where they are more
+//! than the slots of the cluster, or of the racks that they wait for, when no slot is left there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -250,8 +250,11 @@ impl Placement for CoScheduler {
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
         let counts = view.counts(job, stage);
-        let racks = || view.topology().racks.iter().map(|r| r.id);
-        let crowded = racks().map(|r| view.slots(r)).sum::<u32>() < counts.tasks() && racks().all(|r| view.free(r) == 0);
+        let all = || view.topology().racks.iter().map(|r| (r.id, u32::MAX)).collect();
+        let best = self.guides.get(&job).and_then(|g| g.best.get(&stage)?.clone());
+        let racks: Vec<(RackId, u32)> = best.filter(|_| self.spec.planner.strict).unwrap_or_else(all);
+        let seats: u64 = racks.iter().map(|&(r, most)| u64::from(view.slots(r).min(most))).sum();
+        let crowded = seats < u64::from(counts.tasks()) && racks.iter().all(|r| view.free(r.0) == 0);
         if counts.pending == 0 || crowded { Shuffle::Start } else { Shuffle::Hold(view.now() + self.spec.patience) }
     }
 }

@@ -73,7 +73,7 @@ pub(super) fn all(topology: &Topology, standing: &Standing, busy: &Busy, request
 impl Asked<'_> {
     fn search(&mut self) {
         let worth = if self.cluster.has_circuits() { widths(self.maps, self.tasks, &self.cluster) } else { vec![] };
-        let smallest = heavy_racks(self.maps, &self.cluster).iter().map(|m| m.1).min();
+        let smallest = heavy_racks(self.maps, self.tasks, &self.cluster).iter().map(|m| m.1).min();
         for width in &worth {
             if let Some(d) = smallest.and_then(|s| spread(s, self.tasks, *width, &self.cluster)) {
                 self.with(&d, Origin::Slots);

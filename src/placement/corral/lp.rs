@@ -12,25 +12,8 @@ use super::Problem;
 struct Hull(Vec<(f64, f64)>);
 
 impl Hull {
-    /// O(R log R).
     fn of(curve: &[crate::units::Span]) -> Self {
-        let mut points: Vec<(f64, f64)> = curve.iter().enumerate().map(|(k, l)| (l.0 as f64, l.0 as f64 * (k + 1) as f64)).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let mut hull: Vec<(f64, f64)> = vec![];
-        for p in points {
-            // Longer and no less rack time: of no use.
-            if hull.last().is_some_and(|last| p.1 >= last.1) {
-                continue;
-            }
-            while let [.., a, b] = hull[..] {
-                if (b.1 - a.1) * (p.0 - a.0) < (p.1 - a.1) * (b.0 - a.0) {
-                    break;
-                }
-                hull.pop();
-            }
-            hull.push(p);
-        }
-        Self(hull)
+        Self(super::hull::widths(curve).iter().map(|w| (w.latency as f64, w.rack_time as f64)).collect())
     }
 
     /// The shortest latency.
@@ -76,15 +59,15 @@ pub fn batch(problem: &Problem) -> f64 {
 
 /// A lower bound on the mean time from arrival to completion, in nanoseconds: the largest of
 ///
-/// 1. every job alone, where racks have a price ([`super::price`]), which may be zero;
+/// 1. every job alone, where racks have prices ([`super::price`]), which may be zero;
 /// 2. one machine as fast as all racks together, that takes the least rack time of each job and may interrupt: shortest remaining
 ///    first is then the best, and no plan beats it;
 /// 3. a job's mean busy time and half its latency. No plan's mean busy times sum to less than those of that one machine when it
 ///    works on the job with the least rack time first (Goemans), and a job that holds its racks until it ends has its mean busy time
 ///    half its latency before its completion (Schulz and Skutella).
 ///
-/// O(J R) for each of some 500 prices.
-pub fn online(problem: &Problem) -> f64 {
+/// `found` is the sum of some plan; it only says how far the search for prices may reach.
+pub fn online(problem: &Problem, found: f64) -> f64 {
     if problem.jobs.is_empty() {
         return 0.0;
     }
@@ -95,7 +78,7 @@ pub fn online(problem: &Problem) -> f64 {
     let arrivals: f64 = work.iter().map(|w| w.0).sum();
     let shared = one_machine(&work, true).completions - arrivals;
     let busy = one_machine(&work, false).mean_busy - arrivals + alone / 2.0;
-    super::price::bound(problem).max(alone).max(shared).max(busy) / problem.jobs.len() as f64
+    super::price::bound(problem, found).max(alone).max(shared).max(busy) / problem.jobs.len() as f64
 }
 
 /// Sums over the jobs of a machine that may interrupt.

@@ -1,32 +1,46 @@
-//! Corral's provisioning phase (section 4.2): from one rack a job, the longest job gets one rack more, again and again, until every
-//! job has all racks. Of the allocations on this way, the one with the best layout is taken.
+//! Corral's provisioning phase (section 4.2): racks are given to jobs one after another, and of the allocations on this way the one with
+//! the best layout is taken.
 //!
-//! The paper lays all J R of them out, O(J^2 R^2). The answer is the same if an allocation is skipped whose lower bound is no better
-//! than what was found: so the way is walked first, with a bound for each step, and steps are laid out by their bound, best first,
+//! Two ways are walked. The paper's begins with one rack a job; the longest job gets one rack more, again and again, until every job
+//! has all racks. That suits a makespan, and only jobs that are alike: a job that stays long on all racks takes them all before
+//! any shorter one gets its second. The other way, which is ours, begins with the widths that take the least rack time, and widens
+//! the job that saves most latency for the rack time that this costs ([`super::hull`]): each allocation on it has the smallest sum
+//! of latencies of all that take no more rack time in all. [`Provisioning`] says whether both are walked.
+//!
+//! The paper lays all J R allocations out, O(J^2 R^2). The answer is the same if an allocation is skipped whose lower bound is no better
+//! than what was found: so a way is walked first, with a bound for each step, and steps are laid out by their bound, best first,
 //! until no bound is below the best layout. Online the bound says less, and steps are laid out one after another, each from where it
 //! differs from the last ([`super::replay`]). Among equally good allocations the earliest on the way is taken, as in the paper's loop.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::hull::widths;
 use super::prioritise::{Evaluator, order};
 use super::replay::Replay;
-use super::{Problem, Scenario};
+use super::{Problem, Provisioning, Rule, Scenario};
 
 /// The best allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Best {
     /// r_j.
     pub racks: Vec<usize>,
-    /// After how many steps of the way.
-    pub step: u32,
+    /// On which way it was found, and after how many steps.
+    pub at: (Rule, u32),
     /// Its objective in nanoseconds: makespan, or sum of completion times.
     pub value: u128,
     /// How many allocations were laid out, in part or in full.
     pub laid_out: usize,
 }
 
-impl Best {
+/// The best step of a way, and its objective.
+struct Found {
+    step: u32,
+    value: u128,
+    laid_out: usize,
+}
+
+impl Found {
     fn offer(&mut self, step: u32, value: Option<u128>) {
         self.laid_out += 1;
         if let Some(value) = value.filter(|&v| (v, step) < (self.value, self.step)) {
@@ -35,80 +49,166 @@ impl Best {
     }
 }
 
-/// The way of the provisioning phase: which job gets a rack in each step, and no layout before or after it beats its bound.
+/// A way through allocations, and for each of them what no layout beats.
 struct Way {
-    /// Steps at which a job got a rack, ascending, by job. Step s leads from allocation s to s + 1.
-    steps: Vec<Vec<u32>>,
-    /// By allocation, 0 ..= J (R - 1).
+    /// r_j where it begins.
+    first: Vec<usize>,
+    /// A job, and how many racks it has after the step. Step s leads from allocation s to s + 1.
+    steps: Vec<(usize, usize)>,
+    /// The steps of each job, ascending.
+    of: Vec<Vec<u32>>,
+    /// By allocation, 0 ..= number of steps.
     bounds: Vec<u128>,
 }
 
 impl Way {
-    /// O(J R log J).
-    fn walk(problem: &Problem) -> Self {
-        let mut sums = Sums::new(problem);
-        let mut racks = vec![1; problem.jobs.len()];
+    /// Walks; O((J + steps) log(J + steps)).
+    fn walk(problem: &Problem, first: Vec<usize>, steps: Vec<(usize, usize)>) -> Self {
+        let mut sums = Sums::new(problem, &first);
+        let mut bounds = vec![sums.bound(problem)];
+        let mut of = vec![vec![]; first.len()];
+        for (s, &(j, r)) in steps.iter().enumerate() {
+            of[j].push(s as u32);
+            sums.change(problem, j, r);
+            bounds.push(sums.bound(problem));
+        }
+        Self { first, steps, of, bounds }
+    }
+
+    /// The paper's. O(J R log J).
+    fn longest(problem: &Problem) -> Self {
         let length = |j: usize, r: usize| problem.jobs[j].curve[r - 1].0;
-        let mut steps = vec![vec![]; problem.jobs.len()];
-        let mut bounds = vec![];
+        let mut racks = vec![1; problem.jobs.len()];
+        let mut steps = vec![];
         // The longest first; among equals the first.
         let mut growing: BinaryHeap<_> = (0..racks.len()).map(|j| (length(j, 1), Reverse(j))).collect();
-        let mut full = 0;
         if problem.racks == 1 {
-            full = growing.iter().map(|g| g.0).max().unwrap_or(0);
             growing.clear();
         }
-        loop {
-            let longest = growing.peek().map_or(0, |g| g.0).max(full);
-            bounds.push(sums.bound(problem, longest));
-            let Some((before, Reverse(j))) = growing.pop() else { break };
-            steps[j].push(bounds.len() as u32 - 1);
+        while let Some((_, Reverse(j))) = growing.pop() {
             racks[j] += 1;
-            let after = length(j, racks[j]);
-            sums.change(problem.racks, before, after, racks[j]);
+            steps.push((j, racks[j]));
             if racks[j] < problem.racks {
-                growing.push((after, Reverse(j)));
-            } else {
-                full = full.max(after);
+                growing.push((length(j, racks[j]), Reverse(j)));
             }
         }
-        Self { steps, bounds }
+        Self::walk(problem, vec![1; racks.len()], steps)
+    }
+
+    /// By what a width saves for what it costs. O(J R log(J R)).
+    fn by_gain(problem: &Problem) -> Self {
+        let mut steps = vec![];
+        let mut first = vec![];
+        for (j, job) in problem.jobs.iter().enumerate() {
+            let hull = widths(&job.curve);
+            first.push(hull.last().map_or(1, |w| w.racks));
+            // Along the hull the gain falls, so that a job's steps keep their order.
+            for (k, w) in hull.windows(2).rev().enumerate() {
+                let saved = u128::from(w[1].latency - w[0].latency) << 40;
+                steps.push((Reverse(saved / (w[0].rack_time - w[1].rack_time)), j, k, w[0].racks));
+            }
+        }
+        steps.sort_unstable();
+        Self::walk(problem, first, steps.into_iter().map(|s| (s.1, s.3)).collect())
     }
 
     /// r_j after so many steps. O(J log R).
     fn racks_at(&self, step: u32, racks: &mut [usize]) {
-        for (r, steps) in racks.iter_mut().zip(&self.steps) {
-            *r = 1 + steps.partition_point(|&s| s < step);
+        for ((r, of), first) in racks.iter_mut().zip(&self.of).zip(&self.first) {
+            let done = of.partition_point(|&s| s < step);
+            *r = if done == 0 { *first } else { self.steps[of[done - 1] as usize].1 };
         }
+    }
+
+    /// The best layout of an allocation on the way that is below `limit`; if there is none, `limit`.
+    fn best(&self, problem: &Problem, limit: u128) -> Found {
+        // A step that equals the limit never wins.
+        let found = Found { step: 0, value: limit, laid_out: 0 };
+        match problem.scenario {
+            Scenario::Batch => self.by_bound(problem, found),
+            Scenario::Online => self.one_by_one(problem, found),
+        }
+    }
+
+    fn by_bound(&self, problem: &Problem, mut best: Found) -> Found {
+        let mut by_bound: Vec<u32> = (0..self.bounds.len() as u32).collect();
+        by_bound.sort_by_key(|&s| self.bounds[s as usize]);
+        let mut evaluator = Evaluator::new(problem);
+        let mut racks = self.first.clone();
+        for &s in &by_bound {
+            let bound = self.bounds[s as usize];
+            if bound > best.value {
+                break;
+            }
+            if bound == best.value && s >= best.step {
+                continue;
+            }
+            self.racks_at(s, &mut racks);
+            best.offer(s, evaluator.value(&order(problem, &racks), &racks, best.value));
+        }
+        best
+    }
+
+    fn one_by_one(&self, problem: &Problem, mut best: Found) -> Found {
+        let last = self.steps.len();
+        let mut evaluator = Evaluator::new(problem);
+        let mut racks = self.first.clone();
+        for s in (0..=last).step_by(last.div_ceil(SAMPLES).max(1)) {
+            self.racks_at(s as u32, &mut racks);
+            best.offer(s as u32, evaluator.value(&order(problem, &racks), &racks, best.value));
+        }
+        let mut replay = Replay::new(problem, &self.first);
+        for s in 0..=last {
+            best.offer(s as u32, replay.completions(best.value));
+            if let Some(&(j, r)) = self.steps.get(s) {
+                replay.widen(j, r);
+            }
+        }
+        best
     }
 }
 
-/// Sums over all jobs that bound the objective, kept while one job changes at a time.
+/// How many allocations are laid out first, so that most of the others can be left early.
+const SAMPLES: usize = 64;
+
+/// What bounds the objective, kept while one job changes at a time.
 struct Sums {
+    racks: Vec<usize>,
     /// Of r_j L_j(r_j): rack time.
     area: u128,
     /// Of L_j(r_j).
     length: u128,
     /// Of L_j(r_j) where r_j is more than half of the racks: no two such jobs run together.
     wide: u128,
+    /// L_j(r_j) of all jobs, the longest first, among values that jobs had before.
+    longest: BinaryHeap<(u64, usize)>,
 }
 
 impl Sums {
-    fn new(problem: &Problem) -> Self {
-        let length = problem.jobs.iter().map(|j| u128::from(j.curve[0].0)).sum();
-        Self { area: length, length, wide: if problem.racks == 1 { length } else { 0 } }
+    fn new(problem: &Problem, racks: &[usize]) -> Self {
+        let mut s = Self { racks: vec![0; racks.len()], area: 0, length: 0, wide: 0, longest: BinaryHeap::new() };
+        racks.iter().enumerate().for_each(|(j, &r)| s.change(problem, j, r));
+        s
     }
 
-    /// A job's latency went from `before` to `after` when it got its `r`th rack.
-    fn change(&mut self, all: usize, before: u64, after: u64, r: usize) {
-        let (before, after) = (u128::from(before), u128::from(after));
-        self.length = self.length + after - before;
-        self.area = self.area + after * r as u128 - before * (r as u128 - 1);
-        self.wide += if 2 * r > all { after } else { 0 };
-        self.wide -= if 2 * (r - 1) > all { before } else { 0 };
+    /// A job has `r` racks from now on.
+    fn change(&mut self, problem: &Problem, j: usize, r: usize) {
+        let before = std::mem::replace(&mut self.racks[j], r);
+        let length = |r: usize| if r == 0 { 0 } else { problem.jobs[j].curve[r - 1].0 };
+        let wide = |r: usize| if 2 * r > problem.racks { u128::from(length(r)) } else { 0 };
+        let area = |r: usize| r as u128 * u128::from(length(r));
+        self.length = self.length + u128::from(length(r)) - u128::from(length(before));
+        self.area = self.area + area(r) - area(before);
+        self.wide = self.wide + wide(r) - wide(before);
+        self.longest.push((length(r), j));
     }
 
-    fn bound(&self, problem: &Problem, longest: u64) -> u128 {
+    fn bound(&mut self, problem: &Problem) -> u128 {
+        let now = |j: usize| problem.jobs[j].curve[self.racks[j] - 1].0;
+        while self.longest.peek().is_some_and(|l| now(l.1) != l.0) {
+            self.longest.pop();
+        }
+        let longest = self.longest.peek().map_or(0, |l| l.0);
         match problem.scenario {
             Scenario::Batch => self.wide.max(u128::from(longest)).max(self.area.div_ceil(problem.racks as u128)),
             Scenario::Online => self.length,
@@ -116,59 +216,21 @@ impl Sums {
     }
 }
 
-/// The best allocation on the way. O(J R log(J R)), and O(J (R + log J)) for each allocation that is laid out.
+/// The best allocation; on the paper's way, if the other has none that is better. O(J R log(J R)), and O(J (R + log J)) for each
+/// allocation that is laid out.
 pub fn best(problem: &Problem) -> Best {
-    let way = Way::walk(problem);
-    let mut found = match problem.scenario {
-        Scenario::Batch => by_bound(problem, &way),
-        Scenario::Online => one_by_one(problem, &way),
-    };
-    found.racks = vec![1; problem.jobs.len()];
-    way.racks_at(found.step, &mut found.racks);
-    found
-}
-
-fn by_bound(problem: &Problem, way: &Way) -> Best {
-    let mut by_bound: Vec<u32> = (0..way.bounds.len() as u32).collect();
-    by_bound.sort_by_key(|&s| way.bounds[s as usize]);
-    let mut evaluator = Evaluator::new(problem);
-    let mut racks = vec![1; problem.jobs.len()];
-    let mut best = Best { racks: vec![], step: u32::MAX, value: u128::MAX, laid_out: 0 };
-    for &s in &by_bound {
-        let bound = way.bounds[s as usize];
-        if bound > best.value {
-            break;
-        }
-        if bound == best.value && s > best.step {
-            continue;
-        }
-        way.racks_at(s, &mut racks);
-        best.offer(s, evaluator.value(&order(problem, &racks), &racks, best.value));
-    }
-    best
-}
-
-/// How many allocations are laid out first, so that most of the others can be left early.
-const SAMPLES: usize = 64;
-
-fn one_by_one(problem: &Problem, way: &Way) -> Best {
-    let last = way.bounds.len() - 1;
-    let mut evaluator = Evaluator::new(problem);
-    let mut racks = vec![1; problem.jobs.len()];
-    let mut best = Best { racks: vec![], step: u32::MAX, value: u128::MAX, laid_out: 0 };
-    for s in (0..=last).step_by(last.div_ceil(SAMPLES).max(1)) {
-        way.racks_at(s as u32, &mut racks);
-        best.offer(s as u32, evaluator.value(&order(problem, &racks), &racks, best.value));
-    }
-    let mut job_of = vec![0; last];
-    for (j, steps) in way.steps.iter().enumerate() {
-        steps.iter().for_each(|&s| job_of[s as usize] = j);
-    }
-    let mut replay = Replay::new(problem);
-    for s in 0..=last {
-        best.offer(s as u32, replay.completions(best.value));
-        if let Some(&j) = job_of.get(s) {
-            replay.widen(j);
+    let way = Way::longest(problem);
+    let mut racks = way.first.clone();
+    let first = way.best(problem, u128::MAX);
+    way.racks_at(first.step, &mut racks);
+    let mut best = Best { racks, at: (Rule::Longest, first.step), value: first.value, laid_out: first.laid_out };
+    if problem.provisioning == Provisioning::Best {
+        let way = Way::by_gain(problem);
+        let other = way.best(problem, best.value);
+        best.laid_out += other.laid_out;
+        if other.value < best.value {
+            way.racks_at(other.step, &mut best.racks);
+            (best.at, best.value) = ((Rule::Gain, other.step), other.value);
         }
     }
     best

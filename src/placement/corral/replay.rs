@@ -26,10 +26,10 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Begins with one rack a job. O(J (R + log J)).
-    pub fn new(problem: &'a Problem) -> Self {
+    /// Begins with an allocation. O(J (R + log J)).
+    pub fn new(problem: &'a Problem, racks: &[usize]) -> Self {
         let n = problem.jobs.len();
-        let racks = vec![1; n];
+        let racks = racks.to_vec();
         let order = super::prioritise::order(problem, &racks);
         let arrival = |place: usize| problem.jobs[order[place]].arrival;
         let mut peers = vec![(0, 0); n];
@@ -40,16 +40,15 @@ impl<'a> Replay<'a> {
                 begin = end;
             }
         }
-        let length = problem.jobs.iter().map(|j| u128::from(j.curve[0].0)).sum();
+        let length = problem.jobs.iter().zip(&racks).map(|(j, &r)| u128::from(j.curve[r - 1].0)).sum();
         Self { problem, racks, order, peers, free: vec![0; (n + 1) * problem.racks], waited: vec![0; n + 1], valid: 0, length }
     }
 
-    /// Gives a job one rack more.
-    pub fn widen(&mut self, job: usize) {
+    /// Gives a job another number of racks.
+    pub fn widen(&mut self, job: usize, racks: usize) {
         let curve = &self.problem.jobs[job].curve;
-        let r = self.racks[job];
-        self.length = self.length + u128::from(curve[r].0) - u128::from(curve[r - 1].0);
-        self.racks[job] = r + 1;
+        let before = std::mem::replace(&mut self.racks[job], racks);
+        self.length = self.length + u128::from(curve[racks - 1].0) - u128::from(curve[before - 1].0);
         let (begin, end) = self.peers[job];
         let (problem, racks) = (self.problem, &self.racks);
         self.order[begin..end].sort_unstable_by_key(|&j| sort_key(problem, racks, j));

@@ -75,13 +75,13 @@ pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer
     out
 }
 
-/// Judges every width and takes the schedule that ends the shuffle first; among equals the one on fewer racks. Nothing if no width
-/// can be placed.
+/// Judges every width and takes the schedule that ends the shuffle first; among equals the one on fewer racks. One in which a rack gets
+/// more tasks than it has slots, so that they run in waves, is taken only if there is no other. Nothing if no width can be placed.
 ///
 /// The shuffle is judged on the racks that were chosen, all map racks included, and not before, as the paper does: so bytes that
 /// stay in their rack count nothing, and `network` can answer for real ports. O(widths (R log R + maps * width)).
 pub fn decide(question: &Question, network: &impl Network) -> Option<Decision> {
-    let smallest = heavy_racks(question.maps, question.cluster).iter().map(|m| m.1).min()?;
+    let smallest = heavy_racks(question.maps, question.reduces, question.cluster).iter().map(|m| m.1).min()?;
     let mut local = vec![0u64; question.free.len()];
     question.maps.iter().for_each(|m| local[m.0.index()] = m.1.0);
     let candidate = |&width: &usize| {
@@ -91,6 +91,7 @@ pub fn decide(question: &Question, network: &impl Network) -> Option<Decision> {
         Some(Candidate { racks: chosen.racks, start: chosen.start, cct, finish: chosen.start + cct })
     };
     let candidates: Vec<Candidate> = question.widths.iter().filter_map(candidate).collect();
-    let best = (0..candidates.len()).min_by_key(|&k| (candidates[k].finish, candidates[k].racks.len()))?;
+    let waves = |c: &Candidate| c.racks.iter().any(|r| r.1 as usize > question.free[r.0.index()].len());
+    let best = (0..candidates.len()).min_by_key(|&k| (waves(&candidates[k]), candidates[k].finish, candidates[k].racks.len()))?;
     Some(Decision { best, candidates })
 }

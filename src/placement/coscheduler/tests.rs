@@ -1,5 +1,5 @@
 use super::data::{Sir, guideline, recurring_width, width};
-use super::decide::{Question, coflow, decide};
+use super::decide::{Candidate, Question, coflow, decide};
 use super::explore::{explore, remaining};
 use super::maps::MapGuideline;
 use super::network::{Idle, Network, Transfer};
@@ -98,6 +98,21 @@ fn racks_below_the_threshold_are_left_out_of_the_guideline_but_not_of_the_shuffl
     let best = decide(&q, &Idle(&c)).unwrap().best().clone();
     assert_eq!(coflow(&own, &best.racks).iter().map(|t| t.bytes).sum::<Bytes>(), Bytes(c.elephant.0 * 8 + GB));
     assert!(decide(&Question { maps: &own[1..2], ..q }, &Idle(&c)).is_none());
+}
+
+#[test]
+fn a_map_rack_with_little_output_does_not_confine_many_reduces_to_few_racks() {
+    let c = Cluster::co_scheduler();
+    let mut own: Vec<(RackId, Bytes)> = (0..30).map(|r| (RackId(r), Bytes(20 * c.elephant.0))).collect();
+    own.push((RackId(30), Bytes(2 * c.elephant.0)));
+    // 200 reduces fit into a rack: the smallest map rack counts. 1290 take seven racks: it does not.
+    assert_eq!((widths(&own, 200, &c).len(), widths(&own, 201, &c).len(), widths(&own, 1290, &c).len()), (2, 2, 20));
+    let slots = vec![vec![Span::ZERO; 200]; 60];
+    let q = Question { cluster: &c, maps: &own, reduces: 1290, widths: &widths(&own, 1290, &c), free: &slots };
+    let d = decide(&q, &Idle(&c)).unwrap();
+    assert!(d.best().racks.len() >= 7 && d.best().racks.iter().all(|r| r.1 <= 200), "{:?}", d.best());
+    // Where every map rack has little, fewer racks than seven are left, and waves.
+    assert_eq!(widths(&own[30..], 1290, &c), [1, 2]);
 }
 
 #[test]
@@ -252,7 +267,8 @@ proptest! {
         let Some(d) = decide(&q, &Idle(&c)) else { return Ok(()) };
         for x in &d.candidates {
             prop_assert_eq!(x.racks.iter().map(|r| r.1).sum::<u32>(), reduces);
-            prop_assert!((d.best().finish, d.best().racks.len()) <= (x.finish, x.racks.len()));
+            let rank = |x: &Candidate| (x.racks.iter().any(|r| r.1 as usize > f[r.0.index()].len()), x.finish, x.racks.len());
+            prop_assert!(rank(d.best()) <= rank(x));
             let total = coflow(&own, &x.racks).iter().map(|t| t.bytes).sum::<Bytes>();
             prop_assert_eq!(total, own.iter().map(|m| m.1).sum::<Bytes>());
         }

@@ -76,6 +76,8 @@ pub struct Ask<'a> {
     pub elephant: Bytes,
     /// What is run.
     pub jobs: &'a JobList,
+    /// Hosts that fail and come back: word for the scheduler, by time.
+    pub failures: &'a [(Time, Event)],
 }
 
 /// What became of a run; times are counted from its start.
@@ -109,7 +111,7 @@ pub fn run(ask: &Ask, network: &mut dyn Network, stop: &AtomicBool, watch: &mut 
         on_their_way: BTreeSet::new(),
         began: Instant::now(),
     };
-    let broken = run.play(ask.jobs, stop, watch).err();
+    let broken = run.play(ask, stop, watch).err();
     let end = run.scheduler.snapshot();
     Ok(Outcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
 }
@@ -130,8 +132,9 @@ impl Run<'_> {
         Time(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn play(&mut self, jobs: &JobList, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<(), String> {
-        let mut coming = jobs.jobs.iter().peekable();
+    fn play(&mut self, ask: &Ask, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<(), String> {
+        let mut coming = ask.jobs.jobs.iter().peekable();
+        let mut failures = ask.failures.iter().peekable();
         let mut looked = Time::ZERO;
         let mut patience = Span::ZERO;
         while !stop.load(Relaxed) {
@@ -145,6 +148,9 @@ impl Run<'_> {
             while let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= now) {
                 let (task, attempt) = e.remove();
                 self.tell(Event::TaskFinished(task, attempt))?;
+            }
+            while let Some((_, e)) = failures.next_if(|f| f.0 <= now) {
+                self.tell(e.clone())?;
             }
             while let Some(j) = coming.next_if(|j| j.arrival <= now) {
                 self.tell(Event::Submitted(Box::new(j.clone())))?;
@@ -160,8 +166,14 @@ impl Run<'_> {
                 looked = now;
                 watch(&self.scheduler.snapshot());
             }
-            let own = [coming.peek().map(|j| j.arrival), self.timers.keys().next().map(|k| k.0), self.scheduler.poll_timeout()];
-            let Some(next) = own.into_iter().flatten().min().or((!self.on_their_way.is_empty()).then_some(Time::MAX)) else {
+            let own = [coming.peek().map(|j| j.arrival), failures.peek().map(|f| f.0), self.timers.keys().next().map(|k| k.0)];
+            let Some(next) = own
+                .into_iter()
+                .chain([self.scheduler.poll_timeout()])
+                .flatten()
+                .min()
+                .or((!self.on_their_way.is_empty()).then_some(Time::MAX))
+            else {
                 return Err("nothing moves any more, and jobs are unfinished".into());
             };
             patience = next.since(self.now()).min(LOOK);
@@ -217,14 +229,17 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::HostId;
     use crate::placement::codecide;
     use crate::placement::spec::Kind;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
 
-    /// Delivers every flow at once, the last first, and remembers what was asked.
+    /// Delivers every flow after the same time, the last first, and remembers what was asked.
     #[derive(Default)]
     struct Fake {
-        words: std::collections::VecDeque<Word>,
+        words: std::collections::VecDeque<(Instant, Word)>,
+        takes: Duration,
+        cancelled: usize,
         sent: u64,
         open: BTreeSet<CoflowId>,
         /// Placements that were asked for, and whose shuffles have not begun.
@@ -243,14 +258,16 @@ mod tests {
             assert!(c.flows.iter().all(|f| f.from != f.to && f.bytes.0 > 0) && self.open.insert(c.id));
             self.sent += c.bytes().0;
             if self.silent_from.is_none_or(|k| c.id.0 < k) {
-                self.words.extend((0..c.flows.len()).rev().map(|k| Word::Flow(c.id, FlowId::from(k))));
-                self.words.push_back(Word::Coflow(c.id));
+                let due = Instant::now() + self.takes;
+                self.words.extend((0..c.flows.len()).rev().map(|k| (due, Word::Flow(c.id, FlowId::from(k)))));
+                self.words.push_back((due, Word::Coflow(c.id)));
             }
             Ok(())
         }
 
         fn cancel(&mut self, c: CoflowId) -> Result<(), String> {
-            self.open.remove(&c);
+            // Word of it still comes: it was on its way.
+            self.cancelled += usize::from(self.open.remove(&c));
             Ok(())
         }
 
@@ -267,11 +284,13 @@ mod tests {
         }
 
         fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
-            let word = self.words.pop_front();
-            match word {
-                Some(Word::Coflow(c)) => drop(self.open.remove(&c)),
-                Some(_) => {}
-                None => std::thread::park_timeout(patience),
+            let due = self.words.front().map_or(patience, |w| w.0.saturating_duration_since(Instant::now()));
+            if !due.is_zero() {
+                std::thread::park_timeout(due.min(patience));
+            }
+            let word = if self.words.front().is_some_and(|w| w.0 <= Instant::now()) { self.words.pop_front().map(|w| w.1) } else { None };
+            if let Some(Word::Coflow(c)) = word {
+                self.open.remove(&c);
             }
             Ok(word)
         }
@@ -285,12 +304,12 @@ mod tests {
         list
     }
 
-    fn play(kind: Kind, fake: &mut Fake, stop: &AtomicBool) -> Outcome {
+    fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, Event)]) -> Outcome {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
         (by.placement.wait, by.placement.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
-        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs };
-        run(&ask, fake, stop, &mut |_| ()).unwrap()
+        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
+        run(&ask, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
     }
 
     /// No slot is held by two tasks at once.
@@ -307,7 +326,7 @@ mod tests {
     fn every_policy_runs_every_task_once_by_the_clock() {
         for kind in kinds() {
             let mut fake = Fake::default();
-            let o = play(kind, &mut fake, &AtomicBool::new(false));
+            let o = play(kind, &mut fake, &[]);
             assert_eq!(o.broken, None, "{kind:?}");
             let tasks: u64 = quick().jobs.iter().map(|j| j.tasks()).sum();
             let once: BTreeSet<TaskRef> = o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
@@ -323,16 +342,40 @@ mod tests {
     }
 
     #[test]
+    fn hosts_and_racks_fail_by_the_clock_under_every_policy() {
+        let at = |ms: u64| Time(ms * 1_000_000);
+        let failures = [
+            (at(20), Event::HostFailed(HostId(1))),
+            (at(45), Event::RackFailed(RackId(2))),
+            (at(75), Event::RackRecovered(RackId(2))),
+            (at(125), Event::HostRecovered(HostId(1))),
+        ];
+        let (mut cancelled, mut reruns) = (0, 0);
+        for kind in kinds() {
+            let mut fake = Fake { takes: Duration::from_millis(10), ..Fake::default() };
+            let o = play(kind, &mut fake, &failures);
+            assert_eq!((o.broken, o.end.counters.hosts_failed, o.end.counters.violations), (None, 3, 0), "{kind:?}");
+            let once: BTreeSet<TaskRef> = o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
+            assert_eq!(once.len() as u64, quick().jobs.iter().map(|j| j.tasks()).sum::<u64>(), "{kind:?}: every task has finished");
+            slots_are_used_once(&o.timeline);
+            assert!(fake.open.is_empty(), "{kind:?}: {:?}", fake.open);
+            cancelled += fake.cancelled;
+            reruns += o.end.jobs.iter().map(|j| j.reruns).sum::<u32>();
+        }
+        assert!(cancelled > 0 && reruns > 0, "something was on its way to them, and ran there: {cancelled} cancelled, {reruns} run again");
+    }
+
+    #[test]
     fn who_stops_or_loses_the_network_keeps_what_was_done() {
         let mut cut = Fake { breaks_at: Some(3), ..Fake::default() };
-        let o = play(Kind::Fair, &mut cut, &AtomicBool::new(false));
+        let o = play(Kind::Fair, &mut cut, &[]);
         assert_eq!(o.broken.as_deref(), Some("the cable is cut"));
         assert!(o.end.jobs.iter().any(|j| j.finished.is_none()) && !o.timeline.is_empty());
 
         let stop = AtomicBool::new(false);
         let (topology, jobs) = (Arc::new(network()), quick());
         let by = JobPolicy::new(Kind::Fair);
-        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(0), jobs: &jobs };
+        let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(0), jobs: &jobs, failures: &[] };
         let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
         // Told to stop when only silence is left.
         let mut watch = |s: &Snapshot| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);

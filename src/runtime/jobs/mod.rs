@@ -9,4 +9,6 @@ pub mod report;
 pub mod simulate;
 
 #[cfg(test)]
+mod stability;
+#[cfg(test)]
 mod tests;

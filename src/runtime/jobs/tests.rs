@@ -115,3 +115,30 @@ fn co_decided_asks_the_controller_which_holds_its_answer_until_the_shuffle_begin
     assert_eq!((r.placement.as_str(), r.summary.finished), ("co-decided", 6));
     assert_eq!(run(Kind::CoScheduler, Grain::Host, &[], None).1.matches("AskPlacement").count(), 0);
 }
+
+#[test]
+fn reduces_that_wait_for_racks_with_fewer_slots_than_they_are_begin_when_those_are_full() {
+    // Maps make 2.5 MB in one rack, T_e is 2 MB: one reduce rack keeps it, and has four slots for six reduces.
+    let stage = |tasks, mb: u64| StageSpec {
+        name: "s".into(),
+        tasks,
+        times: TaskTimes::Even(Span::millis(300)),
+        input: Bytes(mb * 500_000),
+        output: Bytes(0),
+    };
+    let job = JobSpec::map_reduce("j", Time::ZERO, stage(2, 5), stage(6, 0), Bytes(2_500_000));
+    let (topology, jobs) = (network(), JobList::new("one", vec![job]));
+    let policy = Policy {
+        demand: Estimator::Declared,
+        scheduler: SchedulerKind::Sunflow,
+        elephants: Elephants { threshold: Bytes(2_000_000), admit: Admit::Marked },
+        ..Policy::default()
+    };
+    let mut jobs_by = JobPolicy::new(Kind::CoScheduler);
+    (jobs_by.placement.planner.strict, jobs_by.placement.patience) = (true, Span::secs(600));
+    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let r = simulate(&ask, &mut |_| {}).unwrap();
+    let racks: std::collections::BTreeSet<u32> = r.timeline.iter().filter(|t| t.task.stage == 1).map(|t| t.host.0 / 2).collect();
+    assert_eq!((r.summary.finished, racks.len()), (1, 1), "two waves in one rack");
+    assert!(r.summary.average_jct < Span::secs(10), "{}: nobody waits for a slot that there is not", r.summary.average_jct);
+}

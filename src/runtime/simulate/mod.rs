@@ -120,6 +120,7 @@ pub fn simulate_watched(
             run.arrive(c)?;
         }
         run.wake()?;
+        run.forget_finished();
     }
     watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() });
     let rest = coming.collect::<Vec<_>>();

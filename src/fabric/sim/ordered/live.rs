@@ -4,6 +4,7 @@ use crate::coflows::rates::{Demand, Free, Rates};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::Route;
 use crate::fabric::sim::engine::{Part, World};
+use crate::fabric::sim::meter::Totals;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
@@ -33,6 +34,28 @@ impl About {
     pub fn new(hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool, route: Route, flow: FlowId, size: u128) -> Self {
         Self { hosts, racks, marked, route, flow, size, booked: 0, over_ocs: 0 }
     }
+
+    /// Writes into the books what it has sent since the last time, all on its present way.
+    fn book(&mut self, left: u128, world: &mut World) {
+        let sent = self.size - left;
+        let units = sent - self.booked;
+        world.ledger.carried(self.racks, self.route, units, 0);
+        if let Route::Ocs(_) = self.route {
+            self.over_ocs += units;
+        }
+        self.booked = sent;
+    }
+}
+
+/// A group that has finished, and the rates that it had.
+#[derive(Clone, Copy, Debug)]
+pub struct Gone {
+    /// Which.
+    pub group: u32,
+    /// Its base rate.
+    pub base: u64,
+    /// Its extra rate.
+    pub extra: u64,
 }
 
 /// A coflow under way. A group's rate is the sum of two: a `base` that stays until all rates are decided anew, and an `extra` that
@@ -100,52 +123,95 @@ impl Live {
     }
 
     /// Does the work that is due: of all groups when the steady ones end, else of those with extra rates. Groups that are through
-    /// finish and stop, and what they had goes back to `free`. O(those groups).
-    pub fn due(&mut self, world: &mut World, free: &mut Free) {
+    /// finish and stop, what they had goes back to `free`, and they are appended to `gone`. O(those groups).
+    pub fn due(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
         if self.steady.is_some_and(|t| t <= world.now) {
-            self.settle(world, free);
             self.steady = None;
-        } else {
-            self.settle_extra(world, free);
+            self.settle_base(world, free, gone);
+        }
+        self.settle_given(world, free, gone);
+    }
+
+    /// Does the work of the steady groups if their end is due.
+    pub fn due_base(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+        if self.steady.is_some_and(|t| t <= world.now) {
+            self.extra.tidy();
+            self.due(world, free, gone);
         }
     }
 
     /// Does the work of all groups up to now.
     pub fn settle(&mut self, world: &mut World, free: &mut Free) {
-        self.sent = (self.sent(world.now), world.now);
-        for k in 0..self.base.given() {
-            self.work(self.base.group(k), world, free);
-        }
+        self.settle_base(world, free, &mut Vec::new());
         self.settle_extra(world, free);
     }
 
     /// Does the work up to now of the groups with extra rates.
     pub fn settle_extra(&mut self, world: &mut World, free: &mut Free) {
-        self.sent = (self.sent(world.now), world.now);
+        self.settle_given(world, free, &mut Vec::new());
+    }
+
+    fn settle_base(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
+        for k in 0..self.base.given() {
+            gone.extend(self.work(self.base.group(k), world, free));
+        }
+    }
+
+    fn settle_given(&mut self, world: &mut World, free: &mut Free, gone: &mut Vec<Gone>) {
         for k in 0..self.extra.given() {
-            self.work(self.extra.group(k), world, free);
+            gone.extend(self.work(self.extra.group(k), world, free));
         }
     }
 
     /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
-    fn work(&mut self, g: u32, world: &mut World, free: &mut Free) {
+    pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
         let since = std::mem::replace(&mut self.since[g as usize], world.now);
-        let rate = self.base.of(g) + self.extra.of(g);
-        let dt = world.now.since(since).0;
+        let (base, extra) = (self.base.of(g), self.extra.of(g));
+        let (rate, dt) = (base + extra, world.now.since(since).0);
         if dt == 0 || rate == 0 {
-            return;
+            return None;
         }
         let left = self.demand.left(g);
-        if let Some(beyond) = self.demand.sent(g, u128::from(rate) * u128::from(dt)) {
-            self.sent.0 -= beyond;
-            self.speed -= u128::from(rate);
-            self.demand.give(g, rate, free);
-            let early = (beyond / u128::from(rate)) as u64;
-            debug_assert_eq!(world.now.0 - early, since.0 + left.div_ceil(u128::from(rate)) as u64);
-            self.base.stop(g);
-            self.extra.stop(g);
-            self.finish(g, Time(world.now.0 - early), world);
-        }
+        let beyond = self.demand.sent(g, u128::from(rate) * u128::from(dt))?;
+        self.sent = (self.sent(world.now) - beyond, world.now);
+        self.speed -= u128::from(rate);
+        self.demand.give(g, rate, free);
+        let early = (beyond / u128::from(rate)) as u64;
+        debug_assert_eq!(world.now.0 - early, since.0 + left.div_ceil(u128::from(rate)) as u64);
+        self.base.stop(g);
+        self.extra.stop(g);
+        self.finish(g, Time(world.now.0 - early), world);
+        Some(Gone { group: g, base, extra })
+    }
+
+    /// Whether a group has sent all by `now` at its base rate, and nobody has noticed.
+    pub fn is_through(&self, g: u32, now: Time) -> bool {
+        let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since[g as usize]).0);
+        did > 0 && did >= self.demand.left(g)
+    }
+
+    /// Does the work up to now of a group that has moved at this rate and is not through.
+    fn go_on(&mut self, g: u32, rate: u64, now: Time) {
+        let since = std::mem::replace(&mut self.since[g as usize], now);
+        let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(since).0));
+        debug_assert!(end.is_none(), "who is through is noticed before");
+    }
+
+    /// A group that is not through has another extra rate from now on.
+    pub fn set_extra(&mut self, g: u32, rate: u64, now: Time) {
+        let before = self.extra.of(g);
+        self.go_on(g, self.base.of(g) + before, now);
+        self.extra.set(g, rate);
+        self.sent = (self.sent(now), now);
+        self.speed = self.speed + u128::from(rate) - u128::from(before);
+    }
+
+    /// When a settled group with a rate ends.
+    pub fn end(&self, g: u32) -> Option<Time> {
+        let rate = self.base.of(g) + self.extra.of(g);
+        let left = self.demand.left(g);
+        let ns = time_for(left, rate)?;
+        self.since[g as usize].0.checked_add(ns).map(Time)
     }
 
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
@@ -175,17 +241,10 @@ impl Live {
         }
     }
 
-    /// Writes into the books what a group has sent by `now` since the last time, all on its present way.
+    /// Writes into the books what a group has sent by now.
     fn book(&mut self, g: u32, world: &mut World) {
         let left = self.left(g, world.now);
-        let a = &mut self.about[g as usize];
-        let sent = a.size - left;
-        let units = sent - a.booked;
-        world.ledger.carried(a.racks, a.route, units, 0);
-        if let Route::Ocs(_) = a.route {
-            a.over_ocs += units;
-        }
-        a.booked = sent;
+        self.about[g as usize].book(left, world);
     }
 
     /// What a group still has to send at `now`.
@@ -197,10 +256,19 @@ impl Live {
 
     /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
     pub fn book_all(&mut self, world: &mut World) {
-        let mut live = Vec::with_capacity(self.demand.live());
-        self.demand.live_groups(|g| live.push(g));
-        live.into_iter().for_each(|g| self.book(g, world));
+        // Taken out while the others are read.
+        let mut about = std::mem::take(&mut self.about);
+        self.demand.live_groups(|g| about[g as usize].book(self.left(g, world.now), world));
+        self.about = about;
         self.looked = world.now;
+    }
+
+    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups).
+    pub fn look(&self, now: Time, beyond: &mut Totals) {
+        self.demand.live_groups(|g| {
+            let a = &self.about[g as usize];
+            beyond.count(a.racks, a.route, a.size - self.left(g, now) - a.booked);
+        });
     }
 
     /// Moves a group to the way that it must go now. It must be settled, and have stopped.
@@ -223,24 +291,30 @@ impl Live {
         self.steady = None;
     }
 
+    /// All rates end, and whoever says so knows what links have left. It must be settled.
+    pub fn halt(&mut self) {
+        self.extra.clear();
+        self.base.clear();
+        self.steady = None;
+    }
+
     /// Finds out, after new base rates, when those groups end that have nothing but them. The extra rates must be zero. Settled.
     pub fn forecast_base(&mut self, now: Time) {
-        let ends = self.base.running().map(|(g, rate)| self.demand.left(g).div_ceil(u128::from(rate)));
-        let ns = ends.max().and_then(|ns| u64::try_from(ns).ok());
+        let ends = self.base.running().map(|(g, rate)| time_for(self.demand.left(g), rate).unwrap_or(u64::MAX));
+        let ns = ends.max().filter(|&ns| ns < u64::MAX);
         self.steady = ns.and_then(|ns| now.0.checked_add(ns)).map(Time);
         self.base.running().for_each(|(g, _)| self.since[g as usize] = now);
     }
 
     /// Finds out when it must be looked at next, after new extra rates: when the first group with one ends, when the steady ones do,
     /// or when it will have sent `limit` units. Groups with extra rates must be settled at `now`. O(groups with extra rates).
-    pub fn forecast(&mut self, now: Time, limit: Option<u128>, free: &mut Free, world: &mut World) {
+    pub fn forecast(&mut self, now: Time, limit: Option<u128>) {
         let mut best: Option<(u128, u64)> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
             let (base, extra) = (self.base.of(g), self.extra.of(g));
             if base > 0 && self.since[g as usize] < now {
-                // It moved at its base rate alone until now.
-                self.catch_up(g, base, extra, free, world);
+                self.go_on(g, base, now);
             }
             self.since[g as usize] = now;
             let (left, rate) = (self.demand.left(g), base + extra);
@@ -252,22 +326,17 @@ impl Live {
         self.sent = (self.sent(now), now);
         self.speed = [&self.base, &self.extra].iter().map(|r| u128::from(r.total())).sum();
         let end = best.map(|(left, rate)| left.div_ceil(u128::from(rate)));
-        let turn = limit.filter(|_| self.speed > 0).map(|l| l.saturating_sub(self.sent.0).div_ceil(self.speed).max(1));
-        let ns = [end, turn].into_iter().flatten().min().and_then(|ns| u64::try_from(ns).ok());
-        self.next = ns.and_then(|ns| now.0.checked_add(ns)).map(Time).into_iter().chain(self.steady).min();
+        let end = end.and_then(|ns| u64::try_from(ns).ok()).and_then(|ns| now.0.checked_add(ns)).map(Time);
+        self.forecast_calm(now, limit);
+        self.next = self.next.into_iter().chain(end).min();
     }
 
-    /// Does the work of a group that had no extra rate before this decision.
-    fn catch_up(&mut self, g: u32, base: u64, extra: u64, free: &mut Free, world: &mut World) {
-        let since = std::mem::replace(&mut self.since[g as usize], world.now);
-        let left = self.demand.left(g);
-        let units = u128::from(base) * u128::from(world.now.since(since).0);
-        if self.demand.sent(g, units).is_some() {
-            self.demand.give(g, base + extra, free);
-            self.extra.stop(g);
-            self.base.stop(g);
-            self.finish(g, Time(since.0 + left.div_ceil(u128::from(base)) as u64), world);
-        }
+    /// The same without the ends of groups with extra rates: when the steady ones end, or when it will have sent `limit` units.
+    pub fn forecast_calm(&mut self, now: Time, limit: Option<u128>) {
+        let sent = self.sent(now);
+        let turn = limit.filter(|_| self.speed > 0).map(|l| l.saturating_sub(sent).div_ceil(self.speed).max(1));
+        let turn = turn.and_then(|ns| u64::try_from(ns).ok()).and_then(|ns| now.0.checked_add(ns)).map(Time);
+        self.next = turn.into_iter().chain(self.steady).min();
     }
 
     /// What is under way, as of the last [`Live::book_all`].
@@ -276,5 +345,13 @@ impl Live {
             let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since[g as usize])));
             each(Part { coflow: self.id, hosts: a.hosts, sent: a.size - left, over_ocs: a.over_ocs, left });
         });
+    }
+}
+
+/// Nanoseconds that units take at a rate, rounded up.
+fn time_for(units: u128, rate: u64) -> Option<u64> {
+    match u64::try_from(units) {
+        Ok(small) => Some(small.div_ceil(rate)),
+        Err(_) => u64::try_from(units.div_ceil(u128::from(rate))).ok(),
     }
 }

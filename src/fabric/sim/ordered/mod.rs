@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::bundle::BYTE;
 use super::engine::{Engine, Part, World};
+use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{self, Sharing};
@@ -17,8 +18,10 @@ use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::{Bytes, Time};
 
 mod live;
+mod reach;
 
-use live::{About, Live};
+use live::{About, Gone, Live};
+use reach::Reach;
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
 /// here once for each.
@@ -32,6 +35,11 @@ pub struct Ordered {
     given: BTreeMap<CoflowId, u64>,
     /// The earliest of their next events.
     next: Option<Time>,
+    /// What a flow's end reaches, where that is known.
+    reach: Reach,
+    /// Kept for their memory.
+    ended: Vec<(usize, u32)>,
+    gone: Vec<Gone>,
 }
 
 /// What must be decided anew: the rates from a place on, and before that perhaps the order.
@@ -47,33 +55,78 @@ const ALL: Anew = Anew { from: 0, order: true };
 impl Ordered {
     /// No coflows on links of these capacities.
     pub fn new(network: Network, capacity: &[u64]) -> Self {
-        Self { network, capacity: capacity.to_vec(), free: Free::new(capacity), coflows: Vec::new(), given: BTreeMap::new(), next: None }
+        Self {
+            network,
+            capacity: capacity.to_vec(),
+            free: Free::new(capacity),
+            coflows: Vec::new(),
+            given: BTreeMap::new(),
+            next: None,
+            reach: Reach::new(capacity.len()),
+            ended: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// The slow twin: it gives rates anew to all coflows behind a flow that ends.
+    #[cfg(test)]
+    pub fn slow(network: Network, capacity: &[u64]) -> Self {
+        Self { reach: Reach::new(0), ..Self::new(network, capacity) }
     }
 
     /// Does the work of all coflows that are due; says what must be decided.
     fn due(&mut self, world: &mut World) -> Option<Anew> {
         let (now, kind, mut anew, mut over) = (world.now, self.network.kind, None, false);
-        for place in 0..self.coflows.len() {
-            if self.coflows[place].next.is_none_or(|t| t > now) {
-                continue;
-            }
+        let mut list = std::mem::take(&mut self.ended);
+        self.reach.due(now, &mut list);
+        let (mut ended, mut gone, mut from) = (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
+        while let Some(place) = self.next_due(from, ended.peek().map(|e| e.0), now) {
+            from = place + 1;
             let c = &mut self.coflows[place];
-            c.due(world, &mut self.free);
+            gone.clear();
+            if self.reach.is_ready() {
+                c.due_base(world, &mut self.free, &mut gone);
+                while let Some(e) = ended.next_if(|e| e.0 == place) {
+                    gone.extend(c.work(e.1, world, &mut self.free));
+                }
+                gone.iter().for_each(|e| self.reach.leave(place, c, e));
+            } else {
+                c.due(world, &mut self.free, &mut gone);
+            }
             over |= c.demand.live() == 0;
             // A coflow that changes its queue moves back: those before it stay where they are.
             let queue = queue_of(&self.network, c, now);
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
-            let from = self.first_equal(place);
-            let a = anew.get_or_insert(Anew { from, order: false });
-            a.order |= moves;
+            // What was given by coflow is offered to all anew.
+            let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
+            let a = anew.get_or_insert(Anew { from: first, order: false });
+            (a.from, a.order) = (a.from.min(first), a.order | moves);
         }
+        drop(ended);
+        (self.ended, self.gone) = (list, gone);
         if over {
             self.coflows.retain(|c| c.demand.live() > 0);
+            self.reach.forget();
             if kind.decides_by_coflow() || kind == NetworkKind::Sincronia {
                 return Some(ALL);
             }
         }
         anew
+    }
+
+    /// The first coflow from a place on that must be looked at now, where flows of `ends` have ended.
+    fn next_due(&self, from: usize, ends: Option<usize>, now: Time) -> Option<usize> {
+        let to = ends.unwrap_or(self.coflows.len());
+        if self.reach.is_ready() && !self.has_calm_events() {
+            return ends;
+        }
+        let calm = (from..to).find(|&k| self.coflows[k].next.is_some_and(|t| t <= now));
+        calm.or(ends)
+    }
+
+    /// Whether something happens to coflows while no flow with an extra rate ends.
+    fn has_calm_events(&self) -> bool {
+        self.network.kind == NetworkKind::Aalo || self.network.kind.decides_by_coflow()
     }
 
     /// The first of those that share with the coflow at `place` as equals.
@@ -84,16 +137,22 @@ impl Ordered {
     }
 
     fn decide(&mut self, anew: Anew, world: &mut World) {
-        let from = if self.weighted() { 0 } else { anew.from };
+        if self.reach.is_ready() && !anew.order {
+            return self.follow(world);
+        }
         let by_coflow = self.network.kind.decides_by_coflow();
+        let from = if by_coflow || self.weighted() { 0 } else { anew.from };
         for c in &mut self.coflows[from..] {
             if by_coflow && anew.order {
                 c.settle(world, &mut self.free);
-                c.stop(&mut self.free);
+                c.halt();
             } else {
                 c.settle_extra(world, &mut self.free);
                 c.stop_extra(&mut self.free);
             }
+        }
+        if by_coflow && anew.order {
+            self.free = Free::new(&self.capacity);
         }
         // Settling may have ended some at this very instant.
         self.coflows.retain(|c| c.demand.live() > 0);
@@ -102,12 +161,69 @@ impl Ordered {
             self.share_base(world.now);
         }
         let from = from.min(self.coflows.len());
-        self.share(from);
+        if by_coflow {
+            while self.fill(world) {}
+            if self.coflows.iter().any(|c| c.demand.live() == 0) {
+                self.coflows.iter_mut().for_each(|c| c.stop_extra(&mut self.free));
+                return self.decide(ALL, world);
+            }
+        } else {
+            self.share(from);
+        }
         for c in &mut self.coflows[from..] {
             let limit = limit_of(&self.network, c);
-            c.forecast(world.now, limit, &mut self.free, world);
+            c.forecast(world.now, limit);
         }
-        self.next = self.coflows.iter().filter_map(|c| c.next).min();
+        self.prepare(world);
+        self.next = self.coflows.iter().filter_map(|c| c.next).chain(self.reach.next()).min();
+    }
+
+    /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left.
+    fn prepare(&mut self, world: &World) {
+        let fair = self.network.kind.has_within() && self.network.within == Within::MaxMin;
+        self.reach.forget();
+        if !fair && !self.weighted() && self.coflows.iter().all(|c| c.demand.is_plain()) {
+            self.reach.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
+        }
+        if self.reach.is_ready() {
+            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, limit_of(&self.network, c)));
+        }
+    }
+
+    /// Gives rates anew to those flows that the ends of others reach: what giving them to all would give.
+    fn follow(&mut self, world: &mut World) {
+        let over = self.reach.follow(&mut self.coflows, &mut self.free, world);
+        if over {
+            return self.decide(ALL, world);
+        }
+        for c in self.coflows.iter_mut().filter(|_| self.network.kind == NetworkKind::Aalo) {
+            c.forecast_calm(world.now, limit_of(&self.network, c));
+        }
+        self.next = self.reach.next();
+        if self.has_calm_events() {
+            self.next = self.coflows.iter().filter_map(|c| c.next).chain(self.next).min();
+        }
+    }
+
+    /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether anybody turned out to be
+    /// through, so that it must be done again.
+    fn fill(&mut self, world: &mut World) -> bool {
+        let (free, mut through) = (&mut self.free, Vec::new());
+        // Nothing was sent at these rates.
+        self.coflows.iter_mut().for_each(|c| c.stop_extra(free));
+        for (k, c) in self.coflows.iter_mut().enumerate() {
+            let mut extra = std::mem::take(&mut c.extra);
+            rates::greedy_but(&c.demand, free, &mut extra, |g| {
+                let is = c.is_through(g, world.now);
+                through.extend(is.then_some((k, g)));
+                is
+            });
+            c.extra = extra;
+        }
+        for &(k, g) in &through {
+            self.coflows[k].work(g, world, free);
+        }
+        !through.is_empty()
     }
 
     /// Whether Aalo's queues share by weight: then every coflow sees all others.
@@ -331,6 +447,10 @@ impl Engine for Ordered {
 
     fn settle(&mut self, world: &mut World) {
         self.coflows.iter_mut().for_each(|c| c.book_all(world));
+    }
+
+    fn look(&mut self, beyond: &mut Totals, world: &mut World) {
+        self.coflows.iter().for_each(|c| c.look(world.now, beyond));
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {

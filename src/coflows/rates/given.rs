@@ -1,0 +1,100 @@
+//! The rates of one coflow.
+
+use super::{Demand, Free};
+
+/// The rates of one coflow's groups, in bits per second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    of: Vec<u64>,
+    /// Groups that were given something; some may have stopped.
+    given: Vec<u32>,
+    total: u64,
+}
+
+impl Rates {
+    /// Nothing moves.
+    pub fn new(groups: usize) -> Self {
+        Self { of: vec![0; groups], given: Vec::new(), total: 0 }
+    }
+
+    /// The rate of a group.
+    pub fn of(&self, group: u32) -> u64 {
+        self.of[group as usize]
+    }
+
+    /// The groups whose rate is not zero, in the order in which they were given one.
+    pub fn running(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.given.iter().map(|&g| (g, self.of[g as usize])).filter(|r| r.1 > 0)
+    }
+
+    /// How many groups were given something; some may have stopped.
+    pub fn given(&self) -> usize {
+        self.given.len()
+    }
+
+    /// The group that was given something as the `k`th.
+    pub fn group(&self, k: usize) -> u32 {
+        self.given[k]
+    }
+
+    /// The sum of all rates.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Gives a group more.
+    pub fn add(&mut self, group: u32, rate: u64) {
+        let of = &mut self.of[group as usize];
+        if *of == 0 && rate > 0 {
+            self.given.push(group);
+        }
+        *of += rate;
+        self.total = self.total.saturating_add(rate);
+    }
+
+    /// Gives a group another rate than it has.
+    pub fn set(&mut self, group: u32, rate: u64) {
+        let of = std::mem::take(&mut self.of[group as usize]);
+        self.total -= of;
+        if of > 0 && rate > 0 {
+            self.of[group as usize] = rate;
+            self.total += rate;
+        } else {
+            if self.given.len() == self.given.capacity() {
+                self.tidy();
+                self.given.reserve(self.given.len().max(self.given.capacity() / 2) + 1);
+            }
+            self.add(group, rate);
+        }
+    }
+
+    /// Forgets the groups that have stopped, and brings the others into their order. O(n log n) for those that were given something.
+    pub fn tidy(&mut self) {
+        let of = &self.of;
+        self.given.retain(|&g| of[g as usize] > 0);
+        self.given.sort_unstable();
+        self.given.dedup();
+    }
+
+    /// A group stops, for as long as the others keep their rates.
+    pub fn stop(&mut self, group: u32) {
+        self.total -= std::mem::take(&mut self.of[group as usize]);
+    }
+
+    /// Everything stops.
+    pub fn clear(&mut self) {
+        self.given.drain(..).for_each(|g| self.of[g as usize] = 0);
+        self.total = 0;
+    }
+
+    /// Everything stops, and what was given goes back to the links.
+    pub fn give_back(&mut self, demand: &Demand, free: &mut Free) {
+        for g in self.given.drain(..) {
+            let rate = std::mem::take(&mut self.of[g as usize]);
+            if rate > 0 {
+                demand.give(g, rate, free);
+            }
+        }
+        self.total = 0;
+    }
+}

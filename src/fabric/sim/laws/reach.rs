@@ -1,0 +1,68 @@
+//! What the end of a flow reaches, against giving rates anew to all coflows behind it, to the bit.
+
+use super::*;
+
+/// All that a run tells: every finish in its order, looks in between, and what every coflow has received in the end.
+type Run = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, Delivered>);
+
+/// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first coflow back.
+fn run(t: &Arc<Topology>, network: Network, flows: &[Vec<(u32, u32, u64)>], gaps: &[u64], (slow, struck): (bool, bool)) -> Run {
+    let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+    assert!(f.links.two_sided());
+    if slow {
+        f.engine = Box::new(ordered::Ordered::slow(network, f.links.capacity()));
+    }
+    let (mut at, mut done, mut seen) = (0, Vec::new(), Vec::new());
+    for (k, flows) in flows.iter().enumerate() {
+        at += gaps[k % gaps.len()];
+        f.add_flows(&coflow(k as u32, at, flows), &[], Time(at));
+        if struck && k == 1 {
+            f.prefer(CoflowId(1), 0, Time(at));
+            f.cancel(CoflowId(0), Time(at));
+        }
+        if struck && k % 3 == 2 {
+            let half = Broken::Links { which: Which::Nic(HostId(k as u32 % 8)), percent: 50 };
+            f.strike(&half, k % 2 == 0, Time(at));
+        }
+        done.extend(f.advance(Time(at + 1)));
+        seen.push(f.observe(Time(at + 1)).unwrap());
+    }
+    done.extend(f.advance(Time(NEVER)));
+    (done, seen, f.delivered())
+}
+
+/// Sizes that are often equal, so that many flows end at once; or that never are.
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![1 => Just(0u64), 4 => (1u64..5).prop_map(|k| 250_000 * k), 4 => 1u64..3_000_000]
+}
+
+/// All pairs of some senders and receivers, as a shuffle; or a few pairs.
+fn flows() -> impl Strategy<Value = Vec<(u32, u32, u64)>> {
+    let few = prop::collection::vec((0u32..8, 0u32..8, size()), 0..12);
+    let hosts = || prop::collection::btree_set(0u32..8, 1..6);
+    let all = (hosts(), hosts(), prop::collection::vec(size(), 1..8)).prop_map(|(from, to, sizes)| {
+        let pairs = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b)));
+        pairs.enumerate().map(|(k, (a, b))| (a, b, sizes[k % sizes.len()])).collect()
+    });
+    prop_oneof![few, all]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn following_is_deciding_for_all(
+        coflows in prop::collection::vec(flows(), 1..9),
+        gaps in prop::collection::vec(prop_oneof![Just(0u64), 0u64..30_000_000], 1..6),
+        network in network(),
+        speeds in prop::collection::vec(prop::sample::select(vec![1000u64, 1000, 400, 100, 7]), 8),
+        struck in any::<bool>(),
+    ) {
+        let kind = if network.kind == MaxMin { Varys } else { network.kind };
+        let mut t = (*topology(8, 1, 1000)).clone();
+        t.hosts.iter_mut().zip(speeds).for_each(|(h, mbit)| h.nic = BitRate::mbit(mbit));
+        let (t, network) = (Arc::new(t), Network { kind, ..network });
+        let (fast, slow) = (run(&t, network, &coflows, &gaps, (false, struck)), run(&t, network, &coflows, &gaps, (true, struck)));
+        prop_assert_eq!(fast, slow);
+    }
+}

@@ -1,0 +1,311 @@
+//! What the end of a flow reaches, where flows cross two links each and take, one after another, all that those have left.
+//!
+//! There all flows stand in one order: by coflow, then sender, then receiver. A flow's *place* is its place in it. A link has less
+//! left from place to place; from where nothing is left it is *shut*. A flow that ends gives back to two links what it had. Behind its
+//! place they have more, so the next flow of either whose other link is not shut takes that. If somebody behind it had it, that one has
+//! less, its other link has more, and so on: a chain from place to place, always forward, which ends where nobody can take what is left.
+//! All others keep their rates, and nobody looks at them.
+//!
+//! That is exact: at the end every flow has the smaller of what its two links have left at its place, which is what deciding for all
+//! of them in order gives. `Ordered::slow` is the twin that does so.
+
+use super::live::{Gone, Live};
+use crate::coflows::rates::Free;
+use crate::fabric::sim::engine::World;
+use crate::fabric::sim::soonest::Soonest;
+use crate::units::Time;
+
+mod ports;
+
+use ports::{BITS, FIRST, Place, Ports, Taker, begun, ends_of, place, step};
+
+/// A flow that must be looked at because of a link.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    at: Place,
+    link: u32,
+    group: u32,
+}
+
+/// Who takes what, and when those end.
+pub struct Reach {
+    ready: bool,
+    ports: Ports,
+    /// Interfaces from this one on receive.
+    downs: u32,
+    /// By link: coflows that may have live flows there, as bits; so many words each.
+    present: Vec<u64>,
+    words: usize,
+    /// When the takers end, by slot. While a chain goes on there are takers of before and after it, of each not more than links.
+    ends: Soonest,
+    /// By slot: where the flow stands, and its group.
+    slots: Vec<(Place, u32)>,
+    spare: Vec<u32>,
+    /// Slots that are due, while they are looked at.
+    over: Vec<u32>,
+    /// Links that have more behind a place.
+    gains: Vec<(u32, Place)>,
+    /// What base rates gave back during a pass: to be had by all at the next.
+    back: Vec<(u32, u64)>,
+    /// One a link at most.
+    turns: Vec<Turn>,
+    /// Links that have not the same left as before.
+    touched: Vec<u32>,
+}
+
+impl Reach {
+    /// Nothing is known of so many links.
+    pub fn new(links: usize) -> Self {
+        // A place has so many bits for an interface.
+        let links = if links < 1 << BITS { links } else { 0 };
+        Self {
+            ready: false,
+            ports: Ports::new(links),
+            downs: 0,
+            present: Vec::new(),
+            words: 0,
+            ends: Soonest::new(2 * links),
+            slots: Vec::new(),
+            spare: Vec::new(),
+            over: Vec::new(),
+            gains: Vec::new(),
+            back: Vec::new(),
+            turns: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    /// Whether it may be asked to follow.
+    pub fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// What it knows is out of date.
+    pub fn forget(&mut self) {
+        self.ready = false;
+    }
+
+    /// When the first of those that take something ends.
+    pub fn next(&self) -> Option<Time> {
+        self.ends.first().filter(|_| self.ready)
+    }
+
+    /// Those that take something and are due, as (coflow, group), appended to `list` in order.
+    pub fn due(&mut self, now: Time, list: &mut Vec<(usize, u32)>) {
+        if !self.ready {
+            return;
+        }
+        self.ends.up_to(now, &mut self.over);
+        self.over.sort_unstable_by_key(|&s| self.slots[s as usize].0);
+        let ended = self.over.drain(..).map(|s| self.slots[s as usize]);
+        list.extend(ended.map(|(at, g)| (begun(at) - 1, g)));
+    }
+
+    /// Learns who takes what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to one after
+    /// another gives. O(links + takers + coflows x (links / 64 + live interfaces)).
+    pub fn learn(&mut self, coflows: &mut [Live], free: &Free, downs: usize) {
+        if self.ports.links() != free.links() || coflows.len() >= 1 << (63 - 2 * BITS) {
+            return;
+        }
+        (0..self.slots.len()).for_each(|s| self.ends.set(s as u32, None));
+        self.slots.clear();
+        self.spare.clear();
+        self.gains.clear();
+        self.downs = downs as u32;
+        self.words = coflows.len().div_ceil(64);
+        self.present.clear();
+        self.present.resize(free.links() * self.words, 0);
+        self.ports.reset(coflows.len(), free);
+        for (k, c) in coflows.iter_mut().enumerate() {
+            c.demand.live_ends(|l| self.present[l as usize * self.words + k / 64] |= 1 << (k % 64));
+            c.extra.tidy();
+            for (group, rate) in c.extra.running() {
+                self.take(c, Taker { at: place(k, c.demand.ends(group)), rate, group, slot: 0 });
+            }
+        }
+        // What takers have is not in what is left.
+        for c in coflows.iter() {
+            c.extra.running().for_each(|(g, rate)| c.demand.ends(g).iter().for_each(|&l| self.ports.add(l, rate)));
+        }
+        (0..free.links() as u32).for_each(|l| self.ports.refresh(l));
+        self.ready = true;
+    }
+
+    /// A flow takes so much from now on; its coflow knows that.
+    fn take(&mut self, c: &Live, taker: Taker) {
+        let [up, down] = ends_of(taker.at);
+        let old = self.ports.taker(up, taker.at).map(|t| t.slot);
+        let slot = old.or_else(|| self.spare.pop()).unwrap_or(self.slots.len() as u32);
+        if slot as usize == self.slots.len() {
+            self.slots.push((taker.at, taker.group));
+        }
+        self.slots[slot as usize] = (taker.at, taker.group);
+        let runs = taker.rate > 0;
+        self.ends.set(slot, if runs { c.end(taker.group) } else { None });
+        if !runs {
+            self.spare.push(slot);
+        }
+        [up, down].iter().for_each(|&l| self.ports.set(l, Taker { slot, ..taker }));
+    }
+
+    /// A group of the coflow at `k` has ended.
+    pub fn leave(&mut self, k: usize, c: &Live, gone: &Gone) {
+        let ends = c.demand.ends(gone.group);
+        let at = place(k, ends);
+        if gone.extra > 0 {
+            self.take(c, Taker { at, rate: 0, group: gone.group, slot: 0 });
+            self.gains.extend(ends.map(|l| (l, at)));
+        }
+        if gone.base > 0 {
+            ends.iter().for_each(|&l| self.ports.add(l, gone.base));
+            self.gains.extend(ends.map(|l| (l, FIRST)));
+        }
+    }
+
+    /// Gives what was given back to whom it belongs now. Says whether a coflow has ended thereby.
+    pub fn follow(&mut self, coflows: &mut [Live], free: &mut Free, world: &mut World) -> bool {
+        let mut noticed = false;
+        loop {
+            self.begin(coflows);
+            while let Some(k) = (0..self.turns.len()).min_by_key(|&k| self.turns[k].at) {
+                let turn = self.turns.swap_remove(k);
+                self.turn(turn, coflows, free, world);
+            }
+            if self.back.is_empty() {
+                break;
+            }
+            noticed = true;
+            for (link, rate) in std::mem::take(&mut self.back) {
+                self.ports.add(link, rate);
+                self.gains.push((link, FIRST));
+            }
+        }
+        for l in self.touched.drain(..) {
+            free.set(l, self.ports.left(l) as u64);
+        }
+        noticed && coflows.iter().any(|c| c.demand.live() == 0)
+    }
+
+    /// Finds the first turns.
+    fn begin(&mut self, coflows: &[Live]) {
+        let mut gains = std::mem::take(&mut self.gains);
+        gains.sort_unstable();
+        gains.dedup_by_key(|g| g.0);
+        gains.iter().for_each(|g| self.ports.refresh(g.0));
+        for (link, at) in gains.drain(..) {
+            self.touched.push(link);
+            self.seek(link, at, coflows);
+        }
+        self.gains = gains;
+    }
+
+    /// Gives a flow what its links have left for it.
+    fn turn(&mut self, t: Turn, coflows: &mut [Live], free: &mut Free, world: &mut World) {
+        let (c, ends) = (&mut coflows[begun(t.at) - 1], ends_of(t.at));
+        let (old, room) = (c.extra.of(t.group), self.ports.room(ends[0], t.at).min(self.ports.room(ends[1], t.at)));
+        debug_assert!(room >= 0, "those before it have no more than there is");
+        if c.demand.left(t.group) == 0 || room as u64 == old {
+            return self.seek(t.link, t.at, coflows);
+        }
+        if c.is_through(t.group, world.now) {
+            if let Some(gone) = c.work(t.group, world, free) {
+                self.back.extend(ends.map(|l| (l, gone.base)));
+            }
+            return self.seek(t.link, t.at, coflows);
+        }
+        let rate = room as u64;
+        c.set_extra(t.group, rate, world.now);
+        self.take(c, Taker { at: t.at, rate, group: t.group, slot: 0 });
+        ends.iter().for_each(|&l| self.ports.refresh(l));
+        for l in ends {
+            self.touched.push(l);
+            let waits = self.turns.iter().any(|other| other.link == l);
+            if l == t.link || rate < old || waits || self.ports.left(l) < 0 {
+                self.seek(l, t.at, coflows);
+            }
+        }
+    }
+
+    /// Finds whom a link concerns next behind a place.
+    fn seek(&mut self, link: u32, behind: Place, coflows: &[Live]) {
+        if let Some(k) = self.turns.iter().position(|t| t.link == link) {
+            self.turns.swap_remove(k);
+        }
+        let turn = match self.ports.left(link) {
+            ..0 => self.ports.first_to_cut(link, behind).map(|t| Turn { at: t.at, link, group: t.group }),
+            0 => None,
+            1.. => self.search(link, behind, coflows),
+        };
+        self.turns.extend(turn);
+    }
+
+    /// The first flow of a link behind a place whose other link has something left for it.
+    fn search(&mut self, link: u32, behind: Place, coflows: &[Live]) -> Option<Turn> {
+        let first = begun(behind).saturating_sub(1);
+        for word in first / 64..self.words {
+            let mut may = self.present[link as usize * self.words + word];
+            if word == first / 64 {
+                may &= u64::MAX << (first % 64);
+            }
+            while may != 0 {
+                let k = 64 * word + may.trailing_zeros() as usize;
+                may &= may - 1;
+                let found =
+                    if link < self.downs { self.receiver(k, &coflows[k], link, behind) } else { self.sender(k, &coflows[k], link, behind) };
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    /// The first receiver for this sender.
+    fn receiver(&self, k: usize, c: &Live, up: u32, behind: Place) -> Option<Turn> {
+        let (open, [u, d]) = (self.ports.open(k), ends_of(behind));
+        let same = begun(behind) == k + 1;
+        if same && u > up {
+            return None;
+        }
+        for w in c.demand.row(up) {
+            let mut may = w.live & open[w.index as usize];
+            if same && u == up {
+                may &= above(w.index, d);
+            }
+            let bit = self.ports.open_behind(w.index, may, place(k, [up, 64 * w.index]), step([0, 1]));
+            if bit != 0 {
+                let at = place(k, [up, 64 * w.index + bit.trailing_zeros()]);
+                return Some(Turn { at, link: up, group: w.number(bit) });
+            }
+        }
+        None
+    }
+
+    /// The first sender for this receiver.
+    fn sender(&self, k: usize, c: &Live, down: u32, behind: Place) -> Option<Turn> {
+        let (open, [u, d]) = (self.ports.open(k), ends_of(behind));
+        let same = begun(behind) == k + 1;
+        for (index, live) in c.demand.column(down) {
+            let mut may = live & open[index as usize];
+            if same {
+                let own = if u / 64 == index && d < down { 1 << (u % 64) } else { 0 };
+                may &= above(index, u) | own;
+            }
+            let bit = self.ports.open_behind(index, may, place(k, [64 * index, down]), step([1, 0]));
+            if bit != 0 {
+                let up = 64 * index + bit.trailing_zeros();
+                return Some(Turn { at: place(k, [up, down]), link: down, group: c.demand.between(up, down)? });
+            }
+        }
+        None
+    }
+}
+
+/// Of the links of a word those above this one, as bits.
+fn above(word: u32, link: u32) -> u64 {
+    match (link / 64).cmp(&word) {
+        std::cmp::Ordering::Less => u64::MAX,
+        std::cmp::Ordering::Equal => (u64::MAX << (link % 64)) << 1,
+        std::cmp::Ordering::Greater => 0,
+    }
+}
