@@ -102,9 +102,13 @@ impl Printed {
         if v < low { v - low } else { (v - high).max(0.0) }
     }
 
-    /// Whether that many points off are within what is printed.
-    fn is_met(self, off: f64) -> bool {
-        if matches!(self, Self::About(_)) { off <= 5.0 } else { off == 0.0 }
+    /// Whether a value so many points off is within what is printed. More than zero is not zero.
+    fn is_met(self, v: f64, off: f64) -> bool {
+        match self {
+            Self::About(_) => off <= 5.0,
+            Self::Between(..) => off == 0.0,
+            Self::AtLeast(bound) | Self::AtMost(bound) => off == 0.0 && v != bound,
+        }
     }
 
     /// The sign of what is printed: a gain, a loss, or neither.
@@ -160,7 +164,7 @@ impl Claim {
         let off = printed.off(mean).abs() / point;
         let near = off <= 15.0;
         match () {
-            () if printed.is_met(off) => Verdict::Same,
+            () if printed.is_met(mean, off) => Verdict::Same,
             () if sign != 0.0 && half.is_some_and(|h| mean.abs() <= h) => Verdict::Unclear,
             () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
             () if near => Verdict::Near,

@@ -100,6 +100,7 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
     let share = |printed, mean| claim(false, printed).verdict(mean, Some(1.0));
     assert_eq!((share(Printed::AtLeast(96.0), 99.0), share(Printed::AtMost(23.0), 25.0)), (Same, Near));
     assert_eq!(share(Printed::AtLeast(96.0), 54.0), Differs);
+    assert_eq!([0.0, 3.0].map(|m| claim(true, Printed::AtLeast(0.0)).verdict(m, Some(0.0))), [Unclear, Same]);
     // Points of a time are per cent of it.
     let time = Claim { measure: Measure::MeanJct, ..claim(false, Printed::About(1200.0)) };
     assert_eq!([1250.0, 1350.0, 900.0].map(|t| time.verdict(t, Some(1.0))), [Same, Near, Differs]);
