@@ -1,5 +1,7 @@
 //! The laws while things break and coflows are taken back, and what each fault does.
 
+mod conserving;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
