@@ -25,7 +25,8 @@ fn simulated(said: &str) -> Option<f64> {
 /// it said.
 fn interrupted(command: &str) -> (Option<i32>, String) {
     let mut c = Command::new("script");
-    c.args(["-qefc", command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // A terminal of no kind has no line of progress.
+    c.env("TERM", "xterm").args(["-qefc", command, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = c.spawn().expect("script");
     let (mut said, mut out) = (String::new(), child.stdout.take().expect("piped"));
     let mut keyboard = child.stdin.take().expect("piped");
