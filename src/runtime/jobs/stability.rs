@@ -5,36 +5,20 @@
 
 use super::errors::Errors;
 use super::simulate::{Ask, Course, Line, simulate_with};
+use super::tests::{racks, stage};
 use crate::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
-use crate::ids::PlaneId;
 use crate::placement::spec::Kind;
 use crate::scheduler::spec::JobPolicy;
-use crate::topology::{Plane, StopMode, Topology};
-use crate::units::{BitRate, Bytes, Span, Time};
-use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
+use crate::units::{Bytes, Span, Time};
+use crate::workload::jobs::{JobList, JobSpec};
 
 /// The planners under test.
 const PLANNERS: [Kind; 3] = [Kind::Corral, Kind::Jobpacker, Kind::CoScheduler];
 /// Each figure is the mean over as many draws of the errors.
 const SEEDS: u64 = 5;
 
-/// Six racks of eight slots; circuits ten times as fast as the packet core.
-fn network() -> Topology {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
-    let mut t = Topology::uniform("six", 0, 0, BitRate(8), BitRate(8), vec![plane]);
-    (0..6).for_each(|_| t.push_rack(4, 2, BitRate::mbit(1000), BitRate::mbit(100)));
-    t
-}
-
 /// Thirty jobs, all recurring, half a second apart, of three sizes: they fill about three quarters of the slots.
 fn jobs() -> JobList {
-    let stage = |name: &str, tasks, ms, mb: u64| StageSpec {
-        name: name.into(),
-        tasks,
-        times: TaskTimes::Even(Span::millis(ms)),
-        input: Bytes(mb * 1_000_000),
-        output: Bytes(0),
-    };
     let job = |k: u64| {
         let (tasks, ms, mb) = [(6, 700, 12), (10, 1100, 40), (16, 1900, 90)][(k % 3) as usize];
         let (map, reduce) = (stage("map", tasks, ms, mb), stage("reduce", tasks / 2, ms / 2 + 13 * k, 0));
@@ -57,7 +41,7 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
     let policy = Policy { demand: Estimator::Declared, scheduler: SchedulerKind::Sunflow, elephants, ..Policy::default() };
     let mut jobs_by = JobPolicy::new(kind);
     (jobs_by.placement.wait, jobs_by.placement.planner.strict) = ((Span::millis(50), Span::millis(50)), true);
-    let (topology, (real, foreseen)) = (network(), errors.apply(&jobs()));
+    let (topology, (real, foreseen)) = (racks(6, 4), errors.apply(&jobs()));
     let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &real, failures: &[], faults: &[], until: None };
     let seen = (told == Told::Foreseen).then_some(&foreseen[..]);
     let remaining = (told == Told::Foreseen && errors.remaining_percent > 0).then_some((errors.remaining_percent, errors.seed));

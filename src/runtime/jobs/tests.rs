@@ -13,21 +13,24 @@ use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 
 pub(crate) fn network() -> Topology {
+    racks(4, 2)
+}
+
+/// Racks of hosts with two slots each; circuits ten times as fast as the packet core.
+pub(super) fn racks(n: u32, hosts: usize) -> Topology {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
     let mut t = Topology::uniform("t", 0, 0, BitRate(8), BitRate(8), vec![plane]);
-    (0..4).for_each(|_| t.push_rack(2, 2, BitRate::mbit(1000), BitRate::mbit(100)));
+    (0..n).for_each(|_| t.push_rack(hosts, 2, BitRate::mbit(1000), BitRate::mbit(100)));
     t
+}
+
+/// Tasks of so many milliseconds, and megabytes that they read.
+pub(super) fn stage(name: &str, tasks: u32, ms: u64, mb: u64) -> StageSpec {
+    StageSpec { name: name.into(), tasks, times: TaskTimes::Even(Span::millis(ms)), input: Bytes(mb * 1_000_000), output: Bytes(0) }
 }
 
 /// Six jobs, every other one recurring, a quarter of a second apart.
 pub(crate) fn jobs() -> JobList {
-    let stage = |name: &str, tasks, ms, mb: u64| StageSpec {
-        name: name.into(),
-        tasks,
-        times: TaskTimes::Even(Span::millis(ms)),
-        input: Bytes(mb * 1_000_000),
-        output: Bytes(0),
-    };
     let job = |k: u64| {
         let (map, reduce) = (stage("map", 3 + k as u32, 400 + 30 * k, 8), stage("reduce", 2 + k as u32 % 3, 300, 0));
         let spec = JobSpec::map_reduce(format!("j{k}"), Time(k * 250_000_000), map, reduce, Bytes(6_000_000 * (k + 1)));
