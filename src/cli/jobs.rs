@@ -308,6 +308,9 @@ pub fn summary(r: &JobsResult) -> Rows {
     row("bytes planned / received", format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)));
     let wire = tables::bytes(r.network.bytes_on_wire);
     row("between racks planned / on the wire", format!("{} / {wire}", tables::bytes(s.bytes_between_racks)));
+    if let Some(again) = r.network.bytes_sent_again {
+        row("of that sent again by TCP", tables::bytes(again));
+    }
     row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
     row("task starts (outputs lost, gave way)", format!("{} ({}, {})", s.counters.starts, s.counters.outputs_lost, s.counters.preempted));
     row("starts outside a guideline", s.counters.violations.to_string());
