@@ -1,7 +1,8 @@
 //! One side of the links: all up, or all down. What is left of each, and by which share each would be full.
 //!
-//! Everything here is a whole number below 2^53, so `f64` holds it exactly, and divides eight of them in the time of one whole division. The
-//! loops are written so that the compiler makes vector code of them, for the best vectors that the processor turns out to have.
+//! Everything here is a whole number below 2^53, so `f64` holds it exactly, and divides eight of them in the time of one whole
+//! division. The loops are written so that the compiler makes vector code of them, for the best vectors that the processor turns out
+//! to have.
 
 use multiversion::multiversion;
 
