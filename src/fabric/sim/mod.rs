@@ -123,10 +123,9 @@ impl SimFabric {
         let Settings { admit_all, elephants_wait, circuits, network, may_fail, bucket } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
+        let interfaces = &links.capacity()[..2 * hosts];
         let engine: Box<dyn Engine> = match network.kind {
-            NetworkKind::MaxMin if dark && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
-                Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
-            }
+            NetworkKind::MaxMin if dark && links.two_sided() && pairs::serves(interfaces) => Box::new(pairs::Pairs::new(interfaces)),
             NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
             NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
