@@ -21,6 +21,7 @@ use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
+use crate::workload::coflow_benchmark::Local;
 
 /// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel
 #[derive(clap::Args, Clone, Debug)]
@@ -96,7 +97,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         args.tuning.refuse("--jobs").and(args.how.refuse("--jobs")).and(args.wrong.refuse("--jobs"))?;
     }
     let (file, policy_file) = (args.topology.display().to_string(), args.policy.display().to_string());
-    let topology = Arc::new(config::read_topology(&read_text(&args.topology)?, &file)?);
+    let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
+    let topology = Arc::new(Topology { loopback: args.reading.local == Local::Ports, ..topology });
     let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
     config::fit(&topology, &policy)?;
     match (&args.jobs, &args.workload) {
