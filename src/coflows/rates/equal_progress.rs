@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::madd::in_proportion;
 use super::{Demand, Free, Rates};
 
 /// One in the fixed point in which a coflow's loads are measured against its largest.
@@ -52,14 +53,6 @@ pub fn equal_progress(demands: &[&Demand], free: &mut Free, rates: &mut [Rates])
     }
     for (c, d) in demands.iter().enumerate() {
         let share = (u128::from(pace[c].unwrap_or(0)) << 64).checked_div(u128::from(most[c])).unwrap_or(0);
-        d.live_groups(|g| {
-            let bits = u128::from(d.bits(g));
-            let rate = if share <= u128::from(u64::MAX) { bits * share } else { bits.saturating_mul(share) };
-            let rate = (rate >> 64) as u64;
-            if rate > 0 {
-                d.take(g, rate, free);
-                rates[c].add(g, rate);
-            }
-        });
+        in_proportion(d, share, free, &mut rates[c]);
     }
 }

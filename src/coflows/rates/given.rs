@@ -83,7 +83,13 @@ impl Rates {
 
     /// Everything stops.
     pub fn clear(&mut self) {
-        self.given.drain(..).for_each(|g| self.of[g as usize] = 0);
+        // Most of all in one go, few of many one by one.
+        if self.given.len() > self.of.len() / 4 {
+            self.of.fill(0);
+        } else {
+            self.given.iter().for_each(|&g| self.of[g as usize] = 0);
+        }
+        self.given.clear();
         self.total = 0;
     }
 

@@ -20,14 +20,17 @@ pub fn bottleneck(demand: &Demand, capacity: impl Fn(u32) -> u64) -> Option<(u64
 pub fn madd(demand: &Demand, free: &mut Free, rates: &mut Rates) {
     let Some((bits, room)) = bottleneck(demand, |l| free.left(l)).filter(|b| b.1 > 0) else { return };
     // bits <= 2^64 and room < 2^63: a fixed point fraction, so that no group needs a division.
-    let share = (u128::from(room) << 64) / u128::from(bits);
-    demand.live_groups(|g| {
+    in_proportion(demand, (u128::from(room) << 64) / u128::from(bits), free, rates);
+}
+
+/// Gives every group `share` / 2^64 bits per second for every bit that it still has to send, rounded down. O(groups).
+pub fn in_proportion(demand: &Demand, share: u128, free: &mut Free, rates: &mut Rates) {
+    let small = u64::try_from(share).ok();
+    demand.take_all(free, |g| {
         let bits = u128::from(demand.bits(g));
-        let rate = if share <= u128::from(u64::MAX) { bits * share } else { bits.saturating_mul(share) };
+        let rate = small.map_or_else(|| bits.saturating_mul(share), |share| bits * u128::from(share));
         let rate = (rate >> 64) as u64;
-        if rate > 0 {
-            demand.take(g, rate, free);
-            rates.add(g, rate);
-        }
+        rates.add(g, rate);
+        rate
     });
 }

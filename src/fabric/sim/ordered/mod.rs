@@ -354,10 +354,10 @@ fn groups(coflow: &CoflowSpec, flows: &[Ranked], marked: &[bool], world: &World)
         let marked = marked.get(flow.index()).copied().unwrap_or(false);
         let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
         let route = world.route(racks, marked);
-        let size = same.iter().map(|f| u128::from(coflow.flows[f.3.index()].bytes.0) * BYTE).sum();
+        let Bytes(bytes) = same.iter().map(|f| coflow.flows[f.3.index()].bytes).sum();
         more.extend(same[1..].iter().map(|f| (list.len() as u32, f.3)));
-        list.push(Group { path: world.links.path(from, to, route), left: size });
-        about.push(About::new((from, to), racks, marked, route, flow, size));
+        list.push(Group { path: world.links.path(from, to, route), left: u128::from(bytes) * BYTE });
+        about.push(About { hosts: (from, to), racks, marked, route, flow, bytes });
     }
     (Demand::new(&list), about, more)
 }
