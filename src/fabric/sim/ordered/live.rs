@@ -1,6 +1,6 @@
 //! One coflow under way: what its groups still have to send, at which rates, and since when.
 
-use crate::coflows::rates::{Demand, Free, Rates};
+use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
@@ -73,7 +73,9 @@ pub struct Live {
     pub about: Vec<About>,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,
-    /// By group: up to when its work is done.
+    /// Up to when the work of all groups is done.
+    settled: Time,
+    /// By group: up to when its work is done, where that is later.
     since: Vec<Time>,
     /// (group, flow): further flows between the same two hosts, by group.
     more: Vec<(u32, FlowId)>,
@@ -104,6 +106,7 @@ impl Live {
             extra,
             about,
             booked: Vec::new(),
+            settled: now,
             since,
             more,
             sent: (0, now),
@@ -137,10 +140,25 @@ impl Live {
         }
     }
 
-    /// Does the work of all groups up to now.
+    /// Does the work of all groups up to now. Reads and writes no more of each than it must: there are many.
     pub fn settle(&mut self, world: &mut World, free: &mut Free) {
-        self.settle_base(world, free, &mut Vec::new());
         self.settle_extra(world, free);
+        for k in 0..self.base.given() {
+            let g = self.base.group(k);
+            // Nothing for those with extra rates: their work is done.
+            let units = u128::from(self.base.of(g)) * u128::from(world.now.since(self.since(g)).0);
+            if units > 0
+                && let Some(beyond) = self.demand.sent(g, units)
+            {
+                self.over(g, beyond, world, free);
+            }
+        }
+        self.settled = world.now;
+    }
+
+    /// Up to when the work of a group is done.
+    fn since(&self, g: u32) -> Time {
+        self.since[g as usize].max(self.settled)
     }
 
     /// Does the work up to now of the groups with extra rates.
@@ -163,7 +181,8 @@ impl Live {
     /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
     #[inline]
     pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
-        let since = std::mem::replace(&mut self.since[g as usize], world.now);
+        let since = self.since(g);
+        self.since[g as usize] = world.now;
         let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(since).0);
         if dt == 0 || rate == 0 {
             return None;
@@ -188,14 +207,15 @@ impl Live {
 
     /// Whether a group has sent all by `now` at its base rate, and nobody has noticed.
     pub fn is_through(&self, g: u32, now: Time) -> bool {
-        let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since[g as usize]).0);
+        let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since(g)).0);
         did > 0 && did >= self.demand.left(g)
     }
 
     /// Does the work up to now of a group that has moved at this rate and is not through.
     #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
-        let since = std::mem::replace(&mut self.since[g as usize], now);
+        let since = self.since(g);
+        self.since[g as usize] = now;
         let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(since).0));
         debug_assert!(end.is_none(), "who is through is noticed before");
     }
@@ -213,15 +233,15 @@ impl Live {
         if rate == 0 {
             return None;
         }
-        time_for(self.demand.left(g), base + rate).and_then(|ns| now.0.checked_add(ns)).map(Time)
+        Remainder { units: self.demand.left(g), rate: base + rate }.time().and_then(|ns| now.0.checked_add(ns)).map(Time)
     }
 
     /// When a settled group with a rate ends.
     pub fn end(&self, g: u32) -> Option<Time> {
         let rate = self.base.of(g) + self.extra.of(g);
         let left = self.demand.left(g);
-        let ns = time_for(left, rate)?;
-        self.since[g as usize].0.checked_add(ns).map(Time)
+        let ns = Remainder { units: left, rate }.time()?;
+        self.since(g).0.checked_add(ns).map(Time)
     }
 
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
@@ -269,7 +289,7 @@ impl Live {
     /// What a group still has to send at `now`.
     fn left(&self, g: u32, now: Time) -> u128 {
         let rate = self.base.of(g) + self.extra.of(g);
-        let did = u128::from(rate) * u128::from(now.since(self.since[g as usize]).0);
+        let did = u128::from(rate) * u128::from(now.since(self.since(g)).0);
         self.demand.left(g).saturating_sub(did)
     }
 
@@ -329,40 +349,32 @@ impl Live {
         self.steady = None;
     }
 
-    /// Finds out, after new base rates, when those groups end that have nothing but them. The extra rates must be zero. Settled.
-    pub fn forecast_base(&mut self, now: Time) {
-        let mut last: Option<(u128, u64)> = None;
-        for (g, rate) in self.base.running() {
-            let end = (self.demand.left(g), rate);
-            if last.is_none_or(|last| is_sooner(last, end)) {
-                last = Some(end);
-            }
-            self.since[g as usize] = now;
-        }
-        let ns = last.and_then(|(left, rate)| time_for(left, rate));
-        self.steady = ns.and_then(|ns| now.0.checked_add(ns)).map(Time);
+    /// It has other base rates from now on, of which that of `last` ends last. The extra rates must be zero. Settled.
+    pub fn set_base(&mut self, rates: Rates, last: Option<Remainder>, now: Time) {
+        debug_assert!(self.settled == now && self.extra.total() == 0);
+        self.base = rates;
+        self.steady = last.and_then(|l| l.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
     }
 
     /// Finds out when it must be looked at next, after new extra rates: when the first group with one ends, when the steady ones do,
     /// or when it will have sent `limit` units. Groups with extra rates must be settled at `now`. O(groups with extra rates).
     pub fn forecast(&mut self, now: Time, limit: Option<u128>) {
-        let mut best: Option<(u128, u64)> = None;
+        let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
             let (base, extra) = (self.base.of(g), self.extra.of(g));
-            if base > 0 && self.since[g as usize] < now {
+            if base > 0 && self.since(g) < now {
                 self.go_on(g, base, now);
             }
             self.since[g as usize] = now;
-            let end = (self.demand.left(g), base + extra);
-            if end.0 > 0 && best.is_none_or(|best| is_sooner(end, best)) {
-                best = Some(end);
+            let end = Remainder { units: self.demand.left(g), rate: base + extra };
+            if end.units > 0 && first.is_none_or(|first| end.is_sooner(&first)) {
+                first = Some(end);
             }
         }
         self.sent = (self.sent(now), now);
         self.speed = [&self.base, &self.extra].iter().map(|r| u128::from(r.total())).sum();
-        let end = best.map(|(left, rate)| left.div_ceil(u128::from(rate)));
-        let end = end.and_then(|ns| u64::try_from(ns).ok()).and_then(|ns| now.0.checked_add(ns)).map(Time);
+        let end = first.and_then(|f| f.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
         self.forecast_calm(now, limit);
         self.next = self.next.into_iter().chain(end).min();
     }
@@ -378,24 +390,8 @@ impl Live {
     /// What is under way, as of the last [`Live::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
-            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since[g as usize])));
+            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since(g))));
             each(Part { coflow: self.id, hosts: a.hosts, sent: a.size() - left, over_ocs: self.booked(g).over_ocs, left });
         });
-    }
-}
-
-/// Whether `a.0` units take less time at the rate `a.1` than `b.0` at `b.1`. No division, and in 64 bits nearly always.
-fn is_sooner(a: (u128, u64), b: (u128, u64)) -> bool {
-    match (u64::try_from(a.0), u64::try_from(b.0)) {
-        (Ok(x), Ok(y)) => u128::from(x) * u128::from(b.1) < u128::from(y) * u128::from(a.1),
-        _ => a.0.saturating_mul(u128::from(b.1)) < b.0.saturating_mul(u128::from(a.1)),
-    }
-}
-
-/// Nanoseconds that units take at a rate, rounded up.
-fn time_for(units: u128, rate: u64) -> Option<u64> {
-    match u64::try_from(units) {
-        Ok(small) => Some(small.div_ceil(rate)),
-        Err(_) => u64::try_from(units.div_ceil(u128::from(rate))).ok(),
     }
 }

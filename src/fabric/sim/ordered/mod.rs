@@ -255,17 +255,17 @@ impl Ordered {
 
     /// Gives base rates to all coflows, which have none.
     fn share_base(&mut self, now: Time) {
-        let free = &mut self.free;
-        match self.network.kind {
-            NetworkKind::Varys => self.coflows.iter_mut().for_each(|c| rates::madd(&c.demand, free, &mut c.base)),
-            NetworkKind::FairPerCoflow => {
-                let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
-                rates::equal_progress(&self.coflows.iter().map(|c| &c.demand).collect::<Vec<_>>(), free, &mut rates);
-                self.coflows.iter_mut().zip(rates).for_each(|(c, r)| c.base = r);
-            }
-            _ => return,
+        let (free, kind) = (&mut self.free, self.network.kind);
+        if !matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) {
+            return;
         }
-        self.coflows.iter_mut().for_each(|c| c.forecast_base(now));
+        let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
+        let demands: Vec<&Demand> = self.coflows.iter().map(|c| &c.demand).collect();
+        let last = match kind {
+            NetworkKind::Varys => demands.iter().zip(&mut rates).map(|(d, r)| rates::madd(d, free, r)).collect(),
+            _ => rates::equal_progress(&demands, free, &mut rates),
+        };
+        self.coflows.iter_mut().zip(rates).zip(last).for_each(|((c, rates), last)| c.set_base(rates, last, now));
     }
 
     /// Gives extra rates to the coflows from this place on, which have none.
