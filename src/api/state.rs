@@ -14,6 +14,7 @@ use crate::fabric::traffic::FlowProgress;
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
 use crate::runtime::posted::Posted;
+use crate::units::Bytes;
 
 /// How many events `/api/v1/events` can go back.
 pub const RING: usize = 4096;
@@ -36,6 +37,11 @@ pub trait Sender: Send + Sync {
     fn flows(&self, _id: CoflowId) -> Option<Vec<FlowProgress>> {
         None
     }
+
+    /// Payload between racks that TCP has sent again since the start, if it is counted.
+    fn sent_again(&self) -> Option<Bytes> {
+        None
+    }
 }
 
 impl Sender for Posted {
@@ -50,6 +56,10 @@ impl Sender for Posted {
 
     fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
         self.flows(id)
+    }
+
+    fn sent_again(&self) -> Option<Bytes> {
+        Some(self.sent_again())
     }
 }
 

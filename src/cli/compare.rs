@@ -120,7 +120,10 @@ fn read(file: &Path) -> Result<Read, CliError> {
     }
     let text = read_text(file)?;
     // The parser's own text ends with line and column.
-    let bad = |e: serde_json::Error| CliError::Invalid(format!("{}: not the result of a run: {e}", file.display()));
+    let bad = |e: serde_json::Error| {
+        let why = e.to_string().replace("struct Peek", "a result that `run`, `schedule` or `simulate` wrote with --json");
+        CliError::Invalid(format!("{}: not the result of a run: {why}", file.display()))
+    };
     match serde_json::from_str::<Peek>(&text).map_err(bad)?.jobs {
         Some(_) => serde_json::from_str(&text).map(|r| Read::Jobs(Box::new(r))).map_err(bad),
         None => serde_json::from_str(&text).map(|r| Read::Coflows(Box::new(r))).map_err(bad),

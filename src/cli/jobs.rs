@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::tables::{self, Rows};
-use super::workload::Reading;
 use super::workload::reading::{JobsArgs, ModelArgs};
+use super::workload::{Mix, Reading};
 use super::{CliError, Output, read_text};
 use crate::config;
 use crate::control::policy::Policy;
@@ -42,7 +42,7 @@ pub struct Tuning {
     /// Then keeps N of them, drawn evenly
     #[arg(long, value_name = "N")]
     pub sample: Option<usize>,
-    /// Then keeps the first N
+    /// Then keeps the first N; of a mix, draws N
     #[arg(long, value_name = "N")]
     pub first: Option<usize>,
     /// All jobs arrive at once
@@ -146,10 +146,10 @@ impl Tuning {
         Ok(all)
     }
 
-    /// Reads the jobs: our YAML, a SWIM trace or TPC-H queries.
+    /// Reads the jobs: our YAML, a SWIM trace or TPC-H queries. Or draws those of a mix, 50 unless `--first` says how many.
     ///
     /// # Errors
-    /// A file that cannot be read or makes no sense.
+    /// A file that cannot be read or makes no sense, a mix of coflows.
     pub fn read(&self, file: &Path, policy: &Policy, reading: &Reading, seed: u64) -> Result<JobList, CliError> {
         let reading = Reading { scale: Some(reading.scale.unwrap_or(policy.scale)), ..reading.clone() };
         let args = JobsArgs {
@@ -163,7 +163,11 @@ impl Tuning {
             executors: 50,
             selectivity: 50,
         };
-        Ok(config::read_any_jobs(&read_text(file)?, &file.display().to_string(), &args.how(&reading)?)?)
+        let how = args.how(&reading)?;
+        match Mix::named(file) {
+            Some(mix) => Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed)),
+            None => Ok(config::read_any_jobs(&read_text(file)?, &file.display().to_string(), &how)?),
+        }
     }
 }
 
@@ -308,6 +312,9 @@ pub fn summary(r: &JobsResult) -> Rows {
     row("bytes planned / received", format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)));
     let wire = tables::bytes(r.network.bytes_on_wire);
     row("between racks planned / on the wire", format!("{} / {wire}", tables::bytes(s.bytes_between_racks)));
+    if let Some(again) = r.network.bytes_sent_again {
+        row("of that sent again by TCP", tables::bytes(again));
+    }
     row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
     row("task starts (outputs lost, gave way)", format!("{} ({}, {})", s.counters.starts, s.counters.outputs_lost, s.counters.preempted));
     row("starts outside a guideline", s.counters.violations.to_string());

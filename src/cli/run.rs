@@ -23,6 +23,7 @@ use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::posted::Posted;
 use crate::runtime::report::RunResult;
 use crate::topology::Topology;
+use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
@@ -158,6 +159,11 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     config::fit(&topology, &policy)?;
     for line in config::advice(&topology, &policy) {
         tracing::warn!("{line}");
+    }
+    if args.reading.local == Local::Ports {
+        return Err(CliError::Usage(
+            "--local ports: in an emulation, what stays in a host crosses no interface; it is for `simulate`".into(),
+        ));
     }
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
     let read = |f: &PathBuf| args.reading.read(f, &topology).map(|w| w.adjusted(&adjust));

@@ -12,14 +12,16 @@ use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, 
 use crate::config;
 use crate::control::policy::{NetworkKind, Policy};
 use crate::fabric::sim::faults::Fault;
-use crate::runtime;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
 use crate::runtime::report::{End, Machine, RunResult};
 use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
+use crate::scheduler::Event;
+use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::Adjust;
+use crate::workload::coflow_benchmark::Local;
 
 /// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel
 #[derive(clap::Args, Clone, Debug)]
@@ -33,14 +35,16 @@ pub struct Args {
     /// that is drawn from the seed (facebook, coflowsim, jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
     #[arg(long, required_unless_present = "jobs", conflicts_with = "jobs")]
     workload: Option<PathBuf>,
-    /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles
-    #[arg(long, value_name = "FILE")]
+    /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles. A file of jobs in any format, or
+    /// the name of a mix of jobs (jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
+    #[arg(long, value_name = "FILE|MIX")]
     jobs: Option<PathBuf>,
     /// Decides whatever is drawn: mixes, and tasks of jobs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Repeats the run with so many seeds, this one and those after it, and prints means with their 95% intervals
-    #[arg(long, value_name = "N", conflicts_with_all = ["events", "jobs"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Repeats the run with so many seeds, this one and those after it, and prints means with their 95% intervals. With jobs the
+    /// `seed` of the policy's `placement` goes up with them, too
+    #[arg(long, value_name = "N", conflicts_with_all = ["events", "timeline"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: Option<u32>,
     /// Repetitions that run at once [default: as many as the machine has cores]
     #[arg(long, value_name = "K", requires = "repeat", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -93,7 +97,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         args.tuning.refuse("--jobs").and(args.how.refuse("--jobs")).and(args.wrong.refuse("--jobs"))?;
     }
     let (file, policy_file) = (args.topology.display().to_string(), args.policy.display().to_string());
-    let topology = Arc::new(config::read_topology(&read_text(&args.topology)?, &file)?);
+    let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
+    let topology = Arc::new(Topology { loopback: args.reading.local == Local::Ports, ..topology });
     let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
     config::fit(&topology, &policy)?;
     match (&args.jobs, &args.workload) {
@@ -113,15 +118,15 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
             let why = "has the same coflows for every seed; repeat a mix, or jobs";
             return Err(CliError::Usage(format!("--repeat: {} {why}", workload.display())));
         }
-        let one = |seed| {
+        let one = |seed, stop: &AtomicBool| {
             let load = load(seed)?;
             let how = How { bucket: Some(args.bucket.unwrap_or_else(|| bucket(topology, &load))), ..how };
-            let result = simulate_watched(topology, policy, &load, &how, &mut |_| {}, &mut |_| true);
-            result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))
+            let result = simulate_watched(topology, policy, &load, &how, &mut |_| {}, &mut |_| !stop.load(Ordering::Relaxed));
+            let result = result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))?;
+            Ok((result.end != End::Stopped).then_some(result))
         };
-        let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()), |k| k as usize);
-        let results = crate::runtime::repeat::repeat(args.seed, n as usize, threads, one)?;
-        args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results)))?;
+        let results = repeat::over_seeds(args.seed, n, args.threads, one)?;
+        args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results, tables::run_result)))?;
         return print(&repeat::show(&repeat::figures(&results), args.output));
     }
     let workload = load(args.seed)?;
@@ -155,25 +160,27 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
 }
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
-    let errors = args.wrong.errors(args.seed);
-    let (list, foreseen) = errors.apply(&args.tuning.read(file, policy, &args.reading, args.seed)?);
-    let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, args.seed));
+    let jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
+    let (failures, faults) = (args.tuning.failures(topology)?, args.read_faults(topology, policy)?);
+    let run = JobsRun { args, topology, policy, file, jobs_by, failures, faults };
+    if let Some(n) = args.repeat {
+        let one = |seed, stop: &AtomicBool| {
+            let result = run.play(seed, stop, None, &mut |_| {})?;
+            Ok((result.end != End::Stopped).then_some(result))
+        };
+        let results = repeat::over_seeds(args.seed, n, args.threads, one)?;
+        args.json.as_ref().map_or(Ok(()), |file| write_text(file, &repeat::results_json(&results, jobs::result)))?;
+        return print(&repeat::show(&repeat::figures_of_jobs(&results), args.output));
+    }
     let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
     let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &format!("{} coflows open, {} jobs to come", at.coflows, at.coming));
-    let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
-    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(&stop), bucket, watch: Some(&watch) };
-    let mut jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
-    jobs_by.settings.grain = args.how.grain(topology);
     let mut log = String::new();
     let keep = args.events.is_some();
-    let (failures, faults) = (args.tuning.failures(topology)?, args.read_faults(topology, policy)?);
-    let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures: &failures, faults: &faults, until: args.until() };
-    let result = runtime::jobs::simulate::simulate_with(&ask, &course, &mut |line| {
+    let result = run.play(args.seed, &stop, Some(&watch), &mut |line| {
         if keep {
             push_line(&mut log, &line);
         }
-    });
-    let result = result.map_err(CliError::Failed)?;
+    })?;
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = JobsResult { machine, ..result };
@@ -188,6 +195,40 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
     match result.end {
         End::Stuck => Err(CliError::Failed(format!("{} jobs did not finish: nothing moves any more", result.summary.unfinished))),
         _ => Ok(()),
+    }
+}
+
+/// What runs of the same jobs with several seeds share.
+struct JobsRun<'a> {
+    args: &'a Args,
+    topology: &'a Topology,
+    policy: &'a Policy,
+    file: &'a Path,
+    jobs_by: JobPolicy,
+    failures: Vec<(Time, Event)>,
+    faults: Vec<Fault>,
+}
+
+impl JobsRun<'_> {
+    /// The run whose jobs, tasks and errors of foresight are drawn from `seed`. Of a repetition, data is placed by a seed of its own.
+    fn play(
+        &self,
+        seed: u64,
+        stop: &AtomicBool,
+        watch: Option<&dyn Fn(of_jobs::Progress)>,
+        write: &mut dyn FnMut(of_jobs::Line),
+    ) -> Result<JobsResult, CliError> {
+        let Self { args, topology, policy, failures, faults, .. } = self;
+        let errors = args.wrong.errors(seed);
+        let (list, foreseen) = errors.apply(&args.tuning.read(self.file, policy, &args.reading, seed)?);
+        let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
+        let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
+        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch };
+        let mut jobs_by = self.jobs_by.clone();
+        jobs_by.settings.grain = args.how.grain(topology);
+        jobs_by.placement.seed = jobs_by.placement.seed.wrapping_add(seed.wrapping_sub(args.seed));
+        let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
+        of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)
     }
 }
 

@@ -53,6 +53,16 @@ pub fn format_of(text: &str) -> Format {
     if is_jobs { Format::Jobs } else { Format::Coflows }
 }
 
+/// What a text is told that cannot be a mapping, and is no trace: which formats there are.
+fn unknown(text: &str, file: &str) -> Option<ConfigError> {
+    let first = text.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#') && !l.starts_with("---"));
+    let mapping = first.is_some_and(|l| l.contains(':') || l.starts_with(['{', '[', '"', '\'', '?', '!', '&', '%']));
+    let allowed = "our own YAML or JSON (a mapping with `coflows` or `jobs`); coflow-benchmark: `<ports> <coflows>`, then a coflow a line; \
+                   CoflowSim: `CUSTOM <classes> ..`; htsim: `<source> <destination> <bytes> <start ns>` a line; SWIM: six fields a line, \
+                   tabs between; Decima's queries: a JSON list";
+    (!mapping).then(|| ConfigError::at(text, file, (1, 1), "this begins like no format of workloads", allowed))
+}
+
 fn place<T>(text: &str, file: &str, result: Result<T, TraceError>) -> Result<T, ConfigError> {
     result.map_err(|e| ConfigError::at(text, file, (e.line, e.column), e.why, ""))
 }
@@ -75,7 +85,10 @@ fn no_coflows(text: &str, file: &str) -> ConfigError {
 pub fn read_workload(text: &str, file: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, ConfigError> {
     let from_trace = |t: Trace| t.to_workload(base(file), topology, mapping);
     match format_of(text) {
-        Format::Coflows => yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology)),
+        Format::Coflows => {
+            unknown(text, file).map_or(Ok(()), Err)?;
+            yaml::read_checked(text, file, |raw: workload::RawWorkload| raw.check(topology))
+        }
         Format::CoflowBenchmark => place(text, file, coflow_benchmark::parse(text).and_then(from_trace)),
         Format::CoflowSim => place(text, file, coflowsim::parse(text).map(|c| coflowsim::draw(&c)).and_then(from_trace)),
         Format::Htsim => {
@@ -150,6 +163,13 @@ impl Select {
         }
         kept.truncate(self.first.unwrap_or(usize::MAX));
         kept
+    }
+
+    /// The jobs of a list that are kept, as they are kept.
+    pub fn of(&self, list: JobList, seed: u64) -> JobList {
+        let mut list = JobList::new(list.name, self.keep(list.jobs, JobSpec::shuffle_bytes, seed));
+        self.shrink(&mut list.jobs);
+        list
     }
 
     /// What is done to the jobs that are kept.
@@ -232,6 +252,10 @@ mod tests {
             assert_eq!(check_workload_form(text, "f"), Ok(()));
         }
         assert!(read(SWIM).unwrap_err().to_string().starts_with("dir/f:1:1: these are jobs"));
+        for text in ["", "# nothing\n", "a\t1\t1\t5\t7\n", "hello\n"] {
+            let e = read(text).unwrap_err().to_string();
+            assert!(!e.contains("struct") && e.contains("SWIM: six fields a line"), "{text:?}: {e}");
+        }
         assert!(read("0 1 50 x\n").unwrap_err().to_string().starts_with("dir/f:1:"));
         assert!(check_workload_form("CUSTOM 1 1 4 1 9 1 3 5 13", "f").unwrap_err().to_string().starts_with("f:1:20: "));
     }

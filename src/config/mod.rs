@@ -24,6 +24,7 @@ pub mod yaml;
 pub use error::{ConfigError, Flaw, Problem, Step};
 pub use fit::{advice, fit, unfit};
 pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, read_any_jobs, read_workload};
+pub use yaml::MAX_BYTES;
 
 /// Reads a topology file's text; `file` is the name that errors show.
 ///

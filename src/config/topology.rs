@@ -249,6 +249,7 @@ impl RawTopology {
                 },
                 planes,
                 framing: self.framing,
+                loopback: false,
             };
             for r in racks {
                 t.push_rack(r.hosts as usize, r.slots, r.nic, r.uplink);

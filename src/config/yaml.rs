@@ -152,6 +152,8 @@ fn plain(message: &str) -> String {
         .replace("duplicate field ", "duplicate key ")
         .replace("unknown variant ", "unknown value ")
         .replace(", expected one of ", "; allowed: ")
+        .replace("expected struct RawWorkload", "expected a mapping of keys to values")
+        .replace("expected struct RawJobs", "expected a mapping of keys to values")
         .replace("expected u32", "expected a whole number")
         .replace("expected u64", "expected a whole number")
 }

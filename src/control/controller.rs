@@ -128,6 +128,11 @@ impl Controller {
         }
     }
 
+    /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth circuits, and the policy reads coflows.
+    pub fn follows(&self, coflow: CoflowId) -> bool {
+        self.policy.demand.reads_coflows() && self.accounts.is_heavy(coflow, self.policy.elephants.threshold)
+    }
+
     /// The next thing to do, if any.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
@@ -451,7 +456,9 @@ impl Controller {
         match op {
             Op::Reserve(r) => {
                 self.stats.circuits_set += 1;
-                self.log(now, What::CircuitSet { plane: r.plane, input: r.input, output: r.output, up_from: r.up_from });
+                let Reservation { plane, input, output, setup_at, up_from, until } = r;
+                let until = (until < Time::MAX).then_some(until);
+                self.log(now, What::CircuitSet { plane, input, output, setup_at, up_from, until });
                 if self.policy.probes {
                     self.actions.push_back(Action::Probe {
                         plane: r.plane,
@@ -462,8 +469,8 @@ impl Controller {
                     });
                 }
             }
-            Op::End { plane, input, until, .. } => self.log(now, What::CircuitEnd { plane, input, until }),
-            Op::Cancel { plane, input, .. } => self.log(now, What::CircuitEnd { plane, input, until: now }),
+            Op::End { plane, input, up_from, until } => self.log(now, What::CircuitEnd { plane, input, up_from, until }),
+            Op::Cancel { plane, input, up_from } => self.log(now, What::CircuitEnd { plane, input, up_from, until: now.min(up_from) }),
         }
     }
 

@@ -247,16 +247,22 @@ pub enum What {
         input: RackId,
         /// Receiving rack.
         output: RackId,
+        /// When its ports go dark for it.
+        setup_at: Time,
         /// When it has light.
         up_from: Time,
+        /// When that ends, if it was set at once.
+        until: Option<Time>,
     },
-    /// A circuit's end was set.
+    /// A circuit's end was set, or another one.
     CircuitEnd {
         /// The plane.
         plane: PlaneId,
         /// Sending rack.
         input: RackId,
-        /// When it goes dark.
+        /// Which of the port's circuits: the one that has light from here on.
+        up_from: Time,
+        /// When it goes dark; not after `up_from`: it was taken back.
         until: Time,
     },
     /// A coflow arrived.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::live::Live;
-use super::report::{End, RunResult, Summary};
+use super::report::{Counted, End, RunResult, Summary};
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::policy::Policy;
@@ -246,7 +246,7 @@ impl Emulation {
             forced: false,
             end: End::default(),
             events: None,
-            summary: Summary::new(&records, end, received),
+            summary: Summary::new(&records, Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() }, received),
             coflows: records,
             utilisation: None,
             machine: None,

@@ -41,6 +41,11 @@ impl Posted {
     pub fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
         self.traffic.flows(id)
     }
+
+    /// Payload between racks that TCP has sent again ([`Traffic::sent_again`]).
+    pub fn sent_again(&self) -> Bytes {
+        self.traffic.sent_again()
+    }
 }
 
 /// The flows of a coflow of which only rack pairs are known: each pair's bytes evenly from the rack's hosts. O(pairs x hosts a rack).

@@ -95,8 +95,11 @@ pub struct Summary {
     pub bytes_asked: Bytes,
     /// Payload bytes received.
     pub bytes_received: Bytes,
-    /// Bytes that the ToRs counted on the wire between racks (headers of the first segment of each burst included).
+    /// Payload that the ToRs counted on the wire between racks, sent for the first time or again.
     pub bytes_on_wire: Bytes,
+    /// Of that, what TCP says that it sent again; live only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended and went back to their ToR.
     pub late_packets: u64,
     /// Packets that would have come out at the wrong rack.
@@ -132,6 +135,8 @@ pub struct Counted {
     pub sent: Bytes,
     /// Of those, over circuits.
     pub over_ocs: Bytes,
+    /// Of those, what TCP sent again, where it says so.
+    pub sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended.
     pub late_packets: u64,
     /// Packets that would have come out at the wrong rack.
@@ -147,6 +152,7 @@ impl From<&Snapshot> for Counted {
         Self {
             sent: Bytes(s.sent.total()),
             over_ocs: Bytes(s.over_ocs.total()),
+            sent_again: None,
             late_packets: s.ports.iter().map(|p| p.counters.late_packets).sum(),
             misdelivered: s.ports.iter().map(|p| p.counters.misdelivered).sum(),
             ended: s.now,
@@ -175,6 +181,7 @@ impl Summary {
             bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
             bytes_received,
             bytes_on_wire: Bytes(sent),
+            bytes_sent_again: counted.sent_again,
             late_packets: counted.late_packets,
             misdelivered: counted.misdelivered,
             ended: counted.ended,

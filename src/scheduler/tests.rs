@@ -17,6 +17,7 @@ use crate::workload::jobs::{EdgeSpec, JobList, StageSpec, TaskTimes};
 mod by_hand;
 mod failing;
 mod laws;
+mod policies;
 
 /// `racks` x `hosts` x `slots`.
 pub(super) fn network(racks: usize, hosts: usize, slots: u32) -> Arc<Topology> {

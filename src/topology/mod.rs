@@ -28,6 +28,9 @@ pub struct Topology {
     pub planes: Vec<Plane>,
     /// What a rate counts.
     pub framing: Framing,
+    /// Simulations only: what a host sends to itself crosses its interface, out and in, as in simulators whose hosts are ports. Else it
+    /// takes no time.
+    pub loopback: bool,
 }
 
 /// What the rates of a topology count.
@@ -140,6 +143,7 @@ impl Topology {
             eps: Eps::flat(100),
             planes,
             framing: Framing::Tcp,
+            loopback: false,
         };
         for _ in 0..racks {
             t.push_rack(hosts, 1, nic, uplink);

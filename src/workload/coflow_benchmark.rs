@@ -66,6 +66,8 @@ pub enum Local {
     Free,
     /// They are left out.
     Drop,
+    /// They cross their host's interface, out and in; simulations only
+    Ports,
 }
 
 /// How the ports of a trace become hosts: port p is host (p / R) mod H of rack p mod R, where H is that rack's number of hosts.
@@ -221,7 +223,7 @@ impl TraceCoflow {
             for &from in &mappers {
                 let part = each.min(left);
                 left -= part;
-                if part > 0 && (from != to || mapping.local == Local::Free) {
+                if part > 0 && (from != to || mapping.local != Local::Drop) {
                     let sum = pairs.entry((from, to)).or_default();
                     *sum = sum.saturating_add(part);
                 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Workload;
+use crate::coflows::CoflowSpec;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
@@ -19,6 +20,8 @@ pub struct Stats {
     pub bytes_between_racks: Bytes,
     /// From the first arrival to the last.
     pub arrivals: Span,
+    /// How many coflows are of each of Varys' classes, and their bytes (SIGCOMM 2014, table 3).
+    pub classes: [Class; 4],
     /// Bytes a coflow.
     pub coflow_bytes: Percentiles,
     /// Flows a coflow.
@@ -27,6 +30,34 @@ pub struct Stats {
     pub flow_bytes: Percentiles,
     /// Bytes of one coflow from a rack to a rack: what the elephant threshold is compared with.
     pub pair_bytes: Percentiles,
+}
+
+/// One of Varys' classes: short or long, whether the longest flow has more than [`SHORT`]; narrow or wide, whether there are more than
+/// [`NARROW`] flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Class {
+    /// Its name.
+    pub name: &'static str,
+    /// Coflows.
+    pub coflows: usize,
+    /// Their bytes.
+    pub bytes: Bytes,
+}
+
+/// The longest flow of a short coflow.
+pub const SHORT: Bytes = Bytes(5_000_000);
+/// The flows of a narrow coflow.
+pub const NARROW: usize = 50;
+
+/// The classes of coflows. Linear in the number of flows.
+fn classes(coflows: &[CoflowSpec]) -> [Class; 4] {
+    let mut all = ["short narrow", "long narrow", "short wide", "long wide"].map(|name| Class { name, ..Class::default() });
+    for c in coflows {
+        let (long, wide) = (c.flows.iter().any(|f| f.bytes > SHORT), c.flows.len() > NARROW);
+        let class = &mut all[usize::from(long) + 2 * usize::from(wide)];
+        (class.coflows, class.bytes) = (class.coflows + 1, class.bytes.saturating_add(c.bytes()));
+    }
+    all
 }
 
 /// Nearest-rank percentiles of a set of numbers; all zero for an empty set.
@@ -75,6 +106,7 @@ pub fn stats(workload: &Workload, topology: &Topology) -> Stats {
         bytes: workload.bytes(),
         bytes_between_racks: pairs.iter().map(|&b| Bytes(b)).sum(),
         arrivals: if let (Some(a), Some(b)) = ends { b.arrival.since(a.arrival) } else { Span::ZERO },
+        classes: classes(c),
         coflow_bytes: Percentiles::of(c.iter().map(|c| c.bytes().0)),
         coflow_width: Percentiles::of(c.iter().map(|c| c.flows.len() as u64)),
         flow_bytes: Percentiles::of(c.iter().flat_map(|c| c.flows.iter().map(|f| f.bytes.0))),
@@ -85,6 +117,22 @@ pub fn stats(workload: &Workload, topology: &Topology) -> Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coflows::FlowSpec;
+    use crate::ids::{CoflowId, HostId};
+    use crate::units::Time;
+
+    #[test]
+    fn coflows_are_counted_by_class() {
+        let flows = |n: usize, bytes: u64| {
+            let flow = |k: usize| FlowSpec { from: HostId(0), to: HostId::from(1 + k), bytes: Bytes(bytes) };
+            let (name, id) = (String::new(), CoflowId(0));
+            let flows = (0..n).map(flow).collect();
+            CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, priorities: Default::default(), flows }
+        };
+        let counts = classes(&[flows(50, 5_000_000), flows(51, 1), flows(1, 5_000_001), flows(60, 6_000_000), flows(2, 3)]);
+        assert_eq!(counts.map(|c| c.coflows), [2, 1, 1, 1]);
+        assert_eq!(counts.map(|c| c.bytes.0), [250_000_006, 5_000_001, 51, 360_000_000]);
+    }
 
     #[test]
     fn percentiles_are_nearest_rank() {

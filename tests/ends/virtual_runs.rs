@@ -1,4 +1,4 @@
-//! Runs in virtual time that are stopped: by Ctrl-C at a terminal.
+//! Runs in virtual time: stopped by Ctrl-C at a terminal, repeated, refused.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -86,6 +86,55 @@ fn ctrl_c_at_a_terminal_leaves_valid_results_in_part() {
         let lengths: std::collections::BTreeSet<_> = links.iter().map(|l| l["bytes"].as_array().map(Vec::len)).collect();
         assert!(lengths.len() == 1 && r["utilisation"]["until"].as_u64() > Some(0));
     }
+}
+
+/// Repetitions of runs of jobs: each is the run of its seed, the threads change nothing, and the printed mean is theirs.
+#[test]
+fn runs_of_jobs_are_repeated_over_seeds() {
+    let scratch = Scratch::new("repeat");
+    let results = |options: &[&str], name: &str| -> (serde_json::Value, String) {
+        let json = scratch.0.join(name);
+        let mut c = heliostat();
+        c.arg("simulate").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file("policies/jobpacker.yaml"));
+        c.args(["--jobs", "jobpacker", "--first", "8", "--scale", "20", "-o", "json", "--size-error", "0.3"]).args(options);
+        let o = output(c.arg("--json").arg(&json));
+        assert!(o.status.success(), "{}", said(&o));
+        let written = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
+        (written, String::from_utf8(o.stdout).expect("text"))
+    };
+    let (one, printed) = results(&["--seed", "4", "--repeat", "3", "--threads", "1"], "1.json");
+    assert_eq!((&one, &printed), (&results(&["--seed", "4", "--repeat", "3", "--threads", "3"], "3.json").0, &printed));
+    let runs = one.as_array().expect("a list");
+    assert_eq!(runs.len(), 3);
+    assert_eq!(runs[0], results(&["--seed", "4"], "plain.json").0, "the first is the plain run");
+    let makespans: Vec<f64> = runs.iter().map(|r| r["summary"]["makespan"].as_u64().expect("a number") as f64 / 1e9).collect();
+    assert!(makespans[0] != makespans[1] && makespans[1] != makespans[2], "other seeds, other runs: {makespans:?}");
+    let figures: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    let figure = figures.as_array().expect("a list").iter().find(|f| f["name"] == "makespan (s)").expect("a makespan");
+    let mean = makespans.iter().sum::<f64>() / 3.0;
+    assert!((figure["mean"].as_f64().expect("a number") - mean).abs() < 1e-9 && figure["half"].as_f64() > Some(0.0), "{figure}");
+
+    let mut c = heliostat();
+    c.arg("simulate").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file("policies/fair.yaml"));
+    let o = output(c.args(["--jobs", "facebook"]));
+    assert!(o.status.code() == Some(2) && said(&o).contains("a mix of coflows"), "{}", said(&o));
+}
+
+/// What would be written in our own format and could not be read again is refused, with a way out.
+#[test]
+fn a_workload_too_long_for_yaml_is_not_written_as_yaml() {
+    let scratch = Scratch::new("long");
+    let to = scratch.0.join("long");
+    let synth = |format: &str| {
+        let mut c = heliostat();
+        c.args(["workload", "synth", "--racks", "150", "--coflows", "100", "--format", format, "--to"]);
+        output(c.arg(&to))
+    };
+    let o = synth("yaml");
+    assert!(o.status.code() == Some(2) && said(&o).contains("--format trace") && !to.exists(), "{}", said(&o));
+    assert!(synth("trace").status.success() && to.exists());
+    let o = output(heliostat().args(["workload", "stats"]).arg(&to));
+    assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("short narrow: coflows, bytes"), "{}", said(&o));
 }
 
 #[test]

@@ -158,6 +158,10 @@ fn replayed(app: &App, ledger: &Ledger, key: Option<&str>, body: &Body<wire::Cof
     if kept.body != body.raw {
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "this Idempotency-Key came with another body before"));
     }
+    if view(app, kept.id).is_none() {
+        let why = format!("the coflow {} that came of this Idempotency-Key is gone: deleted, or finished long ago", kept.id.0);
+        return Err(Problem::new(StatusCode::GONE, why));
+    }
     let mut response = created(app, kept.id);
     response.headers_mut().insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
     Ok(Some(response))

@@ -43,5 +43,6 @@ pub async fn demand(State(app): State<App>) -> Json<wire::Demand> {
 /// Counters of the control loop, and what failed and is being retried.
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", responses((status = 200, body = wire::Stats)))]
 pub async fn stats(State(app): State<App>) -> Json<wire::Stats> {
-    Json((&*app.snapshot()).into())
+    let sent_again_bytes = app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0);
+    Json(wire::Stats { sent_again_bytes, ..(&*app.snapshot()).into() })
 }

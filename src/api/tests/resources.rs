@@ -123,12 +123,15 @@ fn clients_may_choose_ids_and_ask_again() {
     assert_eq!((first.status, first.header("location"), first.header("idempotency-replayed")), (201, posted(0).as_str(), ""));
     assert_eq!((second.status, second.header("location"), second.header("idempotency-replayed")), (201, posted(0).as_str(), "true"));
     post(&json!({"pairs": []})).problem(422);
+    assert_eq!(r.call("DELETE", &posted(0), &[], b"").status, 204);
+    let gone = r.call("POST", "/api/v1/coflows", &key, body.to_string().as_bytes()).problem(410).1;
+    assert!(gone.contains("is gone"), "{gone}");
     let long = "k".repeat(129);
     for bad in ["", long.as_str()] {
         let headers = [("content-type", "application/json"), ("idempotency-key", bad)];
         r.call("POST", "/api/v1/coflows", &headers, body.to_string().as_bytes()).problem(400);
     }
-    assert_eq!(r.get("/api/v1/coflows").json()["coflows"].as_array().unwrap().len(), 2);
+    assert_eq!(r.get("/api/v1/coflows").json()["coflows"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -27,9 +27,9 @@ pub enum What {
     /// A cycle decided.
     Cycle { cycle: u64, demand_bytes: u64, ops: usize, late: bool },
     /// A circuit was written.
-    CircuitSet { plane: u32, input: u32, output: u32, up_from_ns: u64 },
-    /// A circuit's end was set.
-    CircuitEnd { plane: u32, input: u32, until_ns: u64 },
+    CircuitSet { plane: u32, input: u32, output: u32, setup_at_ns: u64, up_from_ns: u64, until_ns: Option<u64> },
+    /// The end of the circuit that has light from `up_from_ns` on was set, or another one.
+    CircuitEnd { plane: u32, input: u32, up_from_ns: u64, until_ns: u64 },
     /// A coflow arrived.
     CoflowArrived { id: u32, asked_bytes: u64 },
     /// A flow's last byte was received; of coflows that were posted with `flows` and `send`.
@@ -79,10 +79,17 @@ impl From<&record::Record> for Record {
         let (Time(at_ns), seq) = (r.at, r.seq);
         let what = match r.what.clone() {
             W::Cycle { cycle, demand, ops, late } => What::Cycle { cycle, demand_bytes: demand.0, ops, late },
-            W::CircuitSet { plane, input, output, up_from } => {
-                What::CircuitSet { plane: plane.0, input: input.0, output: output.0, up_from_ns: up_from.0 }
+            W::CircuitSet { plane, input, output, setup_at, up_from, until } => What::CircuitSet {
+                plane: plane.0,
+                input: input.0,
+                output: output.0,
+                setup_at_ns: setup_at.0,
+                up_from_ns: up_from.0,
+                until_ns: until.map(|t| t.0),
+            },
+            W::CircuitEnd { plane, input, up_from, until } => {
+                What::CircuitEnd { plane: plane.0, input: input.0, up_from_ns: up_from.0, until_ns: until.0 }
             }
-            W::CircuitEnd { plane, input, until } => What::CircuitEnd { plane: plane.0, input: input.0, until_ns: until.0 },
             W::CoflowArrived { id, bytes } => What::CoflowArrived { id: id.0, asked_bytes: bytes.0 },
             W::FlowFinished { id, flow, bytes } => What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 },
             W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },

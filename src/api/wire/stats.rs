@@ -41,6 +41,10 @@ pub struct Stats {
     pub probes_wrong: u64,
     /// Probes that never came out.
     pub probes_lost: u64,
+    /// Payload between racks that TCP has sent again since the start, of connections that have ended; of traffic that Heliostat sends
+    /// itself. It is on the wire a second time.
+    #[serde(default)]
+    pub sent_again_bytes: Option<u64>,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
 }
@@ -98,6 +102,7 @@ impl From<&record::Snapshot> for Stats {
             probes_ok: s.stats.probes_ok,
             probes_wrong: s.stats.probes_wrong,
             probes_lost: s.stats.probes_lost,
+            sent_again_bytes: None,
             failures: s.failures.iter().map(failure).collect(),
         }
     }

@@ -81,30 +81,40 @@ impl Input {
 /// What it is not.
 pub fn read(text: &str, file: &str) -> Result<Input, String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let input = if serde_json::from_str::<Record>(first).is_ok() { log(text, file)? } else { whole(text, file)? };
+    let input = if of_jobs(first) || serde_json::from_str::<Record>(first).is_ok() { log(text, file)? } else { whole(text, file)? };
     Ok(Input { file: file.into(), ..input })
+}
+
+/// Whether a line of an event log is the task scheduler's, of which nothing is drawn.
+fn of_jobs(line: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Line {
+        #[serde(rename = "job_action")]
+        _action: serde::de::IgnoredAny,
+    }
+    serde_json::from_str::<Line>(line).is_ok()
 }
 
 fn log(text: &str, file: &str) -> Result<Input, String> {
     let (mut circuits, mut demand) = (Circuits::default(), Points::new());
-    // By plane and input: the place of its last circuit.
-    let mut last: std::collections::BTreeMap<(u32, u32), usize> = Default::default();
+    // By plane, input and start: the places of circuits.
+    let mut places: std::collections::BTreeMap<(u32, u32, Time), usize> = Default::default();
     for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
-        let record: Record =
-            serde_json::from_str(line).map_err(|e| format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column()))?;
+        let record: Record = match serde_json::from_str(line) {
+            Ok(record) => record,
+            Err(_) if of_jobs(line) => continue,
+            Err(e) => return Err(format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column())),
+        };
         circuits.end = circuits.end.max(record.at);
         match record.what {
             What::Cycle { demand: bytes, .. } => demand.push((record.at, bytes.0 as f64)),
-            What::CircuitSet { plane, input, output, up_from } => {
-                let port = (plane.0, input.0);
-                if let Some(before) = last.insert(port, circuits.bars.len()).map(|b| &mut circuits.bars[b]) {
-                    before.until = before.until.min(up_from);
-                }
-                let bar = Bar { plane: plane.0, input: input.0, setup_at: up_from, up_from, until: Time::MAX, output: output.0 };
-                circuits.bars.push(bar);
+            What::CircuitSet { plane, input, output, setup_at, up_from, until } => {
+                places.insert((plane.0, input.0, up_from), circuits.bars.len());
+                let (plane, input, output, until) = (plane.0, input.0, output.0, until.unwrap_or(Time::MAX));
+                circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output });
             }
-            What::CircuitEnd { plane, input, until } => {
-                if let Some(&b) = last.get(&(plane.0, input.0)) {
+            What::CircuitEnd { plane, input, up_from, until } => {
+                if let Some(&b) = places.get(&(plane.0, input.0, up_from)) {
                     circuits.bars[b].until = until;
                 }
             }

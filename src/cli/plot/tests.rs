@@ -3,15 +3,25 @@
 use clap::Parser;
 use proptest::prelude::*;
 
+use super::input::Bar;
 use super::*;
+use crate::control::policy::{Estimator, Policy, SchedulerKind};
+use crate::ids::PlaneId;
+use crate::runtime::simulate::simulate;
+use crate::topology::{Plane, StopMode, Topology};
+use crate::units::{BitRate, Span};
+use crate::workload::Adjust;
+use crate::workload::coflow_benchmark::Mapping;
+use crate::workload::synth::{Synth, synth};
+use std::sync::Arc;
 
 const RESULT: &str = r#"{"policy": "c-through", "topology": "t", "workload": "w", "mechanism": "sim",
  "coflows": [{"cct": 1500000000}, {"cct": 20000000}, {"cct": null}],
  "jobs": [{"jct": 7000000000}], "utilisation": {"bucket": 1000, "until": 1500, "links": [{"name": "r0.up", "rate": 8000, "bytes": [1, 0]}]}}"#;
 const LOG: &str = r#"{"seq":0,"at":0,"event":"cycle","cycle":0,"demand":5000,"ops":4,"late":false}
-{"seq":1,"at":0,"event":"circuit-set","plane":0,"input":0,"output":2,"up_from":10}
-{"seq":2,"at":90,"event":"circuit-end","plane":0,"input":0,"until":95}
-{"seq":3,"at":90,"event":"circuit-set","plane":0,"input":0,"output":1,"up_from":105}
+{"seq":1,"at":0,"event":"circuit-set","plane":0,"input":0,"output":2,"setup_at":0,"up_from":10,"until":null}
+{"seq":2,"at":90,"event":"circuit-end","plane":0,"input":0,"up_from":10,"until":95}
+{"seq":3,"at":90,"event":"circuit-set","plane":0,"input":0,"output":1,"setup_at":95,"up_from":105,"until":250}
 {"seq":4,"at":200,"event":"cycle","cycle":1,"demand":7000,"ops":0,"late":false}
 "#;
 const PLAN: &str = r#"{"circuits": [{"plane": 1, "from": 0, "to": 3, "setup_at_ns": 0, "up_from_ns": 5, "until_ns": 30}]}"#;
@@ -33,6 +43,11 @@ fn files_are_told_apart_and_read() {
     let l = input::read(LOG, "f").unwrap();
     let bars: Vec<_> = l.circuits.as_ref().unwrap().bars.iter().map(|b| (b.output, b.up_from.0, b.until.0)).collect();
     assert_eq!((l.holds().as_str(), bars), ("circuits, demand", vec![(2, 10, 95), (1, 105, 200)]));
+    // A run of jobs writes the task scheduler's lines among them, and begins with one.
+    let of_jobs = r#"{"at":0,"job_action":{"StartShuffle":{"job":0}}}"#;
+    let mixed = format!("{of_jobs}\n{}", LOG.replace("\n{\"seq\":3", &format!("\n{of_jobs}\n{{\"seq\":3")));
+    assert_eq!(mixed.lines().count(), 7);
+    assert_eq!(input::read(&mixed, "f").unwrap().circuits, l.circuits);
     let p = input::read(PLAN, "f").unwrap().circuits.unwrap().bars[0];
     assert_eq!((p.plane, p.setup_at.0, p.up_from.0, p.until.0, p.output), (1, 0, 5, 30, 3));
     assert!(input::read("[1,\nx", "f").unwrap_err().starts_with("f:2:1: not a result"));
@@ -114,5 +129,29 @@ proptest! {
             bytes.splice(at..end, new.bytes());
         }
         let _ = svg(Kind::Utilisation, &[&String::from_utf8_lossy(&bytes)], false);
+    }
+}
+
+/// What the event log of a run says of its circuits is a timetable: on a plane no port has two circuits, nor one that is lit while another
+/// is set up there, whichever scheduler wrote it. So is the chart of it.
+#[test]
+fn an_event_log_says_when_each_circuit_ends() {
+    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };
+    let t = Arc::new(Topology::uniform("t", 5, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]));
+    let trace = synth(&Synth { racks: 5, hosts: 1, coflows: 12, seed: 3, mean_gap: Span::millis(200) });
+    let w = trace.to_workload("w", &t, &Mapping::default()).unwrap().adjusted(&Adjust { scale: 10, ..Adjust::default() });
+    for scheduler in SchedulerKind::ALL {
+        let policy = Policy { scheduler, demand: Estimator::Combined, ..Policy::default() };
+        let mut log = String::new();
+        let mut write = |r| log += &(serde_json::to_string(&r).unwrap() + "\n");
+        simulate(&t, &policy, &w, None, &mut write).unwrap();
+        let bars = input::read(&log, "f").unwrap().circuits.unwrap().bars;
+        assert_eq!(bars.is_empty(), matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly), "{scheduler:?}");
+        for port in [|b: &Bar| b.input, |b: &Bar| b.output] {
+            let mut held: Vec<_> = bars.iter().map(|b| (port(b), b.setup_at, b.until)).collect();
+            held.sort_unstable();
+            let twice = held.windows(2).find(|p| p[0].0 == p[1].0 && p[0].2 > p[1].1);
+            assert_eq!(twice, None, "{scheduler:?}: a port has two circuits at once");
+        }
     }
 }

@@ -75,6 +75,7 @@ impl Counters {
         Counted {
             sent: Bytes(self.sent.saturating_sub(before.sent)),
             over_ocs: Bytes(self.over_ocs.saturating_sub(before.over_ocs)),
+            sent_again: self.stats.sent_again_bytes.map(|n| Bytes(n.saturating_sub(old.sent_again_bytes.unwrap_or(0)))),
             late_packets: self.late_packets.saturating_sub(before.late_packets),
             misdelivered: self.misdelivered.saturating_sub(before.misdelivered),
             ended,

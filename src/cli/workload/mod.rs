@@ -14,6 +14,7 @@ mod stats;
 mod synth;
 
 pub use reading::{JobsArgs, ModelArgs, Reading};
+pub use synth::Mix;
 
 /// Makes, measures and converts workloads
 #[derive(clap::Args, Clone, Debug)]
@@ -59,7 +60,14 @@ struct To {
 }
 
 impl To {
+    /// Writes the text. Our own YAML is refused where it would be longer than what is read again.
     fn put(&self, text: &str) -> Result<(), CliError> {
+        let long = text.len() > config::MAX_BYTES && matches!(self.format, Format::Yaml | Format::Coflows);
+        if long {
+            let (n, most) = (text.len(), config::MAX_BYTES);
+            let why = format!("this would be {n} bytes of YAML, of which at most {most} are read again");
+            return Err(CliError::Usage(format!("{why}; write --format trace or htsim (jobs: swim), or fewer coflows or jobs")));
+        }
         self.to.as_ref().map_or_else(|| print(text), |file| write_text(file, text))
     }
 }

@@ -46,6 +46,11 @@ pub fn run(a: &Args) -> Result<(), CliError> {
             sum("bytes", tables::bytes(s.bytes));
             sum("bytes between racks", tables::bytes(s.bytes_between_racks));
             sum("first to last arrival", tables::span(s.arrivals));
+            for class in s.classes {
+                let of = |part: f64, whole: f64| tables::percent(part / whole.max(1.0));
+                let (n, bytes) = (of(class.coflows as f64, s.coflows as f64), of(class.bytes.0 as f64, s.bytes.0 as f64));
+                sum(&format!("{}: coflows, bytes", class.name), format!("{n}, {bytes}"));
+            }
             let rows = vec![
                 ("bytes a coflow", s.coflow_bytes, Unit::Bytes),
                 ("flows a coflow", s.coflow_width, Unit::Count),

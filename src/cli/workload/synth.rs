@@ -96,6 +96,25 @@ impl Mix {
         trace.to_workload(&name, topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))
     }
 
+    /// Its `n` jobs as jobs, with the mix's own model of tasks as far as `model` does not say otherwise; arrivals a second apart in the
+    /// mean.
+    ///
+    /// # Errors
+    /// A mix of coflows, or a model that makes no sense.
+    pub fn draw_jobs(self, model: &ModelArgs, n: usize, seed: u64) -> Result<JobList, CliError> {
+        let name = self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
+        let coflows = || CliError::Usage(format!("{name} is a mix of coflows, for --workload; of jobs there are {}", Self::of_jobs()));
+        let mix = self.jobs().ok_or_else(coflows)?;
+        let list = synth_jobs(&SynthJobs { mix, model: model.model(mix.preset())?, jobs: n, seed, mean_gap: Span::secs(1) });
+        Ok(JobList { name: format!("{name}-seed-{seed}"), ..list })
+    }
+
+    /// The names of the mixes of jobs, for people.
+    pub fn of_jobs() -> String {
+        let names = Self::value_variants().iter().filter(|m| m.jobs().is_some()).filter_map(|m| m.to_possible_value());
+        names.map(|v| v.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    }
+
     fn jobs(self) -> Option<Jobs> {
         match self {
             Self::Facebook | Self::Coflowsim => None,

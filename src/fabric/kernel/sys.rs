@@ -71,6 +71,18 @@ pub fn receive_low_water(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
     check(r).map(drop)
 }
 
+/// Bytes of payload that a TCP socket has sent again (`tcpi_bytes_retrans`); nothing where the kernel does not say (before 4.19).
+pub fn tcp_sent_again(socket: BorrowedFd) -> Option<u64> {
+    // The first fields of `struct tcp_info` in linux/tcp.h: libc's ends before this one.
+    const AT: usize = 208;
+    let mut info = [0u8; AT + 8];
+    let mut length = info.len() as libc::socklen_t;
+    // SAFETY: `info` is valid for the length of the call, and `length` is its size.
+    let r = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length) };
+    let known = r == 0 && length as usize == info.len();
+    known.then(|| u64::from_ne_bytes(info[AT..].try_into().expect("eight bytes")))
+}
+
 /// The number of the calling thread.
 pub fn thread_id() -> i32 {
     // SAFETY: takes nothing, cannot fail.

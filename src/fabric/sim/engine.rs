@@ -39,13 +39,13 @@ impl World<'_> {
         circuit.map_or(without, Route::Ocs)
     }
 
-    /// Whether a flow needs no time: it stays in its host, or has no bytes. It is then finished here.
+    /// Whether a flow needs no time: it stays in its host (and those have no loopback), or has no bytes. It is then finished here.
     pub fn is_free(&mut self, coflow: &CoflowSpec, flow: usize) -> bool {
         let f = &coflow.flows[flow];
         let t = self.links.topology();
         let racks = (t.rack_of(f.from), t.rack_of(f.to));
         self.ledger.open(coflow.id);
-        let free = f.from == f.to || f.bytes == Bytes::ZERO;
+        let free = f.from == f.to && !t.loopback || f.bytes == Bytes::ZERO;
         if free {
             self.ledger.close(coflow.id, racks, u128::from(f.bytes.0) * super::bundle::BYTE, 0);
             self.done.push(FlowFinished { coflow: coflow.id, flow: flow.into(), at: self.now });

@@ -10,7 +10,7 @@
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
 //! answers, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Fabric, FabricError, Observation, OpResult};
@@ -123,10 +123,9 @@ impl SimFabric {
         let Settings { admit_all, elephants_wait, circuits, network, may_fail, bucket } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
+        let interfaces = &links.capacity()[..2 * hosts];
         let engine: Box<dyn Engine> = match network.kind {
-            NetworkKind::MaxMin if dark && links.two_sided() && hosts <= pairs::MAX_HOSTS => {
-                Box::new(pairs::Pairs::new(&links.capacity()[..2 * hosts]))
-            }
+            NetworkKind::MaxMin if dark && links.two_sided() && pairs::serves(interfaces) => Box::new(pairs::Pairs::new(interfaces)),
             NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
             NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
@@ -212,22 +211,30 @@ impl SimFabric {
         self.crossbars.is_up(plane, input, output)
     }
 
-    /// What the coflows that are not done have received by rack pair, cumulative; pairs without news are left out.
-    pub fn progress(&mut self) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        let parts = self.parts();
-        self.ledger.progress(parts.into_iter())
+    /// What those coflows that are `wanted` and not done have received by rack pair, cumulative; pairs without news are left out.
+    pub fn progress(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let ids: BTreeSet<CoflowId> = self.ledger.underway().filter(|&id| wanted(id)).collect();
+        if ids.is_empty() {
+            return vec![];
+        }
+        let parts = self.parts(|id| ids.contains(&id));
+        self.ledger.progress(&ids, parts.into_iter())
     }
 
     /// What every coflow has received so far.
     pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
-        let parts = self.parts();
+        let parts = self.parts(|_| true);
         self.ledger.delivered(parts.into_iter())
     }
 
-    fn parts(&mut self) -> Vec<((RackId, RackId), Part)> {
+    fn parts(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<((RackId, RackId), Part)> {
         self.engine.settle(world!(self));
         let (mut parts, t) = (Vec::new(), self.links.topology());
-        self.engine.parts(&mut |p| parts.push(((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1)), p)));
+        self.engine.parts(&mut |p| {
+            if wanted(p.coflow) {
+                parts.push(((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1)), p));
+            }
+        });
         parts
     }
 

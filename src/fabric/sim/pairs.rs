@@ -22,7 +22,12 @@ mod levels;
 use levels::Levels;
 
 /// The most hosts for which a table by pair of hosts is kept.
-pub const MAX_HOSTS: usize = 1024;
+const MAX_HOSTS: usize = 1024;
+
+/// Whether these capacities of interfaces, first all up, then all down, are served: there are not too many, and none is too large.
+pub fn serves(capacity: &[u64]) -> bool {
+    capacity.len() <= 2 * MAX_HOSTS && capacity.iter().all(|&c| c < levels::MAX_RATE)
+}
 
 /// A flow: when it is due by its pair's service, its numbers and its bytes.
 type Flow = (u128, CoflowId, FlowId, u64);
@@ -88,7 +93,7 @@ impl Pairs {
         let hosts = capacity.len() / 2;
         Self {
             hosts,
-            levels: Levels::new(capacity.to_vec()),
+            levels: Levels::new(capacity),
             clocks: (0..2 * hosts).map(|_| Clock::default()).collect(),
             pairs: (0..hosts * hosts).map(|_| Pair::default()).collect(),
             fresh: Vec::new(),

@@ -99,9 +99,11 @@ impl Traffic {
     fn spawn(&self, id: CoflowId, (k, f): (FlowId, FlowSpec), elephant: &impl Fn(RackId, RackId) -> bool) -> AbortHandle {
         let (shared, opener) = (self.shared.clone(), self.opener.clone());
         let t = &shared.topology;
-        let (elephant, to) = (elephant(t.rack_of(f.from), t.rack_of(f.to)), host_ip(t, f.to));
+        let racks = (t.rack_of(f.from), t.rack_of(f.to));
+        let (elephant, to) = (elephant(racks.0, racks.1), host_ip(t, f.to));
         let task = self.runtime.as_ref().expect("running").spawn(async move {
-            if let Err(e) = send(&opener, (id, k), f, elephant, to).await {
+            let again = (racks.0 != racks.1).then_some(&shared.sent_again);
+            if let Err(e) = send(&opener, (id, k), f, (to, elephant), again).await {
                 let t = &shared.topology;
                 shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
             }
@@ -117,6 +119,12 @@ impl Traffic {
     /// The flows of a coflow, in its order, while it is on its way and for some time after (of the last coflows that ended).
     pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
         self.shared.flows(coflow)
+    }
+
+    /// Payload between racks that TCP has sent again, of all connections that have ended. What the ToRs count on the wire is what
+    /// was asked, and this.
+    pub fn sent_again(&self) -> Bytes {
+        Bytes(self.shared.sent_again.load(Relaxed))
     }
 
     /// Breaks a coflow off: its connections are reset, and what is on its way is not waited for.
@@ -167,24 +175,39 @@ fn socket(congestion: &str) -> io::Result<std::net::TcpStream> {
 }
 
 /// A sender's connection. Dropped before its receiver has everything, it is reset, so that what the kernel holds for it goes nowhere.
-struct Sending(TcpStream, bool);
+struct Sending<'a> {
+    stream: TcpStream,
+    arrived: bool,
+    /// Where what it sent again is counted, if its racks are different.
+    again: Option<&'a AtomicU64>,
+}
 
-impl Drop for Sending {
+impl Drop for Sending<'_> {
     fn drop(&mut self) {
-        if !self.1 {
+        if let Some(n) = self.again {
+            n.fetch_add(sys::tcp_sent_again(self.stream.as_fd()).unwrap_or(0), Relaxed);
+        }
+        if !self.arrived {
             // A socket that refuses sends on what it holds, which nobody counts.
-            let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
+            let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         }
     }
 }
 
-async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, FlowId), flow: FlowSpec, elephant: bool, to: Ipv4Addr) -> io::Result<()> {
+async fn send(
+    opener: &mpsc::Sender<OpenRequest>,
+    id: (CoflowId, FlowId),
+    flow: FlowSpec,
+    (to, elephant): (Ipv4Addr, bool),
+    again: Option<&AtomicU64>,
+) -> io::Result<()> {
     let gone = || io::Error::other("the traffic has stopped");
     let (reply, opened) = oneshot::channel();
     opener.send(OpenRequest { host: flow.from.index(), reply }).map_err(|_| gone())?;
     let socket = opened.await.map_err(|_| gone())??;
-    let mut sending = Sending(TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?, false);
-    let stream = &mut sending.0;
+    let stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
+    let mut sending = Sending { stream, arrived: false, again };
+    let stream = &mut sending.stream;
     if elephant {
         // Only now: the handshake is no elephant, and must not wait for a circuit that nobody asks for before there is data.
         socket2::SockRef::from(&*stream).set_tos_v4(u32::from(ELEPHANT_DSCP) << 2)?;
@@ -199,7 +222,7 @@ async fn send(opener: &mpsc::Sender<OpenRequest>, id: (CoflowId, FlowId), flow: 
     // The receiver closes when it has all: until then the connection must live.
     let mut end = [0; 1];
     let said = stream.read(&mut end).await?;
-    sending.1 = true;
+    sending.arrived = true;
     match said {
         0 => Ok(()),
         _ => Err(io::Error::other("the receiver speaks")),

@@ -138,13 +138,15 @@ type Tell = Box<dyn FnMut(TrafficEvent) + Send>;
 pub struct Shared {
     pub topology: Arc<Topology>,
     pub clock: Clock,
+    /// Payload between racks that was sent again.
+    pub sent_again: AtomicU64,
     table: Mutex<Table>,
     events: Mutex<Tell>,
 }
 
 impl Shared {
     pub fn new(topology: Arc<Topology>, clock: Clock, events: Tell) -> Self {
-        Self { topology, clock, table: Mutex::default(), events: Mutex::new(events) }
+        Self { topology, clock, sent_again: AtomicU64::new(0), table: Mutex::default(), events: Mutex::new(events) }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -299,3 +299,35 @@ fn the_facebook_trace() {
         assert!(r.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
     }
 }
+
+/// What a host sends to itself takes no time; with loopback it crosses the host's interface like all else there, under every scheduler.
+#[test]
+fn a_loopback_crosses_its_hosts_interface() {
+    let plain = Topology { framing: crate::topology::Framing::None, ..(*network(2, 2, 1000)).clone() };
+    let flow = |a: u32, b: u32| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(125_000_000) };
+    // Out of host 0 go 375 MB of three coflows, or 250 MB if its own are free: 3 s, or 2 s at 1 Gb/s. Into it come 125 MB, or none.
+    let coflows: Vec<CoflowSpec> = [vec![flow(0, 0)], vec![flow(0, 1)], vec![flow(0, 2)]]
+        .into_iter()
+        .enumerate()
+        .map(|(k, flows)| CoflowSpec {
+            id: CoflowId(k as u32),
+            name: format!("c{k}"),
+            arrival: Time::ZERO,
+            weight: 1,
+            priorities: Default::default(),
+            flows,
+        })
+        .collect();
+    let w = Workload::new("w", coflows);
+    for kind in [MaxMin, Varys, Aalo, Sincronia, Fifo, FairPerCoflow, Priority] {
+        let p = Policy { network: Network { kind, ..Network::default() }, ..policy(SchedulerKind::EpsOnly) };
+        for (loopback, seconds) in [(false, 2), (true, 3)] {
+            let t = Arc::new(Topology { loopback, ..plain.clone() });
+            let (r, _) = run(&t, &p, &w, None);
+            assert_eq!((r.summary.unfinished, r.summary.bytes_received), (0, w.bytes()), "{kind:?}");
+            let late = r.summary.makespan.0.abs_diff(seconds * 1_000_000_000);
+            assert!(late <= 10, "{kind:?}, loopback {loopback}: {}", r.summary.makespan);
+            assert_eq!(r.coflows[0].cct == Some(Span::ZERO), !loopback, "{kind:?}");
+        }
+    }
+}

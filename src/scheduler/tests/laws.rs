@@ -16,23 +16,34 @@ fn job() -> impl Strategy<Value = JobSpec> {
             .collect();
         let stages =
             stages.into_iter().enumerate().map(|(k, (tasks, time, input))| stage(&format!("s{k}"), tasks, time, input.unwrap_or(0)));
-        JobSpec { id: JobId(0), name: "j".into(), queue, arrival: Time(at), recurring: false, stages: stages.collect(), edges }
+        JobSpec { id: JobId(0), name: "j".into(), queue, arrival: Time(at), recurring: some & 128 != 0, stages: stages.collect(), edges }
     })
 }
 
 #[derive(Clone, Debug)]
-struct Case {
-    network: (usize, usize, u32),
-    jobs: Vec<JobSpec>,
-    order: Order,
-    slowstart: u32,
-    fetch: u32,
+pub(super) struct Case {
+    pub network: (usize, usize, u32),
+    pub jobs: Vec<JobSpec>,
+    pub order: Order,
+    pub slowstart: u32,
+    pub fetch: u32,
     waits: Option<(u64, u64)>,
-    grain: Grain,
+    pub grain: Grain,
     failures: Vec<(u64, u32, u64)>,
 }
 
-fn case() -> impl Strategy<Value = Case> {
+impl Case {
+    /// Its hosts fail and come back.
+    pub fn fail(&self, t: &Topology, w: &mut World) {
+        for &(at, host, long) in &self.failures {
+            let host = HostId(host % t.hosts.len() as u32);
+            w.at(Time(at), Event::HostFailed(host));
+            w.at(Time(at + long), Event::HostRecovered(host));
+        }
+    }
+}
+
+pub(super) fn case() -> impl Strategy<Value = Case> {
     let order = prop_oneof![Just(Order::Fifo), Just(Order::Fair), Just(Order::Capacity)];
     let grain = prop_oneof![Just(Grain::Host), Just(Grain::Rack)];
     let failures = prop::collection::vec((0u64..600, any::<u32>(), 1u64..300), 0..4);
@@ -60,10 +71,8 @@ fn run(c: &Case, failures: bool) -> World {
     let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain };
     let mut w = World::with(&t, settings, policy);
     w.submit(c.jobs.clone());
-    for &(at, host, long) in c.failures.iter().filter(|_| failures) {
-        let host = HostId(host % t.hosts.len() as u32);
-        w.at(Time(at), Event::HostFailed(host));
-        w.at(Time(at + long), Event::HostRecovered(host));
+    if failures {
+        c.fail(&t, &mut w);
     }
     w.run(Time::MAX);
     w

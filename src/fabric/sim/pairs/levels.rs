@@ -3,72 +3,69 @@
 //! A flow that ends changes nothing of what was filled before its tighter link. So a filling is undone from its end up to that link, and
 //! goes on from there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
+mod side;
+
+pub use side::MAX_RATE;
+use side::Side;
 
 /// A link at which no flow is held back has no level.
 const NONE: u64 = u64::MAX;
 
-/// Links 0..n go up, n..2n down. The max-min fair rate of a flow is the smaller level of its two links.
-pub struct Levels {
-    n: usize,
-    /// Number of flows by (up, down), and the same by (down, up).
-    flows: [Vec<u32>; 2],
-    level: Vec<u64>,
-    /// Links in the order in which they were filled.
-    filled: Vec<u32>,
-    /// By link: its place among those; `u32::MAX` if it is not.
-    turn: Vec<u32>,
-    /// Links by level and number, as of the last [`Levels::sort`].
-    sorted: Vec<u32>,
-    /// By link that is not filled: what those that are leave it, and how many of its flows still grow.
-    left: Vec<u64>,
-    growing: Vec<u32>,
-}
-
 /// A link that is not filled.
 const NO_TURN: u32 = u32::MAX;
 
+/// Links 0..n go up, n..2n down. The max-min fair rate of a flow is the smaller level of its two links.
+pub struct Levels {
+    n: usize,
+    /// Links up, and links down.
+    sides: [Side; 2],
+    level: Vec<u64>,
+    /// Links in the order in which they were filled.
+    filled: Vec<u32>,
+    /// By link: its place among those; `NO_TURN` if it is not.
+    turn: Vec<u32>,
+    /// Links by level and number, as of the last [`Levels::sort`].
+    sorted: Vec<u32>,
+    /// What is filled next: its share, and its number on its side.
+    found: Vec<(f64, u32)>,
+}
+
 impl Levels {
-    /// No flows.
-    pub fn new(capacity: Vec<u64>) -> Self {
-        let links = capacity.len();
-        let n = links / 2;
+    /// No flows. Capacities are below [`MAX_RATE`].
+    pub fn new(capacity: &[u64]) -> Self {
+        let n = capacity.len() / 2;
         Self {
             n,
-            flows: [vec![0; n * n], vec![0; n * n]],
-            level: vec![NONE; links],
-            filled: Vec::with_capacity(links),
-            turn: vec![NO_TURN; links],
-            sorted: (0..links as u32).collect(),
-            left: capacity,
-            growing: vec![0; links],
+            sides: [Side::new(&capacity[..n]), Side::new(&capacity[n..])],
+            level: vec![NONE; 2 * n],
+            filled: Vec::with_capacity(2 * n),
+            turn: vec![NO_TURN; 2 * n],
+            sorted: (0..2 * n as u32).collect(),
+            found: Vec::new(),
         }
     }
 
     /// Links have these capacities from now on.
     pub fn limit(&mut self, capacity: &[u64]) {
         self.undo(0);
-        self.left.copy_from_slice(capacity);
+        self.sides.iter_mut().zip(capacity.chunks_exact(self.n.max(1))).for_each(|(side, capacity)| side.limit(capacity));
     }
 
     /// One flow more.
     pub fn add(&mut self, up: usize, down: usize) {
         self.undo(0);
-        self.flows[0][up * self.n + down] += 1;
-        self.flows[1][down * self.n + up] += 1;
-        self.growing[up] += 1;
-        self.growing[self.n + down] += 1;
+        self.change(up, down, 1);
     }
 
     /// One flow less.
     pub fn remove(&mut self, up: usize, down: usize) {
         self.undo(self.turn[up].min(self.turn[self.n + down]) as usize);
-        self.flows[0][up * self.n + down] -= 1;
-        self.flows[1][down * self.n + up] -= 1;
-        self.growing[up] -= 1;
-        self.growing[self.n + down] -= 1;
+        self.change(up, down, -1);
+    }
+
+    fn change(&mut self, up: usize, down: usize, by: i32) {
+        self.sides[0].change(up, down, by);
+        self.sides[1].change(down, up, by);
     }
 
     /// Takes back the filling of all links from this place on, the last one first.
@@ -77,20 +74,10 @@ impl Levels {
             let link = self.filled.pop().expect("it is longer") as usize;
             self.turn[link] = NO_TURN;
             let share = std::mem::replace(&mut self.level[link], NONE);
-            let (left, growing, row) = self.others(link);
-            for ((left, growing), &flows) in left.iter_mut().zip(growing).zip(row) {
-                *left = left.wrapping_add(share.wrapping_mul(u64::from(flows)));
-                *growing = growing.wrapping_add(flows);
-            }
+            let side = link / self.n;
+            let (own, other) = both(&mut self.sides, side);
+            own.undo(link - side * self.n, share as f64, other);
         }
-    }
-
-    /// What the links on the other side have left, how many of their flows grow, and how many flows they share with this link.
-    fn others(&mut self, link: usize) -> (&mut [u64], &mut [u32], &[u32]) {
-        let side = usize::from(link >= self.n);
-        let (own, other) = (link - side * self.n, (1 - side) * self.n);
-        let row = &self.flows[side][own * self.n..(own + 1) * self.n];
-        (&mut self.left[other..other + self.n], &mut self.growing[other..other + self.n], row)
     }
 
     /// The rate of flows that this link holds back; zero if it holds none back.
@@ -105,33 +92,28 @@ impl Levels {
     }
 
     /// Progressive filling: the link that would be full first keeps its level, its flows' rates are taken from the links at their
-    /// other ends, and so on. O(links + links that are filled anew x links), with nothing but additions in the inner loop.
+    /// other ends, and so on. O(links + links that are filled anew x links).
+    ///
+    /// A link that is filled makes shares larger, those of the other side only. So all links of one side that are full before the first
+    /// of the other side are filled in one go.
     pub fn fill(&mut self) {
-        let open = (0..2 * self.n).filter(|&l| self.turn[l] == NO_TURN && self.growing[l] > 0);
-        let mut heap: BinaryHeap<_> = open.map(|l| Reverse((self.left[l] / u64::from(self.growing[l]), l as u32))).collect();
-        // Shares only grow while others are filled, so an entry that is still right when it comes out is the smallest.
-        while let Some(mut first) = heap.peek_mut() {
-            let Reverse((share, l)) = *first;
-            let link = l as usize;
-            let now = self.left[link].checked_div(u64::from(self.growing[link]));
-            if let Some(now) = now.filter(|&now| now != share) {
-                *first = Reverse((now, l));
-                continue;
+        let mut first = [self.sides[0].refresh(), self.sides[1].refresh()];
+        let mut found = std::mem::take(&mut self.found);
+        while first[0].is_finite() || first[1].is_finite() {
+            // Of equal shares the smaller number is first, which is a link up.
+            let (side, bound) = if first[0] <= first[1] { (0, first[1].next_up()) } else { (1, first[0]) };
+            let (own, other) = both(&mut self.sides, side);
+            first[side] = own.below(bound, &mut found);
+            found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            for (share, k) in found.drain(..) {
+                own.fill(k as usize, share, other);
+                let link = side * self.n + k as usize;
+                (self.level[link], self.turn[link]) = (share as u64, self.filled.len() as u32);
+                self.filled.push(link as u32);
             }
-            PeekMut::pop(first);
-            if now.is_none() {
-                continue;
-            }
-            self.level[link] = share;
-            self.turn[link] = self.filled.len() as u32;
-            self.filled.push(l);
-            // Links that are full already are changed too, which is undone before they are read again.
-            let (left, growing, row) = self.others(link);
-            for ((left, growing), &flows) in left.iter_mut().zip(growing).zip(row) {
-                *left = left.wrapping_sub(share.wrapping_mul(u64::from(flows)));
-                *growing = growing.wrapping_sub(flows);
-            }
+            first[1 - side] = other.refresh();
         }
+        self.found = found;
     }
 
     /// Brings the links into the order of their levels; returns the pairs (up, down) of hosts with flows whose links changed their
@@ -149,7 +131,7 @@ impl Levels {
                 at -= 1;
                 if (l < n) != (other < n) {
                     let (up, down) = if l < n { (l, other - n) } else { (other, l - n) };
-                    if self.flows[0][(up * n + down) as usize] > 0 {
+                    if self.sides[0].flows(up as usize, down as usize) > 0 {
                         moved.push((up, down));
                     }
                 }
@@ -160,32 +142,55 @@ impl Levels {
     }
 }
 
+/// A side, and the other one.
+fn both(sides: &mut [Side; 2], side: usize) -> (&mut Side, &mut Side) {
+    let [up, down] = sides;
+    if side == 0 { (up, down) } else { (down, up) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Progressive filling by the book, in whole numbers, from nothing: levels, and the order in which links are filled.
+    fn twin(capacity: &[u64], flows: &[u64], n: usize) -> (Vec<u64>, Vec<u32>) {
+        let (mut left, mut level, mut filled) = (capacity.to_vec(), vec![NONE; 2 * n], Vec::new());
+        let of = |l: usize, other: usize| if l < n { flows[l * n + other - n] } else { flows[other * n + l - n] };
+        let others = |l: usize| if l < n { n..2 * n } else { 0..n };
+        loop {
+            let growing = |l: usize| others(l).filter(|&o| level[o] == NONE).map(|o| of(l, o)).sum::<u64>();
+            let open = (0..2 * n).filter(|&l| level[l] == NONE && growing(l) > 0);
+            let Some((share, l)) = open.map(|l| (left[l] / growing(l), l)).min() else { return (level, filled) };
+            others(l).filter(|&o| level[o] == NONE).for_each(|o| left[o] -= share * of(l, o));
+            level[l] = share;
+            filled.push(l as u32);
+        }
+    }
+
     proptest! {
         #[test]
-        fn going_on_is_filling_from_nothing(
-            capacity in prop::collection::vec(prop_oneof![1 => Just(0u64), 9 => 1u64..1000], 8),
-            steps in prop::collection::vec((0usize..4, 0usize..4, any::<bool>(), any::<bool>()), 1..60),
+        fn going_on_is_filling_from_nothing_by_the_book(
+            n in 1usize..20,
+            rates in prop::collection::vec(prop_oneof![1 => Just(0u64), 4 => 1u64..50, 4 => 1u64..1000, 1 => MAX_RATE - 99..MAX_RATE], 40),
+            steps in prop::collection::vec((0usize..20, 0usize..20, 1u32..4, any::<bool>(), any::<bool>()), 1..60),
         ) {
-            let (mut levels, mut flows) = (Levels::new(capacity.clone()), vec![0; 16]);
-            for (up, down, more, look) in steps {
-                if more {
-                    levels.add(up, down);
-                    flows[4 * up + down] += 1;
-                } else if flows[4 * up + down] > 0 {
-                    levels.remove(up, down);
-                    flows[4 * up + down] -= 1;
+            let (mut levels, mut flows) = (Levels::new(&rates[..2 * n]), vec![0; n * n]);
+            for (up, down, times, more, look) in steps {
+                let (up, down) = (up % n, down % n);
+                for _ in 0..times {
+                    if more {
+                        levels.add(up, down);
+                        flows[n * up + down] += 1;
+                    } else if flows[n * up + down] > 0 {
+                        levels.remove(up, down);
+                        flows[n * up + down] -= 1;
+                    }
                 }
                 if look {
                     levels.fill();
-                    let mut twin = Levels::new(capacity.clone());
-                    (0..16).for_each(|k| (0..flows[k]).for_each(|_| twin.add(k / 4, k % 4)));
-                    twin.fill();
-                    prop_assert_eq!((&levels.level, &levels.filled), (&twin.level, &twin.filled));
+                    let (level, filled) = twin(&rates[..2 * n], &flows, n);
+                    prop_assert_eq!((&levels.level, &levels.filled), (&level, &filled));
                 }
             }
         }

@@ -1,0 +1,133 @@
+//! What holds under every placement policy, for all jobs, networks and failures: slots, tasks, and guidelines as the planners gave them.
+
+use clap::ValueEnum as _;
+use proptest::prelude::*;
+
+use super::laws::{Case, case};
+use super::*;
+use crate::placement::baselines::corral::{recurring, scenario};
+use crate::placement::cluster::Cluster;
+use crate::placement::spec::{Kind, Spec};
+use crate::placement::{corral, jobpacker};
+use crate::scheduler::record::TaskRun;
+
+/// T_e: some shuffles are elephants, some are not.
+const ELEPHANT: Bytes = Bytes(60);
+
+/// Where a planner said that a stage's tasks are to run, and how many of them in each rack if it said that.
+type Promises = BTreeMap<(JobId, usize), (Vec<RackId>, Option<Vec<u32>>)>;
+
+/// What the offline planner answers, asked here once more.
+fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
+    let (known, cluster) = (recurring(jobs), Cluster::of(t, ELEPHANT));
+    let mut all = Promises::new();
+    if known.is_empty() {
+        return all;
+    }
+    let scenario = scenario(&known);
+    match spec.kind {
+        Kind::Corral | Kind::LocalShuffle => {
+            let provisioning = spec.planner.provisioning;
+            let options = corral::Options { scenario, imbalance_percent: spec.planner.imbalance_percent, provisioning };
+            for (p, job) in corral::guidelines(&known, &cluster, options).into_iter().zip(&known) {
+                (0..job.stages.len()).for_each(|s| drop(all.insert((job.id, s), (p.racks.clone(), None))));
+            }
+        }
+        Kind::Jobpacker => {
+            let (shuffle_model, sub_batches, seed) = (spec.planner.shuffle_model, spec.planner.sub_batches, spec.seed);
+            let options = jobpacker::Options { scenario, shuffle_model, sub_batches, over_provisioning_percent: 0, seed };
+            for p in jobpacker::plan(&known, &cluster, options).jobs {
+                for s in &p.stages {
+                    let tasks = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
+                    let racks = s.racks();
+                    let counts = racks.iter().map(tasks).collect();
+                    all.insert((p.job, s.stage), (racks, Some(counts)));
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+/// A run under a policy, and what was promised for it.
+fn run(c: &Case, kind: Kind, failures: bool) -> (World, Promises) {
+    let t = network(c.network.0, c.network.1, c.network.2);
+    let spec = Spec { slowstart: c.slowstart, ..Spec::new(kind) };
+    let jobs = JobList::new("l", c.jobs.clone()).jobs;
+    let mut placement = spec.build(ELEPHANT);
+    placement.plan(&t, &jobs).expect("it plans");
+    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain };
+    let mut w = World::with(&t, settings, placement);
+    w.submit(jobs.clone());
+    if failures {
+        c.fail(&t, &mut w);
+    }
+    w.run(Time::MAX);
+    (w, promises(&spec, &t, &jobs))
+}
+
+/// Every attempt stood on a rack that its job's planner named, but for jobs whose guideline was dropped, with word of it.
+fn keeps(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
+    let s = w.s.snapshot();
+    prop_assert_eq!(s.counters.violations, 0, "by the scheduler's own count");
+    let dropped: BTreeSet<JobId> = s.fallbacks.iter().map(|f| f.0).collect();
+    for r in w.s.timeline() {
+        let rack = w.topology.rack_of(r.host);
+        if let Some((racks, _)) = promised.get(&(r.task.job, r.task.stage as usize)) {
+            let (job, stage) = (r.task.job, r.task.stage);
+            prop_assert!(racks.contains(&rack) || dropped.contains(&job), "stage {stage} of {job} ran on {rack}, not on {racks:?}");
+        }
+    }
+    Ok(())
+}
+
+/// No two attempts held one slot at once, by the timeline that results show.
+fn no_slot_twice(w: &World) -> Result<(), TestCaseError> {
+    let mut held: BTreeMap<(HostId, u32), Vec<(Time, Time)>> = BTreeMap::new();
+    for r in w.s.timeline() {
+        held.entry((r.host, r.slot)).or_default().push((r.started, r.ended));
+    }
+    for (slot, mut times) in held {
+        times.sort_unstable();
+        prop_assert!(times.windows(2).all(|p| p[0].1 <= p[1].0), "{slot:?}: {times:?}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Without failures every task runs exactly once, where its planner said; JobPacker's racks run exactly as many as it said.
+    #[test]
+    fn every_policy_runs_every_task_once_and_keeps_its_guidelines(c in case(), k in 0..Kind::value_variants().len()) {
+        let kind = Kind::value_variants()[k];
+        let (w, promised) = run(&c, kind, false);
+        let s = w.s.snapshot();
+        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{kind:?}: {s:?}");
+        prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));
+        prop_assert_eq!(w.done.len() as u64, s.jobs.iter().map(|j| j.tasks).sum::<u64>());
+        prop_assert!(s.fallbacks.is_empty());
+        no_slot_twice(&w)?;
+        keeps(&w, &promised)?;
+        for (&(job, stage), (racks, counts)) in &promised {
+            let ran = |r: &RackId| {
+                let here = |x: &&TaskRun| (x.task.job, x.task.stage as usize, w.topology.rack_of(x.host)) == (job, stage, *r);
+                w.s.timeline().iter().filter(here).count() as u32
+            };
+            if let Some(counts) = counts {
+                prop_assert_eq!(&racks.iter().map(ran).collect::<Vec<_>>(), counts, "stage {} of {} on {:?}", stage, job, racks);
+            }
+        }
+    }
+
+    /// Whatever fails, every job ends; a task leaves its planner's racks only when its job's guideline was dropped.
+    #[test]
+    fn guidelines_are_kept_or_dropped_with_word_of_it(c in case(), k in 0..Kind::value_variants().len()) {
+        let (w, promised) = run(&c, Kind::value_variants()[k], true);
+        let s = w.s.snapshot();
+        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{s:?}");
+        no_slot_twice(&w)?;
+        keeps(&w, &promised)?;
+    }
+}
