@@ -13,7 +13,8 @@ const ONE: u128 = 1 << 40;
 /// each has on its own busiest link, until a link is full; every coflow on that link keeps what it has, the others go on.
 /// So each link is shared by coflows, not by flows, and a coflow's flows end together.
 ///
-/// Rates are rounded down to bits per second. Returns the group of each that ends last. Needs [`Demand::weigh`]. O(groups + coflows x links).
+/// Rates are rounded down to bits per second. Returns of each the group that ends last. Needs [`Demand::weigh`].
+/// O(groups + coflows x links).
 ///
 /// Source: the first stage of Chowdhury et al., *HUG: multi-resource fairness for correlated and elastic demands*, NSDI 2016,
 /// which is dominant resource fairness over links.
