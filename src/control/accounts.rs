@@ -32,6 +32,8 @@ struct Account {
     progress: ProgressBy,
     /// By sender, then receiver.
     pairs: Vec<Pair>,
+    /// The most that a pair asked.
+    largest: u64,
     finished: Option<Time>,
     cancelled: bool,
     /// Some bytes that have arrived may not be split.
@@ -41,6 +43,11 @@ struct Account {
 impl Account {
     fn open(&self) -> bool {
         self.finished.is_none() && !self.cancelled
+    }
+
+    /// Whether a pair asked `threshold` or more.
+    fn is_heavy(&self, threshold: Bytes) -> bool {
+        self.largest >= threshold.0
     }
 }
 
@@ -83,7 +90,9 @@ impl Accounts {
             by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
         self.by_counters += usize::from(progress == ProgressBy::Counters);
-        let account = Account { name, arrival: now, bound, weight, progress, pairs, finished: None, cancelled: false, news: false };
+        let largest = pairs.iter().map(|p| p.asked).max().unwrap_or(0);
+        let (finished, cancelled, news) = (None, false, false);
+        let account = Account { name, arrival: now, bound, weight, progress, pairs, largest, finished, cancelled, news };
         self.coflows.insert(id, account);
         self.live.insert(id);
         Ok(bytes)
@@ -208,16 +217,22 @@ impl Accounts {
         self.live.iter().map(|id| (*id, &self.coflows[id])).filter(|(_, a)| a.open())
     }
 
+    /// Whether a coflow is open and counts in [`Self::remaining`].
+    pub fn is_heavy(&self, id: CoflowId, threshold: Bytes) -> bool {
+        self.coflows.get(&id).is_some_and(|a| a.open() && a.is_heavy(threshold))
+    }
+
     /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began below `threshold` are left out.
     pub fn remaining(&self, racks: usize, threshold: Bytes) -> DemandMatrix {
         let mut m = DemandMatrix::zero(racks);
-        for p in self.open_accounts().flat_map(|(_, a)| &a.pairs).filter(|p| p.asked >= threshold.0) {
+        let heavy = self.open_accounts().filter(|(_, a)| a.is_heavy(threshold));
+        for p in heavy.flat_map(|(_, a)| &a.pairs).filter(|p| p.asked >= threshold.0) {
             m.add(p.from, p.to, p.asked - p.received);
         }
         m
     }
 
-    /// The open coflows, by id, with the same pairs as [`Self::remaining`].
+    /// The open coflows, by id, with the same pairs as [`Self::remaining`]; those without such pairs are left out.
     pub fn open_coflows(&self, threshold: Bytes) -> Vec<OpenCoflow> {
         let coflow = |(id, a): (CoflowId, &Account)| OpenCoflow {
             id,
@@ -231,7 +246,7 @@ impl Accounts {
                 .map(|p| (p.from, p.to, p.asked - p.received))
                 .collect(),
         };
-        self.open_accounts().map(coflow).collect()
+        self.open_accounts().filter(|(_, a)| a.is_heavy(threshold)).map(coflow).collect()
     }
 
     /// Whether a number was ever in use.

@@ -128,6 +128,11 @@ impl Controller {
         }
     }
 
+    /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth circuits, and the policy reads coflows.
+    pub fn follows(&self, coflow: CoflowId) -> bool {
+        self.policy.demand.reads_coflows() && self.accounts.is_heavy(coflow, self.policy.elephants.threshold)
+    }
+
     /// The next thing to do, if any.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()

@@ -131,7 +131,7 @@ fn a_flow_changes_over_when_light_comes_and_goes() {
     assert!(sent.abs_diff(ocs + mb(100, 40_000_000)) < 3, "{sent}");
     assert_eq!(seen.backlog.get(RackId(0), RackId(1)), 2 * SEND_BUFFER.0);
     assert_eq!(seen.programmed.timetable.len(), 0, "it has ended");
-    let progress = f.progress();
+    let progress = f.progress(|_| true);
     assert_eq!(progress.iter().map(|p| p.1[0].bytes.0).sum::<u64>().abs_diff(sent), 0);
     f.advance(Time(NEVER));
     let d = f.delivered();

@@ -163,6 +163,11 @@ impl Ledger {
         }
     }
 
+    /// Coflows with flows on their way.
+    pub fn underway(&self) -> impl Iterator<Item = CoflowId> {
+        self.open.iter().copied()
+    }
+
     /// Bytes sent by rack pair, and of those over circuits.
     pub fn matrices(&mut self) -> (DemandMatrix, DemandMatrix) {
         (self.sent.read(self.racks), self.over_ocs.read(self.racks))
@@ -177,12 +182,16 @@ impl Ledger {
         self.crossed.iter().map(|p| p.iter().map(port).collect()).collect()
     }
 
-    /// What every coflow that is not done has received by rack pair, cumulative; pairs without news are left out.
-    /// O(F log F) in the number of flows that are on their way or have finished since the last report.
-    pub fn progress(&mut self, underway: impl Iterator<Item = ((RackId, RackId), Part)>) -> Vec<(CoflowId, Vec<RackBytes>)> {
+    /// What these coflows, which are not done, have received by rack pair, cumulative; pairs without news are left out. `underway`:
+    /// theirs. O(F log F) in the number of their flows that are on their way or have finished since the last report.
+    pub fn progress(
+        &mut self,
+        ids: &BTreeSet<CoflowId>,
+        underway: impl Iterator<Item = ((RackId, RackId), Part)>,
+    ) -> Vec<(CoflowId, Vec<RackBytes>)> {
         let mut parts: Vec<(CoflowId, (RackId, RackId), u128)> =
             underway.filter(|(r, _)| r.0 != r.1).map(|(racks, p)| (p.coflow, racks, p.sent)).collect();
-        for &id in &self.open {
+        for &id in ids {
             let a = self.coflows.get_mut(&id).expect("an open coflow has an account");
             for (racks, size) in a.fresh.drain(..) {
                 *a.by_racks.entry(racks).or_default() += size;
@@ -190,7 +199,7 @@ impl Ledger {
             }
         }
         parts.sort_unstable();
-        let mut all: Vec<(CoflowId, Vec<RackBytes>)> = self.open.iter().map(|&id| (id, Vec::new())).collect();
+        let mut all: Vec<(CoflowId, Vec<RackBytes>)> = ids.iter().map(|&id| (id, Vec::new())).collect();
         let mut at = 0;
         for same in parts.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1)) {
             let (id, racks, _) = same[0];

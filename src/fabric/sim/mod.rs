@@ -10,7 +10,7 @@
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
 //! answers, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Fabric, FabricError, Observation, OpResult};
@@ -211,22 +211,30 @@ impl SimFabric {
         self.crossbars.is_up(plane, input, output)
     }
 
-    /// What the coflows that are not done have received by rack pair, cumulative; pairs without news are left out.
-    pub fn progress(&mut self) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        let parts = self.parts();
-        self.ledger.progress(parts.into_iter())
+    /// What those coflows that are `wanted` and not done have received by rack pair, cumulative; pairs without news are left out.
+    pub fn progress(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<(CoflowId, Vec<RackBytes>)> {
+        let ids: BTreeSet<CoflowId> = self.ledger.underway().filter(|&id| wanted(id)).collect();
+        if ids.is_empty() {
+            return vec![];
+        }
+        let parts = self.parts(|id| ids.contains(&id));
+        self.ledger.progress(&ids, parts.into_iter())
     }
 
     /// What every coflow has received so far.
     pub fn delivered(&mut self) -> BTreeMap<CoflowId, Delivered> {
-        let parts = self.parts();
+        let parts = self.parts(|_| true);
         self.ledger.delivered(parts.into_iter())
     }
 
-    fn parts(&mut self) -> Vec<((RackId, RackId), Part)> {
+    fn parts(&mut self, wanted: impl Fn(CoflowId) -> bool) -> Vec<((RackId, RackId), Part)> {
         self.engine.settle(world!(self));
         let (mut parts, t) = (Vec::new(), self.links.topology());
-        self.engine.parts(&mut |p| parts.push(((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1)), p)));
+        self.engine.parts(&mut |p| {
+            if wanted(p.coflow) {
+                parts.push(((t.rack_of(p.hosts.0), t.rack_of(p.hosts.1)), p));
+            }
+        });
         parts
     }
 

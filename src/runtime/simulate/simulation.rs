@@ -205,7 +205,7 @@ impl<'a> Simulation<'a> {
     /// What the controller refuses.
     pub fn propose(&mut self, id: CoflowId, request: &Request, grace: Span) -> Result<Option<Arc<Proposal>>, Rejected> {
         let now = self.now;
-        for (id, received) in self.fabric.progress() {
+        for (id, received) in self.fabric.progress(|_| true) {
             self.controller.handle(Event::CoflowProgress { id, received }, now)?;
         }
         let Ok(proposal) = codecide::decide(&self.topology, &self.controller.standing(now), request) else { return Ok(None) };
@@ -323,10 +323,8 @@ impl<'a> Simulation<'a> {
             match action {
                 Action::Observe => {
                     // Nobody else asks how far coflows are before they end.
-                    if self.policy.demand.reads_coflows() {
-                        for (id, received) in self.fabric.progress() {
-                            self.controller.handle(Event::CoflowProgress { id, received }, now)?;
-                        }
+                    for (id, received) in self.fabric.progress(|id| self.controller.follows(id)) {
+                        self.controller.handle(Event::CoflowProgress { id, received }, now)?;
                     }
                     let result = self.fabric.observe(now);
                     self.controller.handle(Event::Observed { result }, now)?;

@@ -86,7 +86,7 @@ proptest! {
         done.extend(f.advance(Time(at + look)));
         // Whoever looks changes nothing.
         f.observe(Time(at + look)).unwrap();
-        f.progress();
+        f.progress(|_| true);
         done.extend(f.advance(Time(NEVER)));
         done.sort();
         prop_assert_eq!(done, twin(&t, &table, &coflows));
