@@ -12,11 +12,12 @@ use heliostat::placement::corral::{self, Options, Scenario};
 use heliostat::placement::coscheduler::decide::{Question, decide};
 use heliostat::placement::coscheduler::network::Idle;
 use heliostat::placement::coscheduler::reduces::widths;
+use heliostat::placement::coscheduler::schedule::schedule;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
-use heliostat::workload::jobs::{JobList, JobSpec};
+use heliostat::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 use heliostat::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -97,6 +98,23 @@ fn co_scheduler() {
         let (took, found) = time(101, decision);
         let (all, best) = found.map_or((0, 0), |d| (d.candidates.len(), d.best().racks.len()));
         println!("co-scheduler decision\t{gb} GB on {racks} racks\t{reduces} reduces\t{took:?}\tbest of {all}: {best} racks");
+        // All of it for one job that nobody knows yet: racks of its data, of its maps, and of its reduces.
+        let blocks = (gb * 1_000_000_000 / 256_000_000).max(1) as u32;
+        let stage = |tasks, input| StageSpec {
+            name: String::new(),
+            tasks,
+            times: TaskTimes::Even(Span::secs(80)),
+            input: Bytes(input),
+            output: Bytes(0),
+        };
+        let (map, reduce) = (stage(blocks, gb * 1_000_000_000), stage(reduces, 0));
+        for recurring in [true, false] {
+            let job = JobSpec::map_reduce("one", Time::ZERO, map.clone(), reduce.clone(), Bytes(gb * 1_000_000_000));
+            let list = [JobSpec { recurring, ..job }];
+            let (took, _) = time(101, || schedule(&list, &cluster, ShuffleModel::Figure, 1));
+            let kind = if recurring { "recurring" } else { "new" };
+            println!("co-scheduler whole\t{gb} GB, {blocks} maps, {reduces} reduces, {kind}\t{took:?}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lower bounds of a coflow's completion time.
 
-use super::CoflowSpec;
+use super::{CoflowSpec, FlowSpec};
 use crate::demand::DemandMatrix;
 use crate::topology::{PAYLOAD, Plane, Topology};
 use crate::units::{BitRate, Bytes, Span};
@@ -13,11 +13,11 @@ pub fn payload_rate(rate: BitRate) -> BitRate {
 /// No schedule on this network finishes `coflow` sooner: every host must pass its bytes through its NIC, and every rack its
 /// bytes through its EPS uplink and all its circuits together, delta not counted because a circuit may already be up.
 ///
-/// O(flows + R). Flows within one host count nothing.
+/// O(flows + R). Flows within one host count nothing, unless hosts have a loopback.
 pub fn hybrid(coflow: &CoflowSpec, topology: &Topology) -> Span {
     let (mut host_out, mut host_in) = (vec![0u64; topology.hosts.len()], vec![0u64; topology.hosts.len()]);
     let (mut rack_out, mut rack_in) = (vec![0u64; topology.rack_count()], vec![0u64; topology.rack_count()]);
-    for f in coflow.flows.iter().filter(|f| f.from != f.to) {
+    for f in coflow.flows.iter().filter(|f| f.from != f.to || topology.loopback) {
         host_out[f.from.index()] = host_out[f.from.index()].saturating_add(f.bytes.0);
         host_in[f.to.index()] = host_in[f.to.index()].saturating_add(f.bytes.0);
         let (a, b) = (topology.rack_of(f.from), topology.rack_of(f.to));
@@ -28,6 +28,16 @@ pub fn hybrid(coflow: &CoflowSpec, topology: &Topology) -> Span {
     }
     let hosts = topology.hosts.iter().map(|h| topology.payload(h.nic).time_for(Bytes(host_out[h.id.index()].max(host_in[h.id.index()]))));
     hosts.chain([racks_bound(&rack_out, &rack_in, topology)]).max().unwrap_or(Span::ZERO)
+}
+
+/// The same where flows within a rack neither slow others nor are slowed by them, as under Sunflow: what its flows between racks take,
+/// or the longest within one alone. O(flows + R).
+pub fn locals_apart(coflow: &CoflowSpec, topology: &Topology) -> Span {
+    let is_local = |f: &&FlowSpec| topology.rack_of(f.from) == topology.rack_of(f.to);
+    let of = |flows: Vec<FlowSpec>| hybrid(&CoflowSpec { flows, ..coflow.clone() }, topology);
+    let between = of(coflow.flows.iter().filter(|f| !is_local(f)).copied().collect());
+    let alone = coflow.flows.iter().filter(is_local).map(|f| of(vec![*f])).max();
+    between.max(alone.unwrap_or(Span::ZERO))
 }
 
 /// The same for bytes that are known by rack pair only: no schedule on this network moves `demand` sooner, whichever hosts

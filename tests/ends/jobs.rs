@@ -55,16 +55,16 @@ fn holds(r: &Value, jobs: usize) {
     assert!(planned > 0 && planned == received, "planned {planned}, received {received}");
     assert_eq!(coflows.iter().map(|c| number(&c["bytes"])).sum::<u64>(), planned);
     assert!(coflows.iter().all(|c| number(&c["cct"]) >= number(&c["bound"]) * 9 / 10), "nothing is faster than light");
-    // On the wire is what the plan asks to cross racks, and what TCP sent of it again: the ToRs' counters and the senders' own, to a
-    // thousandth for handshakes, each flow's first words, and acknowledgements that say what is missing.
+    // On the wire is what the plan asks to cross racks, and what TCP sent of it again: the ToRs' counters and the senders' own.
     let n = &r["network"];
     let (crossing, wire, again) = (number(&s["bytes_between_racks"]), number(&n["bytes_on_wire"]), number(&n["bytes_sent_again"]));
-    println!(
-        "{crossing} bytes cross racks, {again} were sent again, the ToRs counted {wire}: {} more",
-        wire as i64 - (crossing + again) as i64
-    );
-    let expected = crossing + again;
-    assert!((expected..=expected + expected / 1000 + 20_000).contains(&wire), "{crossing} + {again} bytes, the ToRs counted {wire}");
+    let (expected, off) = (crossing + again, wire.abs_diff(crossing + again));
+    println!("{crossing} bytes cross racks, {again} were sent again, the ToRs counted {wire}: {off} off");
+    // Each flow says 16 bytes first, and a segment that is as short as headers alone is not counted. Where frames are counted with their
+    // headers, handshakes and acknowledgements that say what is missing are in the count.
+    let flows: u64 = coflows.iter().map(|c| number(&c["flows"])).sum();
+    let most = if r["mechanism"] == "timed" { 64 * flows } else { expected / 1000 + 20_000 };
+    assert!(off <= most, "{crossing} + {again} bytes, the ToRs counted {wire}; {flows} flows");
     assert_eq!(number(&r["network"]["misdelivered"]), 0);
     assert_eq!(number(&s["counters"]["violations"]), 0);
 }

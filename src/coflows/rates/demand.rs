@@ -102,6 +102,8 @@ pub struct Demand {
     members: Vec<u32>,
     /// By link in use: bits to carry, as of the last [`Demand::weigh`].
     loads: Vec<(u32, u64)>,
+    /// Whether they are right for what is left now.
+    weighed: bool,
 }
 
 impl Demand {
@@ -132,7 +134,8 @@ impl Demand {
         let ends = groups.iter().map(|g| [g.path.up(), g.path.down()]).collect();
         let plain = groups.iter().all(|g| g.path.links().len() == 2);
         let paths = if plain { vec![] } else { groups.iter().map(|g| g.path).collect() };
-        Self { left, ends, paths, rows, words, ups, downs, columns, live, links: Vec::new(), members: Vec::new(), loads: Vec::new() }
+        let (links, members, loads) = (Vec::new(), Vec::new(), Vec::new());
+        Self { left, ends, paths, rows, words, ups, downs, columns, live, links, members, loads, weighed: false }
     }
 
     /// How many groups there are, those that are done included.
@@ -171,6 +174,26 @@ impl Demand {
         }
     }
 
+    /// Every live group takes the rate that `rate(group)` says. O(groups).
+    pub fn take_all(&self, free: &mut Free, mut rate: impl FnMut(u32) -> u64) {
+        if !self.is_plain() {
+            return self.live_groups(|g| self.take(g, rate(g), free));
+        }
+        for row in self.rows.iter().filter(|r| r.live > 0) {
+            let mut sum = 0;
+            for word in &self.words[row.words.clone()] {
+                let cells = free.cells(word.index);
+                word.each_live(|k, g| {
+                    let rate = rate(g);
+                    sum += rate;
+                    cells[k] -= rate;
+                });
+            }
+            free.take_link(row.up, sum);
+        }
+        self.downs.iter().for_each(|w| free.refresh(w.index));
+    }
+
     /// How many have something to send.
     pub fn live(&self) -> usize {
         self.live
@@ -187,16 +210,16 @@ impl Demand {
     }
 
     /// A group sent `units` (or all that it had left). Returns what it did not need of them, or `None` if it goes on.
+    #[inline]
     pub fn sent(&mut self, group: u32, units: u128) -> Option<u128> {
         let left = &mut self.left[group as usize];
+        self.weighed = false;
         if units < *left {
             *left -= units;
             return None;
         }
         let beyond = units - *left;
-        if *left > 0 {
-            *left = 0;
-            self.live -= 1;
+        if std::mem::take(left) > 0 {
             self.close(self.ends[group as usize]);
         }
         Some(beyond)
@@ -204,6 +227,7 @@ impl Demand {
 
     /// The group between these interfaces is done.
     fn close(&mut self, [up, down]: [u32; 2]) {
+        self.live -= 1;
         let bit = |link: u32| 1u64 << (link % 64);
         let place = self.ups.iter().position(|w| w.index == up / 64).expect("it is there");
         let sender = &mut self.ups[place];
@@ -260,6 +284,7 @@ impl Demand {
         }
         self.paths[group as usize] = path;
         self.links.clear();
+        self.weighed = false;
     }
 
     /// Calls `each(group, interfaces)` for the live groups that may have room, in their order: those of a sender whose interface has
@@ -306,8 +331,11 @@ impl Demand {
         &self.members[a as usize..b as usize]
     }
 
-    /// Makes [`Demand::loads`] right for what is left now. O(groups).
+    /// Makes [`Demand::loads`] right for what is left now. O(groups), or O(1) if nothing was sent since the last time.
     pub fn weigh(&mut self) {
+        if std::mem::replace(&mut self.weighed, true) {
+            return;
+        }
         if self.is_plain() {
             self.loads = self.plain_loads();
             return;

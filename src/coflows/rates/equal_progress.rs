@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Demand, Free, Rates};
+use super::madd::in_proportion;
+use super::{Demand, Free, Rates, Remainder};
 
 /// One in the fixed point in which a coflow's loads are measured against its largest.
 const ONE: u128 = 1 << 40;
@@ -12,11 +13,12 @@ const ONE: u128 = 1 << 40;
 /// each has on its own busiest link, until a link is full; every coflow on that link keeps what it has, the others go on.
 /// So each link is shared by coflows, not by flows, and a coflow's flows end together.
 ///
-/// Rates are rounded down to bits per second. Needs [`Demand::weigh`]. O(groups + coflows x links).
+/// Rates are rounded down to bits per second. Returns of each the group that ends last. Needs [`Demand::weigh`].
+/// O(groups + coflows x links).
 ///
 /// Source: the first stage of Chowdhury et al., *HUG: multi-resource fairness for correlated and elastic demands*, NSDI 2016,
 /// which is dominant resource fairness over links.
-pub fn equal_progress(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) {
+pub fn equal_progress(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
     let most: Vec<u64> = demands.iter().map(|d| d.loads().map(|l| l.1).max().unwrap_or(0)).collect();
     let weight = |c: usize, bits: u64| (u128::from(bits) * ONE).div_ceil(u128::from(most[c]));
     // By link: what is left, in the fixed point; the weights that still grow; whose they are.
@@ -50,16 +52,9 @@ pub fn equal_progress(demands: &[&Demand], free: &mut Free, rates: &mut [Rates])
             }
         }
     }
-    for (c, d) in demands.iter().enumerate() {
+    let each = demands.iter().enumerate().map(|(c, d)| {
         let share = (u128::from(pace[c].unwrap_or(0)) << 64).checked_div(u128::from(most[c])).unwrap_or(0);
-        d.live_groups(|g| {
-            let bits = u128::from(d.bits(g));
-            let rate = if share <= u128::from(u64::MAX) { bits * share } else { bits.saturating_mul(share) };
-            let rate = (rate >> 64) as u64;
-            if rate > 0 {
-                d.take(g, rate, free);
-                rates[c].add(g, rate);
-            }
-        });
-    }
+        in_proportion(d, share, free, &mut rates[c])
+    });
+    each.collect()
 }

@@ -41,6 +41,19 @@ impl Free {
         self.open[word as usize]
     }
 
+    /// What the links `64 * word ..` have left. [`Free::refresh`] must follow before anybody asks who has any.
+    pub fn cells(&mut self, word: u32) -> &mut [u64] {
+        let from = 64 * word as usize;
+        let to = self.left.len().min(from + 64);
+        &mut self.left[from..to]
+    }
+
+    /// Finds out anew which of the links `64 * word ..` have something left.
+    pub fn refresh(&mut self, word: u32) {
+        let bits = self.cells(word).iter().enumerate().map(|(k, &left)| u64::from(left > 0) << k);
+        self.open[word as usize] = bits.fold(0, |a, b| a | b);
+    }
+
     /// The most that a flow over `path` can still be given.
     pub fn room(&self, path: &Path) -> u64 {
         path.links().iter().map(|&l| self.left[l as usize]).min().unwrap_or(0)

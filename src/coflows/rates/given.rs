@@ -2,6 +2,33 @@
 
 use super::{Demand, Free};
 
+/// What a group still has to send, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remainder {
+    /// Bits per second times nanoseconds.
+    pub units: u128,
+    /// Bits per second, not zero.
+    pub rate: u64,
+}
+
+impl Remainder {
+    /// Nanoseconds that it takes, rounded up; `None` if they are too many.
+    pub fn time(&self) -> Option<u64> {
+        match u64::try_from(self.units) {
+            Ok(small) => Some(small.div_ceil(self.rate)),
+            Err(_) => u64::try_from(self.units.div_ceil(u128::from(self.rate))).ok(),
+        }
+    }
+
+    /// Whether it takes less time than another one. No division, and 64 bits nearly always do.
+    pub fn is_sooner(&self, other: &Self) -> bool {
+        match (u64::try_from(self.units), u64::try_from(other.units)) {
+            (Ok(a), Ok(b)) => u128::from(a) * u128::from(other.rate) < u128::from(b) * u128::from(self.rate),
+            _ => self.units.saturating_mul(u128::from(other.rate)) < other.units.saturating_mul(u128::from(self.rate)),
+        }
+    }
+}
+
 /// The rates of one coflow's groups, in bits per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
@@ -83,7 +110,13 @@ impl Rates {
 
     /// Everything stops.
     pub fn clear(&mut self) {
-        self.given.drain(..).for_each(|g| self.of[g as usize] = 0);
+        // Most of all in one go, few of many one by one.
+        if self.given.len() > self.of.len() / 4 {
+            self.of.fill(0);
+        } else {
+            self.given.iter().for_each(|&g| self.of[g as usize] = 0);
+        }
+        self.given.clear();
         self.total = 0;
     }
 

@@ -1,6 +1,6 @@
 //! Minimum allocation for desired duration: the flows of a coflow end together.
 
-use super::{Demand, Free, Rates};
+use super::{Demand, Free, Rates, Remainder};
 
 /// The link on which the coflow takes longest with what is left: (bits, capacity left). `None` if it has nothing to send. A link
 /// without capacity is the slowest of all. Needs [`Demand::weigh`]. O(links).
@@ -11,23 +11,32 @@ pub fn bottleneck(demand: &Demand, capacity: impl Fn(u32) -> u64) -> Option<(u64
 }
 
 /// Gives the coflow's groups rates in the proportion of what they still have to send, so that all would end when the slowest
-/// link is through, and takes them from `free`. A coflow that has a link without room gets nothing.
+/// link is through, and takes them from `free`. A coflow that has a link without room gets nothing. Returns the group that ends last.
 ///
 /// Rates are rounded down to bits per second, so the ends differ by that much. Needs [`Demand::weigh`]. O(groups).
 ///
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.1 and pseudocode 1
 /// (`allocBandwidth`), with the slowest link taken from what earlier coflows leave.
-pub fn madd(demand: &Demand, free: &mut Free, rates: &mut Rates) {
-    let Some((bits, room)) = bottleneck(demand, |l| free.left(l)).filter(|b| b.1 > 0) else { return };
+pub fn madd(demand: &Demand, free: &mut Free, rates: &mut Rates) -> Option<Remainder> {
+    let (bits, room) = bottleneck(demand, |l| free.left(l)).filter(|b| b.1 > 0)?;
     // bits <= 2^64 and room < 2^63: a fixed point fraction, so that no group needs a division.
-    let share = (u128::from(room) << 64) / u128::from(bits);
-    demand.live_groups(|g| {
+    in_proportion(demand, (u128::from(room) << 64) / u128::from(bits), free, rates)
+}
+
+/// Gives every group `share` / 2^64 bits per second for every bit that it still has to send, rounded down. Returns the one that ends last.
+/// O(groups).
+pub fn in_proportion(demand: &Demand, share: u128, free: &mut Free, rates: &mut Rates) -> Option<Remainder> {
+    let (small, mut last) = (u64::try_from(share).ok(), None);
+    demand.take_all(free, |g| {
         let bits = u128::from(demand.bits(g));
-        let rate = if share <= u128::from(u64::MAX) { bits * share } else { bits.saturating_mul(share) };
+        let rate = small.map_or_else(|| bits.saturating_mul(share), |share| bits * u128::from(share));
         let rate = (rate >> 64) as u64;
-        if rate > 0 {
-            demand.take(g, rate, free);
-            rates.add(g, rate);
+        rates.add(g, rate);
+        let own = Remainder { units: demand.left(g), rate };
+        if rate > 0 && last.is_none_or(|last: Remainder| last.is_sooner(&own)) {
+            last = Some(own);
         }
+        rate
     });
+    last
 }

@@ -25,7 +25,7 @@ mod tests;
 pub use demand::{Demand, Group, Word};
 pub use equal_progress::equal_progress;
 pub use free::Free;
-pub use given::Rates;
+pub use given::{Rates, Remainder};
 pub use greedy::{greedy, greedy_but};
 pub use madd::{bottleneck, madd};
 pub use max_min::max_min;

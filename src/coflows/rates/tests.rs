@@ -39,6 +39,25 @@ fn fair(d: &Demand, free: &mut Free, rates: &mut Rates) {
     max_min(&[d], free, std::slice::from_mut(rates));
 }
 
+/// [`madd()`], held to looking for the group that ends last.
+fn together(d: &Demand, free: &mut Free, rates: &mut Rates) {
+    let last = madd(d, free, rates);
+    assert_eq!(last.and_then(|l| l.time()), latest(d, rates));
+}
+
+/// [`equal_progress()`], held to the same.
+fn equally(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) {
+    let last = equal_progress(demands, free, rates);
+    for ((d, r), last) in demands.iter().zip(rates).zip(last) {
+        assert_eq!(last.and_then(|l| l.time()), latest(d, r));
+    }
+}
+
+/// Nanoseconds until the last group with a rate ends.
+fn latest(d: &Demand, rates: &Rates) -> Option<u64> {
+    rates.running().map(|(g, rate)| d.left(g).div_ceil(u128::from(rate)) as u64).max()
+}
+
 #[test]
 fn one_coflow_by_hand_under_each_rule() {
     // Sender 0 has 30 for receiver 0 and 10 for receiver 1; sender 1 has 20 for receiver 0. Links of 100: receiver 0 with 50 bits is the
@@ -46,12 +65,12 @@ fn one_coflow_by_hand_under_each_rule() {
     let d = demand(&[(0, 0, 30), (0, 1, 10), (1, 0, 20)], false);
     let cap = [100; 10];
     assert_eq!(bottleneck(&d, |_| 100), Some((50, 100)));
-    assert_eq!(alone(&d, &cap, madd), [(0, 0, 60), (0, 1, 20), (1, 0, 40)], "all end after half a second");
+    assert_eq!(alone(&d, &cap, together), [(0, 0, 60), (0, 1, 20), (1, 0, 40)], "all end after half a second");
     assert_eq!(alone(&d, &cap, greedy), [(0, 0, 100)], "the first fills both its links, and the others wait for them");
     assert_eq!(alone(&d, &cap, fair), [(0, 0, 50), (0, 1, 50), (1, 0, 50)]);
     let mut closed = cap;
     closed[1] = 0;
-    assert_eq!(alone(&d, &closed, madd), [], "one group cannot move, so none does");
+    assert_eq!(alone(&d, &closed, together), [], "one group cannot move, so none does");
     assert_eq!(alone(&d, &closed, fair), [(0, 0, 50), (0, 1, 50)]);
 }
 
@@ -59,8 +78,8 @@ fn one_coflow_by_hand_under_each_rule() {
 fn what_madd_leaves_is_filled_in_order() {
     let (a, b) = (demand(&[(0, 0, 40), (1, 0, 10)], false), demand(&[(1, 1, 10), (2, 0, 10)], false));
     let (mut free, mut rates) = (Free::new(&[100; 10]), [Rates::new(2), Rates::new(2)]);
-    madd(&a, &mut free, &mut rates[0]);
-    madd(&b, &mut free, &mut rates[1]);
+    together(&a, &mut free, &mut rates[0]);
+    together(&b, &mut free, &mut rates[1]);
     assert_eq!(given(&a, &rates[0]), [(0, 0, 80), (1, 0, 20)]);
     assert_eq!(given(&b, &rates[1]), [], "receiver 0 is full, and the second coflow waits as a whole");
     greedy(&a, &mut free, &mut rates[0]);
@@ -79,10 +98,10 @@ fn coflows_share_a_link_not_flows() {
         rates.map(|r| r.total())
     };
     assert_eq!(both(&many, &one, max_min), [75, 25]);
-    let [a, b] = both(&many, &one, equal_progress);
+    let [a, b] = both(&many, &one, equally);
     assert!((47..=50).contains(&a) && (49..=50).contains(&b), "{a} and {b}: half each but for rounding down");
     let skewed = demand(&[(3, 0, 10), (2, 1, 20)], false);
-    let [a, b] = both(&many, &skewed, equal_progress);
+    let [a, b] = both(&many, &skewed, equally);
     // x for the first and x / 2 for the second on receiver 0: x = 66; then the second goes no further, as it is held there.
     assert!((62..=66).contains(&a) && (96..=99).contains(&b), "{a} and {b}");
 }
@@ -175,10 +194,10 @@ proptest! {
         prop_assert_eq!(free, Free::new(&capacity));
 
         let (mut free, mut rates) = (Free::new(&capacity), none());
-        demands.iter().zip(&mut rates).for_each(|(d, r)| madd(d, &mut free, r));
+        demands.iter().zip(&mut rates).for_each(|(d, r)| together(d, &mut free, r));
         prop_assert!(settle(&free, &rates));
         let (mut free, mut rates) = (Free::new(&capacity), none());
-        equal_progress(&demands, &mut free, &mut rates);
+        equally(&demands, &mut free, &mut rates);
         prop_assert!(settle(&free, &rates));
     }
 
@@ -186,7 +205,7 @@ proptest! {
     fn madd_ends_all_groups_together_and_no_sooner_than_the_bottleneck((list, cores) in any_demand()) {
         let d = demand(&list, cores);
         let (mut free, mut rates) = (Free::new(&[1 << 40; 10]), Rates::new(d.groups()));
-        madd(&d, &mut free, &mut rates);
+        together(&d, &mut free, &mut rates);
         if let Some((bits, room)) = bottleneck(&d, |_| 1 << 40) {
             for (g, rate) in rates.running() {
                 // bits / rate seconds, against the bottleneck's bits / room, rounded down by one bit per second at most.
@@ -202,7 +221,7 @@ proptest! {
         let demands: Vec<&Demand> = owned.iter().collect();
         let mut rates: Vec<Rates> = demands.iter().map(|d| Rates::new(d.groups())).collect();
         let mut free = Free::new(&[1_000_000_000; 10]);
-        equal_progress(&demands, &mut free, &mut rates);
+        equally(&demands, &mut free, &mut rates);
         for d in demands.iter().filter(|d| d.live() > 0) {
             // But for the rounding of every group and of the weights.
             let fullest = d.loads().filter(|l| l.1 > 0).map(|(l, _)| free.left(l)).min().unwrap();

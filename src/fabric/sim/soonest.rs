@@ -2,54 +2,51 @@
 
 use crate::units::Time;
 
-/// Times by number, with the earliest at hand: a tournament.
+/// Times by number, in chunks of about as many as there are chunks, with the earliest of each at hand. Most changes concern no chunk's
+/// earliest, so they cost less than in a tree.
 #[derive(Debug)]
 pub struct Soonest {
-    /// A tree in an array: the times stand at `leaves ..`, each other place holds the earlier of the two below it.
-    tree: Vec<Time>,
-    leaves: usize,
+    times: Vec<Time>,
+    /// By chunk.
+    earliest: Vec<Time>,
+    /// A chunk has two to this power.
+    shift: u32,
 }
 
 impl Soonest {
     /// `n` times, all never.
     pub fn new(n: usize) -> Self {
-        let leaves = n.next_power_of_two();
-        Self { tree: vec![Time::MAX; 2 * leaves], leaves }
+        let shift = n.next_power_of_two().ilog2() / 2;
+        Self { times: vec![Time::MAX; n], earliest: vec![Time::MAX; n.div_ceil(1 << shift)], shift }
     }
 
-    /// Sets a time; `None` is never. O(log n).
+    fn chunk(&self, c: usize) -> &[Time] {
+        let from = c << self.shift;
+        &self.times[from..self.times.len().min(from + (1 << self.shift))]
+    }
+
+    /// Sets a time; `None` is never. O(1), or O(sqrt n) if it was the earliest of its chunk.
     pub fn set(&mut self, k: u32, time: Option<Time>) {
-        let mut at = self.leaves + k as usize;
-        self.tree[at] = time.unwrap_or(Time::MAX);
-        while at > 1 {
-            at /= 2;
-            let earlier = self.tree[2 * at].min(self.tree[2 * at + 1]);
-            if std::mem::replace(&mut self.tree[at], earlier) == earlier {
-                break;
-            }
+        let (time, c) = (time.unwrap_or(Time::MAX), k as usize >> self.shift);
+        let old = std::mem::replace(&mut self.times[k as usize], time);
+        if time <= self.earliest[c] {
+            self.earliest[c] = time;
+        } else if old == self.earliest[c] {
+            self.earliest[c] = self.chunk(c).iter().copied().fold(Time::MAX, Time::min);
         }
     }
 
-    /// The earliest time. O(1).
+    /// The earliest time. O(sqrt n).
     pub fn first(&self) -> Option<Time> {
-        Some(self.tree[1]).filter(|&t| t < Time::MAX)
+        Some(self.earliest.iter().copied().fold(Time::MAX, Time::min)).filter(|&t| t < Time::MAX)
     }
 
-    /// Appends the numbers of all times up to `t` to `list`, in their order. O(those x log n).
+    /// Appends the numbers of all times up to `t` to `list`, in their order. O(sqrt n x (1 + those)).
     pub fn up_to(&self, t: Time, list: &mut Vec<u32>) {
-        self.below(1, t, list);
-    }
-
-    fn below(&self, at: usize, t: Time, list: &mut Vec<u32>) {
-        if self.tree[at] > t || self.tree[at] == Time::MAX {
-            return;
+        for c in (0..self.earliest.len()).filter(|&c| self.earliest[c] <= t) {
+            let due = self.chunk(c).iter().enumerate().filter(|&(_, &end)| end <= t && end < Time::MAX);
+            list.extend(due.map(|(k, _)| ((c << self.shift) + k) as u32));
         }
-        if at >= self.leaves {
-            list.push((at - self.leaves) as u32);
-            return;
-        }
-        self.below(2 * at, t, list);
-        self.below(2 * at + 1, t, list);
     }
 }
 

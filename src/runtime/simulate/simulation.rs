@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
-use crate::control::policy::{Admit, Policy, SchedulerKind};
+use crate::control::policy::{Admit, NetworkKind, Policy, SchedulerKind};
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
 use crate::fabric::sim::faults::{Broken, Fault};
@@ -79,6 +79,11 @@ pub struct Simulation<'a> {
     fabric: SimFabric,
     controller: Controller,
     log: &'a mut dyn FnMut(Record),
+}
+
+/// No coflow finishes sooner in the model: Sunflow's has flows within a rack that do not share their hosts' interfaces.
+fn bound(coflow: &CoflowSpec, topology: &Topology, kind: NetworkKind) -> Span {
+    if kind == NetworkKind::Sunflow { bounds::locals_apart(coflow, topology) } else { bounds::hybrid(coflow, topology) }
 }
 
 impl<'a> Simulation<'a> {
@@ -165,9 +170,9 @@ impl<'a> Simulation<'a> {
         let matrix = coflow.matrix(&self.topology);
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let (id, name, weight, progress) = (coflow.id, coflow.name.clone(), coflow.weight, ProgressBy::Sender);
-        let bound = bounds::hybrid(coflow, &self.topology);
+        let bound = self.bound(coflow);
         self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now)?;
-        let record = CoflowRecord { arrival: now, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
+        let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
         self.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.policy.elephants.threshold), now);
@@ -175,6 +180,10 @@ impl<'a> Simulation<'a> {
             self.over(id, now)?;
         }
         self.enter(now)
+    }
+
+    fn bound(&self, coflow: &CoflowSpec) -> Span {
+        bound(coflow, &self.topology, self.policy.network.kind)
     }
 
     /// Takes a coflow back now, if it has not finished: what it has not sent is never sent, and it counts as unfinished.
@@ -350,7 +359,8 @@ impl<'a> Simulation<'a> {
             let ocs_share = over_ocs.0 as f64 / known.record.bytes_between_racks.0.max(1) as f64;
             coflows.push(CoflowRecord { ocs_share, ..known.record });
         }
-        coflows.extend(rest.iter().map(|c| CoflowRecord::new(c, &self.topology, None, 0.0)));
+        let bound = |c: &CoflowSpec| bound(c, &self.topology, self.policy.network.kind);
+        coflows.extend(rest.iter().map(|c| CoflowRecord { bound: bound(c), ..CoflowRecord::new(c, &self.topology, None, 0.0) }));
         coflows.sort_by_key(|c| c.id);
         RunResult {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::coflows::{CoflowSpec, FlowSpec};
-use crate::control::policy::Network;
 use crate::control::policy::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
 use crate::control::policy::SchedulerKind;
+use crate::control::policy::{Network, NetworkKind};
 use crate::control::record::What;
 use crate::ids::{CoflowId, HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
@@ -328,6 +328,29 @@ fn a_loopback_crosses_its_hosts_interface() {
             let late = r.summary.makespan.0.abs_diff(seconds * 1_000_000_000);
             assert!(late <= 10, "{kind:?}, loopback {loopback}: {}", r.summary.makespan);
             assert_eq!(r.coflows[0].cct == Some(Span::ZERO), !loopback, "{kind:?}");
+        }
+    }
+}
+
+/// No coflow beats its bound under any network scheduler, flows within racks and hosts included.
+#[test]
+fn no_coflow_beats_its_bound() {
+    for kind in [MaxMin, Varys, Aalo, Sincronia, Fifo, FairPerCoflow, Priority, NetworkKind::Sunflow] {
+        for (seed, loopback) in [(1, false), (2, true), (3, false), (4, true)] {
+            let t = Arc::new(Topology { loopback, ..(*network(3, 2, 1000)).clone() });
+            let mut w = workload(&t, seed);
+            // All at once, and bytes enough within racks for them to be what takes longest.
+            for c in &mut w.coflows {
+                c.arrival = Time::ZERO;
+                let locals =
+                    [(0, 1), (0, 1), (2, 3), (4, 4)].map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(40_000_000) });
+                c.flows.extend(locals);
+            }
+            let p = Policy { network: Network { kind, ..Network::default() }, ..policy(SchedulerKind::EpsOnly) };
+            let (r, _) = run(&t, &p, &w, None);
+            assert_eq!(r.summary.unfinished, 0, "{kind:?}");
+            let beats = r.coflows.iter().find(|c| c.cct < Some(c.bound));
+            assert_eq!(beats, None, "{kind:?}, seed {seed}, loopback {loopback}");
         }
     }
 }

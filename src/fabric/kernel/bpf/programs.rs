@@ -136,9 +136,13 @@ fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
 /// Bytes of a frame that are not payload: Ethernet, IPv4, and TCP with timestamps, as all our hosts speak it.
 pub const HEADERS: i32 = 14 + 20 + 32;
 
+/// The longest frame that may hold nothing but headers: TCP has up to 40 bytes of options, and an acknowledgement that says what is
+/// missing (SACK) uses them. Were those payload, every shuffle that loses a segment would be demand in the other direction, too.
+pub const EMPTY: i32 = 14 + 20 + 60;
+
 /// The packet's payload into R1; of an aggregated packet, which has one header, that of all its segments.
 fn payload(a: &mut Asm, label: &str) {
-    a.load(Word, R1, R6, LEN).jump_if(R1, Ge, HEADERS, label).set(R1, HEADERS).label(label).add(R1, -HEADERS);
+    a.load(Word, R1, R6, LEN).jump_if(R1, Gt, EMPTY, label).set(R1, HEADERS).label(label).add(R1, -HEADERS);
 }
 
 /// Adds one to the cell at R0 + 8 `k`.

@@ -107,9 +107,9 @@ fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), s
     }
 }
 
-/// Its payload, were it TCP with timestamps.
+/// Its payload, were it TCP with timestamps; none if it may be all headers.
 fn payload(p: &Packet) -> u64 {
-    u64::from(p.len).saturating_sub(14 + 20 + 32)
+    if p.len <= 14 + 20 + 60 { 0 } else { u64::from(p.len) - (14 + 20 + 32) }
 }
 
 /// What a ToR's host port should do; `slots` by plane.

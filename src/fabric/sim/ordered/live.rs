@@ -1,8 +1,8 @@
 //! One coflow under way: what its groups still have to send, at which rates, and since when.
 
-use crate::coflows::rates::{Demand, Free, Rates};
+use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::fabric::sim::FlowFinished;
-use crate::fabric::sim::bundle::Route;
+use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
@@ -21,30 +21,24 @@ pub struct About {
     pub route: Route,
     /// The first of its flows; further ones stand in [`Live::more`].
     pub flow: FlowId,
-    /// Units asked.
-    pub size: u128,
-    /// Of what it sent, units that stand in the books.
-    booked: u128,
-    /// Units that went over circuits.
-    over_ocs: u128,
+    /// Bytes asked.
+    pub bytes: u64,
 }
 
 impl About {
-    /// A group that begins.
-    pub fn new(hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool, route: Route, flow: FlowId, size: u128) -> Self {
-        Self { hosts, racks, marked, route, flow, size, booked: 0, over_ocs: 0 }
+    /// Units asked.
+    fn size(&self) -> u128 {
+        u128::from(self.bytes) * BYTE
     }
+}
 
-    /// Writes into the books what it has sent since the last time, all on its present way.
-    fn book(&mut self, left: u128, world: &mut World) {
-        let sent = self.size - left;
-        let units = sent - self.booked;
-        world.ledger.carried(self.racks, self.route, units, 0);
-        if let Route::Ocs(_) = self.route {
-            self.over_ocs += units;
-        }
-        self.booked = sent;
-    }
+/// What the books hold of a group, in units.
+#[derive(Clone, Copy, Debug, Default)]
+struct Booked {
+    /// What it has sent.
+    sent: u128,
+    /// Of that, over circuits.
+    over_ocs: u128,
 }
 
 /// A group that has finished, and the rates that it had.
@@ -77,7 +71,11 @@ pub struct Live {
     pub extra: Rates,
     /// By group.
     pub about: Vec<About>,
-    /// By group: up to when its work is done.
+    /// By group; empty until something of a group that goes on is booked.
+    booked: Vec<Booked>,
+    /// Up to when the work of all groups is done.
+    settled: Time,
+    /// By group: up to when its work is done, where that is later.
     since: Vec<Time>,
     /// (group, flow): further flows between the same two hosts, by group.
     more: Vec<(u32, FlowId)>,
@@ -107,6 +105,8 @@ impl Live {
             base,
             extra,
             about,
+            booked: Vec::new(),
+            settled: now,
             since,
             more,
             sent: (0, now),
@@ -140,10 +140,25 @@ impl Live {
         }
     }
 
-    /// Does the work of all groups up to now.
+    /// Does the work of all groups up to now. Reads and writes no more of each than it must: there are many.
     pub fn settle(&mut self, world: &mut World, free: &mut Free) {
-        self.settle_base(world, free, &mut Vec::new());
         self.settle_extra(world, free);
+        for k in 0..self.base.given() {
+            let g = self.base.group(k);
+            // Nothing for those with extra rates: their work is done.
+            let units = u128::from(self.base.of(g)) * u128::from(world.now.since(self.since(g)).0);
+            if units > 0
+                && let Some(beyond) = self.demand.sent(g, units)
+            {
+                self.over(g, beyond, world, free);
+            }
+        }
+        self.settled = world.now;
+    }
+
+    /// Up to when the work of a group is done.
+    fn since(&self, g: u32) -> Time {
+        self.since[g as usize].max(self.settled)
     }
 
     /// Does the work up to now of the groups with extra rates.
@@ -164,64 +179,79 @@ impl Live {
     }
 
     /// Does the work of a group up to now. If it is through it finishes and stops, and what it had goes back to `free`.
+    #[inline]
     pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
-        let since = std::mem::replace(&mut self.since[g as usize], world.now);
-        let (base, extra) = (self.base.of(g), self.extra.of(g));
-        let (rate, dt) = (base + extra, world.now.since(since).0);
+        let since = self.since(g);
+        self.since[g as usize] = world.now;
+        let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(since).0);
         if dt == 0 || rate == 0 {
             return None;
         }
-        let left = self.demand.left(g);
         let beyond = self.demand.sent(g, u128::from(rate) * u128::from(dt))?;
+        Some(self.over(g, beyond, world, free))
+    }
+
+    /// A group is through, and was given so many units more than it needed.
+    fn over(&mut self, g: u32, beyond: u128, world: &mut World, free: &mut Free) -> Gone {
+        let (base, extra) = (self.base.of(g), self.extra.of(g));
+        let rate = base + extra;
         self.sent = (self.sent(world.now) - beyond, world.now);
         self.speed -= u128::from(rate);
         self.demand.give(g, rate, free);
         let early = (beyond / u128::from(rate)) as u64;
-        debug_assert_eq!(world.now.0 - early, since.0 + left.div_ceil(u128::from(rate)) as u64);
         self.base.stop(g);
         self.extra.stop(g);
         self.finish(g, Time(world.now.0 - early), world);
-        Some(Gone { group: g, base, extra })
+        Gone { group: g, base, extra }
     }
 
     /// Whether a group has sent all by `now` at its base rate, and nobody has noticed.
     pub fn is_through(&self, g: u32, now: Time) -> bool {
-        let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since[g as usize]).0);
+        let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since(g)).0);
         did > 0 && did >= self.demand.left(g)
     }
 
     /// Does the work up to now of a group that has moved at this rate and is not through.
+    #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
-        let since = std::mem::replace(&mut self.since[g as usize], now);
+        let since = self.since(g);
+        self.since[g as usize] = now;
         let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(since).0));
         debug_assert!(end.is_none(), "who is through is noticed before");
     }
 
-    /// A group that is not through has another extra rate from now on.
-    pub fn set_extra(&mut self, g: u32, rate: u64, now: Time) {
-        let before = self.extra.of(g);
-        self.go_on(g, self.base.of(g) + before, now);
+    /// A group that is not through has another extra rate from now on. Returns when it ends, if it has one.
+    pub fn set_extra(&mut self, g: u32, before: u64, rate: u64, now: Time) -> Option<Time> {
+        debug_assert_eq!(before, self.extra.of(g));
+        let base = self.base.of(g);
+        self.go_on(g, base + before, now);
         self.extra.set(g, rate);
-        self.sent = (self.sent(now), now);
+        if self.sent.1 < now {
+            self.sent = (self.sent(now), now);
+        }
         self.speed = self.speed + u128::from(rate) - u128::from(before);
+        if rate == 0 {
+            return None;
+        }
+        Remainder { units: self.demand.left(g), rate: base + rate }.time().and_then(|ns| now.0.checked_add(ns)).map(Time)
     }
 
     /// When a settled group with a rate ends.
     pub fn end(&self, g: u32) -> Option<Time> {
         let rate = self.base.of(g) + self.extra.of(g);
         let left = self.demand.left(g);
-        let ns = time_for(left, rate)?;
-        self.since[g as usize].0.checked_add(ns).map(Time)
+        let ns = Remainder { units: left, rate }.time()?;
+        self.since(g).0.checked_add(ns).map(Time)
     }
 
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
-        self.book(g, world);
+        let over_ocs = self.book(g, world).over_ocs;
         let a = &self.about[g as usize];
-        let from = self.more.partition_point(|m| m.0 < g);
+        let from = if self.more.is_empty() { 0 } else { self.more.partition_point(|m| m.0 < g) };
         let others = self.more[from..].iter().take_while(|m| m.0 == g).map(|m| m.1);
         for (k, flow) in std::iter::once(a.flow).chain(others).enumerate() {
             // The group's bytes are booked with its first flow.
-            let (size, over_ocs) = if k == 0 { (a.size, a.over_ocs) } else { (0, 0) };
+            let (size, over_ocs) = if k == 0 { (a.size(), over_ocs) } else { (0, 0) };
             world.ledger.close(self.id, a.racks, size, over_ocs);
             world.done.push(FlowFinished { coflow: self.id, flow, at });
         }
@@ -233,47 +263,68 @@ impl Live {
         let mut live = Vec::with_capacity(self.demand.live());
         self.demand.live_groups(|g| live.push(g));
         for g in live {
-            let a = &self.about[g as usize];
+            let (a, booked) = (&self.about[g as usize], self.booked[g as usize]);
             let from = self.more.partition_point(|m| m.0 < g);
             let others = self.more[from..].iter().take_while(|m| m.0 == g).count();
-            world.ledger.close(self.id, a.racks, a.booked, a.over_ocs);
+            world.ledger.close(self.id, a.racks, booked.sent, booked.over_ocs);
             (0..others).for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
         }
     }
 
-    /// Writes into the books what a group has sent by now.
-    fn book(&mut self, g: u32, world: &mut World) {
-        let left = self.left(g, world.now);
-        self.about[g as usize].book(left, world);
+    /// Writes into the books what a group has sent by now: since the last time all on its present way. Returns what they hold then.
+    fn book(&self, g: u32, world: &mut World) -> Booked {
+        let (a, before) = (&self.about[g as usize], self.booked(g));
+        let sent = a.size() - self.left(g, world.now);
+        let units = sent - before.sent;
+        world.ledger.carried(a.racks, a.route, units, 0);
+        let over_ocs = if let Route::Ocs(_) = a.route { units } else { 0 };
+        Booked { sent, over_ocs: before.over_ocs + over_ocs }
+    }
+
+    /// What the books hold of a group that goes on.
+    fn booked(&self, g: u32) -> Booked {
+        self.booked.get(g as usize).copied().unwrap_or_default()
     }
 
     /// What a group still has to send at `now`.
     fn left(&self, g: u32, now: Time) -> u128 {
         let rate = self.base.of(g) + self.extra.of(g);
-        let did = u128::from(rate) * u128::from(now.since(self.since[g as usize]).0);
+        let did = u128::from(rate) * u128::from(now.since(self.since(g)).0);
         self.demand.left(g).saturating_sub(did)
     }
 
     /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
     pub fn book_all(&mut self, world: &mut World) {
-        // Taken out while the others are read.
-        let mut about = std::mem::take(&mut self.about);
-        self.demand.live_groups(|g| about[g as usize].book(self.left(g, world.now), world));
-        self.about = about;
+        let mut live = Vec::with_capacity(self.demand.live());
+        self.demand.live_groups(|g| live.push((g, self.book(g, world))));
+        self.keep(&live);
         self.looked = world.now;
     }
 
-    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups).
+    /// The books hold so much of these groups.
+    fn keep(&mut self, booked: &[(u32, Booked)]) {
+        self.booked.resize(self.about.len(), Booked::default());
+        booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
+    }
+
+    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups), or O(1) if it has not begun.
     pub fn look(&self, now: Time, beyond: &mut Totals) {
+        if self.sent(now) == 0 {
+            return;
+        }
         self.demand.live_groups(|g| {
             let a = &self.about[g as usize];
-            beyond.count(a.racks, a.route, a.size - self.left(g, now) - a.booked);
+            beyond.count(a.racks, a.route, a.size() - self.left(g, now) - self.booked(g).sent);
         });
     }
 
     /// Moves a group to the way that it must go now. It must be settled, and have stopped.
     pub fn reroute(&mut self, g: u32, world: &mut World) {
-        self.book(g, world);
+        // What a group that is done has sent is in the books.
+        if self.demand.left(g) > 0 {
+            let booked = self.book(g, world);
+            self.keep(&[(g, booked)]);
+        }
         let a = &mut self.about[g as usize];
         a.route = world.route(a.racks, a.marked);
         self.demand.reroute(g, world.links.path(a.hosts.0, a.hosts.1, a.route));
@@ -298,35 +349,32 @@ impl Live {
         self.steady = None;
     }
 
-    /// Finds out, after new base rates, when those groups end that have nothing but them. The extra rates must be zero. Settled.
-    pub fn forecast_base(&mut self, now: Time) {
-        let ends = self.base.running().map(|(g, rate)| time_for(self.demand.left(g), rate).unwrap_or(u64::MAX));
-        let ns = ends.max().filter(|&ns| ns < u64::MAX);
-        self.steady = ns.and_then(|ns| now.0.checked_add(ns)).map(Time);
-        self.base.running().for_each(|(g, _)| self.since[g as usize] = now);
+    /// It has other base rates from now on, of which that of `last` ends last. The extra rates must be zero. Settled.
+    pub fn set_base(&mut self, rates: Rates, last: Option<Remainder>, now: Time) {
+        debug_assert!(self.settled == now && self.extra.total() == 0);
+        self.base = rates;
+        self.steady = last.and_then(|l| l.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
     }
 
     /// Finds out when it must be looked at next, after new extra rates: when the first group with one ends, when the steady ones do,
     /// or when it will have sent `limit` units. Groups with extra rates must be settled at `now`. O(groups with extra rates).
     pub fn forecast(&mut self, now: Time, limit: Option<u128>) {
-        let mut best: Option<(u128, u64)> = None;
+        let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
             let (base, extra) = (self.base.of(g), self.extra.of(g));
-            if base > 0 && self.since[g as usize] < now {
+            if base > 0 && self.since(g) < now {
                 self.go_on(g, base, now);
             }
             self.since[g as usize] = now;
-            let (left, rate) = (self.demand.left(g), base + extra);
-            // left / rate against the best so far, without a division.
-            if left > 0 && best.is_none_or(|(l, r)| left.saturating_mul(u128::from(r)) < l.saturating_mul(u128::from(rate))) {
-                best = Some((left, rate));
+            let end = Remainder { units: self.demand.left(g), rate: base + extra };
+            if end.units > 0 && first.is_none_or(|first| end.is_sooner(&first)) {
+                first = Some(end);
             }
         }
         self.sent = (self.sent(now), now);
         self.speed = [&self.base, &self.extra].iter().map(|r| u128::from(r.total())).sum();
-        let end = best.map(|(left, rate)| left.div_ceil(u128::from(rate)));
-        let end = end.and_then(|ns| u64::try_from(ns).ok()).and_then(|ns| now.0.checked_add(ns)).map(Time);
+        let end = first.and_then(|f| f.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
         self.forecast_calm(now, limit);
         self.next = self.next.into_iter().chain(end).min();
     }
@@ -342,16 +390,8 @@ impl Live {
     /// What is under way, as of the last [`Live::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
-            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since[g as usize])));
-            each(Part { coflow: self.id, hosts: a.hosts, sent: a.size - left, over_ocs: a.over_ocs, left });
+            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since(g))));
+            each(Part { coflow: self.id, hosts: a.hosts, sent: a.size() - left, over_ocs: self.booked(g).over_ocs, left });
         });
-    }
-}
-
-/// Nanoseconds that units take at a rate, rounded up.
-fn time_for(units: u128, rate: u64) -> Option<u64> {
-    match u64::try_from(units) {
-        Ok(small) => Some(small.div_ceil(rate)),
-        Err(_) => u64::try_from(units.div_ceil(u128::from(rate))).ok(),
     }
 }

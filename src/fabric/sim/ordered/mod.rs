@@ -255,17 +255,17 @@ impl Ordered {
 
     /// Gives base rates to all coflows, which have none.
     fn share_base(&mut self, now: Time) {
-        let free = &mut self.free;
-        match self.network.kind {
-            NetworkKind::Varys => self.coflows.iter_mut().for_each(|c| rates::madd(&c.demand, free, &mut c.base)),
-            NetworkKind::FairPerCoflow => {
-                let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
-                rates::equal_progress(&self.coflows.iter().map(|c| &c.demand).collect::<Vec<_>>(), free, &mut rates);
-                self.coflows.iter_mut().zip(rates).for_each(|(c, r)| c.base = r);
-            }
-            _ => return,
+        let (free, kind) = (&mut self.free, self.network.kind);
+        if !matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) {
+            return;
         }
-        self.coflows.iter_mut().for_each(|c| c.forecast_base(now));
+        let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
+        let demands: Vec<&Demand> = self.coflows.iter().map(|c| &c.demand).collect();
+        let last = match kind {
+            NetworkKind::Varys => demands.iter().zip(&mut rates).map(|(d, r)| rates::madd(d, free, r)).collect(),
+            _ => rates::equal_progress(&demands, free, &mut rates),
+        };
+        self.coflows.iter_mut().zip(rates).zip(last).for_each(|((c, rates), last)| c.set_base(rates, last, now));
     }
 
     /// Gives extra rates to the coflows from this place on, which have none.
@@ -354,10 +354,10 @@ fn groups(coflow: &CoflowSpec, flows: &[Ranked], marked: &[bool], world: &World)
         let marked = marked.get(flow.index()).copied().unwrap_or(false);
         let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
         let route = world.route(racks, marked);
-        let size = same.iter().map(|f| u128::from(coflow.flows[f.3.index()].bytes.0) * BYTE).sum();
+        let Bytes(bytes) = same.iter().map(|f| coflow.flows[f.3.index()].bytes).sum();
         more.extend(same[1..].iter().map(|f| (list.len() as u32, f.3)));
-        list.push(Group { path: world.links.path(from, to, route), left: size });
-        about.push(About::new((from, to), racks, marked, route, flow, size));
+        list.push(Group { path: world.links.path(from, to, route), left: u128::from(bytes) * BYTE });
+        about.push(About { hosts: (from, to), racks, marked, route, flow, bytes });
     }
     (Demand::new(&list), about, more)
 }

@@ -16,16 +16,10 @@ use crate::fabric::sim::soonest::Soonest;
 use crate::units::Time;
 
 mod ports;
+mod turns;
 
-use ports::{BITS, FIRST, Place, Ports, Taker, begun, ends_of, place, step};
-
-/// A flow that must be looked at because of a link.
-#[derive(Clone, Copy, Debug)]
-struct Turn {
-    at: Place,
-    link: u32,
-    group: u32,
-}
+use ports::{BITS, FIRST, Place, Ports, Spot, Taker, begun, ends_of, place, step};
+use turns::{Turn, Turns};
 
 /// Who takes what, and when those end.
 pub struct Reach {
@@ -47,10 +41,10 @@ pub struct Reach {
     gains: Vec<(u32, Place)>,
     /// What base rates gave back during a pass: to be had by all at the next.
     back: Vec<(u32, u64)>,
-    /// One a link at most.
-    turns: Vec<Turn>,
-    /// Links that have not the same left as before.
+    turns: Turns,
+    /// Links that may not have the same left as before, each once.
     touched: Vec<u32>,
+    is_touched: Vec<bool>,
 }
 
 impl Reach {
@@ -70,8 +64,9 @@ impl Reach {
             over: Vec::new(),
             gains: Vec::new(),
             back: Vec::new(),
-            turns: Vec::new(),
+            turns: Turns::new(links),
             touched: Vec::new(),
+            is_touched: vec![false; links],
         }
     }
 
@@ -120,7 +115,8 @@ impl Reach {
             c.demand.live_ends(|l| self.present[l as usize * self.words + k / 64] |= 1 << (k % 64));
             c.extra.tidy();
             for (group, rate) in c.extra.running() {
-                self.take(c, Taker { at: place(k, c.demand.ends(group)), rate, group, slot: 0 });
+                let at = place(k, c.demand.ends(group));
+                self.take(Taker { at, rate, group, slot: 0 }, c.end(group), ends_of(at).map(|l| self.ports.spot(l, at)));
             }
         }
         // What takers have is not in what is left.
@@ -131,21 +127,28 @@ impl Reach {
         self.ready = true;
     }
 
-    /// A flow takes so much from now on; its coflow knows that.
-    fn take(&mut self, c: &Live, taker: Taker) {
-        let [up, down] = ends_of(taker.at);
-        let old = self.ports.taker(up, taker.at).map(|t| t.slot);
-        let slot = old.or_else(|| self.spare.pop()).unwrap_or(self.slots.len() as u32);
-        if slot as usize == self.slots.len() {
+    /// A flow takes so much from now on, and ends then. It stands at these spots of its links.
+    fn take(&mut self, mut taker: Taker, end: Option<Time>, spots: [Spot; 2]) {
+        let old = spots[0].taker.map(|t| t.1);
+        taker.slot = old.or_else(|| self.spare.pop()).unwrap_or(self.slots.len() as u32);
+        if taker.slot as usize == self.slots.len() {
             self.slots.push((taker.at, taker.group));
         }
-        self.slots[slot as usize] = (taker.at, taker.group);
-        let runs = taker.rate > 0;
-        self.ends.set(slot, if runs { c.end(taker.group) } else { None });
-        if !runs {
-            self.spare.push(slot);
+        self.slots[taker.slot as usize] = (taker.at, taker.group);
+        self.ends.set(taker.slot, end);
+        if taker.rate == 0 {
+            self.spare.push(taker.slot);
         }
-        [up, down].iter().for_each(|&l| self.ports.set(l, Taker { slot, ..taker }));
+        for (l, spot) in ends_of(taker.at).into_iter().zip(&spots) {
+            self.ports.set(l, spot, taker);
+        }
+    }
+
+    /// A link may not have the same left as before.
+    fn touch(&mut self, link: u32) {
+        if !std::mem::replace(&mut self.is_touched[link as usize], true) {
+            self.touched.push(link);
+        }
     }
 
     /// A group of the coflow at `k` has ended.
@@ -153,7 +156,8 @@ impl Reach {
         let ends = c.demand.ends(gone.group);
         let at = place(k, ends);
         if gone.extra > 0 {
-            self.take(c, Taker { at, rate: 0, group: gone.group, slot: 0 });
+            let spots = ends.map(|l| self.ports.spot(l, at));
+            self.take(Taker { at, rate: 0, group: gone.group, slot: 0 }, None, spots);
             self.gains.extend(ends.map(|l| (l, at)));
         }
         if gone.base > 0 {
@@ -167,8 +171,7 @@ impl Reach {
         let mut noticed = false;
         loop {
             self.begin(coflows);
-            while let Some(k) = (0..self.turns.len()).min_by_key(|&k| self.turns[k].at) {
-                let turn = self.turns.swap_remove(k);
+            while let Some(turn) = self.turns.pop() {
                 self.turn(turn, coflows, free, world);
             }
             if self.back.is_empty() {
@@ -181,6 +184,7 @@ impl Reach {
             }
         }
         for l in self.touched.drain(..) {
+            self.is_touched[l as usize] = false;
             free.set(l, self.ports.left(l) as u64);
         }
         noticed && coflows.iter().any(|c| c.demand.live() == 0)
@@ -193,7 +197,7 @@ impl Reach {
         gains.dedup_by_key(|g| g.0);
         gains.iter().for_each(|g| self.ports.refresh(g.0));
         for (link, at) in gains.drain(..) {
-            self.touched.push(link);
+            self.touch(link);
             self.seek(link, at, coflows);
         }
         self.gains = gains;
@@ -202,7 +206,8 @@ impl Reach {
     /// Gives a flow what its links have left for it.
     fn turn(&mut self, t: Turn, coflows: &mut [Live], free: &mut Free, world: &mut World) {
         let (c, ends) = (&mut coflows[begun(t.at) - 1], ends_of(t.at));
-        let (old, room) = (c.extra.of(t.group), self.ports.room(ends[0], t.at).min(self.ports.room(ends[1], t.at)));
+        let spots = ends.map(|l| self.ports.spot(l, t.at));
+        let (old, room) = (spots[0].taker.map_or(0, |t| t.0), spots[0].room.min(spots[1].room));
         debug_assert!(room >= 0, "those before it have no more than there is");
         if c.demand.left(t.group) == 0 || room as u64 == old {
             return self.seek(t.link, t.at, coflows);
@@ -214,13 +219,12 @@ impl Reach {
             return self.seek(t.link, t.at, coflows);
         }
         let rate = room as u64;
-        c.set_extra(t.group, rate, world.now);
-        self.take(c, Taker { at: t.at, rate, group: t.group, slot: 0 });
+        let end = c.set_extra(t.group, old, rate, world.now);
+        self.take(Taker { at: t.at, rate, group: t.group, slot: 0 }, end, spots);
         ends.iter().for_each(|&l| self.ports.refresh(l));
         for l in ends {
-            self.touched.push(l);
-            let waits = self.turns.iter().any(|other| other.link == l);
-            if l == t.link || rate < old || waits || self.ports.left(l) < 0 {
+            self.touch(l);
+            if l == t.link || rate < old || self.turns.waits(l) || self.ports.left(l) < 0 {
                 self.seek(l, t.at, coflows);
             }
         }
@@ -228,15 +232,12 @@ impl Reach {
 
     /// Finds whom a link concerns next behind a place.
     fn seek(&mut self, link: u32, behind: Place, coflows: &[Live]) {
-        if let Some(k) = self.turns.iter().position(|t| t.link == link) {
-            self.turns.swap_remove(k);
-        }
         let turn = match self.ports.left(link) {
             ..0 => self.ports.first_to_cut(link, behind).map(|t| Turn { at: t.at, link, group: t.group }),
             0 => None,
             1.. => self.search(link, behind, coflows),
         };
-        self.turns.extend(turn);
+        self.turns.set(link, turn);
     }
 
     /// The first flow of a link behind a place whose other link has something left for it.

@@ -45,14 +45,49 @@ pub struct Taker {
     pub slot: u32,
 }
 
-/// By link: who takes what, in the order of places.
+/// A link.
+#[derive(Clone)]
+struct Port {
+    /// What is left behind all flows. Below zero while takers have more than there is.
+    left: i64,
+    /// The place at which nothing is left any more.
+    shut: Place,
+    /// Who takes what, in the order of places.
+    takers: Vec<Taker>,
+}
+
+impl Port {
+    /// The first of the places from which on `left` is zero or less.
+    fn shut(&self) -> Place {
+        let mut left = self.left;
+        if left > 0 {
+            return NEVER;
+        }
+        for t in self.takers.iter().rev() {
+            left += t.rate as i64;
+            if left > 0 {
+                return t.at;
+            }
+        }
+        FIRST
+    }
+}
+
+/// Where a flow stands at a link, as of now.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot {
+    /// What the link has left for it and those behind it.
+    pub room: i64,
+    /// Where it stands among those that take something, or would stand.
+    index: usize,
+    /// What it takes, and where its end stands.
+    pub taker: Option<(u64, u32)>,
+}
+
+/// All links: who takes what.
 #[derive(Default)]
 pub struct Ports {
-    /// What is left behind all flows. Below zero while takers have more than there is.
-    left: Vec<i64>,
-    takers: Vec<Vec<Taker>>,
-    /// The place at which nothing is left any more.
-    shut: Vec<Place>,
+    ports: Vec<Port>,
     coflows: usize,
     /// By coflow: the links that are not shut before it, as bits; so many words each.
     open: Vec<u64>,
@@ -62,20 +97,21 @@ pub struct Ports {
 impl Ports {
     /// Links of which nothing is known.
     pub fn new(links: usize) -> Self {
-        let (left, takers, shut, words) = (vec![0; links], vec![Vec::new(); links], vec![NEVER; links], links.div_ceil(64));
-        Self { left, takers, shut, coflows: 0, open: Vec::new(), words }
+        let port = Port { left: 0, shut: NEVER, takers: Vec::new() };
+        Self { ports: vec![port; links], coflows: 0, open: Vec::new(), words: links.div_ceil(64) }
     }
 
     /// How many links there are.
     pub fn links(&self) -> usize {
-        self.left.len()
+        self.ports.len()
     }
 
     /// Nobody takes anything; links have so much left.
     pub fn reset(&mut self, coflows: usize, free: &Free) {
-        self.takers.iter_mut().for_each(Vec::clear);
-        (0..self.links()).for_each(|l| self.left[l] = free.left(l as u32) as i64);
-        self.shut.fill(NEVER);
+        for (l, p) in self.ports.iter_mut().enumerate() {
+            p.takers.clear();
+            (p.left, p.shut) = (free.left(l as u32) as i64, NEVER);
+        }
         self.coflows = coflows;
         self.open.clear();
         self.open.resize(coflows * self.words, u64::MAX);
@@ -83,13 +119,24 @@ impl Ports {
 
     /// What a link has left behind all flows.
     pub fn left(&self, link: u32) -> i64 {
-        self.left[link as usize]
+        self.ports[link as usize].left
     }
 
-    /// What it has left for the flow at a place and those behind it. O(those that take).
-    pub fn room(&self, link: u32, at: Place) -> i64 {
-        let behind = self.takers[link as usize].iter().rev().take_while(|t| t.at >= at);
-        self.left[link as usize] + behind.map(|t| t.rate as i64).sum::<i64>()
+    /// Finds the flow at a place. O(those that take something behind it).
+    pub fn spot(&self, link: u32, at: Place) -> Spot {
+        let p = &self.ports[link as usize];
+        let (mut room, mut index) = (p.left, p.takers.len());
+        while index > 0 {
+            let t = &p.takers[index - 1];
+            if t.at < at {
+                break;
+            }
+            (room, index) = (room + t.rate as i64, index - 1);
+            if t.at == at {
+                return Spot { room, index, taker: Some((t.rate, t.slot)) };
+            }
+        }
+        Spot { room, index, taker: None }
     }
 
     /// The links that are not shut before a coflow, as bits.
@@ -102,7 +149,7 @@ impl Ports {
     pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
         while may != 0 {
             let k = may.trailing_zeros();
-            if self.shut[(64 * word + k) as usize] > first + u64::from(k) * step {
+            if self.ports[(64 * word + k) as usize].shut > first + u64::from(k) * step {
                 return may & may.wrapping_neg();
             }
             may &= may - 1;
@@ -112,58 +159,48 @@ impl Ports {
 
     /// Behind a place, the first of those that may have more than there is.
     pub fn first_to_cut(&self, link: u32, behind: Place) -> Option<Taker> {
-        let from = self.shut[link as usize].max(behind.saturating_add(1));
-        let list = &self.takers[link as usize];
-        list.get(list.iter().rposition(|t| t.at < from).map_or(0, |k| k + 1)).copied()
-    }
-
-    /// The flow at a place, if it takes something.
-    pub fn taker(&self, link: u32, at: Place) -> Option<&Taker> {
-        self.takers[link as usize].iter().rev().find(|t| t.at <= at).filter(|t| t.at == at)
+        let p = &self.ports[link as usize];
+        let from = p.shut.max(behind.saturating_add(1));
+        let mut index = p.takers.len();
+        while index > 0 && p.takers[index - 1].at >= from {
+            index -= 1;
+        }
+        p.takers.get(index).copied()
     }
 
     /// What was given to others than takers comes back, or the other way round. [`Ports::refresh`] must follow.
     pub fn add(&mut self, link: u32, rate: u64) {
-        self.left[link as usize] += rate as i64;
+        self.ports[link as usize].left += rate as i64;
     }
 
-    /// A flow takes so much from now on: what it had before goes back. [`Ports::refresh`] must follow.
-    pub fn set(&mut self, link: u32, taker: Taker) {
-        let list = &mut self.takers[link as usize];
-        let k = list.iter().rposition(|t| t.at <= taker.at);
-        match k.filter(|&k| list[k].at == taker.at) {
-            Some(k) => {
-                self.left[link as usize] += list[k].rate as i64;
-                if taker.rate > 0 {
-                    list[k] = taker;
-                } else {
-                    list.remove(k);
-                }
+    /// The flow at a spot takes so much from now on: what it had before goes back. The spot must be as it was found.
+    /// [`Ports::refresh`] must follow.
+    pub fn set(&mut self, link: u32, spot: &Spot, taker: Taker) {
+        let p = &mut self.ports[link as usize];
+        p.left += spot.taker.map_or(0, |t| t.0 as i64) - taker.rate as i64;
+        match (spot.taker.is_some(), taker.rate > 0) {
+            (true, true) => p.takers[spot.index] = taker,
+            // Few have to move: cheaper than a general insertion.
+            (true, false) => {
+                (spot.index + 1..p.takers.len()).for_each(|k| p.takers[k - 1] = p.takers[k]);
+                p.takers.pop();
             }
-            None if taker.rate > 0 => list.insert(k.map_or(0, |k| k + 1), taker),
-            None => {}
+            (false, true) => {
+                p.takers.push(taker);
+                (spot.index + 1..p.takers.len()).rev().for_each(|k| p.takers[k] = p.takers[k - 1]);
+                p.takers[spot.index] = taker;
+            }
+            (false, false) => {}
         }
-        self.left[link as usize] -= taker.rate as i64;
     }
 
     /// Finds out anew where a link is shut. O(takers behind that + coflows between there and where it was).
     pub fn refresh(&mut self, link: u32) {
-        let k = link as usize;
-        let (mut left, mut shut) = (self.left[k], NEVER);
-        if left <= 0 {
-            shut = FIRST;
-            for t in self.takers[k].iter().rev() {
-                shut = t.at;
-                left += t.rate as i64;
-                if left > 0 {
-                    break;
-                }
-                shut = FIRST;
-            }
-        }
-        let before = begun(std::mem::replace(&mut self.shut[k], shut)).min(self.coflows);
+        let p = &mut self.ports[link as usize];
+        let shut = p.shut();
+        let before = begun(std::mem::replace(&mut p.shut, shut)).min(self.coflows);
         let now = begun(shut).min(self.coflows);
-        let (word, bit) = (k / 64, 1 << (k % 64));
+        let (word, bit) = (link as usize / 64, 1 << (link % 64));
         (before..now).for_each(|c| self.open[c * self.words + word] |= bit);
         (now..before).for_each(|c| self.open[c * self.words + word] &= !bit);
     }
