@@ -3,8 +3,9 @@
 //! Co-scheduler (ToN 2022), section IV: data lies on R_data racks, three times; maps of a shuffle-heavy job run on R_map of them. When all
 //! maps are done, [`decide`] chooses the racks of the reduces and how many go to each, from what the maps made and when slots become
 //! free. A free slot goes to the first user that has a task, in the six classes of Algorithm 2; `strict`, no task of a shuffle-heavy job
-//! is in the last two while its guideline has a rack for it. The shuffle begins when all reduces have their slots; where they are more
-//! than the slots of the cluster, or of the racks that they wait for, when no slot is left there.
+//! is in the last two while its guideline has a rack for it, and the reduces of chosen racks come first, in the order of the choices.
+//! The shuffle begins when all reduces have their slots; where they are more than the slots of the cluster, or of the racks that they
+//! wait for, when no slot is left there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,8 @@ pub struct CoScheduler {
     asked: Vec<Asked>,
     /// Stages whose tasks wait for an answer.
     unanswered: BTreeSet<(JobId, usize)>,
+    /// Stages whose racks are chosen, the first choice first, until all their tasks have started.
+    chosen: Vec<(JobId, usize)>,
 }
 
 impl CoScheduler {
@@ -59,7 +62,7 @@ impl CoScheduler {
     pub fn new(spec: Spec, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant, ..Cluster::co_scheduler() };
         let (foreseen, guides) = (BTreeMap::new(), BTreeMap::new());
-        Self { spec, cluster, foreseen, guides, asks: false, asked: Vec::new(), unanswered: BTreeSet::new() }
+        Self { spec, cluster, foreseen, guides, asks: false, asked: Vec::new(), unanswered: BTreeSet::new(), chosen: Vec::new() }
     }
 
     /// The same, but where reduces go is asked of the network's controller ([`crate::placement::codecide`]).
@@ -157,6 +160,31 @@ impl CoScheduler {
         (!waits).then_some(Offer { kind: Kind::Reduce, heavy, guided })
     }
 
+    /// Keeps a choice of racks. `None`: the shuffle is not worth circuits.
+    fn choose_racks(&mut self, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
+        let Some(g) = self.guides.get_mut(&job) else { return };
+        if racks.is_some() {
+            self.chosen.push((job, stage));
+        }
+        g.best.insert(stage, racks);
+    }
+
+    /// The reduce task that comes before all users, if guidelines are strict: of the first choice of racks that still has room here.
+    ///
+    /// A shuffle begins when all its reduces have slots. If two jobs each held slots that the other waits for, neither would begin; in the
+    /// order of their choices one of them always gets all of its own.
+    fn first_chosen(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        let guides = &self.guides;
+        self.chosen.retain(|&(job, stage)| guides.contains_key(&job) && view.counts(job, stage).pending > 0);
+        let room = |&(job, stage): &(JobId, usize)| {
+            let best = guides[&job].best.get(&stage).and_then(Option::as_ref);
+            let most = best.and_then(|b| b.iter().find(|e| e.0 == rack)).map_or(0, |e| e.1);
+            view.running_in(job, stage, rack) + view.output_in(job, stage, rack) < most && startable(view, job).any(|s| s == stage)
+        };
+        let first = self.chosen.iter().copied().filter(|_| self.spec.planner.strict).find(room)?;
+        Some(Pick { job: first.0, stage: first.1 })
+    }
+
     /// Whether a pending task of the stage would find its block in the rack.
     fn has_data(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> bool {
         view.locality(job, stage, rack).is_some_and(|n| n < Locality::Remote)
@@ -189,6 +217,9 @@ impl Placement for CoScheduler {
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        if let Some(pick) = self.first_chosen(view, rack) {
+            return Some(pick);
+        }
         let ready: Vec<JobId> = view.ready().collect();
         for user in ready.chunk_by(|a, b| view.job(*a).queue == view.job(*b).queue) {
             let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick { job, stage })).collect();
@@ -227,9 +258,7 @@ impl Placement for CoScheduler {
         for to in next.into_iter().filter(|&to| spec.edges_into(to).all(|e| done(e.from))) {
             let question = if self.asks { self.question(view, job, to) } else { None };
             let best = if self.asks { None } else { self.choose(view, job, to) };
-            if let Some(g) = self.guides.get_mut(&job) {
-                g.best.insert(to, best);
-            }
+            self.choose_racks(job, to, best);
             if let Some(q) = question {
                 self.unanswered.insert((job, to));
                 self.asked.push(q);
@@ -243,9 +272,7 @@ impl Placement for CoScheduler {
 
     fn answered(&mut self, _: &dyn View, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
         self.unanswered.remove(&(job, stage));
-        if let Some(g) = self.guides.get_mut(&job) {
-            g.best.insert(stage, racks);
-        }
+        self.choose_racks(job, stage, racks);
     }
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {

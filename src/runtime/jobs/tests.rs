@@ -119,18 +119,8 @@ fn co_decided_asks_the_controller_which_holds_its_answer_until_the_shuffle_begin
     assert_eq!(run(Kind::CoScheduler, Grain::Host, &[], None).1.matches("AskPlacement").count(), 0);
 }
 
-#[test]
-fn reduces_that_wait_for_racks_with_fewer_slots_than_they_are_begin_when_those_are_full() {
-    // Maps make 2.5 MB in one rack, T_e is 2 MB: one reduce rack keeps it, and has four slots for six reduces.
-    let stage = |tasks, mb: u64| StageSpec {
-        name: "s".into(),
-        tasks,
-        times: TaskTimes::Even(Span::millis(300)),
-        input: Bytes(mb * 500_000),
-        output: Bytes(0),
-    };
-    let job = JobSpec::map_reduce("j", Time::ZERO, stage(2, 5), stage(6, 0), Bytes(2_500_000));
-    let (topology, jobs) = (network(), JobList::new("one", vec![job]));
+/// Jobs under Co-scheduler with strict guidelines and T_e of 2 MB, whose shuffles wait ten minutes for slots.
+fn strictly(topology: &Topology, jobs: Vec<JobSpec>) -> JobsResult {
     let policy = Policy {
         demand: Estimator::Declared,
         scheduler: SchedulerKind::Sunflow,
@@ -139,9 +129,33 @@ fn reduces_that_wait_for_racks_with_fewer_slots_than_they_are_begin_when_those_a
     };
     let mut jobs_by = JobPolicy::new(Kind::CoScheduler);
     (jobs_by.placement.planner.strict, jobs_by.placement.patience) = (true, Span::secs(600));
-    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
-    let r = simulate(&ask, &mut |_| {}).unwrap();
-    let racks: std::collections::BTreeSet<u32> = r.timeline.iter().filter(|t| t.task.stage == 1).map(|t| t.host.0 / 2).collect();
-    assert_eq!((r.summary.finished, racks.len()), (1, 1), "two waves in one rack");
+    let jobs = JobList::new("strict", jobs);
+    let ask = Ask { topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    simulate(&ask, &mut |_| {}).unwrap()
+}
+
+/// Racks in which reduces ran.
+fn reduce_racks(r: &JobsResult) -> std::collections::BTreeSet<u32> {
+    r.timeline.iter().filter(|t| t.task.stage == 1).map(|t| t.host.0 / 2).collect()
+}
+
+#[test]
+fn reduces_that_wait_for_racks_with_fewer_slots_than_they_are_begin_when_those_are_full() {
+    // Maps make 2.5 MB in one rack, T_e is 2 MB: one reduce rack keeps it, and has four slots for six reduces.
+    let job = JobSpec::map_reduce("j", Time::ZERO, stage("map", 2, 300, 2), stage("reduce", 6, 300, 0), Bytes(2_500_000));
+    let r = strictly(&network(), vec![job]);
+    assert_eq!((r.summary.finished, reduce_racks(&r).len()), (1, 1), "two waves in one rack");
     assert!(r.summary.average_jct < Span::secs(10), "{}: nobody waits for a slot that there is not", r.summary.average_jct);
+}
+
+#[test]
+fn jobs_that_want_the_same_racks_do_not_wait_for_each_other() {
+    // Twelve users, whose reduces take all slots of three racks. A slot for each in turn would leave all with a part of what they need.
+    let job = |queue| {
+        let (maps, reduces) = (stage("map", 3, 300 + 10 * u64::from(queue), 2), stage("reduce", 12, 300, 0));
+        JobSpec { queue, ..JobSpec::map_reduce(format!("j{queue}"), Time::ZERO, maps, reduces, Bytes(60_000_000)) }
+    };
+    let r = strictly(&racks(4, 2), (0..12).map(job).collect());
+    assert_eq!(r.summary.finished, 12);
+    assert!(r.summary.makespan < Span::secs(15), "{}", r.summary.makespan);
 }
