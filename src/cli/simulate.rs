@@ -156,7 +156,14 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;
     }
-    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))
+    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
+    stuck(result.end, "coflows", result.summary.unfinished)
+}
+
+/// What has been printed and written is no whole result, if nothing moved any more.
+fn stuck(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
+    let why = || CliError::Failed(format!("{unfinished} {what} did not finish: nothing moves any more"));
+    if end == End::Stuck { Err(why()) } else { Ok(()) }
 }
 
 fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
@@ -192,10 +199,7 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
         write_text(file, &timeline::svg(&result, topology))?;
     }
     args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
-    match result.end {
-        End::Stuck => Err(CliError::Failed(format!("{} jobs did not finish: nothing moves any more", result.summary.unfinished))),
-        _ => Ok(()),
-    }
+    stuck(result.end, "jobs", result.summary.unfinished)
 }
 
 /// What runs of the same jobs with several seeds share.

@@ -137,6 +137,22 @@ fn a_workload_too_long_for_yaml_is_not_written_as_yaml() {
     assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("short narrow: coflows, bytes"), "{}", said(&o));
 }
 
+/// Coflows and jobs that can never end: the exit code says so, and the result so far is there.
+#[test]
+fn a_run_that_is_stuck_fails_and_leaves_its_result() {
+    let scratch = Scratch::new("stuck");
+    let result = scratch.0.join("part.json");
+    for (policy, what) in [("c-through", "--workload"), ("fair", "--jobs")] {
+        let load = if what == "--jobs" { "workloads/jobs-20.yaml" } else { "workloads/shuffle-8.yaml" };
+        let mut c = heliostat();
+        c.arg("simulate").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file(&format!("policies/{policy}.yaml")));
+        let o = output(c.arg(what).arg(file(load)).args(["--fault", "r3.tor=down@0s", "--json"]).arg(&result));
+        assert!(o.status.code() == Some(1) && said(&o).contains("nothing moves any more"), "{what}: {}", said(&o));
+        let r: serde_json::Value = serde_json::from_slice(&std::fs::read(&result).expect("a result")).expect("JSON");
+        assert!(r["end"] == "stuck" && r["summary"]["unfinished"].as_u64() > Some(0), "{what}: {}", r["summary"]);
+    }
+}
+
 #[test]
 fn what_says_something_of_jobs_is_refused_without_them() {
     for option in [["--timeline", "x.svg"], ["--grain", "rack"], ["--fail", "r0@1s"], ["--size-error", "0.1"], ["--block", "1MB"]] {
