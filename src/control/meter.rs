@@ -5,16 +5,20 @@ use hdrhistogram::Histogram;
 use super::record::Quantiles;
 use crate::units::Span;
 
+/// The longest duration that is told from longer ones.
+const HOUR: u64 = 3_600_000_000_000;
+
 /// Collects durations with three significant digits, from a nanosecond to an hour.
 #[derive(Clone, Debug)]
 pub struct Meter {
+    /// Grows with what it holds: all of it for an hour is 300 kB, and many a controller in virtual time never waits.
     histogram: Histogram<u64>,
     max: Span,
 }
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { histogram: Histogram::new_with_bounds(1, 3_600_000_000_000, 3).expect("valid bounds"), max: Span::ZERO }
+        Self { histogram: Histogram::new(3).expect("three digits are allowed"), max: Span::ZERO }
     }
 }
 
@@ -26,7 +30,7 @@ impl Meter {
 
     /// Adds the same duration `n` times. O(1).
     pub fn add_many(&mut self, d: Span, n: u64) {
-        self.histogram.saturating_record_n(d.0, n);
+        self.histogram.record_n(d.0.min(HOUR), n).expect("it grows to what it must hold");
         self.max = self.max.max(d);
     }
 
@@ -34,5 +38,37 @@ impl Meter {
     pub fn quantiles(&self) -> Quantiles {
         let q = |x| Span(self.histogram.value_at_quantile(x)).0.min(self.max.0);
         Quantiles { count: self.histogram.len(), p50: Span(q(0.5)), p99: Span(q(0.99)), max: self.max }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_hour_is_the_longest_and_nothing_the_shortest() {
+        let mut m = Meter::default();
+        assert_eq!(m.quantiles(), Quantiles::default());
+        m.add_many(Span::ZERO, 3);
+        m.add(Span(u64::MAX));
+        let q = m.quantiles();
+        assert_eq!((q.count, q.p50, q.max), (4, Span::ZERO, Span(u64::MAX)));
+        assert!(q.p99.0.abs_diff(HOUR) <= HOUR / 1000);
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_sorted_list(times in prop::collection::vec(0u64..1 << 40, 1..200)) {
+            let mut m = Meter::default();
+            times.iter().for_each(|&t| m.add(Span(t)));
+            let sorted = { let mut s = times.clone(); s.sort_unstable(); s };
+            let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100) - 1];
+            let q = m.quantiles();
+            prop_assert_eq!((q.count, q.max.0), (times.len() as u64, sorted[sorted.len() - 1]));
+            for (got, want) in [(q.p50.0, rank(50)), (q.p99.0, rank(99))] {
+                prop_assert!(got.abs_diff(want) <= want / 1000 + 1, "{} for {}", got, want);
+            }
+        }
     }
 }

@@ -61,9 +61,10 @@ impl Matrix {
             super::critical_path(job, |s| super::compute(&job.stages[s], width(s), cluster), |_| Span::ZERO)
         };
         let could = |c: &Cell| c.circuits && c.maps <= maps && c.reduces <= reduces;
-        let Some(least) = self.cells.iter().filter(|c| could(c)).map(computing).min() else { return };
-        for c in &mut self.cells {
-            c.feasible = could(c) && computing(c) == least;
+        let times: Vec<Option<Span>> = self.cells.iter().map(|c| could(c).then(|| computing(c))).collect();
+        let least = times.iter().flatten().min();
+        for (c, time) in self.cells.iter_mut().zip(&times) {
+            c.feasible = time.is_some() && time.as_ref() == least;
         }
     }
 
