@@ -3,10 +3,10 @@
 use hdrhistogram::Histogram;
 
 use super::record::Quantiles;
-use crate::units::Span;
+use crate::units::{NANOS, Span};
 
 /// The longest duration that is told from longer ones.
-const HOUR: u64 = 3_600_000_000_000;
+const HOUR: u64 = 3600 * NANOS;
 
 /// Collects durations with three significant digits, from a nanosecond to an hour.
 #[derive(Clone, Debug)]

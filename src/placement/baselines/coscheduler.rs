@@ -39,6 +39,14 @@ struct Guide {
     best: BTreeMap<usize, Option<Vec<(RackId, u32)>>>,
 }
 
+impl Guide {
+    /// The racks of a stage's best schedule that still have room for a task of it.
+    fn open(&self, view: &dyn View, job: JobId, stage: usize) -> impl Iterator<Item = RackId> {
+        let best = self.best.get(&stage).into_iter().flatten().flatten();
+        best.filter(move |e| view.running_in(job, stage, e.0) + view.output_in(job, stage, e.0) < e.1).map(|e| e.0)
+    }
+}
+
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct CoScheduler {
@@ -53,7 +61,7 @@ pub struct CoScheduler {
     asked: Vec<Asked>,
     /// Stages whose tasks wait for an answer.
     unanswered: BTreeSet<(JobId, usize)>,
-    /// Stages whose racks are chosen, the first choice first, until all their tasks have started.
+    /// If guidelines are strict: stages whose racks are chosen, the first choice first, until all their tasks have started.
     chosen: Vec<(JobId, usize)>,
 }
 
@@ -150,12 +158,10 @@ impl CoScheduler {
             let waits = self.spec.planner.strict && heavy && !guided && elsewhere();
             return (!waits).then_some(Offer { kind: Kind::Map, heavy, guided });
         }
-        let best = g.best.get(&stage).and_then(Option::as_ref);
-        let room = |e: &(RackId, u32)| view.running_in(job, stage, e.0) + view.output_in(job, stage, e.0) < e.1;
-        let guided = best.is_some_and(|b| b.iter().any(|e| e.0 == rack && room(e)));
-        let elsewhere = || best.is_some_and(|b| b.iter().any(|e| view.slots(e.0) > 0 && room(e)));
+        let guided = g.open(view, job, stage).any(|r| r == rack);
+        let elsewhere = || g.open(view, job, stage).any(|r| view.slots(r) > 0);
         // What its maps really made decides, not what was foreseen.
-        let heavy = best.is_some();
+        let heavy = g.best.get(&stage).is_some_and(Option::is_some);
         let waits = self.spec.planner.strict && heavy && !guided && elsewhere();
         (!waits).then_some(Offer { kind: Kind::Reduce, heavy, guided })
     }
@@ -163,13 +169,14 @@ impl CoScheduler {
     /// Keeps a choice of racks. `None`: the shuffle is not worth circuits.
     fn choose_racks(&mut self, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
         let Some(g) = self.guides.get_mut(&job) else { return };
-        if racks.is_some() {
+        // Maps that ran again choose again; the turn stays.
+        if racks.is_some() && self.spec.planner.strict && !self.chosen.contains(&(job, stage)) {
             self.chosen.push((job, stage));
         }
         g.best.insert(stage, racks);
     }
 
-    /// The reduce task that comes before all users, if guidelines are strict: of the first choice of racks that still has room here.
+    /// The reduce task that comes before all users: of the first choice of racks that still has room here.
     ///
     /// A shuffle begins when all its reduces have slots. If two jobs each held slots that the other waits for, neither would begin; in the
     /// order of their choices one of them always gets all of its own.
@@ -177,12 +184,9 @@ impl CoScheduler {
         let guides = &self.guides;
         self.chosen.retain(|&(job, stage)| guides.contains_key(&job) && view.counts(job, stage).pending > 0);
         let room = |&(job, stage): &(JobId, usize)| {
-            let best = guides[&job].best.get(&stage).and_then(Option::as_ref);
-            let most = best.and_then(|b| b.iter().find(|e| e.0 == rack)).map_or(0, |e| e.1);
-            view.running_in(job, stage, rack) + view.output_in(job, stage, rack) < most && startable(view, job).any(|s| s == stage)
+            guides[&job].open(view, job, stage).any(|r| r == rack) && startable(view, job).any(|s| s == stage)
         };
-        let first = self.chosen.iter().copied().filter(|_| self.spec.planner.strict).find(room)?;
-        Some(Pick { job: first.0, stage: first.1 })
+        self.chosen.iter().copied().find(room).map(|(job, stage)| Pick { job, stage })
     }
 
     /// Whether a pending task of the stage would find its block in the rack.
