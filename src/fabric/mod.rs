@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
-use crate::plan::{Op, Programmed};
+use crate::plan::{Op, OpError, Programmed};
 use crate::units::{Bytes, Span, Time};
 
 pub mod kernel;
@@ -17,6 +17,10 @@ pub mod traffic;
 /// What a socket holds of what was written and not acknowledged: a sender's backlog is at most this a flow. Large, as in c-Through,
 /// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.
 pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
+
+/// Reservations that an input port holds at once, in every fabric: the slots of a port in the kernel's arrays. A controller writes what
+/// does not fit later, when circuits have ended.
+pub const SLOTS_PER_PORT: usize = 8;
 
 /// Everything that we own, as the fabric saw it at one instant; never half of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +60,8 @@ pub struct PortCounters {
 pub struct OpResult {
     /// The operation.
     pub op: Op,
-    /// When it stood in the fabric, or why it does not.
-    pub outcome: Result<Time, String>,
+    /// When the fabric held it, or why it was refused.
+    pub outcome: Result<Time, OpError>,
 }
 
 /// What became of a circuit probe: a frame sent into a newly connected input.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::FlowSpec;
+use crate::control::Trouble;
 use crate::control::policy::{Elephants, Estimator};
 use crate::ids::{HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
@@ -35,7 +36,7 @@ fn play(t: &Arc<Topology>, p: &Policy, coflows: &[(u64, CoflowSpec)], twin: bool
             run.arrive(c).expect("a new coflow");
         }
         if twin {
-            run.controller.handle(Event::Trouble { what: "nothing".into(), why: None }, next).expect("it is heard");
+            run.controller.handle(Event::Trouble { what: Trouble::Names, why: None }, next).expect("it is heard");
         }
         let due = run.controller.poll_timeout().is_some_and(|t| t <= next);
         rested += usize::from(due && run.unfinished == 0 && run.controller.is_resting());
