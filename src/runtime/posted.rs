@@ -26,7 +26,7 @@ impl Posted {
     /// Starts sending; the traffic reports progress and the ends that are asked for to the controller, which must know the coflow already.
     pub fn send(&self, what: Shipment<'_>) {
         let matrix = what.coflow.matrix(&self.handle.topology);
-        let threshold = self.handle.snapshot().policy.elephants.threshold;
+        let threshold = self.handle.snapshot().policy.elephant_threshold;
         self.traffic.ship(what, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
