@@ -104,8 +104,8 @@ pub struct RackBytes {
 }
 
 impl RackBytes {
-    /// The pairs of racks between which flows send, by sender and receiver, each with the sum of its flows; what stays in a rack is left out.
-    /// O(flows log pairs).
+    /// The pairs of racks between which flows send, by sender and receiver, each with the sum of its flows; what stays in a rack is left
+    /// out. O(flows log pairs).
     pub fn of(flows: &[FlowSpec], topology: &Topology) -> Vec<Self> {
         let mut sums = std::collections::BTreeMap::new();
         for f in flows.iter().filter(|f| f.bytes > Bytes::ZERO) {

@@ -53,8 +53,8 @@ pub(super) async fn hold(app: &App, id: CoflowId, body: &wire::CoflowBody, propo
     Ok(view(app, id).unwrap_or_else(|| (&held).into()))
 }
 
-/// Tells the controller that a coflow begins, and then whoever sends. The coflow is shown as it is afterwards, or as it has `begun` if it is
-/// forgotten by then.
+/// Tells the controller that a coflow begins, and then its sender. The coflow is shown as it is afterwards, or as it has `begun` if it
+/// is forgotten by then.
 async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment<'_>, send: bool) -> Reply<wire::Coflow> {
     let id = what.coflow.id;
     tell(app, id, event).await?;
@@ -68,8 +68,8 @@ async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment
     Ok(view(app, id).unwrap_or(begun))
 }
 
-/// Tells the controller of a coflow. A controller that does not answer in time may still take the event later; its coflow would then wait for
-/// bytes that are never sent, so it is taken back in the same order.
+/// Tells the controller of a coflow. A controller that does not answer in time may still take the event later; its coflow would then wait
+/// for bytes that are never sent, so it is taken back in the same order.
 async fn tell(app: &App, id: CoflowId, event: Event) -> Reply<()> {
     let taken = app.tell(event).await;
     if taken.as_ref().is_err_and(|p| p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()) {
