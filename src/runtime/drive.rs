@@ -64,6 +64,20 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         self.controller.handle(event, at)
     }
 
+    /// Wakes the controller if that is due. `quiet`: the fabric shows what it showed when it was last observed, and cycles that then
+    /// provably decide nothing are skipped.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn wake(&mut self, quiet: bool) -> Result<(), Rejected> {
+        let now = self.host.now();
+        let Some(wake) = self.controller.poll_timeout().filter(|w| w.at <= now) else { return Ok(()) };
+        if wake.skip.is_allowed(quiet) && self.controller.skip_until(now) {
+            return Ok(());
+        }
+        self.tell_of(Event::Tick, now)
+    }
+
     /// Carries out what the controller wants, until it wants nothing more.
     ///
     /// # Errors

@@ -234,7 +234,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
 
     /// When the controller must be woken.
     fn deadline(&self) -> Option<Time> {
-        self.driver.controller.poll_timeout()
+        self.driver.controller.poll_timeout().map(|w| w.at)
     }
 
     /// One cycle if one is due, else commands.
@@ -243,7 +243,10 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         let now = self.now();
         if !self.ticked && self.deadline().is_some_and(|t| t <= now) {
             self.ticked = true;
-            self.tell(Event::Tick);
+            // Never quiet: packets may have gone anywhere meanwhile.
+            if let Err(why) = self.driver.wake(false) {
+                tracing::debug!("{why}");
+            }
             self.act();
             self.show();
             return Ok(());
@@ -291,12 +294,6 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
             (Some(reply), answer) => self.unanswered.push((reply, answer)),
             (None, Err(why)) => tracing::debug!("{why}"),
             (None, Ok(())) => {}
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        if let Err(why) = self.driver.tell(event) {
-            tracing::debug!("{why}");
         }
     }
 
