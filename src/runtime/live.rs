@@ -14,7 +14,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
 use super::handle::{Command, Ends, Handle};
-use crate::control::policy::Policy;
+use super::settings::RunPlan;
 use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
 use crate::fabric::kernel::prober::Prober;
@@ -44,13 +44,13 @@ impl Live {
     ///
     /// # Errors
     /// When probes cannot be sent or no thread be had.
-    pub fn start(fabric: KernelFabric, policy: Policy, clock: Clock, feed: Feed) -> io::Result<Self> {
+    pub fn start(fabric: KernelFabric, plan: RunPlan, clock: Clock, feed: Feed) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
         let prober = |fabric: &KernelFabric, probes: Handle| {
             let report = move |report| probes.notify(Event::Probed { report });
             Prober::start(fabric.network(), clock, fabric.may_probe(), report).map(Some)
         };
-        Self::over(fabric, topology, policy, clock, feed, prober)
+        Self::over(fabric, topology, plan, clock, feed, prober)
     }
 }
 
@@ -59,15 +59,15 @@ impl<F: Fabric + 'static> Live<F> {
     fn over(
         fabric: F,
         topology: Arc<Topology>,
-        policy: Policy,
+        plan: RunPlan,
         clock: Clock,
         feed: Feed,
         prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
     ) -> io::Result<Self> {
         // The first cycle shall not be late because threads are still being made.
         let start = clock.now() + Span::millis(20);
-        let controller = Controller::new(topology.clone(), policy, start, fabric.notice());
-        let (handle, ends) = Handle::new(topology, controller.snapshot(start, fabric.mechanism()));
+        let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
+        let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()));
         let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::coflows::CoflowSpec;
-use super::drive::{Driver, Round, Transport};
 pub use super::drive::Word;
+use super::drive::{Driver, Round, Transport};
+use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::runtime::report::End;
 use crate::scheduler::record::{Snapshot, TaskRun};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
-use crate::runtime::report::End;
 use crate::scheduler::{Event, Scheduler};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -189,10 +189,10 @@ mod tests {
 
     use super::*;
     use crate::ids::{FlowId, HostId};
-    use crate::scheduler::TaskRef;
     use crate::placement::codecide;
     use crate::placement::spec::Kind;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
+    use crate::scheduler::TaskRef;
 
     /// Delivers every flow after the same time, the last first, and remembers what was asked.
     #[derive(Default)]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::coflows::RackBytes;
 use crate::control::ProgressBy;
+use crate::control::policy::CircuitPolicy;
 use crate::fabric::sim::{Settings, SimFabric};
 use crate::fabric::{FabricError, Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
@@ -20,8 +21,8 @@ fn network() -> Arc<Topology> {
     Arc::new(Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]))
 }
 
-fn policy() -> Policy {
-    Policy { interval: INTERVAL, lead: Span::millis(2), probes: false, ..Policy::default() }
+fn policy() -> CircuitPolicy {
+    CircuitPolicy { interval: INTERVAL, lead: Span::millis(2), probes: false, ..CircuitPolicy::default() }
 }
 
 /// The model, with threads that die.
@@ -60,7 +61,7 @@ impl Fabric for Mortal {
 
 fn live(panics_at: Option<u32>, dies_after: Option<u32>, feed: Feed) -> Live<Mortal> {
     let fabric = Mortal { inner: SimFabric::new(network(), Settings::default()), panics_at, dies_after, seen: 0 };
-    Live::over(fabric, network(), policy(), Clock::start(), feed, |_, _| Ok(None)).unwrap()
+    Live::over(fabric, network(), policy().into(), Clock::start(), feed, |_, _| Ok(None)).unwrap()
 }
 
 fn waits_for_the_end(live: &Live<Mortal>) -> String {
@@ -107,10 +108,10 @@ impl Watch for Slow {
 }
 
 /// A loop whose first cycle begins an interval after the start, and a handle to it.
-fn control(policy: Policy) -> (Loop<SimFabric, Slow>, Handle) {
+fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
     let fabric = SimFabric::new(network(), Settings::default());
-    let controller = Controller::new(network(), policy, Time::ZERO + INTERVAL, fabric.notice());
-    let (handle, ends) = Handle::new(network(), controller.snapshot(Time::ZERO, "sim"));
+    let controller = Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
+    let (handle, ends) = Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"));
     (Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Vec::new), None), ends), handle)
 }
 
@@ -148,7 +149,7 @@ fn cycles_keep_their_deadlines_under_a_flood() {
 
 #[test]
 fn commands_are_answered_even_where_cycles_take_longer_than_their_interval() {
-    let (mut control, handle) = control(Policy { interval: Span::micros(20), ..policy() });
+    let (mut control, handle) = control(CircuitPolicy { interval: Span::micros(20), ..policy() });
     control.driver.host.clock.0.set(INTERVAL.0);
     let mut asked: Vec<_> = (0..200).map(|id| handle.ask(arrival(id)).unwrap()).collect();
     for _ in 0..100 {
