@@ -25,7 +25,7 @@ pub mod record;
 
 pub use controller::Controller;
 
-use policy::Policy;
+use policy::CircuitPolicy;
 
 /// What the controller is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,7 +167,7 @@ pub enum Event {
     /// Decide by this policy from the next cycle on.
     PolicyReplaced {
         /// The policy, already checked.
-        policy: Box<Policy>,
+        policy: Box<CircuitPolicy>,
     },
 }
 

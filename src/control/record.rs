@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::Policy;
+use super::policy::CircuitPolicy;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -21,8 +21,8 @@ pub struct Snapshot {
     pub now: Time,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
-    /// The policy in force.
-    pub policy: Policy,
+    /// How circuits are decided now.
+    pub policy: CircuitPolicy,
     /// Circuits with light, being set up, or promised.
     pub circuits: Vec<CircuitView>,
     /// By plane, then rack.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::live::Live;
 use super::report::{Counted, End, RunResult, Summary};
+use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
-use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::fabric::kernel::attached::Processes;
@@ -76,7 +76,7 @@ pub struct Emulation {
     /// The mechanism in use.
     pub mechanism: Mechanism,
     finished: mpsc::Receiver<TrafficEvent>,
-    policy: Policy,
+    plan: RunPlan,
     attached: Option<Processes>,
     /// Last: the names go when nothing uses them any more.
     pub owned: Owned,
@@ -87,22 +87,22 @@ impl Emulation {
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
-    pub fn start(topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+    pub fn start(topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
         let owned = Owned::take(&options.base, &options.name)?;
-        Self::start_as(owned, topology, policy, options)
+        Self::start_as(owned, topology, plan, options)
     }
 
     /// Builds the network and starts the control loop under a name that was taken before.
     ///
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
-    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         sys::raise_open_files();
-        check_congestion(&policy.congestion)?;
+        check_congestion(&plan.run.congestion)?;
         let clock = Clock::start();
         let net = match &options.attach {
-            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&policy.congestion))
+            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&plan.run.congestion))
                 .map_err(kernel("build the network"))?,
             Some(nodes) => {
                 let others: Vec<String> = ownership::held(&options.base).into_iter().filter(|n| *n != options.name).collect();
@@ -113,13 +113,13 @@ impl Emulation {
             owned.publish(&net)?;
         }
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
-        let fabric = KernelFabric::install(net, mechanism, policy.elephants.admit, clock).map_err(kernel("set the fabric up"))?;
+        let fabric = KernelFabric::install(net, mechanism, plan.run.admit, clock).map_err(kernel("set the fabric up"))?;
         owned.write(fabric.network(), mechanism.name(), None).map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
         let (tell, finished) = mpsc::channel();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
-        let traffic = Traffic::start(topology, hosts, clock, &policy.congestion, move |e| {
+        let traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
             if let Some(h) = &*slot.lock().expect("never poisoned") {
                 h.notify(for_the_controller(&e));
             }
@@ -137,9 +137,9 @@ impl Emulation {
             let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
             progress.chain(names.look(clock.now())).collect()
         });
-        let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
+        let live = Live::start(fabric, plan.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, finished, policy, attached: options.attach.clone(), owned })
+        Ok(Self { live, traffic, clock, mechanism, finished, plan, attached: options.attach.clone(), owned })
     }
 
     /// Writes down where the API listens, so that other commands find it.
@@ -164,14 +164,14 @@ impl Emulation {
         let bound = bounds::hybrid(spec, topology);
         let (id, name, weight, progress) = (spec.id, spec.name.clone(), spec.weight, ProgressBy::Sender);
         self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight });
-        let threshold = self.live.handle.snapshot().policy.elephants.threshold;
+        let threshold = self.live.handle.snapshot().policy.elephant_threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
     /// The next instant half-way between two cycles: workloads begin there, as they do in simulation, so that the two can be
     /// compared.
     fn between_cycles(&self) -> Time {
-        let (first, interval) = (self.live.first_cycle, self.policy.interval);
+        let (first, interval) = (self.live.first_cycle, self.plan.policy.interval);
         let cycles = self.clock.now().since(first).0 / interval.0 + 1;
         first + interval * cycles + Span(interval.0 / 2)
     }
@@ -210,7 +210,7 @@ impl Emulation {
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
     fn settled(&self) -> Arc<Snapshot> {
         let cycle = self.live.handle.snapshot().stats.cycles;
-        let deadline = self.clock.now() + self.policy.interval * 3 + Span::secs(1);
+        let deadline = self.clock.now() + self.plan.policy.interval * 3 + Span::secs(1);
         loop {
             let s = self.live.handle.snapshot();
             if s.stats.cycles >= cycle + 2 || self.clock.now() > deadline {
@@ -242,7 +242,7 @@ impl Emulation {
             topology: topology.name.clone(),
             policy: end.policy.name.clone(),
             workload: workload.name.clone(),
-            congestion: self.policy.congestion.clone(),
+            congestion: self.plan.run.congestion.clone(),
             forced: false,
             end: End::default(),
             events: None,

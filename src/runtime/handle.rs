@@ -4,6 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use tokio::sync::{broadcast, oneshot, watch};
 
+use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
 use crate::topology::Topology;
@@ -21,6 +22,8 @@ pub struct Command {
 pub struct Handle {
     /// The network; it never changes.
     pub topology: Arc<Topology>,
+    /// What the run was started with; the policy in force is the snapshot's.
+    pub plan: Arc<RunPlan>,
     commands: mpsc::Sender<Command>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     events: broadcast::Sender<Arc<Record>>,
@@ -38,12 +41,12 @@ pub struct Ends {
 
 impl Handle {
     /// A handle, and the ends for the thread that runs the controller.
-    pub fn new(topology: Arc<Topology>, first: Snapshot) -> (Self, Ends) {
+    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot) -> (Self, Ends) {
         let (command_tx, command_rx) = mpsc::channel();
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096);
         let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone() };
-        (Self { topology, commands: command_tx, snapshot: snapshot_rx, events }, ends)
+        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events }, ends)
     }
 
     /// The newest snapshot; it costs nothing and never waits.

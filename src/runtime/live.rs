@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::handle::{Command, Ends, Handle};
-use crate::control::policy::Policy;
+use super::settings::RunPlan;
 use crate::control::record::What;
 use crate::control::{Action, Controller, Event};
 use crate::fabric::Fabric;
@@ -34,12 +34,12 @@ impl Live {
     ///
     /// # Errors
     /// When probes cannot be sent or no thread be had.
-    pub fn start(fabric: KernelFabric, policy: Policy, clock: Clock, feed: Feed) -> io::Result<Self> {
+    pub fn start(fabric: KernelFabric, plan: RunPlan, clock: Clock, feed: Feed) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
         // The first cycle shall not be late because threads are still being made.
         let start = clock.now() + Span::millis(20);
-        let controller = Controller::new(topology.clone(), policy, start, fabric.notice());
-        let (handle, ends) = Handle::new(topology, controller.snapshot(start, fabric.mechanism()));
+        let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
+        let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()));
         let probes = handle.clone();
         let prober = Prober::start(fabric.network(), clock, fabric.may_probe(), move |report| probes.notify(Event::Probed { report }))?;
         let stop = Arc::new(AtomicBool::new(false));

@@ -8,4 +8,5 @@ pub mod measure;
 pub mod posted;
 pub mod repeat;
 pub mod report;
+pub mod settings;
 pub mod simulate;

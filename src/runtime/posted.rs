@@ -27,7 +27,7 @@ impl Posted {
     /// `watched` one the end of every flow.
     pub fn send(&self, coflow: &CoflowSpec, watched: bool) {
         let matrix = coflow.matrix(&self.handle.topology);
-        let threshold = self.handle.snapshot().policy.elephants.threshold;
+        let threshold = self.handle.snapshot().policy.elephant_threshold;
         let elephant = |i, j| is_elephant(&matrix, i, j, threshold);
         if watched { self.traffic.launch_watched(coflow, elephant) } else { self.traffic.launch(coflow, elephant) }
     }

@@ -160,9 +160,8 @@ fn dropped(socket: &OwnedFd) -> u32 {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut size = size_of::<libc::tpacket_stats>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `size` bytes, and `stats` has as many.
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, (&raw mut stats).cast(), &raw mut size)
-    };
+    let done =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, (&raw mut stats).cast(), &raw mut size) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     stats.tp_drops
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::wire::{self, CoflowState};
-use crate::control::policy::{Elephants, Estimator};
+use crate::control::policy::Estimator;
 use crate::units::Bytes;
 
 const MB: u64 = 1_000_000;
@@ -12,8 +12,9 @@ const MS: u64 = 1_000_000;
 
 /// Four racks, circuits by Sunflow; a cycle every 100 ms of the rig's time, elephants from 1 MB.
 fn sunflow() -> Rig {
-    let elephants = Elephants { threshold: Bytes(MB), ..Policy::default().elephants };
-    let policy = Policy { scheduler: SchedulerKind::Sunflow, demand: Estimator::Declared, elephants, ..Policy::default() };
+    let elephant_threshold = Bytes(MB);
+    let policy =
+        CircuitPolicy { scheduler: SchedulerKind::Sunflow, demand: Estimator::Declared, elephant_threshold, ..CircuitPolicy::default() };
     rig_by(policy, Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
 }
 

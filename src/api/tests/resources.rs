@@ -155,6 +155,71 @@ fn impossible_coflows_are_refused_with_a_pointer() {
     assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
 }
 
+/// Another value of a key of a policy file, with what it takes beside it.
+fn changed(policy: &mut Value, key: &str) {
+    let mut set = |key: &str, value: Value| policy[key] = value;
+    match key {
+        "name" => set(key, json!("other")),
+        "interval" => set(key, json!("200ms")),
+        "lead" => set(key, json!("7ms")),
+        "elephants.admit" => policy["elephants"]["admit"] = json!("all"),
+        "elephants.threshold" => policy["elephants"]["threshold"] = json!("1MB"),
+        "demand" => set(key, json!("backlog")),
+        "ageing" => set(key, json!(7)),
+        "scheduler" => set(key, json!("greedy")),
+        "network" => set(key, json!("varys")),
+        "within" => (set("network", json!("fifo")), set(key, json!("max-min"))).1,
+        "aalo" => (set("network", json!("aalo")), set(key, json!({"queues": 3}))).1,
+        "order" => (set("network", json!("sunflow")), set("scheduler", json!("eps-only")), set(key, json!("fifo"))).2,
+        "scale" => set(key, json!(3)),
+        "congestion" => set(key, json!("reno")),
+        "probes" => set(key, json!(false)),
+        "placement" => set(key, json!({"policy": "fair"})),
+        other => panic!("give `{other}` another value here, and say in docs/api.md whether PUT may change it"),
+    }
+}
+
+/// The keys of a policy file that PUT may not change: those that it refuses.
+fn fixed() -> Vec<&'static str> {
+    vec!["elephants.admit", "network", "within", "aalo", "order", "scale", "congestion", "placement"]
+}
+
+/// Every key of the schema either changes or is refused, as the description of the API and the documentation say.
+#[test]
+fn what_was_fixed_when_a_run_started_is_said_everywhere() {
+    let r = rig();
+    let base = r.get("/api/v1/policy").json();
+    let schema = crate::config::schema_policy();
+    let keys = schema["properties"].as_object().unwrap().keys().flat_map(|k| match k.as_str() {
+        "elephants" => vec!["elephants.admit".to_owned(), "elephants.threshold".to_owned()],
+        _ => vec![k.clone()],
+    });
+    let headers = [("content-type", "application/json"), ("if-match", "*")];
+    let put = |body: &Value| r.call("PUT", "/api/v1/policy", &headers, body.to_string().as_bytes());
+    let mut refused = vec![];
+    for key in keys {
+        let mut body = base.clone();
+        changed(&mut body, &key);
+        let answer = put(&body);
+        match answer.status {
+            200 => assert_eq!(put(&base).status, 200),
+            _ => refused.push((answer.problem(409).1.contains(&format!("`{key}`")), key)),
+        }
+    }
+    let mut said: Vec<(bool, String)> = fixed().into_iter().map(|k| (true, k.to_owned())).collect();
+    (refused.sort(), said.sort());
+    assert_eq!(refused, said, "each is named by its refusal");
+    let doc = r.get("/openapi.json").json();
+    let conflict = doc.pointer("/paths/~1api~1v1~1policy/put/responses/409/description").unwrap().as_str().unwrap().to_owned();
+    let manual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md")).unwrap();
+    let row = manual.lines().find(|l| l.contains("PUT /api/v1/policy")).unwrap().to_owned();
+    for text in [conflict, row] {
+        for key in fixed() {
+            assert!(text.contains(&format!("`{key}`")), "{text} does not name {key}");
+        }
+    }
+}
+
 #[test]
 fn a_policy_is_replaced_only_by_who_knows_it() {
     let r = rig();
@@ -187,10 +252,13 @@ fn a_policy_is_replaced_only_by_who_knows_it() {
     assert_eq!(bad("elephants", json!({"admit": "some"})), "/elephants/admit");
     assert_eq!(bad("color", json!(1)), "/color");
     put("*", &json!({"name": "x"})).problem(422);
-    for (key, value) in [("elephants", json!({"admit": "all"})), ("scale", json!(3)), ("congestion", json!("reno"))] {
+    assert_eq!(put("*", &json!({"name": "x", "interval": "100ms", "demand": "backlog", "scheduler": "manual"})).status, 200);
+    assert_eq!(put("*", &next).status, 200);
+    for key in fixed() {
         let mut body = next.clone();
-        body[key] = value;
-        assert!(put("*", &body).problem(409).1.contains("start another run"), "{key} was fixed at the start");
+        changed(&mut body, key);
+        let (_, why) = put("*", &body).problem(409);
+        assert!(why.contains(&format!("`{key}`")) && why.contains("start another run"), "{why}");
     }
     assert_eq!(r.get("/api/v1/policy").json(), next, "the old one is kept");
 }

@@ -28,9 +28,9 @@ fn health_says_what_is() {
 #[test]
 fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let topology = Arc::new(network());
-    let controller = Controller::new(topology.clone(), Policy::default(), Time::ZERO, Span::ZERO);
+    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     // Nobody reads the commands until the API has given up.
-    let (handle, ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
     let server = serve(handle.clone(), Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() }).unwrap();
     let rig = Rig { server, handle, stop: Arc::default() };
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});

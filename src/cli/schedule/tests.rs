@@ -81,9 +81,8 @@ impl Bed {
     }
 
     fn play_by(&self, kind: Kind, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
-        let policy = Policy { name: "p".into(), placement: Some(JobPolicy::new(kind)), ..Policy::default() };
-        let by = policy.placement.clone().unwrap();
-        let (elephant, jobs) = (policy.elephants.threshold, few());
+        let (policy, by) = (CircuitPolicy { name: "p".into(), ..CircuitPolicy::default() }, JobPolicy::new(kind));
+        let (elephant, jobs) = (policy.elephant_threshold, few());
         let ask = live::Ask { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
         play(&self.client, &ask, (&policy, &policy), stop).unwrap()
     }
@@ -188,8 +187,7 @@ fn a_daemon_that_sends_nothing_or_has_another_network_is_refused() {
     let (_, ended) = bed.play(&AtomicBool::new(false));
     assert!(ended.clone().unwrap_err().to_string().contains("/send: nobody sends for the API here"), "{ended:?}");
 
-    let policy = Policy { name: "f-eps".into(), placement: Some(JobPolicy::new(Kind::FEps)), ..Policy::default() };
-    let by = policy.placement.clone().unwrap();
+    let (policy, by) = (CircuitPolicy { name: "f-eps".into(), ..CircuitPolicy::default() }, JobPolicy::new(Kind::FEps));
     let why = fits(&bed.topology, &by, (&policy, &policy), "f-eps.yaml").unwrap_err();
     assert_eq!(why.code(), 3);
     assert!(why.to_string().contains("meant for 4 racks with an EPS uplink of 1Gb/s each and no circuits"), "{why}");

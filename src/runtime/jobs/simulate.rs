@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use super::report::JobsResult;
 use crate::control::Rejected;
-use crate::control::policy::Policy;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::runtime::report::{End, RunResult};
+use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Simulation;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
@@ -31,8 +31,8 @@ use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 pub struct Ask<'a> {
     /// The network.
     pub topology: &'a Topology,
-    /// How circuits are decided.
-    pub policy: &'a Policy,
+    /// How circuits are decided, and what the fabric is like.
+    pub plan: &'a RunPlan,
     /// How jobs are scheduled; its grain is the run's.
     pub jobs_by: &'a JobPolicy,
     /// What is run.
@@ -128,7 +128,7 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
         return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
     }
-    let mut placement = ask.jobs_by.placement.build(ask.policy.elephants.threshold);
+    let mut placement = ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold);
     placement.plan(&topology, course.foreseen.unwrap_or(&ask.jobs.jobs))?;
     let mut scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
     if let Some((percent, seed)) = course.remaining {
@@ -137,7 +137,7 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let mut run = Run {
-        network: Simulation::with(&network, ask.policy, (ask.faults, course.bucket), &mut from_network),
+        network: Simulation::with(&network, ask.plan, (ask.faults, course.bucket), &mut from_network),
         scheduler,
         timers: BTreeMap::new(),
         timers_set: 0,

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
-use crate::control::policy::{Admit, NetworkKind, Policy, SchedulerKind};
+use crate::control::policy::SchedulerKind;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
 use crate::fabric::sim::faults::{Broken, Fault};
@@ -13,6 +15,7 @@ use crate::fabric::{Fabric, ProbeReport};
 use crate::ids::CoflowId;
 use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::report::{End, RunResult, Summary};
+use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -64,7 +67,7 @@ enum Probe {
 /// ```
 pub struct Simulation<'a> {
     topology: Arc<Topology>,
-    policy: Policy,
+    plan: RunPlan,
     now: Time,
     /// When a flow last moved.
     moved: Time,
@@ -88,28 +91,28 @@ fn bound(coflow: &CoflowSpec, topology: &Topology, kind: NetworkKind) -> Span {
 
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
-    pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
-        Self::with(topology, policy, (&[], None), log)
+    pub fn new(topology: &Arc<Topology>, plan: &RunPlan, log: &'a mut dyn FnMut(Record)) -> Self {
+        Self::with(topology, plan, (&[], None), log)
     }
 
     /// The same; things break as `faults` say, and what links carry is kept in buckets that begin with the length `bucket`.
     pub fn with(
         topology: &Arc<Topology>,
-        policy: &Policy,
+        plan: &RunPlan,
         (faults, bucket): (&[Fault], Option<Span>),
         log: &'a mut dyn FnMut(Record),
     ) -> Self {
-        let circuits = policy.scheduler != SchedulerKind::EpsOnly;
-        let (admit, network) = (policy.elephants.admit, policy.network);
+        let circuits = plan.policy.scheduler != SchedulerKind::EpsOnly;
+        let (admit, network) = (plan.run.admit, plan.run.network);
         let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
         let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
-        let first = Time(policy.interval.0 / 2);
-        let controller = Controller::new(topology.clone(), policy.clone(), first, fabric.notice());
+        let first = Time(plan.policy.interval.0 / 2);
+        let controller = Controller::new(topology.clone(), plan.policy.clone(), first, fabric.notice());
         Self {
             topology: topology.clone(),
-            policy: policy.clone(),
+            plan: plan.clone(),
             now: Time::ZERO,
             moved: Time::ZERO,
             coflows: BTreeMap::new(),
@@ -146,7 +149,7 @@ impl<'a> Simulation<'a> {
     /// Whether coflows wait and nothing has moved for so long that nothing ever will, unless others come.
     pub fn is_stuck(&self) -> bool {
         let waiting = self.unfinished > 0 && !self.fabric.is_moving() && self.faults.is_empty();
-        waiting && (self.next_event().is_none() || self.now.since(self.moved) > self.policy.interval * PATIENCE)
+        waiting && (self.next_event().is_none() || self.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
     }
 
     /// Lets time pass up to `to`: what happens before `to` happens altogether, and at `to` flows finish and circuits change.
@@ -175,7 +178,7 @@ impl<'a> Simulation<'a> {
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
-        self.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.policy.elephants.threshold), now);
+        self.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.plan.policy.elephant_threshold), now);
         if coflow.flows.is_empty() {
             self.over(id, now)?;
         }
@@ -183,7 +186,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn bound(&self, coflow: &CoflowSpec) -> Span {
-        bound(coflow, &self.topology, self.policy.network.kind)
+        bound(coflow, &self.topology, self.plan.run.network.kind)
     }
 
     /// Takes a coflow back now, if it has not finished: what it has not sent is never sent, and it counts as unfinished.
@@ -359,14 +362,14 @@ impl<'a> Simulation<'a> {
             let ocs_share = over_ocs.0 as f64 / known.record.bytes_between_racks.0.max(1) as f64;
             coflows.push(CoflowRecord { ocs_share, ..known.record });
         }
-        let bound = |c: &CoflowSpec| bound(c, &self.topology, self.policy.network.kind);
+        let bound = |c: &CoflowSpec| bound(c, &self.topology, self.plan.run.network.kind);
         coflows.extend(rest.iter().map(|c| CoflowRecord { bound: bound(c), ..CoflowRecord::new(c, &self.topology, None, 0.0) }));
         coflows.sort_by_key(|c| c.id);
         RunResult {
             version: env!("CARGO_PKG_VERSION").into(),
             mechanism: self.fabric.mechanism().into(),
             topology: self.topology.name.clone(),
-            policy: self.policy.name.clone(),
+            policy: self.plan.policy.name.clone(),
             workload: workload.into(),
             congestion: "-".into(),
             forced: false,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::FlowSpec;
-use crate::control::policy::{Elephants, Estimator};
+use crate::control::policy::{CircuitPolicy, Estimator};
 use crate::ids::{HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
 use crate::units::BitRate;
@@ -16,7 +16,7 @@ fn network(duplex: bool) -> Arc<Topology> {
 
 /// Plays coflows that come after gaps (milliseconds), and 3 s more; gives the event log, the result, and how many cycles were passed
 /// over. The twin hears, whenever it is woken, of a trouble that is over: that is nothing to log, but it may not rest.
-fn play(t: &Arc<Topology>, p: &Policy, coflows: &[(u64, CoflowSpec)], twin: bool) -> (Vec<String>, RunResult, usize) {
+fn play(t: &Arc<Topology>, p: &RunPlan, coflows: &[(u64, CoflowSpec)], twin: bool) -> (Vec<String>, RunResult, usize) {
     let (mut log, mut rested, mut at) = (Vec::new(), 0, Time::ZERO);
     let mut write = |r: Record| log.push(serde_json::to_string(&r).expect("a record is JSON"));
     let mut run = Simulation::new(t, p, &mut write);
@@ -59,9 +59,8 @@ fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
 
 const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
 
-fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> Policy {
-    let elephants = Elephants { admit: Admit::Marked, threshold: Bytes(300_000) };
-    Policy { scheduler, demand, ageing, elephants, ..Policy::default() }
+fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> RunPlan {
+    CircuitPolicy { scheduler, demand, ageing, elephant_threshold: Bytes(300_000), ..CircuitPolicy::default() }.into()
 }
 
 proptest! {
