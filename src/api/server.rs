@@ -78,6 +78,11 @@ impl Server {
         }
     }
 
+    /// Whether the server's thread still runs.
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
     /// Stops accepting, lets open requests end for up to 3 s, and returns when all is closed.
     pub fn stop(mut self) {
         self.halt();

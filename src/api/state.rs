@@ -88,7 +88,7 @@ impl App {
 
     /// Whether the controller still runs.
     pub fn alive(&self) -> bool {
-        self.handle.watch().has_changed().is_ok()
+        self.handle.ended().is_none()
     }
 
     /// Tells the controller, and waits for its answer, but not for ever.

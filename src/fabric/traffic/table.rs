@@ -1,7 +1,7 @@
 //! What is on its way: coflows, their flows, and what has been received of each.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::task::AbortHandle;
@@ -140,13 +140,16 @@ pub struct Shared {
     pub clock: Clock,
     /// Payload between racks that was sent again.
     pub sent_again: AtomicU64,
+    /// The task of a flow ended in a panic.
+    pub flow_died: AtomicBool,
     table: Mutex<Table>,
     events: Mutex<Tell>,
 }
 
 impl Shared {
     pub fn new(topology: Arc<Topology>, clock: Clock, events: Tell) -> Self {
-        Self { topology, clock, sent_again: AtomicU64::new(0), table: Mutex::default(), events: Mutex::new(events) }
+        let (table, events) = (Mutex::default(), Mutex::new(events));
+        Self { topology, clock, sent_again: AtomicU64::new(0), flow_died: AtomicBool::new(false), table, events }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
