@@ -145,6 +145,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         sender: options.sender,
         ledger: Arc::default(),
         policy_turn: Arc::default(),
+        patience: super::CONTROLLER_TIMEOUT,
         stopping,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

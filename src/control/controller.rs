@@ -180,7 +180,7 @@ impl Controller {
             Event::CoflowConfirmed { id, pairs, bound, progress } => self.confirmed(id, &pairs, bound, progress, now)?,
             Event::CoflowCancelled { id } => {
                 if !self.promises.cancel(id, now)? {
-                    self.accounts.cancel(id)?;
+                    self.accounts.cancel(id, now)?;
                 }
                 self.log(now, What::CoflowCancelled { id });
             }
@@ -214,7 +214,10 @@ impl Controller {
         if let Some(p) = pairs.iter().find(|p| p.from.index().max(p.to.index()) >= racks) {
             return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
         }
-        let Some(p) = self.promises.confirm(id, now)? else { return Ok(()) };
+        let Some(p) = self.promises.confirm(id, now)? else {
+            let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
+            return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
+        };
         let bytes = self.accounts.open((id, p.name.clone(), p.weight.max(1)), pairs, bound, progress, (now, racks))?;
         self.log(now, What::CoflowArrived { id, bytes });
         Ok(())

@@ -111,7 +111,7 @@ pub enum Event {
         /// Whoever confirms it wants its bytes sent.
         send: bool,
     },
-    /// A coflow that was proposed begins; nothing happens if it has begun already.
+    /// A coflow that was proposed begins; nothing happens if it has begun already. Refused if it was taken back since.
     CoflowConfirmed {
         /// Its number.
         id: CoflowId,

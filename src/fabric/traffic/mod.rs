@@ -37,6 +37,24 @@ pub const PORT: u16 = 5300;
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
+/// Whose ends the sender of a coflow reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The coflow's.
+    Coflow,
+    /// Every flow's, each before its coflow's ([`TrafficEvent::FlowFinished`]), and the coflow's.
+    Flows,
+}
+
+/// A coflow that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipment<'a> {
+    /// The coflow, with its flows.
+    pub coflow: &'a CoflowSpec,
+    /// What is reported of it.
+    pub report: Report,
+}
+
 /// A socket that somebody wants in a host's namespace.
 struct OpenRequest {
     host: usize,
@@ -92,18 +110,15 @@ impl Traffic {
         self.shared.flow_died.load(Relaxed).then(|| "the task that carried a flow has died".into())
     }
 
-    /// Starts all flows of a coflow now. `elephant` says which rack pairs' packets are marked.
+    /// Starts all flows of a coflow now; only the coflow's end is reported. `elephant` says which rack pairs' packets are marked.
     pub fn launch(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
-        self.start_flows(coflow, elephant, false);
+        self.ship(Shipment { coflow, report: Report::Coflow }, elephant);
     }
 
-    /// [`Traffic::launch`], and every flow's end is an event ([`TrafficEvent::FlowFinished`]).
-    pub fn launch_watched(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
-        self.start_flows(coflow, elephant, true);
-    }
-
-    fn start_flows(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool, watched: bool) {
-        let on_its_way = OnItsWay::new(coflow, &self.shared.topology, watched);
+    /// Starts all flows of a shipment now. `elephant` says which rack pairs' packets are marked.
+    pub fn ship(&self, what: Shipment<'_>, elephant: impl Fn(RackId, RackId) -> bool) {
+        let coflow = what.coflow;
+        let on_its_way = OnItsWay::new(what, &self.shared.topology);
         let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
         // Senders begin under the table's lock: no receiver looks before the coflow is there, and who cancels finds all of them.
         let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
