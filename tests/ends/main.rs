@@ -3,6 +3,7 @@
 //! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name: reason` without it.
 
 mod jobs;
+mod recording;
 mod removed;
 mod rights;
 mod stops;

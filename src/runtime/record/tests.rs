@@ -92,7 +92,7 @@ fn simulated_runs_of_coflows_play_again() {
         for demand in [Estimator::Backlog, Estimator::Declared] {
             let r = again(&coflows(scheduler, demand)).unwrap_or_else(|e| panic!("{scheduler:?}: {e}"));
             assert_eq!((r.ending, r.controller.refused, r.scheduler), (Ending::Complete, 0, Counts::default()), "{scheduler:?}");
-            assert!(r.controller.events > 10 && r.controller.actions > 10 && r.snapshot.coflows.len() == 3, "{scheduler:?}");
+            assert!(r.controller.events > 5 && r.controller.actions > 5 && r.snapshot.coflows.len() == 3, "{scheduler:?}");
         }
     }
 }
