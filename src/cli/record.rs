@@ -8,13 +8,13 @@ use crate::runtime::record::{Pace, Recorder, Recording};
 
 /// The options of a run that can be recorded.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub struct Args {
+pub struct RecordArgs {
     /// Also writes every event and action of the controller and the scheduler to this file, for `heliostat replay`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
-impl Args {
+impl RecordArgs {
     /// Does something that can be recorded, and ends the file whatever came of it.
     ///
     /// # Errors

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::client::Where;
+use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, attach, jobs, print, read_text, record, schedule, tables, user_namespace, write_text};
+use super::{CliError, Output, attach, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
 use crate::config;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
@@ -74,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
-    record: record::Args,
+    record: RecordArgs,
 }
 
 /// How circuits are carried.

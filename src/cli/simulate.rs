@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::progress::Clock;
+use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, jobs, print, read_text, record, repeat, tables, timeline, write_text};
+use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -89,7 +90,7 @@ pub struct Args {
     #[arg(long)]
     events: Option<PathBuf>,
     #[command(flatten)]
-    record: record::Args,
+    record: RecordArgs,
 }
 
 /// Runs the subcommand.
