@@ -18,6 +18,7 @@ use crate::units::{Bytes, Span, Time};
 mod accounts;
 mod controller;
 mod faults;
+mod manual;
 mod meter;
 pub mod policy;
 mod promises;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Transport, Word};
+use super::drive::{Driver, Round, Transport, Word, scheduler};
 use super::report::JobsResult;
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
@@ -19,12 +19,13 @@ use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Simulation;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
-use crate::scheduler::{Action, Event, Scheduler};
+use crate::scheduler::{Action, Event};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -84,6 +85,8 @@ pub struct Course<'a> {
     pub bucket: Option<Span>,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,
+    /// Takes what both machines are told and want.
+    pub record: Option<&'a Recorder>,
 }
 
 /// How far a run of jobs is.
@@ -130,12 +133,8 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
         return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
     }
-    let mut placement = ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold);
-    placement.plan(&topology, course.foreseen.unwrap_or(&ask.jobs.jobs))?;
-    let mut scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
-    if let Some((percent, seed)) = course.remaining {
-        scheduler.misjudge_remaining(percent, seed);
-    }
+    let (elephant, foreseen) = (ask.plan.policy.elephant_threshold, course.foreseen.unwrap_or(&ask.jobs.jobs));
+    let scheduler = scheduler(topology.clone(), ask.jobs_by, elephant, foreseen, course.remaining)?;
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let transport = Virtual {
@@ -149,6 +148,11 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
     let mut run = Driver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
+    if let Some(recorder) = course.record {
+        let (topology, policy, foreseen) = ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
+        run.transport.network.record(recorder);
+        run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: course.remaining });
+    }
     let end = run.play(&mut |r: &Round<Virtual>| {
         let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
         let (now, events, coflows) = (r.transport.now, r.transport.events, r.transport.network.unfinished());
