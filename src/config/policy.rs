@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
 use super::{NAME_RULE, is_name};
+use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
-use crate::coflows::orders::{Aalo, Sharing};
-use crate::coflows::sunflow::Order;
+use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::runtime::settings::{RunPlan, RunSettings};
 use crate::units::{Bytes, Span};
@@ -265,7 +265,7 @@ impl RawPolicy {
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
         only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
         only(self.order.is_none() || kind == NetworkKind::Sunflow, "order", "only with `network: sunflow`", flaws);
-        if kind == NetworkKind::Sunflow && self.scheduler != SchedulerKind::EpsOnly {
+        if kind == NetworkKind::Sunflow && self.scheduler.build().set_by() != SetBy::Nobody {
             let message = "`network: sunflow` reserves all circuits itself".to_owned();
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
         }

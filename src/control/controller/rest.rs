@@ -3,9 +3,9 @@
 //! They matter in virtual time only, where a day has 864,000 cycles of 100 ms and most of them find an empty network.
 
 use super::{Controller, Phase};
+use crate::circuits::SetBy;
 use crate::circuits::timetable::Timetable;
 use crate::control::Event;
-use crate::control::policy::SchedulerKind;
 use crate::control::record::What;
 use crate::fabric::Observation;
 use crate::units::{Bytes, Span, Time};
@@ -24,7 +24,7 @@ impl Controller {
     pub fn is_passive(&self) -> bool {
         let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let without = self.topology.planes.is_empty() || self.policy.scheduler == SchedulerKind::EpsOnly;
+        let without = self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::Nobody;
         without && nothing && dark && self.phase == Phase::Idle && !self.accounts.read_counters()
     }
 

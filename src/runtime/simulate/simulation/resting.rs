@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::FlowSpec;
-use crate::control::policy::{CircuitPolicy, Estimator};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
 use crate::units::BitRate;
