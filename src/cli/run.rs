@@ -245,8 +245,9 @@ fn one(args: &Args, plan: &Plan, run: &RunPlan, workload: &Workload, stop: &Atom
     let mut result = e.run(workload, stop, |s| progress.show(s));
     progress.done();
     result.forced = plan.forced;
+    let lost = lost(&e, &server);
     server.stop();
-    e.lost().map_or(Ok(result), |why| Err(CliError::Failed(why)))
+    lost.map_or(Ok(result), |why| Err(CliError::Failed(why)))
 }
 
 /// Runs jobs over the API of the emulation that is started for them.
@@ -262,28 +263,48 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         output: args.output,
         json: args.json.as_deref(),
     };
-    let ended = schedule::carry(&ask, stop);
+    // The jobs' run hears only of the API, which outlives a controller that has died.
+    let (ends, over) = (AtomicBool::new(stop.load(Relaxed)), AtomicBool::new(false));
+    let ended = std::thread::scope(|s| {
+        s.spawn(|| {
+            while !over.load(Relaxed) && !ends.load(Relaxed) {
+                std::thread::sleep(LOOK);
+                ends.store(stop.load(Relaxed) || lost(&e, &server).is_some(), Relaxed);
+            }
+        });
+        let ended = schedule::carry(&ask, &ends);
+        over.store(true, Relaxed);
+        ended
+    });
+    let lost = lost(&e, &server);
     server.stop();
-    e.lost().map_or(ended, |why| Err(CliError::Failed(why)))
+    lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
 
-/// Stays up until a signal.
+/// A run is looked at so often: whether it was told to stop, and whether everything in it still works.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why a run cannot go on, if that is so.
+fn lost(e: &Emulation, server: &api::Server) -> Option<String> {
+    e.lost().or_else(|| (!server.is_alive()).then(|| "the API's thread has died".into()))
+}
+
+/// Stays up until a signal, or until something that it needs has died.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.run)?;
     eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
-    let mut lost = None;
+    let mut why = None;
     for tick in 1_u32.. {
-        std::thread::sleep(Duration::from_millis(50));
-        if tick.is_multiple_of(20) {
-            lost = e.lost();
-        }
-        if stop.load(Relaxed) || lost.is_some() {
+        std::thread::sleep(LOOK);
+        // Attached nodes are many, and looked at once a second.
+        why = if tick.is_multiple_of(20) { lost(&e, &server) } else { e.died() };
+        if stop.load(Relaxed) || why.is_some() {
             break;
         }
     }
     server.stop();
     drop(e);
-    lost.map_or(Ok(()), |why| Err(CliError::Failed(why)))
+    why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
 /// Becomes true when the process is asked to stop.

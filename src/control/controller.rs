@@ -9,7 +9,7 @@ use super::meter::Meter;
 use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
-use super::{Action, Event, ProgressBy, Rejected};
+use super::{Action, Event, ProgressBy, Rejected, Skip, Wake, Why};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
 use crate::coflows::RackBytes;
@@ -120,12 +120,14 @@ impl Controller {
         }
     }
 
-    /// When the controller wants [`Event::Tick`].
-    pub fn poll_timeout(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Idle => Some(self.top_up_at.map_or(self.next_cycle, |t| t.min(self.next_cycle))),
-            _ => None,
+    /// When the controller wants [`Event::Tick`], and why; `None` while it waits for an answer of the fabric. O(1).
+    pub fn poll_timeout(&self) -> Option<Wake> {
+        if self.phase != Phase::Idle {
+            return None;
         }
+        let cycle = Wake { at: self.next_cycle, why: Why::Cycle, skip: self.skip() };
+        let room = self.top_up_at.filter(|&t| t < self.next_cycle).map(|at| Wake { at, why: Why::Room, skip: Skip::Never });
+        Some(room.unwrap_or(cycle))
     }
 
     /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth circuits, and the policy reads coflows.
@@ -178,7 +180,7 @@ impl Controller {
             Event::CoflowConfirmed { id, pairs, bound, progress } => self.confirmed(id, &pairs, bound, progress, now)?,
             Event::CoflowCancelled { id } => {
                 if !self.promises.cancel(id, now)? {
-                    self.accounts.cancel(id)?;
+                    self.accounts.cancel(id, now)?;
                 }
                 self.log(now, What::CoflowCancelled { id });
             }
@@ -212,7 +214,10 @@ impl Controller {
         if let Some(p) = pairs.iter().find(|p| p.from.index().max(p.to.index()) >= racks) {
             return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
         }
-        let Some(p) = self.promises.confirm(id, now)? else { return Ok(()) };
+        let Some(p) = self.promises.confirm(id, now)? else {
+            let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
+            return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
+        };
         let bytes = self.accounts.open((id, p.name.clone(), p.weight.max(1)), pairs, bound, progress, (now, racks))?;
         self.log(now, What::CoflowArrived { id, bytes });
         Ok(())

@@ -116,6 +116,9 @@ pub struct CoflowView {
     pub over_ocs: Bytes,
     /// When it was done.
     pub finished: Option<Time>,
+    /// When it was taken back, or broke.
+    #[serde(default)]
+    pub cancelled: Option<Time>,
     /// Coflow completion time.
     pub cct: Option<Span>,
     /// Lower bound of its completion time on this network.

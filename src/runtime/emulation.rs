@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use super::live::Live;
@@ -75,7 +75,7 @@ pub struct Emulation {
     pub clock: Clock,
     /// The mechanism in use.
     pub mechanism: Mechanism,
-    finished: mpsc::Receiver<TrafficEvent>,
+    finished: Mutex<mpsc::Receiver<TrafficEvent>>,
     plan: RunPlan,
     attached: Option<Processes>,
     /// Last: the names go when nothing uses them any more.
@@ -139,7 +139,7 @@ impl Emulation {
         });
         let live = Live::start(fabric, plan.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, finished, plan, attached: options.attach.clone(), owned })
+        Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
     }
 
     /// Writes down where the API listens, so that other commands find it.
@@ -150,8 +150,16 @@ impl Emulation {
         self.owned.amend(|note| note.api = Some(api.to_owned()))
     }
 
-    /// Says so when nodes that we attached to are gone: whoever made them took them down. Costs about 10 us a node.
+    /// Why the run cannot go on, if that is so: the control loop or the traffic has died. O(hosts), well below a microsecond each.
+    pub fn died(&self) -> Option<String> {
+        self.live.lost().or_else(|| self.traffic.lost())
+    }
+
+    /// The same, or nodes that we attached to are gone, because their owner took them down. Costs about 10 us a node.
     pub fn lost(&self) -> Option<String> {
+        if let Some(why) = self.died() {
+            return Some(why);
+        }
         let (node, pid) = self.attached.as_ref()?.lost()?;
         Some(format!("the network is gone: node {node} (process {pid}) has ended"))
     }
@@ -177,8 +185,9 @@ impl Emulation {
     }
 
     /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
-    /// ends the run early, with what has finished by then.
+    /// ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
+        let heard = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
@@ -186,14 +195,14 @@ impl Emulation {
         let mut next = 0;
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
-        while finished.len() + failed < specs.len() && !stop.load(Relaxed) {
+        while finished.len() + failed < specs.len() && !stop.load(Relaxed) && self.died().is_none() {
             while next < specs.len() && specs[next].arrival <= self.clock.now() {
                 self.launch(&specs[next]);
                 next += 1;
             }
             let due = specs.get(next).map_or(Time::MAX, |c| c.arrival);
             let pause = due.since(self.clock.now()).min(Span::millis(200));
-            match self.finished.recv_timeout(pause.std()) {
+            match heard.recv_timeout(pause.std()) {
                 Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
                 Ok(TrafficEvent::Failed { .. }) => failed += 1,
                 Ok(TrafficEvent::FlowFinished { .. }) => {}
@@ -213,7 +222,7 @@ impl Emulation {
         let deadline = self.clock.now() + self.plan.policy.interval * 3 + Span::secs(1);
         loop {
             let s = self.live.handle.snapshot();
-            if s.stats.cycles >= cycle + 2 || self.clock.now() > deadline {
+            if s.stats.cycles >= cycle + 2 || self.clock.now() > deadline || !self.live.is_alive() {
                 return s;
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -1,6 +1,6 @@
 //! A handle to a running controller: how the API, the traffic and the command line speak to it.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -27,6 +27,7 @@ pub struct Handle {
     commands: mpsc::Sender<Command>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     events: broadcast::Sender<Arc<Record>>,
+    ended: Arc<OnceLock<String>>,
 }
 
 /// The controller's thread's ends of a [`Handle`].
@@ -37,6 +38,14 @@ pub struct Ends {
     pub snapshot: watch::Sender<Arc<Snapshot>>,
     /// Where log lines go.
     pub events: broadcast::Sender<Arc<Record>>,
+    ended: Arc<OnceLock<String>>,
+}
+
+impl Ends {
+    /// Says why the thread ends although it was not stopped; to be called before the other ends are dropped.
+    pub fn say_why(&self, why: String) {
+        let _ = self.ended.set(why);
+    }
 }
 
 impl Handle {
@@ -45,8 +54,9 @@ impl Handle {
         let (command_tx, command_rx) = mpsc::channel();
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096);
-        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone() };
-        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events }, ends)
+        let ended = Arc::new(OnceLock::new());
+        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), ended: ended.clone() };
+        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, ended }, ends)
     }
 
     /// The newest snapshot; it costs nothing and never waits.
@@ -59,6 +69,12 @@ impl Handle {
         self.snapshot.clone()
     }
 
+    /// Why the controller decides nothing any more; `None` while it runs. O(1).
+    pub fn ended(&self) -> Option<String> {
+        let stopped = || self.snapshot.has_changed().is_err().then(|| "the controller has stopped".to_owned());
+        self.ended.get().cloned().or_else(stopped)
+    }
+
     /// Log lines from now on.
     pub fn events(&self) -> broadcast::Receiver<Arc<Record>> {
         self.events.subscribe()
@@ -69,9 +85,17 @@ impl Handle {
     /// # Errors
     /// What the controller refused, or [`Rejected::Stopped`].
     pub async fn tell(&self, event: Event) -> Result<(), Rejected> {
+        self.ask(event)?.await.unwrap_or(Err(Rejected::Stopped))
+    }
+
+    /// Tells the controller; its answer comes later. Once it is there, [`Handle::snapshot`] shows what was done.
+    ///
+    /// # Errors
+    /// [`Rejected::Stopped`].
+    pub fn ask(&self, event: Event) -> Result<oneshot::Receiver<Result<(), Rejected>>, Rejected> {
         let (tx, rx) = oneshot::channel();
         self.commands.send(Command { event, reply: Some(tx) }).map_err(|_| Rejected::Stopped)?;
-        rx.await.unwrap_or(Err(Rejected::Stopped))
+        Ok(rx)
     }
 
     /// Tells the controller without waiting; nothing happens if it has stopped.

@@ -2,6 +2,7 @@
 
 mod events;
 mod hostile;
+mod launch;
 mod proposals;
 mod resources;
 mod serving;

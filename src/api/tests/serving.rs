@@ -22,7 +22,21 @@ fn health_says_what_is() {
     r.get("/readyz").problem(503);
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
     assert_eq!(r.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller has stopped");
+    assert_eq!(r.get("/livez").problem(503).1, "the controller has stopped");
+}
+
+#[test]
+fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
+    let topology = Arc::new(network());
+    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
+    let options = Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() };
+    let r = Rig { server: serve(handle.clone(), options).unwrap(), handle, stop: Arc::default() };
     assert_eq!(r.get("/livez").status, 200);
+    ends.say_why("the controller's thread died: boom".into());
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(r.get(path).problem(503).1, "the controller's thread died: boom", "{path}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::api::tests::{Rig, rig_with};
 use crate::api::{Options, Sender};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
+use crate::fabric::traffic::{Report, Shipment};
 use crate::ids::{CoflowId, FlowId};
 use crate::placement::spec::Kind;
 use crate::runtime::handle::Handle;
@@ -25,7 +26,7 @@ struct Mail {
 }
 
 impl Sender for Mail {
-    fn send(&self, c: &CoflowSpec, watched: bool) -> Result<(), String> {
+    fn send(&self, Shipment { coflow: c, report }: Shipment<'_>) -> Result<(), String> {
         let h = self.handle.get().expect("given before anybody asks");
         let mut sent = self.sent.lock().unwrap();
         let k = sent.len();
@@ -33,7 +34,7 @@ impl Sender for Mail {
         if self.breaks_at == Some(k) {
             h.notify(Event::CoflowCancelled { id: c.id });
         } else if self.silent_from.is_none_or(|s| k < s) {
-            assert!(watched);
+            assert_eq!(report, Report::Flows);
             let flows = c.flows.iter().enumerate();
             flows.for_each(|(k, f)| h.notify(Event::FlowFinished { id: c.id, flow: FlowId::from(k), bytes: f.bytes }));
             h.notify(Event::CoflowFinished { id: c.id, at: Time(1) });

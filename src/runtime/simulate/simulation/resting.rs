@@ -28,17 +28,17 @@ fn play(t: &Arc<Topology>, p: &RunPlan, coflows: &[(u64, CoflowSpec)], twin: boo
         })
         .collect();
     let (mut arrivals, end) = (arrivals.into_iter().peekable(), at + Span::secs(3));
-    while run.now < end {
+    while run.now() < end {
         let next = arrivals.peek().map(|a| a.0).into_iter().chain(run.next_event()).chain([end]).min().expect("the end");
         run.advance(next).expect("nothing is refused");
         while let Some((_, c)) = arrivals.next_if(|a| a.0 <= next) {
             run.arrive(c).expect("a new coflow");
         }
         if twin {
-            run.controller.handle(Event::Trouble { what: "nothing".into(), why: None }, next).expect("it is heard");
+            run.driver.tell(Event::Trouble { what: "nothing".into(), why: None }).expect("it is heard");
         }
-        let due = run.controller.poll_timeout().is_some_and(|t| t <= next);
-        rested += usize::from(due && run.unfinished == 0 && run.controller.is_resting());
+        let due = run.driver.controller.poll_timeout().filter(|w| w.at <= next);
+        rested += usize::from(run.unfinished == 0 && due.is_some_and(|w| w.skip == Skip::IfQuiet));
         run.wake().expect("nothing is refused");
     }
     let result = run.result("w", &[]);
