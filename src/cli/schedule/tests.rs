@@ -8,7 +8,7 @@ use crate::api::{Options, Sender};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
 use crate::ids::{CoflowId, FlowId};
-use crate::placement::spec::Kind;
+use crate::placement::Kind;
 use crate::runtime::handle::Handle;
 use crate::units::{Bytes, Time};
 
