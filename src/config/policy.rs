@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{Flaw, Flaws};
@@ -15,7 +15,7 @@ use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::runtime::settings::{RunPlan, RunSettings};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Span, exact, exact_or_null};
 
 /// The shortest interval.
 pub const MIN_INTERVAL: Span = Span::micros(10);
@@ -142,27 +142,6 @@ fn cubic() -> String {
 }
 fn yes() -> bool {
     true
-}
-
-/// Writes a quantity with its unit where that is exact, and as an integer in its base unit otherwise.
-pub(super) fn exact<T, S>(value: &T, s: S) -> Result<S::Ok, S::Error>
-where
-    T: std::fmt::Display + std::str::FromStr + PartialEq + Serialize,
-    S: Serializer,
-{
-    let text = value.to_string();
-    if text.parse::<T>().ok().as_ref() == Some(value) { s.serialize_str(&text) } else { value.serialize(s) }
-}
-
-pub(super) fn exact_or_null<T, S>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error>
-where
-    T: std::fmt::Display + std::str::FromStr + PartialEq + Serialize,
-    S: Serializer,
-{
-    match value {
-        Some(v) => exact(v, s),
-        None => s.serialize_none(),
-    }
 }
 
 impl From<&RunPlan> for RawPolicy {
