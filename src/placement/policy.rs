@@ -26,7 +26,7 @@ pub enum Locality {
 }
 
 /// The order in which jobs get slots, as [`View::ready`] gives them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// As they came, whatever their queue.
