@@ -6,7 +6,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind};
 use crate::control::policy::Estimator;
 use crate::runtime::settings::RunPlan;
-use crate::topology::{Framing, StopMode, Topology};
+use crate::topology::{Core, Framing, StopMode, Topology};
 use crate::units::Bytes;
 
 /// Checks a policy against a network: a circuit must get light within the interval in which it was decided.
@@ -72,7 +72,7 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
             topology.name
         ));
     }
-    if topology.eps.background_percent > 0 || topology.eps.pods.is_some() || topology.eps.core.is_some() || topology.eps.graph.is_some() {
+    if topology.eps.background_percent > 0 || topology.eps.core != Core::Flat(None) {
         let name = &topology.name;
         out.push(format!("what topology {name} has behind the uplinks exists in simulations only: an emulation's EPS is one switch"));
     }

@@ -27,10 +27,9 @@ fn shipped(dir: &str) -> Vec<(String, String)> {
 fn all_shipped_files_are_valid_and_fit_together() {
     let topologies: Vec<_> = shipped("topologies").iter().map(|(f, t)| read_topology(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
     let policies: Vec<_> = shipped("policies").iter().map(|(f, t)| read_policy(t, f).unwrap_or_else(|e| panic!("{e}"))).collect();
-    assert_eq!(
-        topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2", "jobpacker-20"]
-    );
+    for ((file, _), t) in shipped("topologies").iter().zip(&topologies) {
+        assert!(file.ends_with(&format!("/{}.yaml", t.name)), "{file} is named {}", t.name);
+    }
     for ((file, _), p) in shipped("policies").iter().zip(&policies) {
         let stem = std::path::Path::new(file).file_stem().unwrap().to_str().unwrap();
         assert!(stem.starts_with(&p.policy.name), "{file} is named {}", p.policy.name);
@@ -45,7 +44,7 @@ fn all_shipped_files_are_valid_and_fit_together() {
             assert_eq!(fit(t, p).is_ok(), p.run.network.kind != NetworkKind::Sunflow || one_by_one, "{} on {}", p.policy.name, t.name);
         }
     }
-    let t = &topologies[6];
+    let t = topologies.iter().find(|t| t.name == "hybrid-8x2").unwrap();
     assert_eq!((t.rack_count(), t.hosts.len(), t.hosts[0].slots), (8, 16, 2));
     assert_eq!((t.hosts[0].nic, t.racks[7].uplink, t.eps.oversubscription_percent), (BitRate::mbit(1000), BitRate::mbit(100), 2000));
     assert_eq!((t.planes[0].rate, t.planes[0].delta, t.planes[0].stop), (BitRate::mbit(1000), Span::millis(10), StopMode::NotAllStop));
