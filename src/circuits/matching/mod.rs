@@ -60,7 +60,7 @@ pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
 /// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes
 /// leave), in order; with `pairs`, on every plane only of racks whose ports may be used both ways. O(R^2) a plane besides `one`.
-fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
+pub fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
     for (p, plane) in ask.planes.iter().enumerate() {
