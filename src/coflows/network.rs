@@ -58,10 +58,4 @@ impl NetworkKind {
     pub fn has_within(self) -> bool {
         matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
     }
-
-    /// Whether the flows of a coflow have rates in the proportion of their bytes, which are decided when a coflow comes or ends;
-    /// only what they leave free is given away anew when a flow ends.
-    pub fn decides_by_coflow(self) -> bool {
-        matches!(self, Self::FairPerCoflow | Self::Varys)
-    }
 }
