@@ -124,7 +124,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 Ok(t) => {
                     let (r, h, p) = (t.rack_count(), t.hosts.len(), t.planes.len());
                     let graph = |g: &Graph| format!(", an EPS graph of {} switches and {} links", g.switches.len(), g.cables.len());
-                    let eps = t.eps.graph.as_deref().map(graph).unwrap_or_default();
+                    let eps = t.eps.graph().map(graph).unwrap_or_default();
                     let _ = writeln!(found.said, "{}: topology {}: {r} racks, {h} hosts, {p} OCS planes{eps}", file.name, t.name);
                     found.topologies.push(t);
                 }

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::orders::Aalo;
-use super::sunflow::Order;
+use super::orders::{Aalo, Order};
 
 /// The network schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -58,11 +57,5 @@ impl NetworkKind {
     /// Whether [`Within`] counts.
     pub fn has_within(self) -> bool {
         matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
-    }
-
-    /// Whether the flows of a coflow have rates in the proportion of their bytes, which are decided when a coflow comes or ends;
-    /// only what they leave free is given away anew when a flow ends.
-    pub fn decides_by_coflow(self) -> bool {
-        matches!(self, Self::FairPerCoflow | Self::Varys)
     }
 }

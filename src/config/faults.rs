@@ -52,10 +52,10 @@ fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String>
     let racks = || format!("racks are r0 to r{}", topology.rack_count().saturating_sub(1));
     let which = match (what, what.split_once('.')) {
         ("eps", _) => Which::Eps,
-        ("core", _) if topology.eps.core.is_some() => Which::Core,
+        ("core", _) if topology.eps.core_rate().is_some() => Which::Core,
         ("core", _) => return Err("this topology has no `eps.core`".into()),
         (pod, None) if pod.starts_with("pod") => {
-            let pods = topology.eps.pods.map_or(0, |p| topology.rack_count().div_ceil(p.racks.max(1) as usize));
+            let pods = topology.eps.pods().map_or(0, |p| topology.rack_count().div_ceil(p.racks.max(1) as usize));
             let number = pod[3..].parse().ok().filter(|n: &u32| (*n as usize) < pods);
             Which::Pod(number.ok_or_else(|| format!("this topology has {pods} pods"))?)
         }
@@ -69,7 +69,7 @@ fn links(what: &str, state: &str, topology: &Topology) -> Result<Broken, String>
 
 /// A switch of the EPS graph by its name, or the cables between two as `leaf0/spine1`.
 fn in_graph(what: &str, topology: &Topology) -> Result<Which, String> {
-    let Some(graph) = topology.eps.graph.as_deref() else { return Err(format!("nothing is called {what}")) };
+    let Some(graph) = topology.eps.graph() else { return Err(format!("nothing is called {what}")) };
     let find = |name: &str| graph.switches.iter().position(|s| s.name == name).map(|k| k as u32);
     let names = || graph.switches.iter().take(8).map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
     let more = if graph.switches.len() > 8 { ", .." } else { "" };
@@ -130,7 +130,8 @@ mod tests {
         let f = read_fault("ocs0.in3=deaf@2s+500ms", &t).unwrap();
         assert_eq!((f.at, f.until), (Time(2_000_000_000), Some(Time(2_500_000_000))));
         let mut with_graph = t.clone();
-        with_graph.eps.graph = Some(Box::new(crate::topology::graph::Graph::leaf_spine(4, 2, BitRate(8), None)));
+        let graph = crate::topology::graph::Graph::leaf_spine(4, 2, BitRate(8), None);
+        with_graph.eps.core = crate::topology::Core::Graph(Box::new(graph));
         let which = |text: &str| read_fault(text, &with_graph).map(|f| f.what);
         assert_eq!(which("spine1=down@1s"), Ok(links(Which::Switch(5), 0)));
         assert_eq!(which("spine0/leaf3=30%@1s"), Ok(links(Which::Cables(4, 3), 30)));

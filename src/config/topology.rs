@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::error::{Flaw, Flaws, Step};
 use super::{NAME_RULE, is_name};
 use crate::ids::PlaneId;
-use crate::topology::{Eps, Framing, Plane, Pods, StopMode, Topology};
+use crate::topology::{Core, Eps, Framing, Plane, Pods, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
 mod graph;
@@ -242,9 +242,11 @@ impl RawTopology {
                 hosts: vec![],
                 eps: Eps {
                     background_percent: u64::from(self.eps.background),
-                    pods: self.eps.pods.map(|p| Pods { racks: p.racks, uplink: p.uplink }),
-                    core: self.eps.core,
-                    graph: graph.map(Box::new),
+                    core: match (graph, self.eps.pods) {
+                        (Some(graph), _) => Core::Graph(Box::new(graph)),
+                        (None, Some(p)) => Core::Pods(Pods { racks: p.racks, uplink: p.uplink }, self.eps.core),
+                        (None, None) => Core::Flat(self.eps.core),
+                    },
                     ..Eps::flat(100)
                 },
                 planes,

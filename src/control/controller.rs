@@ -329,7 +329,7 @@ impl Controller {
                 self.failures.remove(&Trouble::Follow);
                 self.wanted.timetable = table;
             }
-            Err(clash) => self.failed(Trouble::Follow, format!("{}: {clash}", self.scheduler.name()), now),
+            Err(clash) => self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now),
         }
         Decided { at, late }
     }

@@ -83,12 +83,20 @@ pub struct Eps {
     pub oversubscription_percent: u64,
     /// How much of every uplink, and of every link behind it, other traffic takes all the time.
     pub background_percent: u64,
-    /// Racks in groups, each behind a switch of its own.
-    pub pods: Option<Pods>,
-    /// What the core switch carries in all; `None`: all that comes.
-    pub core: Option<BitRate>,
-    /// Any network of switches instead of pods and a core.
-    pub graph: Option<Box<Graph>>,
+    /// What lies behind the uplinks.
+    pub core: Core,
+}
+
+/// The switches behind the racks' uplinks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Core {
+    /// One switch, and what it carries in all; `None`: all that comes.
+    Flat(Option<BitRate>),
+    /// Racks in groups, each behind a switch of its own, and one switch above, with what that carries in all.
+    Pods(Pods, Option<BitRate>),
+    /// Any network of switches.
+    Graph(Box<Graph>),
 }
 
 /// A tier of switches between the ToRs and the core.
@@ -103,7 +111,25 @@ pub struct Pods {
 impl Eps {
     /// One non-blocking switch without other traffic.
     pub fn flat(oversubscription_percent: u64) -> Self {
-        Self { oversubscription_percent, background_percent: 0, pods: None, core: None, graph: None }
+        Self { oversubscription_percent, background_percent: 0, core: Core::Flat(None) }
+    }
+
+    /// The tier of pods, if there is one.
+    pub fn pods(&self) -> Option<Pods> {
+        if let Core::Pods(pods, _) = &self.core { Some(*pods) } else { None }
+    }
+
+    /// What the core switch carries in all; `None`: all that comes, or there is no such switch.
+    pub fn core_rate(&self) -> Option<BitRate> {
+        match &self.core {
+            Core::Flat(rate) | Core::Pods(_, rate) => *rate,
+            Core::Graph(_) => None,
+        }
+    }
+
+    /// The network of switches, if it is one of any form.
+    pub fn graph(&self) -> Option<&Graph> {
+        if let Core::Graph(graph) = &self.core { Some(graph) } else { None }
     }
 }
 

@@ -288,7 +288,7 @@ mod tests {
             let wire = Topology::from(&t);
             let text = serde_json::to_string(&wire).unwrap();
             let back: topology::Topology = (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();
-            let eps = topology::Eps { background_percent: 0, pods: None, core: None, ..t.eps.clone() };
+            let eps = topology::Eps::flat(t.eps.oversubscription_percent);
             assert_eq!(back, topology::Topology { eps, ..t }, "{name}");
             let mut odd = wire.clone();
             odd.hosts.swap(0, 1);

@@ -21,7 +21,7 @@
 use super::{Ask, Decision, Matching, Usable};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::topology::StopMode;
+use crate::topology::{Plane, StopMode};
 
 pub(crate) mod assignment;
 mod b_matching;
@@ -60,7 +60,7 @@ pub use round_robin::{RoundRobin, round_robin, rounds, tournament};
 
 /// Asks `one` for a matching of each plane (its number, the demand that usable ports may carry and that earlier planes
 /// leave), in order; with `pairs`, on every plane only of racks whose ports may be used both ways. O(R^2) a plane besides `one`.
-fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
+pub fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &DemandMatrix) -> Matching) -> Decision {
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
     for (p, plane) in ask.planes.iter().enumerate() {
@@ -89,6 +89,11 @@ fn deduct(left: &mut DemandMatrix, ask: &Ask, p: usize, m: &Matching) {
 pub(crate) fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
     let (i, j) = (i.index(), j.index());
     usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
+}
+
+/// What to say of a scheduler of circuits one way on a duplex plane.
+fn one_way(plane: &Plane) -> Option<String> {
+    plane.duplex.then(|| format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", plane.id))
 }
 
 /// No circuit on any plane.

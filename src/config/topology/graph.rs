@@ -13,25 +13,52 @@ use crate::units::BitRate;
 /// The most links of a graph.
 pub const MAX_CABLES: usize = 1_000_000;
 
-/// The network behind the racks' uplinks, in a simulation: one of the shapes, or `switches`, `links` and `racks`.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RawGraph {
+/// Lists the shapes: what each is, its field, its key in topology files, and its parameters.
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $field:ident = $key:literal => $shape:ty),* $(,)?) => {
+        /// The network behind the racks' uplinks, in a simulation: one of the shapes, or `switches`, `links` and `racks`.
+        #[derive(Clone, Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct RawGraph {
+            $($(#[$doc])* #[serde(rename = $key)] $field: Option<$shape>,)*
+            /// The switches.
+            #[serde(default)]
+            switches: Vec<RawSwitch>,
+            /// The links between them.
+            #[serde(default)]
+            links: Vec<RawCable>,
+            /// By rack, in the order of their numbers: the name of the switch that its uplink leads to.
+            #[serde(default)]
+            racks: Vec<String>,
+        }
+
+        impl RawGraph {
+            /// The keys of all shapes.
+            const SHAPES: &[&str] = &[$($key),*];
+
+            /// The shapes that are given.
+            fn shapes(&self) -> Vec<&dyn Shape> {
+                let all = [$(self.$field.as_ref().map(|s| s as &dyn Shape)),*];
+                all.into_iter().flatten().collect()
+            }
+        }
+    };
+}
+
+// A new shape is a function of `topology::Graph`, its parameters and its line here, a file in topologies/, and a word in docs/topology.md.
+shapes! {
     /// Al-Fares' fat tree; rack r stands at edge switch r.
-    fat_tree: Option<RawFatTree>,
+    fat_tree = "fat-tree" => RawFatTree,
     /// A leaf a rack, each joined with every spine.
-    leaf_spine: Option<RawLeafSpine>,
+    leaf_spine = "leaf-spine" => RawLeafSpine,
     /// A tree of switches.
-    tree: Option<RawTree>,
-    /// The switches.
-    #[serde(default)]
-    switches: Vec<RawSwitch>,
-    /// The links between them.
-    #[serde(default)]
-    links: Vec<RawCable>,
-    /// By rack, in the order of their numbers: the name of the switch that its uplink leads to.
-    #[serde(default)]
-    racks: Vec<String>,
+    tree = "tree" => RawTree,
+}
+
+/// Parameters of a usual network of switches.
+trait Shape {
+    /// The network of `racks` racks; `None` once the flaws are noted.
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph>;
 }
 
 /// k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches.
@@ -112,19 +139,17 @@ impl RawGraph {
     /// The checked graph of `racks` racks; `None` once its flaws are noted.
     pub(super) fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let before = flaws.0.len();
-        let shapes = [self.fat_tree.is_some(), self.leaf_spine.is_some(), self.tree.is_some()];
+        let shapes = self.shapes();
         let listed = !(self.switches.is_empty() && self.links.is_empty() && self.racks.is_empty());
-        let said = shapes.iter().filter(|s| **s).count() + usize::from(listed);
-        let rule = "one of `fat-tree`, `leaf-spine`, `tree`, or `switches` with `links` and `racks`";
+        let said = shapes.len() + usize::from(listed);
+        let rule = format!("one of `{}`, or `switches` with `links` and `racks`", Self::SHAPES.join("`, `"));
         flaws.unless(said == 1, at([]), format!("{said} shapes are given"), rule);
         if flaws.0.len() > before {
             return None;
         }
-        let graph = match (&self.fat_tree, &self.leaf_spine, &self.tree) {
-            (Some(f), ..) => f.check(racks, flaws),
-            (_, Some(l), _) => l.check(racks, flaws),
-            (.., Some(t)) => t.check(racks, flaws),
-            _ => self.listed(racks, flaws),
+        let graph = match shapes.first() {
+            Some(shape) => shape.check(racks, flaws),
+            None => self.listed(racks, flaws),
         }?;
         routable(&graph, flaws);
         (flaws.0.len() == before).then_some(graph)
@@ -168,7 +193,7 @@ impl RawGraph {
     }
 }
 
-impl RawFatTree {
+impl Shape for RawFatTree {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["fat-tree".into(), key.into()]));
         let (k, even) = (self.k, self.k.is_multiple_of(2));
@@ -182,7 +207,7 @@ impl RawFatTree {
     }
 }
 
-impl RawLeafSpine {
+impl Shape for RawLeafSpine {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let (before, path) = (flaws.0.len(), |key: &str| at(["leaf-spine".into(), key.into()]));
         flaws.unless(self.spines > 0, path("spines"), "no spines", "1 or more");
@@ -192,7 +217,7 @@ impl RawLeafSpine {
     }
 }
 
-impl RawTree {
+impl Shape for RawTree {
     fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
         let before = flaws.0.len();
         flaws.unless(!self.levels.is_empty(), at(["tree".into(), "levels".into()]), "no levels", "one or more");
@@ -251,7 +276,8 @@ mod tests {
 
     #[test]
     fn shapes_and_lists_are_read() {
-        let of = |racks, graph: &str| read_topology(&text(racks, graph), "t").unwrap_or_else(|e| panic!("{e}")).eps.graph.unwrap();
+        let of =
+            |racks, graph: &str| read_topology(&text(racks, graph), "t").unwrap_or_else(|e| panic!("{e}")).eps.graph().unwrap().clone();
         let g = of(8, "{fat-tree: {k: 4, rate: 1Gb/s, switch: 4Gb/s}}");
         assert_eq!((g.switches.len(), g.cables.len(), g.switches[0].rate), (20, 32, Some(BitRate::mbit(4000))));
         assert_eq!(of(3, "{leaf-spine: {spines: 2, rate: 1Gb/s}}").cables.len(), 6);

@@ -91,7 +91,7 @@ pub struct Network {
 
 /// Why this topology cannot be emulated, if so: our address plan has no room, or its EPS is more than one switch.
 pub fn too_large(topology: &Topology) -> Option<String> {
-    if let Some(g) = &topology.eps.graph {
+    if let Some(g) = topology.eps.graph() {
         return Some(format!(
             "an EPS graph of {} switches; an emulation's EPS is one switch (`heliostat simulate` knows graphs)",
             g.switches.len()

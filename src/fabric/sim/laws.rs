@@ -15,7 +15,7 @@ use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::coflows::{FlowSpec, bounds};
 use crate::ids::HostId;
 use crate::topology::graph::Graph;
-use crate::topology::{Plane, StopMode};
+use crate::topology::{Core, Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
 mod max_min;
@@ -32,11 +32,11 @@ fn tree(s: &Script) -> Arc<Topology> {
     if s.pods == 4 {
         let mut graph = Graph::leaf_spine(4, 2, BitRate::mbit(s.uplink.max(1)), None);
         graph.switches[4].rate = Some(BitRate::mbit(s.uplink + s.uplink / 2));
-        (t.eps.graph, t.eps.background_percent) = (Some(Box::new(graph)), 50);
+        (t.eps.core, t.eps.background_percent) = (Core::Graph(Box::new(graph)), 50);
     } else if s.pods > 0 {
         let uplink = BitRate::mbit(s.uplink * u64::from(s.pods) / 2);
-        t.eps.pods = Some(crate::topology::Pods { racks: s.pods, uplink });
-        (t.eps.core, t.eps.background_percent) = (Some(BitRate::mbit(s.uplink)), 50);
+        let pods = crate::topology::Pods { racks: s.pods, uplink };
+        (t.eps.core, t.eps.background_percent) = (Core::Pods(pods, Some(BitRate::mbit(s.uplink))), 50);
     }
     Arc::new(t)
 }
@@ -222,7 +222,7 @@ fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError>
 
 /// Between two looks no cable and no limited switch of the graph carried more than it can.
 fn graph_within_capacity(t: &Topology, dt: Span, eps: &DemandMatrix) -> Result<(), TestCaseError> {
-    let Some(graph) = &t.eps.graph else { return Ok(()) };
+    let Some(graph) = t.eps.graph() else { return Ok(()) };
     let routes = crate::topology::graph::Routes::new(graph);
     let carries = |rate: BitRate| BitRate(t.payload(rate).0 / 2).bytes_in(dt).0 + 2 * eps.cells().len() as u64;
     let (mut cables, mut switches) = (BTreeMap::<(u32, bool), u64>::new(), BTreeMap::<u32, u64>::new());
@@ -240,11 +240,11 @@ fn graph_within_capacity(t: &Topology, dt: Span, eps: &DemandMatrix) -> Result<(
 
 /// Between two looks no pod's link and no core carried more than it can.
 fn tree_within_capacity(t: &Topology, dt: Span, eps: &DemandMatrix) -> Result<(), TestCaseError> {
-    let Some(pods) = t.eps.pods else { return Ok(()) };
+    let Some(pods) = t.eps.pods() else { return Ok(()) };
     let carries = |rate: BitRate| BitRate(t.payload(rate).0 / 2).bytes_in(dt).0 + 2 * eps.cells().len() as u64;
     let pod = |r: RackId| r.0 / pods.racks;
     let across = || eps.entries().filter(|e| pod(e.0) != pod(e.1));
-    prop_assert!(across().map(|e| e.2).sum::<u64>() <= carries(t.eps.core.unwrap()));
+    prop_assert!(across().map(|e| e.2).sum::<u64>() <= carries(t.eps.core_rate().unwrap()));
     for p in 0..4 {
         prop_assert!(across().filter(|e| pod(e.0) == p).map(|e| e.2).sum::<u64>() <= carries(pods.uplink));
         prop_assert!(across().filter(|e| pod(e.1) == p).map(|e| e.2).sum::<u64>() <= carries(pods.uplink));

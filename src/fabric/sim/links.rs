@@ -7,7 +7,7 @@ use super::faults::Which;
 use crate::coflows::rates::{MAX_HOPS, Path};
 use crate::ids::{HostId, RackId};
 use crate::topology::graph::{Graph, Routes, Switch};
-use crate::topology::{Host, Rack, Topology};
+use crate::topology::{Core, Host, Rack, Topology};
 use crate::units::BitRate;
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
@@ -80,13 +80,13 @@ impl Links {
         let uplinks = || t.racks.iter().map(|r| eps(r.uplink));
         let circuits = t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
         let mut capacity: Vec<u64> = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
-        let pods = t.eps.pods.map_or(0, |p| t.rack_count().div_ceil(p.racks.max(1) as usize));
+        let pods = t.eps.pods().map_or(0, |p| t.rack_count().div_ceil(p.racks.max(1) as usize));
         let first = capacity.len() as u32;
-        capacity.extend(t.eps.pods.iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
-        capacity.extend(t.eps.core.map(eps));
+        capacity.extend(t.eps.pods().iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
+        capacity.extend(t.eps.core_rate().map(eps));
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
-        let graph = t.eps.graph.as_deref().map(|g| Ways::new(g, eps, &mut capacity));
+        let graph = t.eps.graph().map(|g| Ways::new(g, eps, &mut capacity));
         let nowhere = capacity.len() as u32;
         capacity.push(0);
         Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
@@ -135,12 +135,12 @@ impl Links {
                 let own = self.cables(|ends| ends.0 == s || ends.1 == s);
                 uplinks((0..racks).filter(stands).collect()).into_iter().chain(own).collect()
             }
-            Which::Core => self.topology.eps.core.map(|_| (self.pods.0 + 2 * self.pods.1) as usize).into_iter().collect(),
+            Which::Core => self.topology.eps.core_rate().map(|_| (self.pods.0 + 2 * self.pods.1) as usize).into_iter().collect(),
         }
     }
 
     fn graph(&self) -> Option<&Graph> {
-        self.topology.eps.graph.as_deref()
+        self.topology.eps.graph()
     }
 
     /// The links of the cables with such ends, there and back.
@@ -152,11 +152,11 @@ impl Links {
 
     /// Whether no path through the EPS has more than its two interfaces.
     pub fn two_sided(&self) -> bool {
-        self.wide.iter().all(|&w| w) && self.topology.eps.pods.is_none() && self.topology.eps.core.is_none() && self.graph.is_none()
+        self.wide.iter().all(|&w| w) && self.topology.eps.core == Core::Flat(None)
     }
 
     fn pod(&self, rack: RackId) -> Option<u32> {
-        self.topology.eps.pods.map(|p| rack.0 / p.racks.max(1))
+        self.topology.eps.pods().map(|p| rack.0 / p.racks.max(1))
     }
 
     /// The links of a flow that goes this way.
@@ -191,7 +191,7 @@ impl Links {
                     ways.links(a, b, &mut push);
                 }
                 // Without pods all racks stand around the core.
-                if self.topology.eps.core.is_some() && (p.is_none() || p != q) {
+                if self.topology.eps.core_rate().is_some() && (p.is_none() || p != q) {
                     push(self.pods.0 + 2 * self.pods.1);
                 }
             }
@@ -211,8 +211,7 @@ mod tests {
         let mut t = Topology::uniform("t", 5, 2, BitRate(1000), BitRate(500), vec![]);
         t.framing = crate::topology::Framing::None;
         t.eps.background_percent = 50;
-        t.eps.pods = Some(Pods { racks: 2, uplink: BitRate(300) });
-        t.eps.core = Some(BitRate(700));
+        t.eps.core = Core::Pods(Pods { racks: 2, uplink: BitRate(300) }, Some(BitRate(700)));
         let l = Links::new(Arc::new(t.clone()), true, false);
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         assert_eq!(path(0, 1, Route::Local), [0, 11]);
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(path(2, 8, Route::Eps), [2, 18, 21, 29, 30, 35, 36], "from the first pod to the third over the core");
         let rates: Vec<u64> = [0, 20, 29, 30, 35, 36].iter().map(|&k| l.capacity()[k as usize]).collect();
         assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
-        t.eps = crate::topology::Eps { core: Some(BitRate(700)), ..crate::topology::Eps::flat(100) };
+        t.eps = crate::topology::Eps { core: Core::Flat(Some(BitRate(700))), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         let l = Links::new(Arc::new(t.clone()), true, false);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
@@ -241,7 +240,7 @@ mod tests {
         t.eps.background_percent = 50;
         let mut g = Graph::leaf_spine(4, 1, BitRate(300), None);
         g.switches[4].rate = Some(BitRate(700));
-        t.eps.graph = Some(Box::new(g));
+        t.eps.core = Core::Graph(Box::new(g));
         let l = Links::new(Arc::new(t), false, false);
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);

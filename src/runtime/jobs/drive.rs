@@ -12,29 +12,28 @@ use std::sync::Arc;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::placement::policy::Placement;
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
-use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::Settings;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// A scheduler that has planned `foreseen` and was not told anything yet. `elephant`: from so many bytes a rack pair is worth a circuit;
-/// `misjudged`: estimates of remaining times are off by at most so many per cent, drawn from the seed.
+/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: estimates of remaining times are off by at most so many per cent, drawn from the seed.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan.
 pub fn scheduler(
     topology: Arc<Topology>,
-    policy: &JobPolicy,
-    elephant: Bytes,
+    mut placement: Box<dyn Placement>,
+    settings: Settings,
     foreseen: &[JobSpec],
     misjudged: Option<(u32, u64)>,
 ) -> Result<Scheduler, String> {
-    let mut placement = policy.placement.build(elephant);
     placement.plan(&topology, foreseen)?;
-    let mut scheduler = Scheduler::new(topology, policy.settings.clone(), placement);
+    let mut scheduler = Scheduler::new(topology, settings, placement);
     if let Some((percent, seed)) = misjudged {
         scheduler.misjudge_remaining(percent, seed);
     }

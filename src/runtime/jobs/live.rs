@@ -112,7 +112,8 @@ pub fn run_recorded(
     let settings = crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
     let policy = JobPolicy { settings, ..ask.jobs_by.clone() };
     let (elephant, foreseen) = (ask.elephant, &ask.jobs.jobs);
-    let scheduler = scheduler(ask.topology.clone(), &policy, elephant, foreseen, None)?;
+    let placement = policy.placement.build(elephant);
+    let scheduler = scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
     let wall = Wall { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
     let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
     if let Some(recorder) = recorder {
@@ -208,8 +209,8 @@ mod tests {
 
     use super::*;
     use crate::ids::{FlowId, HostId};
+    use crate::placement::Kind;
     use crate::placement::codecide;
-    use crate::placement::spec::Kind;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
     use crate::scheduler::TaskRef;
 
@@ -286,7 +287,7 @@ mod tests {
     fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, Event)]) -> Outcome {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
-        (by.placement.wait, by.placement.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
+        (by.placement.common.wait, by.placement.common.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
         let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
         run(&ask, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
     }

@@ -19,6 +19,7 @@ use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::placement::policy::Placement;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
@@ -127,14 +128,27 @@ fn work(s: &StageSpec) -> u128 {
 /// # Errors
 /// As [`simulate`].
 pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+    simulate_as(ask, ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold), course, log)
+}
+
+/// [`simulate_with`] under a placement policy that is made already, be it one without a name; of the one in `ask.jobs_by` only the network
+/// that it is meant for counts.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
     let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
     if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
         return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
     }
+    let named = ask.jobs_by.placement.kind().name();
+    if course.record.is_some() && placement.name() != named {
+        return Err(format!("a recording names its placement policy, and `{}` is not `{named}`", placement.name()));
+    }
     let (elephant, foreseen) = (ask.plan.policy.elephant_threshold, course.foreseen.unwrap_or(&ask.jobs.jobs));
-    let scheduler = scheduler(topology.clone(), ask.jobs_by, elephant, foreseen, course.remaining)?;
+    let scheduler = scheduler(topology.clone(), placement, ask.jobs_by.settings.clone(), foreseen, course.remaining)?;
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let transport = Virtual {

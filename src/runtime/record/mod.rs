@@ -85,7 +85,8 @@ impl JobsHead {
     /// # Errors
     /// Jobs that the policy cannot plan.
     pub fn scheduler(&self) -> Result<Scheduler, String> {
-        scheduler(self.topology.clone().into(), &self.policy, self.elephant, &self.foreseen, self.misjudged)
+        let placement = self.policy.placement.build(self.elephant);
+        scheduler(self.topology.clone().into(), placement, self.policy.settings.clone(), &self.foreseen, self.misjudged)
     }
 }
 

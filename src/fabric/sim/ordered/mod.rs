@@ -2,7 +2,7 @@
 //!
 //! Rates are decided by the rules of [`crate::coflows::rates`] in an order of [`crate::coflows::orders`]. A decision is made when
 //! a coflow comes or ends, when a circuit changes and, but for those that decide by coflow
-//! ([`NetworkKind::decides_by_coflow`]), when a flow ends. Then only the coflow that it belongs to and those behind it are
+//! ([`Discipline::by_coflow`]), when a flow ends. Then only the coflow that it belongs to and those behind it are
 //! given rates anew: those before it do not see them. That is exact.
 
 use std::collections::BTreeMap;
@@ -11,22 +11,24 @@ use super::bundle::BYTE;
 use super::engine::{Engine, Part, World};
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
-use crate::coflows::network::{Network, NetworkKind, Within};
-use crate::coflows::orders::{self, Sharing};
+use crate::coflows::network::Network;
+use crate::coflows::orders::{self, Aalo};
 use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::{Bytes, Time};
 
+mod disciplines;
 mod live;
 mod reach;
 
+use disciplines::{Discipline, discipline};
 use live::{About, Gone, Live};
 use reach::Reach;
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
 /// here once for each.
 pub struct Ordered {
-    network: Network,
+    discipline: Box<dyn Discipline>,
     capacity: Vec<u64>,
     free: Free,
     /// First one first.
@@ -56,7 +58,7 @@ impl Ordered {
     /// No coflows on links of these capacities.
     pub fn new(network: Network, capacity: &[u64]) -> Self {
         Self {
-            network,
+            discipline: discipline(&network),
             capacity: capacity.to_vec(),
             free: Free::new(capacity),
             coflows: Vec::new(),
@@ -76,7 +78,7 @@ impl Ordered {
 
     /// Does the work of all coflows that are due; says what must be decided.
     fn due(&mut self, world: &mut World) -> Option<Anew> {
-        let (now, kind, mut anew, mut over) = (world.now, self.network.kind, None, false);
+        let (now, mut anew, mut over) = (world.now, None, false);
         let mut list = std::mem::take(&mut self.ended);
         self.reach.due(now, &mut list);
         let (mut ended, mut gone, mut from) = (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
@@ -95,7 +97,7 @@ impl Ordered {
             }
             over |= c.demand.live() == 0;
             // A coflow that changes its queue moves back: those before it stay where they are.
-            let queue = queue_of(&self.network, c, now);
+            let queue = queue_of(self.discipline.queues(), c, now);
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
             // What was given by coflow is offered to all anew.
             let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
@@ -107,7 +109,7 @@ impl Ordered {
         if over {
             self.coflows.retain(|c| c.demand.live() > 0);
             self.reach.forget();
-            if kind.decides_by_coflow() || kind == NetworkKind::Sincronia {
+            if self.discipline.end_reorders() {
                 return Some(ALL);
             }
         }
@@ -126,22 +128,21 @@ impl Ordered {
 
     /// Whether something happens to coflows while no flow with an extra rate ends.
     fn has_calm_events(&self) -> bool {
-        self.network.kind == NetworkKind::Aalo || self.network.kind.decides_by_coflow()
+        self.discipline.queues().is_some() || self.discipline.by_coflow()
     }
 
     /// The first of those that share with the coflow at `place` as equals.
     fn first_equal(&self, place: usize) -> usize {
         let priority = self.coflows[place].priority;
-        let among = self.network.kind == NetworkKind::Priority && self.network.within == Within::MaxMin;
-        if among { self.coflows.partition_point(|c| c.priority < priority) } else { place }
+        if self.discipline.equals_share() { self.coflows.partition_point(|c| c.priority < priority) } else { place }
     }
 
     fn decide(&mut self, anew: Anew, world: &mut World) {
         if self.reach.is_ready() && !anew.order {
             return self.follow(world);
         }
-        let by_coflow = self.network.kind.decides_by_coflow();
-        let from = if by_coflow || self.weighted() { 0 } else { anew.from };
+        let by_coflow = self.discipline.by_coflow();
+        let from = if by_coflow || self.discipline.weighted().is_some() { 0 } else { anew.from };
         for c in &mut self.coflows[from..] {
             if by_coflow && anew.order {
                 c.settle(world, &mut self.free);
@@ -157,7 +158,8 @@ impl Ordered {
         // Settling may have ended some at this very instant.
         self.coflows.retain(|c| c.demand.live() > 0);
         if anew.order {
-            self.order();
+            self.coflows.sort_by_key(|c| (c.arrival, c.id));
+            self.discipline.order(&mut self.coflows, &self.capacity);
             self.share_base(world.now);
         }
         let from = from.min(self.coflows.len());
@@ -171,7 +173,7 @@ impl Ordered {
             self.share(from);
         }
         for c in &mut self.coflows[from..] {
-            let limit = limit_of(&self.network, c);
+            let limit = limit_of(self.discipline.queues(), c);
             c.forecast(world.now, limit);
         }
         self.prepare(world);
@@ -180,13 +182,14 @@ impl Ordered {
 
     /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left.
     fn prepare(&mut self, world: &World) {
-        let fair = self.network.kind.has_within() && self.network.within == Within::MaxMin;
+        let fair = self.discipline.is_fair_within();
         self.reach.forget();
-        if !fair && !self.weighted() && self.coflows.iter().all(|c| c.demand.is_plain()) {
+        if !fair && self.discipline.weighted().is_none() && self.coflows.iter().all(|c| c.demand.is_plain()) {
             self.reach.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
         }
         if self.reach.is_ready() {
-            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, limit_of(&self.network, c)));
+            let queues = self.discipline.queues();
+            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, limit_of(queues, c)));
         }
     }
 
@@ -196,8 +199,8 @@ impl Ordered {
         if over {
             return self.decide(ALL, world);
         }
-        for c in self.coflows.iter_mut().filter(|_| self.network.kind == NetworkKind::Aalo) {
-            c.forecast_calm(world.now, limit_of(&self.network, c));
+        if let Some(queues) = self.discipline.queues() {
+            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, limit_of(Some(queues), c)));
         }
         self.next = self.reach.next();
         if self.has_calm_events() {
@@ -226,68 +229,37 @@ impl Ordered {
         !through.is_empty()
     }
 
-    /// Whether Aalo's queues share by weight: then every coflow sees all others.
-    fn weighted(&self) -> bool {
-        self.network.kind == NetworkKind::Aalo && self.network.aalo.sharing == Sharing::Weighted
-    }
-
-    fn order(&mut self) {
-        self.coflows.sort_by_key(|c| (c.arrival, c.id));
-        match self.network.kind {
-            NetworkKind::Aalo => self.coflows.sort_by_key(|c| c.queue),
-            NetworkKind::Priority => self.coflows.sort_by_key(|c| c.priority),
-            NetworkKind::Varys => self.order_by(orders::sebf),
-            NetworkKind::Sincronia => self.order_by(orders::bssi),
-            NetworkKind::FairPerCoflow => self.coflows.iter_mut().for_each(|c| c.demand.weigh()),
-            NetworkKind::MaxMin | NetworkKind::Fifo | NetworkKind::Sunflow => {}
-        }
-    }
-
-    fn order_by(&mut self, order: fn(&[&Demand], &[u64]) -> Vec<usize>) {
-        for c in &mut self.coflows {
-            c.demand.weigh();
-        }
-        let demands: Vec<&Demand> = self.coflows.iter().map(|c| &c.demand).collect();
-        let order = order(&demands, &self.capacity);
-        let mut old: Vec<Option<Live>> = std::mem::take(&mut self.coflows).into_iter().map(Some).collect();
-        self.coflows = order.into_iter().filter_map(|c| old[c].take()).collect();
-    }
-
     /// Gives base rates to all coflows, which have none.
     fn share_base(&mut self, now: Time) {
-        let (free, kind) = (&mut self.free, self.network.kind);
-        if !matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) {
+        if !self.discipline.by_coflow() {
             return;
         }
         let mut rates: Vec<Rates> = self.coflows.iter_mut().map(|c| std::mem::take(&mut c.base)).collect();
         let demands: Vec<&Demand> = self.coflows.iter().map(|c| &c.demand).collect();
-        let last = match kind {
-            NetworkKind::Varys => demands.iter().zip(&mut rates).map(|(d, r)| rates::madd(d, free, r)).collect(),
-            _ => rates::equal_progress(&demands, free, &mut rates),
-        };
+        let last = self.discipline.base(&demands, &mut self.free, &mut rates);
         self.coflows.iter_mut().zip(rates).zip(last).for_each(|((c, rates), last)| c.set_base(rates, last, now));
     }
 
     /// Gives extra rates to the coflows from this place on, which have none.
     fn share(&mut self, from: usize) {
-        let (network, free, coflows) = (self.network, &mut self.free, &mut self.coflows[from..]);
-        let by_flow = network.within == Within::MaxMin && network.kind.has_within();
-        if by_flow {
+        let (free, coflows) = (&mut self.free, &mut self.coflows[from..]);
+        let fair = self.discipline.is_fair_within();
+        if fair {
             coflows.iter_mut().for_each(|c| c.demand.index());
         }
-        if network.kind == NetworkKind::Aalo && network.aalo.sharing == Sharing::Weighted {
-            return weighted(&network, coflows, free);
+        if let Some(aalo) = self.discipline.weighted() {
+            return weighted(aalo, fair, coflows, free);
         }
-        if by_flow && network.kind == NetworkKind::Priority {
+        if self.discipline.equals_share() {
             return coflows.chunk_by_mut(|a, b| a.priority == b.priority).for_each(|equals| together(equals, free));
         }
-        coflows.iter_mut().for_each(|c| within(&network, c, free));
+        coflows.iter_mut().for_each(|c| within(fair, c, free));
     }
 }
 
 /// Shares what is free among the flows of one coflow.
-fn within(network: &Network, c: &mut Live, free: &mut Free) {
-    if network.within == Within::MaxMin && network.kind.has_within() {
+fn within(fair: bool, c: &mut Live, free: &mut Free) {
+    if fair {
         rates::max_min(&[&c.demand], free, std::slice::from_mut(&mut c.extra));
     } else {
         rates::greedy(&c.demand, free, &mut c.extra);
@@ -302,44 +274,43 @@ fn together(coflows: &mut [Live], free: &mut Free) {
 }
 
 /// Aalo with weights: first every queue within its share of each link, then all in order over what is left.
-fn weighted(network: &Network, coflows: &mut [Live], free: &mut Free) {
-    let weight = |q: u32| u64::from(network.aalo.queues.saturating_sub(q).max(1));
+fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [Live], free: &mut Free) {
+    let weight = |q: u32| u64::from(aalo.queues.saturating_sub(q).max(1));
     let total: u64 = coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue)).sum();
     let whole: Vec<u64> = (0..free.links() as u32).map(|l| free.left(l)).collect();
     for same in coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
         let part = |c: &u64| (u128::from(*c) * u128::from(weight(same[0].queue)) / u128::from(total)) as u64;
         let mut own = Free::new(&whole.iter().map(part).collect::<Vec<_>>());
         for c in same {
-            within(network, c, &mut own);
+            within(fair, c, &mut own);
             c.extra.running().for_each(|(g, rate)| c.demand.take(g, rate, free));
         }
     }
-    coflows.iter_mut().for_each(|c| within(network, c, free));
+    coflows.iter_mut().for_each(|c| within(fair, c, free));
 }
 
 /// The queue of a coflow by what it has sent.
-fn queue_of(network: &Network, c: &Live, now: Time) -> u32 {
-    if network.kind == NetworkKind::Aalo { orders::queue(super::bundle::bytes(c.sent(now)), &network.aalo) } else { 0 }
+fn queue_of(queues: Option<&Aalo>, c: &Live, now: Time) -> u32 {
+    queues.map_or(0, |aalo| orders::queue(super::bundle::bytes(c.sent(now)), aalo))
 }
 
 /// Units at which a coflow leaves its queue.
-fn limit_of(network: &Network, c: &Live) -> Option<u128> {
-    let limit = (network.kind == NetworkKind::Aalo).then(|| network.aalo.limit(c.queue))?;
-    limit.map(|Bytes(b)| u128::from(b) * BYTE)
+fn limit_of(queues: Option<&Aalo>, c: &Live) -> Option<u128> {
+    queues?.limit(c.queue).map(|Bytes(b)| u128::from(b) * BYTE)
 }
 
 /// A flow by its priority in the network, its hosts and its number.
 type Ranked = (u8, HostId, HostId, FlowId);
 
 /// A coflow's flows in order, those that need no time left out. Only where priorities count are any told apart by them.
-fn ranked(coflow: &CoflowSpec, kind: NetworkKind, world: &mut World) -> Vec<Ranked> {
+fn ranked(coflow: &CoflowSpec, discipline: &dyn Discipline, world: &mut World) -> Vec<Ranked> {
     let mut flows: Vec<Ranked> = Vec::with_capacity(coflow.flows.len());
     for (k, f) in coflow.flows.iter().enumerate() {
         if world.is_free(coflow, k) {
             continue;
         }
         let rack = |host| world.links.topology().rack_of(host);
-        let priority = if kind == NetworkKind::Priority { coflow.priorities.of(k, rack(f.from) == rack(f.to)) } else { 0 };
+        let priority = discipline.priority(coflow, k, rack(f.from) == rack(f.to));
         flows.push((priority, f.from, f.to, k.into()));
     }
     flows.sort_unstable();
@@ -364,7 +335,7 @@ fn groups(coflow: &CoflowSpec, flows: &[Ranked], marked: &[bool], world: &World)
 
 impl Engine for Ordered {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
-        let flows = ranked(coflow, self.network.kind, world);
+        let flows = ranked(coflow, &*self.discipline, world);
         if flows.is_empty() {
             return;
         }

@@ -1,0 +1,175 @@
+//! What tells one network scheduler from another, where coflows are served one after another: one trait, and one type for each.
+
+use super::live::Live;
+use crate::coflows::CoflowSpec;
+use crate::coflows::network::{Network, NetworkKind, Within};
+use crate::coflows::orders::{self, Aalo, Sharing};
+use crate::coflows::rates::{self, Demand, Free, Rates, Remainder};
+
+/// The rules of a network scheduler. What is not said is that of FIFO: coflows as they came, each takes greedily what the ones before it
+/// leave.
+pub trait Discipline: Send {
+    /// Whether rates are decided when a coflow comes or ends, for whole coflows ([`Discipline::base`]); when a flow ends, only what
+    /// they leave is given away anew.
+    fn by_coflow(&self) -> bool {
+        false
+    }
+
+    /// Whether the end of a coflow may change the order of the others.
+    fn end_reorders(&self) -> bool {
+        self.by_coflow()
+    }
+
+    /// Puts coflows, which stand in the order of their arrival, in the order in which they are served.
+    fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
+        let _ = (coflows, capacity);
+    }
+
+    /// Gives base rates to all coflows, in order, where it decides by coflow. What ends last of each is returned.
+    fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
+        let _ = (free, rates);
+        vec![None; demands.len()]
+    }
+
+    /// Whether the flows of a coflow share max-min fairly what it is left; else flow after flow takes all that its links have.
+    fn is_fair_within(&self) -> bool {
+        false
+    }
+
+    /// Whether coflows of equal priority share as one.
+    fn equals_share(&self) -> bool {
+        false
+    }
+
+    /// The queues through which coflows go by what they have sent, if there are any.
+    fn queues(&self) -> Option<&Aalo> {
+        None
+    }
+
+    /// The queues, if they share the links by weight: then every coflow sees all others.
+    fn weighted(&self) -> Option<&Aalo> {
+        self.queues().filter(|a| a.sharing == Sharing::Weighted)
+    }
+
+    /// The priority of a flow in the network, 0 first; `is_local`: it stays in its rack.
+    fn priority(&self, coflow: &CoflowSpec, flow: usize, is_local: bool) -> u8 {
+        let _ = (coflow, flow, is_local);
+        0
+    }
+}
+
+/// The rules of a network scheduler by its name. Max-min and Sunflow have models of their own, and are never asked for here.
+pub fn discipline(network: &Network) -> Box<dyn Discipline> {
+    let fair = network.within == Within::MaxMin;
+    match network.kind {
+        NetworkKind::FairPerCoflow => Box::new(EqualProgress),
+        NetworkKind::Varys => Box::new(Varys),
+        NetworkKind::Sincronia => Box::new(Sincronia),
+        NetworkKind::Aalo => Box::new(Queues { fair, aalo: network.aalo }),
+        NetworkKind::Priority => Box::new(Priorities { fair }),
+        NetworkKind::Fifo => Box::new(Fifo { fair }),
+        NetworkKind::MaxMin | NetworkKind::Sunflow => Box::new(Fifo { fair: false }),
+    }
+}
+
+/// As they came.
+struct Fifo {
+    fair: bool,
+}
+
+impl Discipline for Fifo {
+    fn is_fair_within(&self) -> bool {
+        self.fair
+    }
+}
+
+/// All coflows at the same pace.
+struct EqualProgress;
+
+impl Discipline for EqualProgress {
+    fn by_coflow(&self) -> bool {
+        true
+    }
+    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+        coflows.iter_mut().for_each(|c| c.demand.weigh());
+    }
+    fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
+        rates::equal_progress(demands, free, rates)
+    }
+}
+
+/// Smallest effective bottleneck first, each as fast as its bottleneck allows.
+struct Varys;
+
+impl Discipline for Varys {
+    fn by_coflow(&self) -> bool {
+        true
+    }
+    fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
+        order_by(coflows, capacity, orders::sebf);
+    }
+    fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
+        demands.iter().zip(rates).map(|(d, r)| rates::madd(d, free, r)).collect()
+    }
+}
+
+/// Bottleneck, select, scale, iterate.
+struct Sincronia;
+
+impl Discipline for Sincronia {
+    fn end_reorders(&self) -> bool {
+        true
+    }
+    fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
+        order_by(coflows, capacity, orders::bssi);
+    }
+}
+
+/// Aalo: coflows that have sent little first.
+struct Queues {
+    fair: bool,
+    aalo: Aalo,
+}
+
+impl Discipline for Queues {
+    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+        coflows.sort_by_key(|c| c.queue);
+    }
+    fn is_fair_within(&self) -> bool {
+        self.fair
+    }
+    fn queues(&self) -> Option<&Aalo> {
+        Some(&self.aalo)
+    }
+}
+
+/// Strict priorities of flows and coflows.
+struct Priorities {
+    fair: bool,
+}
+
+impl Discipline for Priorities {
+    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+        coflows.sort_by_key(|c| c.priority);
+    }
+    fn is_fair_within(&self) -> bool {
+        self.fair
+    }
+    fn equals_share(&self) -> bool {
+        self.fair
+    }
+    fn priority(&self, coflow: &CoflowSpec, flow: usize, is_local: bool) -> u8 {
+        coflow.priorities.of(flow, is_local)
+    }
+}
+
+/// Puts coflows in the order that a function of their demands gives.
+fn order_by(coflows: &mut Vec<Live>, capacity: &[u64], order: fn(&[&Demand], &[u64]) -> Vec<usize>) {
+    for c in coflows.iter_mut() {
+        c.demand.weigh();
+    }
+    let demands: Vec<&Demand> = coflows.iter().map(|c| &c.demand).collect();
+    let order = order(&demands, capacity);
+    let mut old: Vec<Option<Live>> = std::mem::take(coflows).into_iter().map(Some).collect();
+    *coflows = order.into_iter().filter_map(|c| old[c].take()).collect();
+}
