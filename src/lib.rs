@@ -75,6 +75,8 @@ pub mod config;
 
 pub mod api;
 
+pub mod client;
+
 pub mod experiment;
 
 pub mod cli;

@@ -16,12 +16,14 @@ use crate::plan::Op;
 use crate::units::{Bytes, Span, Time};
 
 mod accounts;
+pub mod closed;
 mod controller;
 mod faults;
 mod meter;
 pub mod policy;
 mod promises;
 pub mod record;
+pub mod used;
 
 pub use controller::Controller;
 

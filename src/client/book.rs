@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::api::wire;
 use crate::ids::{CoflowId, FlowId};
 use crate::runtime::jobs::live::Word;
 use crate::units::{Bytes, Span};
@@ -37,6 +38,10 @@ pub struct Book {
     early: Vec<(u32, Heard)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,
+    /// Of coflows that have ended, the share of their bytes that went over circuits.
+    shares: BTreeMap<CoflowId, f64>,
+    /// How many endings of all the controller's coflows are in `shares`.
+    ended: u64,
 }
 
 impl Book {
@@ -106,6 +111,29 @@ impl Book {
     /// The controller's number of a coflow, and its completion time if it has arrived.
     pub fn of(&self, id: CoflowId) -> (Option<u32>, Option<Span>) {
         (self.theirs.get(&id).copied(), self.ccts.get(&id).copied())
+    }
+
+    /// How many endings have been noted.
+    pub fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    /// Notes coflows that have ended, ours among them: the controller forgets them some time after.
+    pub fn note_ended(&mut self, seen: &wire::Coflows) {
+        self.ended = seen.ended;
+        for c in &seen.coflows {
+            let Some(&id) = self.ours.get(&c.id) else { continue };
+            self.shares.insert(id, c.over_ocs_bytes as f64 / c.asked_bytes.max(1) as f64);
+            // A run ends with its last task, and word of the last coflow may not have come yet.
+            if let Some(cct) = c.cct_ns {
+                self.ccts.entry(id).or_insert(Span(cct));
+            }
+        }
+    }
+
+    /// The share of a coflow's bytes that went over circuits, if it has ended.
+    pub fn share(&self, id: CoflowId) -> f64 {
+        self.shares.get(&id).copied().unwrap_or(0.0)
     }
 }
 
