@@ -304,9 +304,9 @@ impl Accounts {
             }
             a.news = a.pairs.iter().any(|p| p.split < p.received);
         }
-        let (over, wait) = std::mem::take(&mut self.waiting).into_iter().partition(|id| self.live.get(id).is_none_or(Account::is_settled));
+        let settled = |id: &CoflowId| self.live.get(id).is_none_or(Account::is_settled);
+        let (over, wait): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting).into_iter().partition(settled);
         self.waiting = wait;
-        let over: Vec<CoflowId> = over;
         over.into_iter().for_each(|id| self.retire(id, now));
         done
     }

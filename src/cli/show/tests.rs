@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use super::*;
+use crate::client::Client;
 
 const CIRCUITS: &str = r#"{"revision":7,"now_ns":5000000,"circuits":[
     {"plane":0,"input":1,"output":3,"state":"up","manual":true,"setup_at_ns":100000000,"up_from_ns":110000000,"until_ns":null},
