@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """Tests of hybrid.py with the real Mininet: run as root by `scripts/test`, or `sudo python3 mininet/test_hybrid.py`.
 
-Prints a line `PASS name`, `FAIL name: reason` or `SKIP name: reason` a test; exits with 1 if one failed. Every network has a
-name of its own (mt and this process's id), so that nothing else on the machine is touched.
+Prints a line `PASS name`, `FAIL name: reason` or `SKIP name: reason` a test (with REQUIRE_KERNEL=1 in the environment, none is
+skipped: it fails); exits with 1 if one failed. Every network has a name of its own (mt and this process's id), so that nothing
+else on the machine is touched.
 """
 
 import glob
@@ -231,7 +232,11 @@ class Lines(unittest.TestResult):
         self.say("PASS", test)
 
     def addSkip(self, test, reason):
-        self.say("SKIP", test, reason)
+        if os.environ.get("REQUIRE_KERNEL") == "1":
+            self.failed += 1
+            self.say("FAIL", test, reason + ", and REQUIRE_KERNEL=1 forbids to skip it")
+        else:
+            self.say("SKIP", test, reason)
 
     def addFailure(self, test, err):
         self.failed += 1

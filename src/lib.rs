@@ -34,15 +34,41 @@
 //!    carried out, and the kernel never holds two circuits on one port, not even between two operations.
 //! 6. No byte is delivered to a rack for which it was not meant. Bytes queued for a circuit that ends leave before it does; what
 //!    is late goes by the EPS. We lose none.
-//! 7. Units and ids are types; time, bytes and rates are integers; floating point appears in reports only. Ties break by id.
-//!    Nothing iterates over a hash map. The same seed gives the same event log, byte for byte.
+//! 7. Units and ids are types; time, bytes and rates are integers. `f64` decides only where its values are exact, or in a paper's
+//!    score (below). Ties break by id. Nothing iterates over a hash map. The same seed gives the same event log, byte for byte.
 //! 8. Every fast algorithm has a slow, obvious twin in its tests, and a paper's worked example with the paper's numbers.
 //!
-//! # Where this differs from the first sketch of the house
+//! # Where floating point is used
 //!
-//! `fabric` stands above `control`, because the controller speaks of observations and operations, whose types the seam owns; no
-//! fabric knows the controller. `runtime::report` (results) and `runtime::handle` (how others speak to a controller) stand in
-//! `runtime` for want of a better place. `workload` files are read in `config`, so that one place calls the YAML library.
+//! `f64` decides in two cases: its values are whole numbers below 2^53, which it holds exactly; or a paper defines a score by
+//! fractions. Equal scores are ordered by id. Only operations are used whose results IEEE 754 fixes, so that every machine decides
+//! alike: no logarithm, exponential, power or angle. In the simulator and the rooms from `demand` to `control`, these files use it:
+//!
+//! | file in `src` | for |
+//! |---|---|
+//! | `coflows/orders/bssi.rs` | score: Sincronia's weights |
+//! | `fabric/sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
+//! | `fabric/sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |
+//! | `placement/baselines/tetris.rs` | score: Tetris' alignment and remaining work |
+//! | `placement/jobpacker/sort.rs` | score: JobPacker's packing into sub-batches |
+//! | `coflows/mod.rs` | report: shares |
+//! | `placement/corral/lp.rs` | report: the lower bound of a plan |
+//! | `placement/corral/mod.rs` | report: means and gaps |
+//! | `placement/corral/price.rs` | report: the lower bound of a plan |
+//! | `placement/coscheduler/schedule.rs` | report: means |
+//! | `placement/jobpacker/manager.rs` | report: means |
+//! | `placement/jobpacker/mod.rs` | report: means |
+//!
+//! `tests/tidy.rs` reads this table, and finds every other use.
+//!
+//! # Why some rooms are where they are
+//!
+//! - `fabric` is above `control`: observations and operations are the fabric's types, and the controller decides in their terms. No
+//!   fabric uses the controller.
+//! - [`runtime::report`] holds the results of a run, which the live and the virtual driver fill in the same way; [`runtime::handle`]
+//!   is how other threads send events to a controller and read its last snapshot. Both drivers and the API use them, so they are in
+//!   `runtime`, above `api`.
+//! - Workload files are read in `config`, since it alone calls the YAML library; `workload` knows the formats of other tools' traces.
 #![warn(missing_docs)]
 
 pub mod units;

@@ -13,11 +13,18 @@ const MAX_LINES: usize = 600;
 const MAX_COLUMNS: usize = 140;
 
 /// Rooms that decide and must give the same answer every time: no maps whose order is random.
-const DECIDING: &[&str] = &["demand", "coflows", "circuits", "paths", "placement", "scheduler", "plan", "control"];
+const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "scheduler", "plan", "control"];
 /// Where a clock may be read and randomness made.
 const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "client", "experiment", "cli", "main"];
 /// Where `unsafe` may stand.
 const UNSAFE_ROOMS: &[&str] = &["fabric/kernel", "fabric/traffic", "circuits/matching/simd"];
+/// Beside the rooms that decide, where the use of floating point is listed.
+const FLOATS_TOO: &str = "fabric/sim";
+/// Functions of floating point whose last digit differs between machines.
+const INEXACT: &[&str] = &[
+    "acos", "asin", "atan", "atan2", "cbrt", "cos", "exp", "exp2", "exp_m1", "hypot", "ln", "ln_1p", "log", "log10", "log2", "powf",
+    "powi", "sin", "tan",
+];
 /// The only place that knows netlink.
 const NETLINK_ROOM: &str = "fabric/kernel";
 
@@ -297,6 +304,36 @@ fn hash_maps(s: &Source, _: &[String]) -> Vec<(usize, String)> {
     found.map(|(n, w)| (n, format!("`{w}` has no order; use a BTreeMap, an IndexMap or a vector by id"))).collect()
 }
 
+/// The table of the crate doc, section "Where floating point is used": what each file uses it for.
+fn float_files(lib: &Source) -> BTreeMap<String, String> {
+    let row = |raw: &str| {
+        let (file, what) = raw.strip_prefix("//! | `")?.split_once("` | ")?;
+        Some((file.to_owned(), what.split(':').next()?.to_owned()))
+    };
+    lib.lines.iter().filter_map(|l| row(&l.raw)).collect()
+}
+
+/// Floating point where something is decided: only in the files of that table, and where it is no mere report, without functions that
+/// differ between machines.
+fn floats(s: &Source, listed: &BTreeMap<String, String>) -> Vec<(usize, String)> {
+    let own = listed.get(s.path.trim_start_matches("src/")).map(String::as_str);
+    let uses = || s.code().filter(|(_, c)| has_word(c, "f64") || has_word(c, "f32"));
+    match own {
+        None if s.stands_in(DECIDING) || s.stands_in(&[FLOATS_TOO]) => {
+            let say = "floating point where something is decided; use integers, or list the file and the reason in src/lib.rs";
+            uses().map(|(n, _)| (n, say.to_owned())).collect()
+        }
+        None => vec![],
+        Some(_) if uses().next().is_none() => vec![(1, "src/lib.rs lists the file as one with floating point; it has none".into())],
+        Some("report") => vec![],
+        Some(_) => {
+            let called = |c: &str| INEXACT.iter().find(|f| c.contains(&format!(".{f}("))).copied();
+            let found = s.code().filter_map(|(n, c)| Some((n, called(c)?)));
+            found.map(|(n, f)| (n, format!("`{f}` differs between machines in its last digit; decide without it"))).collect()
+        }
+    }
+}
+
 fn module_docs(s: &Source, _: &[String]) -> Vec<(usize, String)> {
     let needs = s.path.starts_with("src/") && !s.place.ends_with("tests");
     let first = s.lines.iter().map(|l| l.raw.trim()).find(|l| !l.is_empty()).unwrap_or("");
@@ -353,6 +390,42 @@ fn the_house_is_tidy() {
         }
     }
     assert!(broken.is_empty(), "{} broken rules:\n{}", broken.len(), broken.join("\n"));
+}
+
+#[test]
+fn floating_point_decides_only_where_the_crate_doc_says() {
+    let sources = crate_sources();
+    let listed = float_files(sources.iter().find(|s| s.path == "src/lib.rs").expect("src/lib.rs"));
+    assert!(listed.len() > 5 && listed.values().all(|w| ["score", "exact", "report"].contains(&w.as_str())), "{listed:?}");
+    let gone = listed.keys().filter(|f| !sources.iter().any(|s| s.path.strip_prefix("src/") == Some(f)));
+    let gone = gone.map(|f| format!("src/lib.rs lists {f}, which is not there"));
+    let broken = sources.iter().flat_map(|s| floats(s, &listed).into_iter().map(|(n, what)| format!("{}:{n}: {what}", s.path)));
+    let all: Vec<String> = gone.chain(broken).collect();
+    assert!(all.is_empty(), "{}", all.join("\n"));
+
+    let lib = Source::new("src/lib.rs", "//! | `plan/a.rs` | exact: rates\n//! | `plan/b.rs` | report: means");
+    let found = |path: &str, text: &str| floats(&Source::new(path, text), &float_files(&lib)).iter().map(|f| f.0).collect::<Vec<_>>();
+    assert_eq!(found("src/plan/mod.rs", "//! D\nfn f(x: f64) {}"), [2]);
+    assert_eq!(found("src/fabric/sim/mod.rs", "//! D\nlet x = 1f64; let y: f32 = 0;"), [2]);
+    assert_eq!(found("src/plan/a.rs", "//! D\nfn f(x: f64) { x.ln() }"), [2]);
+    assert_eq!(found("src/plan/a.rs", "//! D\nfn f(x: u64) {}"), [1]);
+    for (path, text) in [
+        ("src/plan/a.rs", "//! D\nfn f(x: f64) { x.sqrt() } // f64::ln"),
+        ("src/plan/b.rs", "//! D\nfn f(x: f64) { x.ln() }"),
+        ("src/plan/mod.rs", "//! D\n#[cfg(test)]\nfn f(x: f64) {}"),
+        ("src/cli/mod.rs", "//! D\nfn f(x: f64) {}"),
+    ] {
+        assert_eq!(found(path, text), [] as [usize; 0], "{path}: {text}");
+    }
+}
+
+/// What the rules speak of is there.
+#[test]
+fn every_place_that_a_rule_names_exists() {
+    let sources = crate_sources();
+    for place in [DECIDING, CLOCK_ROOMS, UNSAFE_ROOMS, &[NETLINK_ROOM, FLOATS_TOO]].concat() {
+        assert!(sources.iter().any(|s| s.path.starts_with("src/") && s.stands_in(&[place])), "src/{place} is not there");
+    }
 }
 
 /// Each rule, one text that breaks it and where, and one that does not.

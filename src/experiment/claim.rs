@@ -56,7 +56,8 @@ pub enum Verdict {
     SameDirection,
     /// The other system is better.
     Opposite,
-    /// The 95 % interval of a reduction holds zero, and what is printed does not: we cannot tell who is better.
+    /// The 95 % interval of a reduction holds zero, and what is printed does not: we cannot tell which system is better, wherever
+    /// the mean is.
     Unclear,
     /// A figure that compares nothing, more than fifteen points off.
     Differs,
@@ -164,8 +165,9 @@ impl Claim {
         let off = printed.off(mean).abs() / point;
         let near = off <= 15.0;
         match () {
-            () if printed.is_met(mean, off) => Verdict::Same,
+            // First of all: a mean that its interval does not tell from zero neither agrees with the paper nor contradicts it.
             () if sign != 0.0 && half.is_some_and(|h| mean.abs() <= h) => Verdict::Unclear,
+            () if printed.is_met(mean, off) => Verdict::Same,
             () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
             () if near => Verdict::Near,
             () if sign != 0.0 => Verdict::SameDirection,

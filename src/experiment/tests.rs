@@ -93,6 +93,11 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
     let found = [(43.0, 1.0), (52.0, 1.0), (70.0, 1.0), (9.0, 20.0), (-3.0, 1.0)].map(|(m, h)| verdict(about, m, h));
     assert_eq!(found, [Same, Near, SameDirection, Unclear, Opposite]);
     let range = Printed::Between(10.0, 33.0);
+    // The mean is as printed, but the interval holds zero; up to its very end.
+    let near_zero = [(15.2, 22.2), (15.2, 15.2), (15.2, 15.1), (-15.2, 15.2), (-15.2, 15.1)].map(|(m, h)| verdict(range, m, h));
+    assert_eq!(near_zero, [Unclear, Unclear, Same, Unclear, Opposite]);
+    assert_eq!(verdict(Printed::Between(30.0, 56.0), 43.2, 44.4), Unclear);
+    assert_eq!(claim(true, range).verdict(15.2, None), Same, "one repetition has no interval");
     assert_eq!([10.0, 33.0, 34.0, 60.0].map(|m| verdict(range, m, 0.5)), [Same, Same, Near, SameDirection]);
     // Within 5 % of each other: no side is meant to be better.
     let equal = Printed::Between(-5.0, 5.0);
@@ -104,6 +109,35 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
     // Points of a time are per cent of it.
     let time = Claim { measure: Measure::MeanJct, ..claim(false, Printed::About(1200.0)) };
     assert_eq!([1250.0, 1350.0, 900.0].map(|t| time.verdict(t, Some(1.0))), [Same, Near, Differs]);
+}
+
+/// The tables of the documentation: each verdict follows from the numbers in its row.
+#[test]
+fn the_verdicts_in_the_documentation_are_those_of_its_numbers() {
+    let text = include_str!("../../docs/experiments.md");
+    let number = |t: &str| -> f64 { t.trim().trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}")) };
+    let printed = |t: &str| match (t.strip_prefix("> "), t.strip_prefix("< "), t.split_once(" to ")) {
+        (Some(a), ..) => Printed::AtLeast(number(a)),
+        (_, Some(b), _) => Printed::AtMost(number(b)),
+        (_, _, Some((a, b))) => Printed::Between(number(a), number(b)),
+        _ => Printed::About(number(t)),
+    };
+    let mut seen = 0;
+    for line in text.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [setting, figure, paper, ours, half, verdict, source] = cells[..] else { continue };
+        if !half.starts_with("+-") || paper == "-" || verdict == Verdict::Calibrated.words() {
+            continue;
+        }
+        let side = Side { setting: "s", system: "y" };
+        let measure = if paper.ends_with('s') { Measure::MeanJct } else { Measure::OcsShare };
+        let against = figure.contains(" vs ").then_some(side);
+        let claim = Claim { measure, of: side, against, printed: Some(printed(paper)), source: "", calibrated: false };
+        let found = claim.verdict(number(ours), Some(number(&half[2..])));
+        assert_eq!(found.words(), verdict, "{setting}, {figure} ({source}): {paper}, measured {ours} {half}");
+        seen += 1;
+    }
+    assert!(seen > 40, "only {seen} rows were read");
 }
 
 #[test]

@@ -2,6 +2,10 @@
 //!
 //! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name: reason` without it.
 
+#[macro_use]
+#[path = "../shared/tries.rs"]
+mod tries;
+
 mod jobs;
 mod removed;
 mod rights;

@@ -13,7 +13,7 @@ fn what_is_removed_under_a_daemon_is_told_and_survived() {
         return;
     }
     if Command::new("ip").arg("-V").output().is_err() {
-        return println!("SKIP {test}: no iproute2");
+        return skip(test, "no iproute2");
     }
     let _alone = alone();
     for mechanism in ["timed", "netlink"] {

@@ -3,24 +3,18 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use heliostat::fabric::kernel::{netns, sys};
 
-/// The daemons measure and keep time: one test at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Holds the machine for one test at a time.
-pub fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
+pub use crate::tries::{Timing, alone, skip, tries};
 
 /// Whether a test that needs root can run; else says that it is skipped.
 pub fn root(test: &str) -> bool {
     let ok = sys::is_root() && sys::in_first_user_namespace();
     if !ok {
-        println!("SKIP {test}: needs root");
+        skip(test, "needs root");
     }
     ok
 }

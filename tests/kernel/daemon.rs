@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heliostat::api;
 use heliostat::control::record::Snapshot;
@@ -15,7 +15,7 @@ use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::Topology;
 use serde_json::Value;
 
-use crate::support::base;
+use crate::tries::base;
 
 /// A running fabric. Dropping it proves that nothing is left behind.
 pub struct Daemon {
@@ -34,7 +34,7 @@ impl Daemon {
         let listen = Some(([127, 0, 0, 1], 0).into());
         let server =
             api::serve(e.live.handle.clone(), api::Options { listen, sender: Some(sender), ..Default::default() }).expect("served");
-        let agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(10))).build().into();
+        let agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(60))).build().into();
         Self { name: name.into(), base, running: Some((e, server)), agent }
     }
 
@@ -63,18 +63,26 @@ impl Daemon {
         body
     }
 
-    /// Waits for a snapshot, ten seconds at most.
+    /// Waits for a snapshot, a minute at most.
     pub fn wait(&self, what: &str, mut good: impl FnMut(&Snapshot) -> bool) -> Arc<Snapshot> {
         let mut snapshots = self.emulation().live.handle.watch();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let found = runtime.block_on(async {
             let wait = snapshots.wait_for(|s| good(s));
-            tokio::time::timeout(Duration::from_secs(10), wait).await.map(|s| s.expect("it runs").clone())
+            tokio::time::timeout(Duration::from_secs(60), wait).await.map(|s| s.expect("it runs").clone())
         });
         found.unwrap_or_else(|_| {
             let s = self.snapshot();
             panic!("{}: {what} did not happen: {:?} {:?} {:?} {:?}", self.name, s.stats, s.failures, s.ports, s.circuits)
         })
+    }
+
+    /// Waits until a condition holds that asks by itself, a minute at most.
+    pub fn wait_by(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !condition() {
+            assert!(Instant::now() < end, "{}: {what} did not happen", self.name);
+        }
     }
 
     /// Waits for so many more cycles.

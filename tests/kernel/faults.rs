@@ -9,6 +9,7 @@ use tokio::sync::broadcast;
 
 use crate::daemon::Daemon;
 use crate::support::{each_mechanism, topology};
+use crate::tries::Timing;
 
 fn faulty(s: &Snapshot) -> Vec<u32> {
     s.ports.iter().filter(|p| p.faulty.is_some()).map(|p| p.rack.0).collect()
@@ -22,20 +23,22 @@ fn told(events: &mut broadcast::Receiver<std::sync::Arc<Record>>) -> Vec<What> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|r| r.what.clone()).collect()
 }
 
-/// Breaks the port of `rack` under a rotation, sees it found and avoided while the others go on, mends it, and sees it used again.
-fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: (&str, &str), mend: Option<(&str, &str)>, finding: &str) {
+/// Breaks the port of `rack` under a rotation, sees it found and avoided while the others go on, mends it, and sees it used again. A
+/// probe that comes too late counts as lost: other ports may be blamed where the machine is too slow.
+fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: (&str, &str), mend: Option<(&str, &str)>, finding: &str) -> Timing {
     let policy = CircuitPolicy { scheduler: SchedulerKind::RoundRobin, name: "round-robin".into(), ..CircuitPolicy::default() };
     let d = Daemon::start(name, topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), policy, mechanism);
     let mut events = d.emulation().live.handle.events();
     let s = d.wait("a whole rotation", |s| s.stats.probes_ok >= 12);
-    assert_eq!((faulty(&s), s.stats.probes_lost + s.stats.probes_wrong), (vec![], 0));
+    assert_eq!(s.stats.probes_wrong, 0, "{:?}", s.stats);
+    in_time!(faulty(&s).is_empty() && s.stats.probes_lost == 0, "ports {:?} blamed, {} probes lost", faulty(&s), s.stats.probes_lost);
     d.tool(damage.0, "ocs0", damage.1);
-    d.wait("the fault", |s| faulty(s) == [rack]);
+    d.wait("the fault", |s| faulty(s).contains(&rack));
     let before = d.cycles(3);
     let after = d.cycles(6);
-    assert_eq!(faulty(&after), [rack], "nobody else is blamed in the end");
-    assert!(!uses(&after, rack), "{:?}", after.circuits);
-    assert!(after.stats.probes_ok >= before.stats.probes_ok + 3, "the others go on: {:?}", after.stats);
+    assert!(faulty(&after).contains(&rack) && !uses(&after, rack), "{:?}, {:?}", faulty(&after), after.circuits);
+    in_time!(faulty(&after) == [rack], "other ports are blamed too: {:?}", faulty(&after));
+    in_time!(after.stats.probes_ok >= before.stats.probes_ok + 3, "the probes of the others take too long: {:?}", after.stats);
     let port = d.get("ports")["ports"][rack as usize].clone();
     assert!(port["faulty"].as_str().unwrap_or_default().contains(finding), "{port}");
     assert!(told(&mut events).iter().any(|w| matches!(w, What::PortFaulty { rack: r, .. } if r.0 == rack)));
@@ -49,23 +52,24 @@ fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: (&str, &s
         assert_eq!(d.call("DELETE", &format!("ports/0/{rack}/fault"), None).0, 404);
         d.wait("its use", |s| uses(s, rack));
         let s = d.cycles(8);
-        assert_eq!(faulty(&s), [] as [u32; 0], "{:?}", s.ports);
+        in_time!(faulty(&s).is_empty(), "ports {:?} are blamed after the repair", faulty(&s));
         assert!(told(&mut events).iter().any(|w| matches!(w, What::PortRepaired { rack: r, .. } if r.0 == rack)));
     }
     println!("{} {name}: {:?}", mechanism.name(), d.snapshot().stats);
+    Ok(())
 }
 
 #[test]
 fn a_dark_port_is_found_and_mended() {
     each_mechanism("a_dark_port_is_found_and_mended", |mechanism| {
-        break_and_mend(mechanism, "hst-dark", 1, ("ip", "link set tor1 down"), Some(("ip", "link set tor1 up")), "never came out");
+        break_and_mend(mechanism, "hst-dark", 1, ("ip", "link set tor1 down"), Some(("ip", "link set tor1 up")), "never came out")
     });
 }
 
 #[test]
 fn a_port_without_its_crossbar_is_found_and_the_others_go_on() {
     each_mechanism("a_port_without_its_crossbar_is_found_and_the_others_go_on", |mechanism| {
-        break_and_mend(mechanism, "hst-bare", 2, ("tc", "qdisc del dev tor2 clsact"), None, "never came out");
+        break_and_mend(mechanism, "hst-bare", 2, ("tc", "qdisc del dev tor2 clsact"), None, "never came out")
     });
 }
 
@@ -73,6 +77,6 @@ fn a_port_without_its_crossbar_is_found_and_the_others_go_on() {
 fn a_misaligned_mirror_is_found_and_mended() {
     each_mechanism("a_misaligned_mirror_is_found_and_mended", |mechanism| {
         let damage = "filter add dev tor1 egress protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev tor3";
-        break_and_mend(mechanism, "hst-mirror", 1, ("tc", damage), Some(("tc", "filter del dev tor1 egress")), "came out at r3");
+        break_and_mend(mechanism, "hst-mirror", 1, ("tc", damage), Some(("tc", "filter del dev tor1 egress")), "came out at r3")
     });
 }

@@ -1,9 +1,10 @@
 //! Flips: nothing is lost or misdelivered, the dark time is what was asked for, and other ports do not notice.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use heliostat::circuits::timetable::Reservation;
+use heliostat::circuits::timetable::{Reservation, Timetable};
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::Mechanism;
@@ -11,8 +12,9 @@ use heliostat::ids::{PlaneId, RackId};
 use heliostat::plan::Op;
 use heliostat::units::{BitRate, Span, Time};
 
-use crate::packets::{Flood, Sink};
+use crate::packets::{Arrivals, Flood, Sent, Sink};
 use crate::support::{Bench, each_mechanism, topology};
+use crate::tries::{Timing, TooSlow};
 
 /// Writes a rotation ahead: from `first` on, every `period` all inputs of `inputs` move on to the next of their outputs.
 pub struct Rotation {
@@ -37,20 +39,30 @@ impl Rotation {
         }
     }
 
-    /// Keeps two periods written ahead, `n` in all; returns the times that the calls took, a whole reconfiguration each.
-    pub fn run(&self, b: &mut Bench, n: u64) -> Vec<Span> {
+    /// Writes periods, two ahead of the clock; returns the times that the calls took, a whole reconfiguration each. It returns when
+    /// the last one is written; [`Rotation::wait`] waits for it.
+    ///
+    /// # Errors
+    /// A reservation was written after its setup was to begin: the test itself was late.
+    pub fn write(&self, b: &mut Bench, periods: Range<u64>) -> Result<Vec<Span>, TooSlow> {
         let mut took = vec![];
-        for k in 0..n {
+        for k in periods {
             // When k - 2 has ended there is room, and k is two periods away.
             b.clock.sleep_until((self.first + self.period * k).saturating_sub(self.period * 2));
             let ops: Vec<Op> = (0..self.turns.len()).map(|i| Op::Reserve(self.reservation(i, k))).collect();
             let begun = b.clock.now();
             let results = b.fabric.apply(&ops, begun);
             took.push(b.clock.now().since(begun));
+            let (ended, setup) = (b.clock.now(), self.first + self.period * k);
+            in_time!(ended < setup, "period {k} was written {} after it began", ended.since(setup));
             assert!(results.iter().all(|r| r.outcome.is_ok()), "{results:?}");
         }
-        b.clock.sleep_until(self.first + self.period * n);
-        took
+        Ok(took)
+    }
+
+    /// Waits for the beginning of a period.
+    pub fn wait(&self, b: &Bench, period: u64) {
+        b.clock.sleep_until(self.first + self.period * period);
     }
 }
 
@@ -64,30 +76,36 @@ fn quantiles(mut v: Vec<Span>) -> [Span; 3] {
 fn a_thousand_flips_lose_nothing() {
     each_mechanism("a_thousand_flips_lose_nothing", |mechanism| {
         let (period, delta) = (Span::millis(32), Span::millis(10));
-        let mut b = Bench::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), delta), mechanism, Admit::Marked);
+        let topology = topology(4, BitRate::mbit(1000), BitRate::mbit(100), delta);
+        let standing = Bench::standing_circuits_carry(topology.clone(), mechanism, Admit::Marked);
+        let mut b = Bench::new(topology, mechanism, Admit::Marked);
         let flows: Vec<_> = (0..4u32).flat_map(|i| (1..4).map(move |s| (i, (i + s) % 4, 4_000_000_000, true))).collect();
         b.launch(&[flows]);
         let turns = (0..4).map(|i| (i, (1..4).map(|s| (i + s) % 4).collect())).collect();
         let rotation = Rotation { first: b.clock.now() + period * 3, period, delta, turns };
-        let took = rotation.run(&mut b, 250);
+        let took = rotation.write(&mut b, 0..250)?;
+        rotation.wait(&b, 250);
         let seen = b.fabric.observe(b.clock.now()).expect("observed");
         let late: u64 = seen.ports.iter().flatten().map(|p| p.late_packets).sum();
         let wrong: u64 = seen.ports.iter().flatten().map(|p| p.misdelivered).sum();
-        let light = (period.0 - delta.0) as f64 / 1e9 * 250.0 * 4.0;
-        let share = seen.over_ocs.total() as f64 * 8.0 / (light * 1e9);
+        // The four circuits are lit at the same time, so this is the rate of all in the light, beside that of circuits that stay.
+        let light = (period.0 - delta.0) as f64 / 1e9 * 250.0;
+        let share = seen.over_ocs.total() as f64 * 8.0 / (light * standing);
         let [p50, p99, max] = quantiles(took);
         println!(
-            "{} 1000 flips: sent back late {late}, misdelivered {wrong}; circuits carried {:.1} % of their light; one call for 4 ports p50 {p50} p99 {p99} max {max}{}",
+            "{} 1000 flips: sent back late {late}, misdelivered {wrong}; circuits carried {:.1} % of what they do when they stay, {:.0} Mb/s; one call for 4 ports p50 {p50} p99 {p99} max {max}{}",
             mechanism.name(),
             share * 100.0,
+            standing / 1e6,
             lateness(&b)
         );
         every_packet_is_accounted_for(&mut b);
         assert_eq!(wrong, 0);
         // A machine that stalls longer than the guard is late, under either mechanism; what is late is sent back, not lost.
         let crossed: u64 = seen.ports.iter().flatten().map(|p| p.crossed_packets).sum();
-        assert!(late <= crossed / 100, "{late} of {crossed} packets came too late");
-        assert!(share > 0.1, "circuits carried {share} of their light");
+        in_time!(late <= crossed / 100, "{late} of {crossed} packets came too late");
+        in_time!(share > 0.35, "circuits carried {share} of what they do when they stay");
+        Ok(())
     });
 }
 
@@ -113,72 +131,115 @@ fn lateness(b: &Bench) -> String {
 fn the_dark_time_is_exact_and_others_do_not_blink() {
     each_mechanism("the_dark_time_is_exact_and_others_do_not_blink", |mechanism| {
         for delta in [Span::millis(10), Span::millis(1)] {
-            dark_time(mechanism, delta);
+            dark_time(mechanism, delta)?;
         }
+        Ok(())
     });
 }
 
 /// A packet may cross so long after its `send` returned when the kernel puts its delivery off: packets sent so short before an edge
 /// are not judged.
 const EDGE: Span = Span::micros(300);
+/// On a busy machine a delivery is put off longer, but never so long.
+const BUSY_EDGE: Span = Span::millis(10);
 
-fn dark_time(mechanism: Mechanism, delta: Span) {
+/// What became of the packets of a flood.
+#[derive(Debug, Default)]
+struct Judged {
+    /// Packets that were judged.
+    judged: u64,
+    /// Packets that came out before the light, sent in the dark.
+    leaked: u64,
+    /// As these, but they came out in the light or later: a late delivery may have been.
+    perhaps_leaked: u64,
+    /// Packets sent in the light, long before its end, that did not come out.
+    lost: u64,
+    /// As these, shortly before its end: a late delivery may have met the dark.
+    perhaps_lost: u64,
+    /// Packets that came out at another rack than the one they were sent to.
+    wrong: u64,
+    /// Times without light, as the packets show them.
+    dark: Vec<Span>,
+}
+
+impl Judged {
+    /// `got`: by rack, from 1, when each packet came out. `slack`: so late an input may be set.
+    fn new(rotation: &Rotation, n: u64, sent: &[Sent], got: &[Arrivals], slack: Span) -> Self {
+        let mut j = Self::default();
+        for k in 1..n {
+            let (now, before) = (rotation.reservation(0, k), rotation.reservation(0, k - 1));
+            let arrivals = |r: &Reservation| &got[r.output.index() - 1].at;
+            let inside: Vec<_> = sent.iter().filter(|p| p.before >= now.setup_at && p.before < now.until).collect();
+            let first = inside.iter().find(|p| arrivals(&now).contains_key(&p.id));
+            let last = sent.iter().rev().find(|p| p.before < now.up_from && arrivals(&before).contains_key(&p.id));
+            if let (Some(f), Some(l)) = (first, last) {
+                j.dark.push(f.before.since(l.after));
+            }
+            inside.into_iter().for_each(|p| j.judge(p, &now, got, slack));
+        }
+        j
+    }
+
+    fn judge(&mut self, p: &Sent, now: &Reservation, got: &[Arrivals], slack: Span) {
+        let reached = [0, 1].map(|s| got[s].at.get(&p.id));
+        let target = now.output.index() - 1;
+        let in_dark = p.before >= now.setup_at + slack && p.after + EDGE < now.up_from;
+        let in_light = p.before >= now.up_from + slack && p.after + EDGE < now.until;
+        self.judged += u64::from(in_dark || in_light);
+        if let (true, Some(&at)) = (in_dark, reached[0].or(reached[1])) {
+            *(if at < now.up_from { &mut self.leaked } else { &mut self.perhaps_leaked }) += 1;
+        }
+        if in_light && reached[target].is_none() {
+            *(if p.after + BUSY_EDGE < now.until { &mut self.lost } else { &mut self.perhaps_lost }) += 1;
+        }
+        self.wrong += u64::from(reached[1 - target].is_some());
+    }
+}
+
+fn dark_time(mechanism: Mechanism, delta: Span) -> Timing {
     let mut b = Bench::new(topology(5, BitRate::mbit(10_000), BitRate::mbit(100), delta), mechanism, Admit::Marked);
     b.connect(&[(3, 4)]);
     let stop = Arc::new(AtomicBool::new(false));
     let sinks: Vec<Sink> = [1, 2, 4].map(|r| Sink::start(&b, r, stop.clone())).into();
     let period = delta + Span::millis(20);
-    let first = b.clock.now() + period * 3;
+    let first = b.clock.now() + Span::millis(500);
     let rotation = Rotation { first, period, delta, turns: vec![(0, vec![1, 2])] };
-    let moving = Flood::start(&b, 0, stop.clone(), move |t| 1 + (t.since(first).0 / period.0 % 2) as u32);
-    let fixed = Flood::start(&b, 3, stop.clone(), |_| 4);
+    let moving = Flood::start(&b, 0, stop.clone(), Span::micros(15), move |t| 1 + (t.since(first).0 / period.0 % 2) as u32);
+    let fixed = Flood::start(&b, 3, stop.clone(), Span::micros(100), |_| 4);
     let n = 100;
-    rotation.run(&mut b, n);
+    let written = rotation.write(&mut b, 0..n);
+    rotation.wait(&b, n);
     stop.store(true, Relaxed);
-    let sent = moving.join();
-    let kept = fixed.join();
-    let got: Vec<_> = sinks.into_iter().map(Sink::join).collect();
-    let (mut dark, mut leaked, mut lost, mut wrong, mut judged) = (vec![], 0, 0, 0, 0);
-    // Behind its time by so much a flip may be, with `netlink`; the judgement of single packets leaves that out.
-    let slack = if mechanism == Mechanism::Timed { Span::ZERO } else { Span::millis(3) };
-    for k in 1..n {
-        let (now, before) = (rotation.reservation(0, k), rotation.reservation(0, k - 1));
-        let arrivals = |r: &Reservation| &got[r.output.index() - 1];
-        let inside: Vec<_> = sent.iter().filter(|p| p.before >= now.setup_at && p.before < now.until).collect();
-        let first = inside.iter().find(|p| arrivals(&now).contains(&p.id));
-        let last = sent.iter().rev().find(|p| p.before < now.up_from && arrivals(&before).contains(&p.id));
-        if let (Some(f), Some(l)) = (first, last) {
-            dark.push(f.before.since(l.after));
-        }
-        for p in inside {
-            let reached = [0, 1].map(|s| got[s].contains(&p.id));
-            let right = reached[now.output.index() - 1];
-            let in_dark = p.before >= now.setup_at + slack && p.after + EDGE < now.up_from;
-            let in_light = p.before >= now.up_from + slack && p.after + EDGE < now.until;
-            judged += u64::from(in_dark || in_light);
-            leaked += u64::from(in_dark && (reached[0] || reached[1]));
-            lost += u64::from(in_light && !right);
-            wrong += u64::from(reached[2 - now.output.index()]);
-        }
-    }
-    let gap = kept.iter().filter(|p| !got[2].contains(&p.id)).count();
-    let [p50, p99, max] = quantiles(dark);
+    let (sent, kept) = (moving.join(), fixed.join());
+    let got: Vec<Arrivals> = sinks.into_iter().map(Sink::join).collect();
+    written?;
+    let overflowed: u32 = got.iter().map(|a| a.overflowed).sum();
+    in_time!(overflowed == 0, "the test did not read {overflowed} packets in time");
+    // With `netlink` a thread sets the inputs: as late as it was by its own clock, and by what the calls themselves take.
+    let late = b.fabric.lateness().map_or(Span::ZERO, |[.., max]| max);
+    let slack = if mechanism == Mechanism::Timed { Span::ZERO } else { late.max(Span::millis(1)) * 2 };
+    let j = Judged::new(&rotation, n, &sent, &got, slack);
+    let gap = kept.iter().filter(|p| !got[2].at.contains_key(&p.id)).count();
+    let [p50, p99, max] = quantiles(j.dark.clone());
     println!(
-        "{} dark time asked {delta}: achieved p50 {p50} p99 {p99} max {max}; {judged} packets judged: leaked {leaked}, lost {lost}, wrong rack {wrong}; \
+        "{} dark time asked {delta}: achieved p50 {p50} p99 {p99} max {max}; {} packets judged: leaked {}, lost {}, wrong rack {}; \
          the port beside lost {gap} of {}{}",
         mechanism.name(),
+        j.judged,
+        j.leaked + j.perhaps_leaked,
+        j.lost + j.perhaps_lost,
+        j.wrong,
         kept.len(),
         lateness(&b)
     );
-    assert_eq!((leaked, wrong, gap), (0, 0, 0));
-    assert_eq!(lost, 0, "packets sent in the light that did not arrive");
-    assert!(judged > 10_000, "too few packets to judge: {judged}");
-    if mechanism == Mechanism::Timed {
-        assert!(p50.0.abs_diff(delta.0) < 1_000_000, "dark for {p50}");
-    }
+    assert_eq!((j.leaked, j.lost, j.wrong, gap), (0, 0, 0, 0), "leaked, lost, at a wrong rack, and lost at the port beside");
+    in_time!((j.perhaps_leaked, j.perhaps_lost) == (0, 0), "{} packets crossed too late", j.perhaps_leaked + j.perhaps_lost);
+    in_time!(j.judged > 10_000, "too few packets to judge: {}", j.judged);
+    in_time!(mechanism != Mechanism::Timed || p50.0.abs_diff(delta.0) < 1_000_000, "dark for {p50}");
+    Ok(())
 }
 
-/// One reconfiguration of all 16 ports, as the daemon writes it.
+/// One reconfiguration of all 16 ports, as the daemon writes it: all of it is taken, and takes a small part of an interval.
 #[test]
 fn sixteen_ports_are_reconfigured_at_once() {
     each_mechanism("sixteen_ports_are_reconfigured_at_once", |mechanism| {
@@ -186,7 +247,15 @@ fn sixteen_ports_are_reconfigured_at_once() {
         let mut b = Bench::new(topology(16, BitRate::mbit(100), BitRate::mbit(10), delta), mechanism, Admit::Marked);
         let turns = (0..16).map(|i| (i, (1..16).map(|s| (i + s) % 16).collect())).collect();
         let rotation = Rotation { first: b.clock.now() + Span::millis(60), period: Span::millis(20), delta, turns };
-        let [p50, p99, max] = quantiles(rotation.run(&mut b, 100));
+        let [p50, p99, max] = quantiles(rotation.write(&mut b, 0..100)?);
+        rotation.wait(&b, 100);
         println!("{} 16 ports: p50 {p50} p99 {p99} max {max}{}", mechanism.name(), lateness(&b));
+        let next = Rotation { first: b.clock.now() + Span::secs(1), ..rotation };
+        let wanted: Timetable = (0..16).map(|i| next.reservation(i, 0)).collect();
+        let ops: Vec<Op> = wanted.iter().map(|r| Op::Reserve(*r)).collect();
+        assert!(b.fabric.apply(&ops, b.clock.now()).iter().all(|r| r.outcome.is_ok()));
+        assert_eq!(b.fabric.observe(b.clock.now()).expect("observed").programmed.timetable, wanted);
+        in_time!(p50 < Span::millis(2), "half of the reconfigurations took {p50} or longer");
+        Ok(())
     });
 }

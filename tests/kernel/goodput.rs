@@ -32,8 +32,9 @@ fn links_carry_their_rate() {
                 let crossed = seen.over_ocs.total();
                 assert!(if over_circuit { crossed >= bytes } else { crossed == 0 }, "{way}: {crossed} bytes crossed the OCS");
                 assert!(got <= nominal * 1.02, "faster than the link: {got}");
-                assert!(got >= nominal * 0.5, "{way} at {mbit} Mb/s with {flows} flows: {got}");
+                in_time!(got >= nominal * 0.5, "{way} at {mbit} Mb/s with {flows} flows: {got}");
             }
         }
+        Ok(())
     });
 }

@@ -1,14 +1,14 @@
 //! Single packets with numbers and times, sent into and caught at the ToRs' OCS ports.
 
-use std::collections::HashSet;
-use std::os::fd::{AsFd, IntoRawFd};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use heliostat::fabric::kernel::{Clock, netns};
-use heliostat::units::Time;
+use heliostat::units::{Span, Time};
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use pnet::packet::ip::IpNextHeaderProtocols;
 use pnet::packet::ipv4::{self, MutableIpv4Packet};
@@ -26,12 +26,14 @@ pub struct Sent {
 const LENGTH: usize = 60;
 const ID_AT: usize = 40;
 
-fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>) {
+/// A packet socket at a ToR's OCS port, both ways, and a descriptor of it.
+fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkReceiver>, OwnedFd) {
     let tor = &b.fabric.network().tors[rack];
     let index = tor.ocs[0];
     netns::within(tor.node.ns.as_fd(), || {
         let socket = socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::DGRAM, Some(i32::from(0x0800u16.to_be()).into()))?;
         socket.set_recv_buffer_size(64 << 20)?;
+        let descriptor = socket.as_fd().try_clone_to_owned()?;
         let interface = NetworkInterface {
             name: "ocs0".into(),
             description: String::new(),
@@ -48,7 +50,7 @@ fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkRec
             ..datalink::Config::default()
         };
         match datalink::channel(&interface, config)? {
-            Channel::Ethernet(tx, rx) => Ok((tx, rx)),
+            Channel::Ethernet(tx, rx) => Ok((tx, rx, descriptor)),
             _ => Err(std::io::Error::other("no channel")),
         }
     })
@@ -59,9 +61,9 @@ fn open(b: &Bench, rack: usize) -> (Box<dyn DataLinkSender>, Box<dyn DataLinkRec
 pub struct Flood(JoinHandle<Vec<Sent>>);
 
 impl Flood {
-    /// `target` says for which rack a packet is that is sent at a time.
-    pub fn start(b: &Bench, rack: usize, stop: Arc<AtomicBool>, target: impl Fn(Time) -> u32 + Send + 'static) -> Self {
-        let (mut tx, _) = open(b, rack);
+    /// `target` says for which rack a packet is that is sent at a time; `grain` is the time between two.
+    pub fn start(b: &Bench, rack: usize, stop: Arc<AtomicBool>, grain: Span, target: impl Fn(Time) -> u32 + Send + 'static) -> Self {
+        let (mut tx, ..) = open(b, rack);
         let clock = b.clock;
         Self(std::thread::spawn(move || {
             let mut sent = vec![];
@@ -74,7 +76,7 @@ impl Flood {
                 if matches!(done, Some(Ok(()))) {
                     sent.push(Sent { id, before, after });
                 }
-                pause(clock);
+                pause(clock, grain);
             }
             sent
         }))
@@ -85,9 +87,12 @@ impl Flood {
     }
 }
 
-/// 15 us between packets: the grain of the measurement, without filling the queues.
-fn pause(clock: Clock) {
-    let until = clock.now() + heliostat::units::Span::micros(15);
+/// Waits: a short time on the processor, a longer one without it.
+fn pause(clock: Clock, grain: Span) {
+    let until = clock.now() + grain;
+    if grain >= Span::micros(100) {
+        return clock.sleep_until(until);
+    }
     while clock.now() < until {
         std::hint::spin_loop();
     }
@@ -109,21 +114,30 @@ fn packet(id: u64, from: u8, to: u8) -> [u8; LENGTH] {
     bytes
 }
 
-/// Catches the numbers of the packets that come out at a ToR.
-pub struct Sink(JoinHandle<HashSet<u64>>);
+/// When the numbered packets that came out at a ToR were read: at that time or before, they crossed the OCS.
+pub struct Arrivals {
+    pub at: HashMap<u64, Time>,
+    /// Packets that the kernel dropped at the test's own socket, since the test read too slowly.
+    pub overflowed: u32,
+}
+
+/// Catches the packets that come out at a ToR.
+pub struct Sink(JoinHandle<Arrivals>);
 
 impl Sink {
     pub fn start(b: &Bench, rack: usize, stop: Arc<AtomicBool>) -> Self {
-        let (_, mut rx) = open(b, rack);
+        let (_, mut rx, socket) = open(b, rack);
+        let clock = b.clock;
         Self(std::thread::spawn(move || {
-            let mut got = HashSet::new();
+            let mut at = HashMap::new();
             let mut idle = 0;
             // What was sent before the end may still be in the socket.
             while !stop.load(Relaxed) || idle < 100 {
                 match rx.next() {
                     Ok(p) if p.len() >= ID_AT + 8 => {
                         idle = 0;
-                        got.insert(u64::from_be_bytes(p[ID_AT..ID_AT + 8].try_into().expect("eight bytes")));
+                        let id = u64::from_be_bytes(p[ID_AT..ID_AT + 8].try_into().expect("eight bytes"));
+                        at.entry(id).or_insert_with(|| clock.now());
                     }
                     Ok(_) => {}
                     Err(_) => {
@@ -132,11 +146,22 @@ impl Sink {
                     }
                 }
             }
-            got
+            Arrivals { at, overflowed: dropped(&socket) }
         }))
     }
 
-    pub fn join(self) -> HashSet<u64> {
+    pub fn join(self) -> Arrivals {
         self.0.join().expect("the sink ended well")
     }
+}
+
+/// How many packets found no room in a packet socket.
+fn dropped(socket: &OwnedFd) -> u32 {
+    let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut size = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `size` bytes, and `stats` has as many.
+    let done =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, (&raw mut stats).cast(), &raw mut size) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    stats.tp_drops
 }

@@ -58,11 +58,19 @@ fn coflows_posted_are_sent_or_watched() {
     each_mechanism("coflows_posted_are_sent_or_watched", |mechanism| {
         let d = daemon("hst-rest", policy(SchedulerKind::Bipartite, Admit::All), mechanism);
         let sent = post(&d, 0, 1, 40_000_000, true);
+<<<<<<< HEAD
         let s = d.wait("progress", |s| s.coflows.iter().any(|c| c.received > Bytes(0) && c.finished.is_none()));
         assert_eq!(s.coflows.live[0].id, sent);
+=======
+        let s = d.wait("progress", |s| s.coflows.iter().any(|c| c.received > Bytes(0)));
+        assert_eq!(s.coflows[0].id, sent);
+        let seen = s.coflows[0].finished;
+>>>>>>> main
         let c = finished(&d, sent);
         assert_eq!((&c["state"], &c["received_bytes"]), (&json!("finished"), &json!(40_000_000)), "{c}");
-        assert!(c["cct_ns"].as_u64() >= c["bound_ns"].as_u64() && c["over_ocs_bytes"].as_u64() > Some(20_000_000), "{c}");
+        assert!(c["cct_ns"].as_u64() >= c["bound_ns"].as_u64(), "{c}");
+        in_time!(seen.is_none(), "the first bytes were seen after the last ones had come");
+        in_time!(c["over_ocs_bytes"].as_u64() > Some(20_000_000), "most bytes should go over the OCS: {c}");
 
         let watched = post(&d, 1, 2, 3_000_000, false);
         send_by_hand(&d, 1, 2, 1_000_000);
@@ -74,6 +82,7 @@ fn coflows_posted_are_sent_or_watched() {
         let c = finished(&d, watched);
         assert!(c["received_bytes"] == json!(3_000_000) && c["cct_ns"].is_u64(), "{c}");
         println!("{}: {c}", mechanism.name());
+        Ok(())
     });
 }
 
@@ -107,9 +116,12 @@ fn flows_posted_are_counted_one_by_one_and_cancelling_stops_them() {
         assert!(received() > 0);
         assert_eq!(d.call("DELETE", &path, None).0, 204);
         // What waits at the ToR still goes out; then nothing more comes.
-        d.wait("an empty queue", |s| s.backlog.total() == 0);
-        let (a, b) = (d.cycles(3).sent.total(), d.cycles(3).sent.total());
-        assert!(b - a < 10_000, "{} bytes after the end", b - a);
+        let mut before = d.cycles(3).sent.total();
+        d.wait_by("the end of its bytes", || {
+            let now = d.cycles(3).sent.total();
+            now - std::mem::replace(&mut before, now) < 10_000
+        });
+        Ok(())
     });
 }
 
@@ -124,7 +136,7 @@ fn circuits_by_hand_and_another_policy_under_way() {
         assert_eq!(over_ocs(0, 2), 0);
         assert_eq!(d.call("PUT", "circuits/0/0", Some(&json!({"output": 2}))).0, 204);
         d.wait("light", |s| s.ports[0].sends_to.is_some());
-        assert!(over_ocs(0, 2) > 1_900_000);
+        let most = over_ocs(0, 2);
         assert_eq!(d.call("DELETE", "circuits/0/0", None).0, 204);
         d.wait("darkness", |s| s.circuits.is_empty());
         assert_eq!(over_ocs(0, 2), 0);
@@ -134,11 +146,13 @@ fn circuits_by_hand_and_another_policy_under_way() {
         p["scheduler"] = json!("bipartite");
         assert_eq!(d.call("PUT", "policy", Some(&p)).0, 200);
         let c = finished(&d, post(&d, 1, 2, 40_000_000, true));
-        assert!(c["over_ocs_bytes"].as_u64() > Some(20_000_000), "{c}");
         p["elephants"]["admit"] = json!("all");
         let (status, problem) = d.call("PUT", "policy", Some(&p));
         assert!(status == 409 && problem["detail"].as_str().unwrap_or_default().contains("start another run"), "{problem}");
         assert_eq!(d.get("policy")["elephants"]["admit"], json!("marked"));
+        in_time!(most > 1_900_000, "of 2 MB, {most} bytes took the circuit");
+        in_time!(c["over_ocs_bytes"].as_u64() > Some(20_000_000), "most bytes should go over the OCS: {c}");
+        Ok(())
     });
 }
 
@@ -152,7 +166,6 @@ fn two_fabrics_side_by_side_do_not_meet() {
         let (x, y) = (post(&a, 0, 1, 20_000_000, true), post(&b, 1, 0, 20_000_000, true));
         let (x, y) = (finished(&a, x), finished(&b, y));
         assert_eq!((&x["received_bytes"], &y["received_bytes"]), (&json!(20_000_000), &json!(20_000_000)));
-        assert!(y["over_ocs_bytes"].as_u64() > Some(19_000_000), "its own circuit: {y}");
         for (d, from, to) in [(&a, 0, 1), (&b, 1, 0)] {
             let s = d.snapshot();
             for (i, j, bytes) in s.sent.entries() {
@@ -164,7 +177,9 @@ fn two_fabrics_side_by_side_do_not_meet() {
         }
         drop(a);
         // The other one does not notice.
-        let y = finished(&b, post(&b, 1, 0, 2_000_000, true));
-        assert!(y["over_ocs_bytes"].as_u64() > Some(1_900_000), "{y}");
+        let again = finished(&b, post(&b, 1, 0, 2_000_000, true));
+        in_time!(y["over_ocs_bytes"].as_u64() > Some(19_000_000), "most bytes should take its own circuit: {y}");
+        in_time!(again["over_ocs_bytes"].as_u64() > Some(1_900_000), "most bytes should take its own circuit: {again}");
+        Ok(())
     });
 }

@@ -61,7 +61,8 @@ fn every_scheduler_carries_bytes_over_circuits() {
             }
         }
         let s = d.snapshot();
-        assert_eq!((s.stats.probes_wrong, s.ports.iter().filter(|p| p.faulty.is_some()).count()), (0, 0), "{:?}", s.ports);
-        assert!(s.failures.is_empty(), "{:?}", s.failures);
+        assert!(s.stats.probes_wrong == 0 && s.failures.is_empty(), "{:?}, {:?}", s.stats, s.failures);
+        in_time!(s.ports.iter().all(|p| p.faulty.is_none()), "ports are blamed for probes that came too late: {:?}", s.ports);
+        Ok(())
     });
 }

@@ -1,9 +1,7 @@
 //! A small network, its fabric and its traffic, for one test.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use heliostat::circuits::timetable::Reservation;
@@ -11,25 +9,14 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::network::Network;
-use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};
+use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
 use heliostat::fabric::traffic::{Traffic, TrafficEvent};
 use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
 use heliostat::plan::Op;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 
-/// Throughput tests must not share the two cores with each other.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Holds the machine for one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Where the tests' emulations keep their notes: in one place, so that what a killed run left goes with the next one's start.
-pub fn base() -> PathBuf {
-    std::env::temp_dir().join(format!("heliostat-test-{}", sys::uid_gid().0))
-}
+use crate::tries::{TRIES, Timing, alone, skip, tries, tries_and_tells};
 
 /// A built network with traffic.
 pub struct Bench {
@@ -46,33 +33,41 @@ pub fn topology(racks: usize, ocs: BitRate, eps: BitRate, delta: Span) -> Topolo
     Topology::uniform("test", racks, 1, nic, eps, vec![plane])
 }
 
-/// Tries that a test has. What is asserted here are times and rates of a machine that may be busy with something else just then;
-/// a defect fails every time.
-const TRIES: u32 = 3;
-
 /// Runs a test over every mechanism that this kernel allows, one test at a time.
-pub fn each_mechanism(name: &str, test: impl Fn(Mechanism)) {
+pub fn each_mechanism(name: &str, test: impl Fn(Mechanism) -> Timing) {
     let _alone = alone();
     if let Err(e) = Network::build(Arc::new(topology(1, BitRate::mbit(1), BitRate::mbit(1), Span::ZERO)), "heliostat:probe", None) {
-        println!("SKIP {name}: no network namespaces: {e}");
-        return;
+        return skip(name, &format!("no network namespaces: {e}"));
     }
     for m in [Mechanism::Timed, Mechanism::Netlink] {
+        let each = format!("{name} ({})", m.name());
         match m.probe() {
-            Ok(()) => try_hard(name, || test(m)),
-            Err(e) => println!("SKIP {name} ({}): {e}", m.name()),
+            Ok(()) => tries(&each, || test(m)),
+            Err(e) => skip(&each, &e.to_string()),
         }
     }
 }
 
-fn try_hard(name: &str, test: impl Fn()) {
-    for k in 1..=TRIES {
-        match catch_unwind(AssertUnwindSafe(&test)) {
-            Ok(()) => return,
-            Err(_) if k < TRIES => println!("{name}: try {k} of {TRIES} failed; once more"),
-            Err(panic) => resume_unwind(panic),
-        }
-    }
+#[test]
+fn only_a_try_that_was_too_slow_is_followed_by_another() {
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let run = |test: &dyn Fn(u32) -> Timing| {
+        let begun = Cell::new(0);
+        let next = || {
+            begun.set(begun.get() + 1);
+            test(begun.get())
+        };
+        (catch_unwind(AssertUnwindSafe(|| tries_and_tells("a test of tries", next, |_| {}))).is_ok(), begun.get())
+    };
+    let slow = |k: u32, fast: u32| -> Timing {
+        in_time!(k >= fast, "try {k} is made slow on purpose");
+        Ok(())
+    };
+    assert_eq!(run(&|k| slow(k, 1)), (true, 1));
+    assert_eq!(run(&|k| slow(k, TRIES)), (true, TRIES), "the last try counts");
+    assert_eq!(run(&|k| slow(k, TRIES + 1)), (false, TRIES), "always too slow is a failure");
+    assert_eq!(run(&|_| panic!("lost on purpose")), (false, 1), "what is wrong fails at once");
 }
 
 impl Bench {
@@ -111,6 +106,22 @@ impl Bench {
         }
         self.clock.sleep_until(at + delta);
         at + delta
+    }
+
+    /// What one circuit from each rack to the next carries of TCP that never ends, in all, in bits a second: what this machine can do
+    /// just now, with which circuits that move are compared.
+    pub fn standing_circuits_carry(topology: Topology, mechanism: Mechanism, admit: Admit) -> f64 {
+        let racks = topology.rack_count() as u32;
+        let pairs: Vec<(u32, u32)> = (0..racks).map(|i| (i, (i + 1) % racks)).collect();
+        let mut b = Self::new(topology, mechanism, admit);
+        b.connect(&pairs);
+        b.launch(&[pairs.iter().map(|&(i, j)| (i, j, 10_000_000_000, true)).collect()]);
+        let mut crossed = |after: Span| {
+            b.clock.sleep_until(b.clock.now() + after);
+            (b.clock.now(), b.fabric.observe(b.clock.now()).expect("observed").over_ocs.total())
+        };
+        let (warm, end) = (crossed(Span::millis(300)), crossed(Span::millis(700)));
+        rate(end.1 - warm.1, end.0.since(warm.0))
     }
 
     /// Starts coflows, each a list of (from host, to host, bytes, elephant).

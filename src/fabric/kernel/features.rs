@@ -222,13 +222,48 @@ pub fn congestion_controls() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::coflows::elephants::Admit;
+    use crate::fabric::kernel::network::Network;
+    use crate::fabric::kernel::{Clock, KernelFabric, Mechanism};
+    use crate::ids::PlaneId;
+    use crate::topology::{Plane, StopMode, Topology};
+    use crate::units::Span;
 
     #[test]
     fn what_is_missing_comes_with_a_remedy_and_what_is_there_without() {
-        for f in probe() {
-            assert_eq!(f.ok, f.remedy.is_empty(), "{f:?}");
-            assert!(f.ok || !f.found.is_empty(), "{f:?}");
+        let tried = |outcome| feature("HTB", Need::Run, "modprobe sch_htb", outcome);
+        let missing = tried(Err(io::Error::other("not supported")));
+        assert_eq!((missing.ok, missing.found.as_str(), missing.remedy), (false, "not supported", "modprobe sch_htb"));
+        let there = tried(Ok("4 allowed".into()));
+        assert_eq!((there.ok, there.found.as_str(), there.remedy), (true, "4 allowed", ""));
+        let mut names: Vec<&str> = trials().iter().map(|t| t.0).collect();
+        assert!(trials().iter().all(|t| !t.2.is_empty()), "a feature without a remedy");
+        names.extend(["network namespaces", "veth"]);
+        let of = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), of, "two features of one name");
+    }
+
+    /// What is found is what a network needs: it can be built with a mechanism if nothing that the mechanism needs is missing, and only
+    /// then.
+    #[test]
+    fn a_network_can_be_built_just_when_nothing_that_it_needs_is_missing() {
+        let found = probe();
+        for (mechanism, need) in [(Mechanism::Timed, Need::Timed), (Mechanism::Netlink, Need::Netlink)] {
+            let missing: Vec<&Feature> = found.iter().filter(|f| !f.ok && [Need::Run, need].contains(&f.need)).collect();
+            // Where namespaces or links are missing, nothing else was tried.
+            let promised = missing.is_empty() && found.len() > 2;
+            let plane =
+                Plane { id: PlaneId(0), rate: BitRate::mbit(10), delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
+            let two = Topology::uniform("features", 2, 1, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
+            let built = Network::build(Arc::new(two), "heliostat:features", None).map_err(|e| e.to_string());
+            let built =
+                built.and_then(|net| KernelFabric::install(net, mechanism, Admit::Marked, Clock::start()).map_err(|e| e.to_string()));
+            assert_eq!(built.as_ref().err().is_none(), promised, "{}: {:?}; missing: {missing:?}", mechanism.name(), built.err());
         }
     }
 
