@@ -38,9 +38,9 @@ pub struct Book {
     early: Vec<(u32, Heard)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,
-    /// Of coflows that have ended, the share of their bytes that went over circuits.
-    shares: BTreeMap<CoflowId, f64>,
-    /// How many endings of all the controller's coflows are in `shares`.
+    /// Of coflows whose end was looked up: the share of their bytes that went over circuits, and the completion time.
+    looked_up: BTreeMap<CoflowId, (f64, Option<Span>)>,
+    /// How many endings of all the controller's coflows were looked at.
     ended: u64,
 }
 
@@ -110,7 +110,9 @@ impl Book {
 
     /// The controller's number of a coflow, and its completion time if it has arrived.
     pub fn of(&self, id: CoflowId) -> (Option<u32>, Option<Span>) {
-        (self.theirs.get(&id).copied(), self.ccts.get(&id).copied())
+        // A run ends with its last task, and word of the last coflow may not have come yet.
+        let cct = self.ccts.get(&id).copied().or_else(|| self.looked_up.get(&id)?.1);
+        (self.theirs.get(&id).copied(), cct)
     }
 
     /// How many endings have been noted.
@@ -123,17 +125,15 @@ impl Book {
         self.ended = seen.ended;
         for c in &seen.coflows {
             let Some(&id) = self.ours.get(&c.id) else { continue };
-            self.shares.insert(id, c.over_ocs_bytes as f64 / c.asked_bytes.max(1) as f64);
-            // A run ends with its last task, and word of the last coflow may not have come yet.
-            if let Some(cct) = c.cct_ns {
-                self.ccts.entry(id).or_insert(Span(cct));
-            }
+            let share = c.over_ocs_bytes as f64 / c.asked_bytes.max(1) as f64;
+            // Not in `ccts`: the word of its end is still to be passed on if it has not come.
+            self.looked_up.insert(id, (share, c.cct_ns.map(Span)));
         }
     }
 
     /// The share of a coflow's bytes that went over circuits, if it has ended.
     pub fn share(&self, id: CoflowId) -> f64 {
-        self.shares.get(&id).copied().unwrap_or(0.0)
+        self.looked_up.get(&id).map_or(0.0, |c| c.0)
     }
 }
 
@@ -153,6 +153,18 @@ mod tests {
         assert_eq!(b.hear(70, Heard::Finished(Span(5))), Ok(Some(Word::Coflow(CoflowId(0)))));
         assert_eq!((b.hear(70, Heard::Finished(Span(5))), b.hear(70, Heard::Gone)), (Ok(None), Ok(None)));
         assert_eq!((b.received(), b.of(CoflowId(0)), b.open()), (Bytes(10), (Some(70), Some(Span(5))), vec![]));
+    }
+
+    #[test]
+    fn an_end_that_was_looked_up_is_still_told() {
+        let mut b = Book::default();
+        b.posting(CoflowId(0));
+        b.posted(CoflowId(0), 70).unwrap();
+        let text = r#"{"revision": 1, "now_ns": 1, "ended": 9, "coflows": [{"id": 70, "name": "c", "state": "finished", "arrival_ns": 0,
+            "pairs": [], "asked_bytes": 8, "received_bytes": 8, "over_ocs_bytes": 2, "finished_ns": 7, "cct_ns": 7, "bound_ns": 1}]}"#;
+        b.note_ended(&serde_json::from_str(text).unwrap());
+        assert_eq!((b.ended(), b.share(CoflowId(0)), b.of(CoflowId(0)).1), (9, 0.25, Some(Span(7))));
+        assert_eq!(b.hear(70, Heard::Finished(Span(7))), Ok(Some(Word::Coflow(CoflowId(0)))));
     }
 
     #[test]
