@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -217,12 +217,12 @@ fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>
 
 impl Shared {
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().expect("no panic in the book")
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, word: Result<Word, Error>) {
         // Whoever listened may have gone: then nobody wants to know.
-        let _ = self.words.lock().expect("no panic while telling").send(word);
+        let _ = self.words.lock().unwrap_or_else(PoisonError::into_inner).send(word);
     }
 
     fn post_all(&self, todo: &mpsc::Receiver<Order>) {

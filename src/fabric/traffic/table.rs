@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
@@ -158,11 +158,11 @@ impl Shared {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().expect("no panic in the table")
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn say(&self, e: TrafficEvent) {
-        (self.events.lock().expect("no panic while reporting"))(e);
+        (self.events.lock().unwrap_or_else(PoisonError::into_inner))(e);
     }
 
     /// Enters a coflow and lets its senders begin. Returns whether it has nothing to send: then it is finished, which the caller says.
