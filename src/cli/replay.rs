@@ -76,9 +76,9 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
             row(who, format!("{} events ({} refused), {} actions", c.events, c.refused, c.actions));
         }
     }
-    let (open, coflows) = (r.snapshot.coflows.iter().filter(|c| is_open(c)).count(), r.snapshot.coflows.len());
+    let (open, totals) = (r.snapshot.coflows.open(), r.snapshot.coflows.totals);
     row("cycles", r.snapshot.stats.cycles.to_string());
-    row("coflows", format!("{open} open, {} over", coflows - open));
+    row("coflows", format!("{open} open, {} over", totals.finished + totals.cancelled));
     if let Some(jobs) = &r.jobs {
         let done = jobs.jobs.iter().filter(|j| j.finished.is_some()).count();
         row("jobs", format!("{done} of {} finished; {} tasks compute, {} wait for bytes", jobs.jobs.len(), jobs.computing, jobs.fetching));

@@ -88,7 +88,7 @@ pub struct Eps {
 }
 
 /// The switches behind the racks' uplinks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Core {
     /// One switch, and what it carries in all; `None`: all that comes.

@@ -18,7 +18,7 @@ use crate::runtime::report::End;
 use crate::scheduler::state::Settings;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: estimates of remaining times are off by at most so many per cent, drawn from the seed.

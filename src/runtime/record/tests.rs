@@ -70,7 +70,7 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
 }
 
 /// Six jobs, with a rack that fails and comes back.
-fn jobs_of(kind: crate::placement::spec::Kind) -> Vec<u8> {
+fn jobs_of(kind: crate::placement::Kind) -> Vec<u8> {
     let (topology, jobs, policy) = (network(), jobs(), JobPolicy::new(kind));
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
@@ -92,7 +92,7 @@ fn simulated_runs_of_coflows_play_again() {
         for demand in [Estimator::Backlog, Estimator::Declared] {
             let r = again(&coflows(scheduler, demand)).unwrap_or_else(|e| panic!("{scheduler:?}: {e}"));
             assert_eq!((r.ending, r.controller.refused, r.scheduler), (Ending::Complete, 0, Counts::default()), "{scheduler:?}");
-            assert!(r.controller.events > 5 && r.controller.actions > 5 && r.snapshot.coflows.len() == 3, "{scheduler:?}");
+            assert!(r.controller.events > 5 && r.controller.actions > 5 && r.snapshot.coflows.iter().count() == 3, "{scheduler:?}");
         }
     }
 }
@@ -112,9 +112,9 @@ fn a_replay_stops_at_the_time_asked_for_and_shows_the_state_then() {
     let file = coflows(SchedulerKind::Bipartite, Estimator::Declared);
     let at = Time(1_500_000_000);
     let r = replay(&file[..], Some(at)).unwrap();
-    assert_eq!((r.ending, r.snapshot.now, r.snapshot.coflows.len()), (Ending::Asked, at, 2), "the third has not arrived");
+    assert_eq!((r.ending, r.snapshot.now, r.snapshot.coflows.iter().count()), (Ending::Asked, at, 2), "the third has not arrived");
     let r = replay(&file[..], Some(Time::MAX)).unwrap();
-    assert_eq!((r.ending, r.snapshot.coflows.len()), (Ending::Complete, 3));
+    assert_eq!((r.ending, r.snapshot.coflows.iter().count()), (Ending::Complete, 3));
 }
 
 /// The file with one line changed.
@@ -207,7 +207,9 @@ fn a_slow_disk_ends_a_live_recording_and_says_so() {
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
     recorder.put(Entry::Head(Box::new(recorder.head(&topology, &plan, (Time::ZERO, Span::ZERO), "test"))));
     // Far more than the queue and the buffer hold; nothing waits.
-    (0..100_000).for_each(|k| recorder.put(Entry::Tell { at: Time(k), event: control::Event::Trouble { what: String::new(), why: None } }));
+    (0..100_000).for_each(|k| {
+        recorder.put(Entry::Tell { at: Time(k), event: control::Event::Trouble { what: control::Trouble::Names, why: None } })
+    });
     drop(let_go);
     let written = recording.finish().unwrap();
     assert!(written.lost.is_some() && written.lines < 100_000, "{written:?}");
@@ -258,7 +260,7 @@ proptest! {
     ) {
         static FILES: std::sync::OnceLock<[Vec<u8>; 2]> = std::sync::OnceLock::new();
         let files = FILES.get_or_init(|| {
-            [coflows(SchedulerKind::Bipartite, Estimator::Declared), jobs_of(crate::placement::spec::Kind::Fair)]
+            [coflows(SchedulerKind::Bipartite, Estimator::Declared), jobs_of(crate::placement::Kind::Fair)]
         });
         let mut file = files[usize::from(of_jobs)].clone();
         for (place, byte, how) in edits {
