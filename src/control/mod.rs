@@ -23,9 +23,11 @@ mod meter;
 pub mod policy;
 mod promises;
 pub mod record;
+mod trouble;
 pub mod used;
 
 pub use controller::Controller;
+pub use trouble::Trouble;
 
 use policy::CircuitPolicy;
 
@@ -154,8 +156,8 @@ pub enum Event {
     },
     /// Something that the controller does not do itself failed (`why`), or is well again (`None`).
     Trouble {
-        /// What.
-        what: String,
+        /// What failed.
+        what: Trouble,
         /// What was said.
         why: Option<String>,
     },
