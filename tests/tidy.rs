@@ -33,6 +33,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("cli/workload/reading", "cli/workload/synth"),
     ("config/error", "config/yaml"),
     ("config/placement", "config/policy"),
+    ("control/closed", "control/record"),
     ("fabric/kernel/detach", "fabric/kernel/network"),
     ("fabric/kernel/detach", "fabric/kernel/ownership"),
     ("fabric/kernel/network", "fabric/kernel/ownership"),
