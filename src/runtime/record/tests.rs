@@ -207,7 +207,9 @@ fn a_slow_disk_ends_a_live_recording_and_says_so() {
     let plan = plan(SchedulerKind::Bipartite, Estimator::Declared);
     recorder.put(Entry::Head(Box::new(recorder.head(&topology, &plan, (Time::ZERO, Span::ZERO), "test"))));
     // Far more than the queue and the buffer hold; nothing waits.
-    (0..100_000).for_each(|k| recorder.put(Entry::Tell { at: Time(k), event: control::Event::Trouble { what: String::new(), why: None } }));
+    (0..100_000).for_each(|k| {
+        recorder.put(Entry::Tell { at: Time(k), event: control::Event::Trouble { what: control::Trouble::Names, why: None } })
+    });
     drop(let_go);
     let written = recording.finish().unwrap();
     assert!(written.lost.is_some() && written.lines < 100_000, "{written:?}");
