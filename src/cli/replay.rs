@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::tables::{Rows, bytes, span};
 use super::{CliError, Output, print, show};
 use crate::api::wire;
-use crate::control::record::{CoflowView, Snapshot};
+use crate::control::record::Snapshot;
 use crate::runtime::record::replay::{Ending, ReplayError, Replayed, replay};
 use crate::units::{Bytes, Span, Time};
 
@@ -78,7 +78,7 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
     }
     let (open, totals) = (r.snapshot.coflows.open(), r.snapshot.coflows.totals);
     row("cycles", r.snapshot.stats.cycles.to_string());
-    row("coflows", format!("{open} open, {} over", totals.finished + totals.cancelled));
+    row("coflows", format!("{open} open, {} finished, {} cancelled", totals.finished, totals.cancelled));
     if let Some(jobs) = &r.jobs {
         let done = jobs.jobs.iter().filter(|j| j.finished.is_some()).count();
         row("jobs", format!("{done} of {} finished; {} tasks compute, {} wait for bytes", jobs.jobs.len(), jobs.computing, jobs.fetching));
@@ -89,16 +89,12 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
     rows
 }
 
-fn is_open(c: &CoflowView) -> bool {
-    c.finished.is_none() && c.cancelled.is_none()
-}
-
 /// Circuits, demand and open coflows.
 fn state(s: &Snapshot) -> String {
     let circuits = s.circuits.iter().map(Into::into).collect();
     let circuits = wire::Circuits { revision: s.revision, now_ns: s.now.0, circuits };
     let mut coflows = Rows::new(&["coflow", "id", "bytes", "received", "open for"]);
-    for c in s.coflows.iter().filter(|c| is_open(c)) {
+    for c in s.coflows.live.iter().filter(|c| c.closed().is_none()) {
         let age = span(s.now.since(c.arrival));
         coflows.rows.push(vec![c.name.clone(), c.id.0.to_string(), bytes(c.bytes), bytes(c.received), age]);
     }

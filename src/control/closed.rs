@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::record::CoflowView;
+use super::coflow::CoflowView;
 use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 

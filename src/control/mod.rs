@@ -17,6 +17,7 @@ use crate::units::{Bytes, Span, Time};
 
 mod accounts;
 pub mod closed;
+mod coflow;
 mod controller;
 mod faults;
 mod manual;

@@ -21,7 +21,8 @@ use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: estimates of remaining times are off by at most so many per cent, drawn from the seed.
+/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: estimates of remaining
+/// times are off by at most so many per cent, drawn from the seed.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan.
