@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Decision, Matching};
 use crate::ids::{PlaneId, RackId};
 use crate::topology::{Plane, StopMode};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// A circuit with its times. Before `up_from` (and from `until` on) it carries nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,18 +34,88 @@ impl Reservation {
     pub fn is_up(&self, t: Time) -> bool {
         self.up_from <= t && t < self.until
     }
+
+    /// The rack whose port the circuit holds on this side.
+    fn rack(&self, side: Side) -> RackId {
+        match side {
+            Side::Input => self.input,
+            Side::Output => self.output,
+        }
+    }
+
+    /// What makes the reservation impossible by itself.
+    fn flaw(&self, planes: &[Plane], racks: usize) -> Option<Impossible> {
+        match planes.get(self.plane.index()) {
+            None => Some(Impossible::Plane),
+            Some(_) if self.input.index() >= racks || self.output.index() >= racks => Some(Impossible::Rack),
+            Some(_) if self.input == self.output => Some(Impossible::Itself),
+            Some(_) if self.setup_at > self.up_from || self.up_from >= self.until => Some(Impossible::Times),
+            Some(p) if self.setup_at != self.up_from && self.up_from.since(self.setup_at) < p.delta => Some(Impossible::Delta),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether the port that this circuit and a `later` one hold cannot serve both. Between the same two ports no mirror moves: only
+    /// their light may not overlap. Else the later one's set-up (delta at least) must begin when this one has ended.
+    fn clashes(&self, later: &Self, delta: Span) -> bool {
+        if (self.input, self.output) == (later.input, later.output) {
+            return self.until > later.up_from;
+        }
+        self.until > later.setup_at || later.up_from.since(self.until) < delta
+    }
+}
+
+/// A side of an OCS: a circuit joins an input port to an output port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Where racks send.
+    Input,
+    /// Where racks receive.
+    Output,
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        })
+    }
+}
+
+/// Why a reservation is impossible whatever else is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Impossible {
+    /// The network has no plane of this number.
+    #[error("no such plane")]
+    Plane,
+    /// The network has no rack of this number.
+    #[error("no such rack")]
+    Rack,
+    /// Input and output belong to one rack.
+    #[error("a rack with itself")]
+    Itself,
+    /// A circuit is set up, then has light, then ends.
+    #[error("times out of order")]
+    Times,
+    /// The plane's dark time is longer than the time from set-up to light.
+    #[error("set up in less than delta")]
+    Delta,
 }
 
 /// Why a timetable is not one that an OCS could follow.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Clash {
     /// Two circuits hold one port at once, or follow each other without a reconfiguration between.
     #[error("{plane}: {side} port of {rack} is held by two circuits: {a:?} and {b:?}")]
     Port {
         /// Where.
         plane: PlaneId,
-        /// "input" or "output".
-        side: &'static str,
+        /// Which of the rack's two ports on this plane.
+        side: Side,
         /// Whose port.
         rack: RackId,
         /// The earlier circuit.
@@ -65,7 +135,7 @@ pub enum Clash {
     },
     /// Times out of order, a rack with itself, less than delta to set up, or an unknown plane or rack.
     #[error("impossible reservation {0:?}: {1}")]
-    Impossible(Box<Reservation>, &'static str),
+    Impossible(Box<Reservation>, Impossible),
 }
 
 /// All reservations of all planes, ordered by plane, input and time.
@@ -115,6 +185,59 @@ impl Timetable {
         m
     }
 
+    /// Proves that a circuit can be held beside those of its plane that end after `now`: both of its ports are free for it. A circuit with
+    /// the same ports and start is this one and does not count. O(reservations of the plane).
+    ///
+    /// If every other pair of circuits is free of clashes, then so is the timetable with this one: it can only clash with the circuit
+    /// before it and the one behind it on each port, or with these too.
+    ///
+    /// # Errors
+    /// The [`Clash`] that [`Self::check`] would find first.
+    pub fn check_one(&self, r: &Reservation, planes: &[Plane], racks: usize, now: Time) -> Result<(), Clash> {
+        if let Some(why) = r.flaw(planes, racks) {
+            return Err(Clash::Impossible(Box::new(*r), why));
+        }
+        let delta = planes[r.plane.index()].delta;
+        for side in [Side::Input, Side::Output] {
+            let key = |o: &Reservation| (o.up_from, if side == Side::Input { o.output } else { o.input });
+            let list = if side == Side::Input { self.port(r.plane, r.input) } else { self.on_plane(r.plane) };
+            let this = |o: &Reservation| (o.input, o.output, o.up_from) == (r.input, r.output, r.up_from);
+            let (mut before, mut behind): (Option<&Reservation>, Option<&Reservation>) = (None, None);
+            for o in list.iter().filter(|o| o.rack(side) == r.rack(side) && o.until > now && !this(o)) {
+                if key(o) < key(r) {
+                    before = before.filter(|b| key(b) > key(o)).or(Some(o));
+                } else {
+                    behind = behind.filter(|b| key(b) < key(o)).or(Some(o));
+                }
+            }
+            let pairs = [before.map(|b| (b, r)), behind.map(|b| (r, b))];
+            if let Some((a, b)) = pairs.into_iter().flatten().find(|(a, b)| a.clashes(b, delta)) {
+                return Err(Clash::Port { plane: r.plane, side, rack: r.rack(side), a: Box::new(*a), b: Box::new(*b) });
+            }
+        }
+        Ok(())
+    }
+
+    fn on_plane(&self, plane: PlaneId) -> &[Reservation] {
+        let a = self.list.partition_point(|r| r.plane < plane);
+        let b = self.list.partition_point(|r| r.plane <= plane);
+        &self.list[a..b]
+    }
+
+    /// Adds a reservation; equal ones are kept side by side. O(n) at most.
+    pub fn insert(&mut self, r: Reservation) {
+        let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
+        let at = self.list.partition_point(|o| key(o) < key(&r));
+        self.list.insert(at, r);
+    }
+
+    /// Takes a reservation out; does nothing if it is not there. O(n) at most.
+    pub fn remove(&mut self, r: &Reservation) {
+        if let Some(k) = self.list.iter().position(|o| o == r) {
+            self.list.remove(k);
+        }
+    }
+
     /// Drops what ended at or before `t`.
     pub fn forget_before(&mut self, t: Time) {
         self.list.retain(|r| r.until > t);
@@ -123,40 +246,34 @@ impl Timetable {
     /// Proves that an OCS with these planes could follow this timetable: O(n log n).
     ///
     /// A port may be held by consecutive circuits only if the later one's set-up (delta at least) begins when the
-    /// earlier one has ended; the very same circuit may go on without a gap.
+    /// earlier one has ended; between the same two ports a circuit may go on after any gap, or none.
     ///
     /// # Errors
     /// The first [`Clash`] by plane and port.
     pub fn check(&self, planes: &[Plane], racks: usize) -> Result<(), Clash> {
         let mut by_output: Vec<&Reservation> = Vec::with_capacity(self.list.len());
         for r in &self.list {
-            let fault = match planes.get(r.plane.index()) {
-                None => Some("no such plane"),
-                Some(_) if r.input.index() >= racks || r.output.index() >= racks => Some("no such rack"),
-                Some(_) if r.input == r.output => Some("a rack with itself"),
-                Some(_) if r.setup_at > r.up_from || r.up_from >= r.until => Some("times out of order"),
-                Some(p) if r.setup_at != r.up_from && r.up_from.since(r.setup_at) < p.delta => Some("set up in less than delta"),
-                Some(_) => None,
-            };
-            if let Some(why) = fault {
+            if let Some(why) = r.flaw(planes, racks) {
                 return Err(Clash::Impossible(Box::new(*r), why));
             }
             by_output.push(r);
         }
-        let clash = |a: &Reservation, b: &Reservation| {
-            let same = a.input == b.input && a.output == b.output && a.until == b.up_from;
-            let delta = planes[a.plane.index()].delta;
-            !same && (a.until > b.setup_at || b.up_from.since(a.until) < delta)
-        };
+        let clash = |a: &Reservation, b: &Reservation| a.clashes(b, planes[a.plane.index()].delta);
         for w in self.list.windows(2) {
             if (w[0].plane, w[0].input) == (w[1].plane, w[1].input) && clash(&w[0], &w[1]) {
-                return Err(Clash::Port { plane: w[0].plane, side: "input", rack: w[0].input, a: Box::new(w[0]), b: Box::new(w[1]) });
+                return Err(Clash::Port { plane: w[0].plane, side: Side::Input, rack: w[0].input, a: Box::new(w[0]), b: Box::new(w[1]) });
             }
         }
         by_output.sort_by_key(|r| (r.plane, r.output, r.up_from, r.input));
         for w in by_output.windows(2) {
             if (w[0].plane, w[0].output) == (w[1].plane, w[1].output) && clash(w[0], w[1]) {
-                return Err(Clash::Port { plane: w[0].plane, side: "output", rack: w[0].output, a: Box::new(*w[0]), b: Box::new(*w[1]) });
+                return Err(Clash::Port {
+                    plane: w[0].plane,
+                    side: Side::Output,
+                    rack: w[0].output,
+                    a: Box::new(*w[0]),
+                    b: Box::new(*w[1]),
+                });
             }
         }
         Ok(())
@@ -270,7 +387,7 @@ fn lay_out_plane(before: &Timetable, slots: &[super::Slot], plane: &Plane, racks
 mod tests {
     use super::*;
     use crate::circuits::Slot;
-    use crate::units::{BitRate, Span};
+    use crate::units::BitRate;
     use proptest::prelude::*;
 
     fn plane(stop: StopMode) -> Plane {

@@ -9,14 +9,14 @@ use super::meter::Meter;
 use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
-use super::{Action, Event, ProgressBy, Rejected, Skip, Wake, Why};
+use super::{Action, Event, ProgressBy, Rejected, Skip, Trouble, Wake, Why};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
 use crate::coflows::RackBytes;
 use crate::demand::{DemandMatrix, EstimatorState, Inputs};
 use crate::fabric::{FabricError, Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
-use crate::plan::{self, Op, Programmed, Wanted};
+use crate::plan::{self, CheckError, Op, Programmed, Wanted};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -37,15 +37,18 @@ enum Phase {
     Applying { by: Time },
 }
 
-/// What can fail, as [`Failure::what`] says it.
-const OBSERVE: &str = "observe the fabric";
-const FOLLOW: &str = "follow the circuit scheduler";
-const PLAN: &str = "plan the operations";
-const PORT: &str = "change port ";
+/// What a decision says beside the circuits that it wants.
+struct Decided {
+    /// The instant at which it takes effect.
+    at: Time,
+    /// Whether that is later than the policy asks for.
+    late: bool,
+}
 
-fn port_name(op: &Op) -> String {
-    let (plane, rack) = op.port();
-    format!("{PORT}{} of plane {}", rack.0, plane.0)
+/// Operations, and what the planes hold when all of them are done.
+struct Plan {
+    ops: Vec<Op>,
+    then: Programmed,
 }
 
 /// Decides about circuits. See the module's documentation.
@@ -68,7 +71,7 @@ pub struct Controller {
     promises: Promises,
     manual: BTreeMap<(PlaneId, RackId), RackId>,
     faults: Faults,
-    failures: BTreeMap<String, Failure>,
+    failures: BTreeMap<Trouble, Failure>,
     actions: VecDeque<Action>,
     seq: u64,
     revision: u64,
@@ -256,20 +259,27 @@ impl Controller {
         self.phase = Phase::Idle;
         let seen = match result {
             Ok(seen) => seen,
-            Err(e) => return self.failed(OBSERVE.into(), e.to_string(), now),
+            Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
         };
-        self.failures.remove(OBSERVE);
-        let effective = match decide {
-            Some(deadline) => self.decide(&seen, deadline, now),
-            None => now + self.notice,
-        };
-        self.program(&seen.programmed, effective, decide.is_some(), now);
+        self.failures.remove(&Trouble::Observe);
+        let decided = decide.map(|deadline| self.decide(&seen, deadline, now));
+        let plan = self.plan(&seen.programmed, now);
+        if let Some(d) = &decided {
+            let ops = plan.as_ref().map_or(0, |p| p.ops.len());
+            self.log(now, What::Cycle { cycle: self.cycle, demand: Bytes(self.demand.total()), ops, late: d.late });
+            self.cycle += 1;
+        }
+        let effective = decided.map_or(now + self.notice, |d| d.at);
+        match plan {
+            Ok(plan) => self.program(plan, effective, decide.is_some(), now),
+            Err(why) => self.failed(Trouble::Plan, why, now),
+        }
         self.resting = decide.is_some() && self.may_rest(&seen, now);
         self.last = Some(seen);
     }
 
-    /// One decision; returns the instant at which it takes effect.
-    fn decide(&mut self, seen: &Observation, deadline: Time, now: Time) -> Time {
+    /// One decision: it becomes what is wanted.
+    fn decide(&mut self, seen: &Observation, deadline: Time, now: Time) -> Decided {
         let racks = self.topology.rack_count();
         self.account(seen, now);
         let by_coflow = self.policy.demand.reads_coflows();
@@ -315,16 +325,12 @@ impl Controller {
         let table = lay_out(&self.wanted.timetable, &decision, &self.topology.planes, racks, at);
         match table.check(&self.topology.planes, racks) {
             Ok(()) => {
-                self.failures.remove(FOLLOW);
+                self.failures.remove(&Trouble::Follow);
                 self.wanted.timetable = table;
             }
-            Err(clash) => self.failed(FOLLOW.into(), format!("{}: {clash}", self.policy.scheduler.name()), now),
+            Err(clash) => self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now),
         }
-        let total = Bytes(self.demand.total());
-        let ops = plan::diff(&self.wanted, &seen.programmed, now).len();
-        self.log(now, What::Cycle { cycle: self.cycle, demand: total, ops, late });
-        self.cycle += 1;
-        at
+        Decided { at, late }
     }
 
     /// Books what the counters gained since the last cycle.
@@ -402,16 +408,28 @@ impl Controller {
         held.map_or(fresh, |r| Reservation { until: Time::MAX, ..*r })
     }
 
-    /// Asks for what is wanted and not programmed yet.
-    fn program(&mut self, programmed: &Programmed, effective: Time, cycle: bool, now: Time) {
+    /// What brings the planes from what they hold to what is wanted, proved; or why that cannot be done.
+    fn plan(&self, programmed: &Programmed, now: Time) -> Result<Plan, String> {
         let ops = plan::diff(&self.wanted, programmed, now);
-        if let Err((k, clash)) = plan::check(programmed, &ops, &self.topology.planes, self.topology.rack_count()) {
-            return self.failed(PLAN.into(), format!("{:?}: {clash}", ops[k]), now);
+        // Whether an operation comes too late for the guard is the fabric's answer: it knows how long carrying it out took.
+        let rules = plan::Rules { planes: &self.topology.planes, racks: self.topology.rack_count(), guard: Span::ZERO };
+        match plan::check(programmed, &ops, &rules, now) {
+            Ok(then) => Ok(Plan { ops, then }),
+            Err(CheckError { at: Some(k), why }) => Err(format!("{:?}: {why}", ops[k])),
+            Err(CheckError { at: None, why }) => Err(format!("the fabric holds what no OCS could follow: {why}")),
         }
+    }
+
+    /// Asks for what is wanted and not programmed yet.
+    fn program(&mut self, plan: Plan, effective: Time, cycle: bool, now: Time) {
+        let Plan { ops, then } = plan;
         // A port that needs no change any more has nothing left to fail.
-        let changed: BTreeSet<String> = ops.iter().map(port_name).collect();
-        self.failures.retain(|k, _| k != PLAN && (!k.starts_with(PORT) || changed.contains(k)));
-        let then = plan::after(programmed, &ops);
+        let changed: BTreeSet<(PlaneId, RackId)> = ops.iter().map(Op::port).collect();
+        self.failures.retain(|k, _| match *k {
+            Trouble::Plan => false,
+            Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
+            Trouble::Names | Trouble::Follow | Trouble::Observe => true,
+        });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {
             return;
@@ -432,9 +450,10 @@ impl Controller {
         self.phase = Phase::Idle;
         let mut late = false;
         for r in results {
-            let what = port_name(&r.op);
+            let (plane, rack) = r.op.port();
+            let what = Trouble::Port(plane, rack);
             match r.outcome {
-                Err(why) => self.failed(what, why, now),
+                Err(why) => self.failed(what, why.to_string(), now),
                 Ok(stood) => {
                     late |= stood > by;
                     self.failures.remove(&what);
@@ -516,9 +535,9 @@ impl Controller {
         Ok(())
     }
 
-    fn failed(&mut self, what: String, why: String, now: Time) {
-        let retry_at = self.next_cycle;
-        let f = self.failures.entry(what.clone()).or_insert(Failure { what: what.clone(), why: String::new(), attempts: 0, retry_at });
+    fn failed(&mut self, trouble: Trouble, why: String, now: Time) {
+        let (what, retry_at) = (trouble.to_string(), self.next_cycle);
+        let f = self.failures.entry(trouble).or_insert(Failure { what: what.clone(), why: String::new(), attempts: 0, retry_at });
         f.attempts += 1;
         f.retry_at = retry_at;
         f.why.clone_from(&why);

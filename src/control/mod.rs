@@ -22,8 +22,10 @@ mod meter;
 pub mod policy;
 mod promises;
 pub mod record;
+mod trouble;
 
 pub use controller::Controller;
+pub use trouble::Trouble;
 
 use policy::CircuitPolicy;
 
@@ -152,8 +154,8 @@ pub enum Event {
     },
     /// Something that the controller does not do itself failed (`why`), or is well again (`None`).
     Trouble {
-        /// What.
-        what: String,
+        /// What failed.
+        what: Trouble,
         /// What was said.
         why: Option<String>,
     },

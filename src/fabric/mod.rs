@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
-use crate::plan::{Op, Programmed};
+use crate::plan::{Op, OpError, Programmed};
 use crate::units::{Bytes, Span, Time};
 
 pub mod kernel;
@@ -22,7 +22,8 @@ pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 /// short against an interval.
 pub const PROBE_PATIENCE: Span = Span::millis(30);
 
-/// How many reservations an input port holds at once, on the kernel and in the model; later ones are written when there is room.
+/// Reservations that an input port holds at once, in every fabric: the slots of a port in the kernel's arrays. A controller writes what
+/// does not fit later, when circuits have ended.
 pub const SLOTS_PER_PORT: usize = 8;
 
 /// Everything that we own, as the fabric saw it at one instant; never half of it.
@@ -63,8 +64,8 @@ pub struct PortCounters {
 pub struct OpResult {
     /// The operation.
     pub op: Op,
-    /// When it stood in the fabric, or why it does not.
-    pub outcome: Result<Time, String>,
+    /// When the fabric held it, or why it was refused.
+    pub outcome: Result<Time, OpError>,
 }
 
 /// A probe to be made: a frame to be sent into a newly connected input.

@@ -1,12 +1,17 @@
 //! From what is wanted to what must be done: the wanted fabric and the observed fabric are two types, and [`diff`] is the
 //! one function between them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::circuits::timetable::{Clash, Reservation, Timetable};
+use crate::circuits::timetable::{Reservation, Timetable};
 use crate::ids::{PlaneId, RackId};
-use crate::topology::Plane;
 use crate::units::Time;
+
+mod apply;
+
+pub use apply::{Change, CheckError, OpError, Rules, apply, check};
 
 /// What the controller wants the OCS planes to do.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -24,11 +29,18 @@ pub struct Programmed {
     pub slots_per_port: usize,
 }
 
-/// One change of one input port. An operation is idempotent: doing it twice is doing it once.
+/// One change of one input port. [`apply`] is the one definition of what an operation does; every fabric follows it.
+///
+/// An operation names the state that it wants, so doing it twice at one instant is doing it once, in the answer too: what is so already is
+/// done. A circuit is known by its input port and its start; one that has ended is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "op")]
 pub enum Op {
-    /// Ends (or prolongs, or shortens) the circuit that this port has from `up_from` on, at `until`.
+    /// The circuit that this port has from `up_from` on ends at `until`: sooner or later than before. With an end at or before its start
+    /// it is taken back. Done if there is none and it should be dark by now.
+    ///
+    /// Refused as [`OpError::TooLate`] if it has light and `until` is nearer than the guard, as [`OpError::Gone`] if a circuit that is gone
+    /// should go on, and as [`OpError::Clash`] if a later end runs into another circuit of its ports.
     End {
         /// The plane.
         plane: PlaneId,
@@ -39,7 +51,9 @@ pub enum Op {
         /// Its new end.
         until: Time,
     },
-    /// Takes back a circuit that has not begun.
+    /// The port has no circuit from `up_from` on: one that has not begun is taken back. Done if there is none.
+    ///
+    /// Refused as [`OpError::TooLate`] if it has light already.
     Cancel {
         /// The plane.
         plane: PlaneId,
@@ -48,7 +62,10 @@ pub enum Op {
         /// Which circuit: the one with this start.
         up_from: Time,
     },
-    /// Writes a circuit.
+    /// The port has this circuit. Done if it has it already.
+    ///
+    /// Refused as [`OpError::Clash`] if either of its ports is held by another circuit meanwhile (one with the same start too), or no OCS
+    /// could have it; as [`OpError::Full`] if the input port has no slot left; as [`OpError::TooLate`] if it is over already.
     Reserve(Reservation),
 }
 
@@ -63,9 +80,10 @@ impl Op {
 }
 
 /// The operations that bring `observed` to `wanted`, ordered so that no port ever holds two circuits: cancellations, then
-/// ends, then new reservations by start. Circuits that end before `now` are left alone. O(n log n).
+/// ends, then new reservations by start. Circuits that end at or before `now` are left alone. O(n log n).
 ///
-/// A converged fabric gives no operation.
+/// A converged fabric gives no operation. A reservation for which its port has no slot is left out until a later plan finds room; a
+/// slot whose circuit ends by this plan is free in the next one.
 pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
     let (mut cancels, mut ends, mut news) = (vec![], vec![], vec![]);
     let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
@@ -99,106 +117,23 @@ pub fn diff(wanted: &Wanted, observed: &Programmed, now: Time) -> Vec<Op> {
         }
     }
     news.sort_by_key(|r| (r.up_from, r.plane, r.input));
-    let room = |r: &Reservation, given: usize| {
-        let held = observed.timetable.port(r.plane, r.input).iter().filter(|h| h.until > now).count();
-        let freed = cancels.iter().filter(|c| c.port() == (r.plane, r.input)).count();
-        held - freed.min(held) + given < observed.slots_per_port
-    };
-    let mut given = std::collections::BTreeMap::new();
+    let mut held = BTreeMap::new();
+    for r in &news {
+        let port = observed.timetable.port(r.plane, r.input);
+        held.entry((r.plane, r.input)).or_insert_with(|| port.iter().filter(|h| h.until > now).count());
+    }
+    for port in cancels.iter().map(Op::port) {
+        held.entry(port).and_modify(|n| *n -= 1);
+    }
     let mut fits = Vec::with_capacity(news.len());
     for r in news {
-        let g = given.entry((r.plane, r.input)).or_insert(0usize);
-        if room(&r, *g) {
-            *g += 1;
+        if let Some(n) = held.get_mut(&(r.plane, r.input)).filter(|n| **n < observed.slots_per_port) {
+            *n += 1;
             fits.push(Op::Reserve(r));
         }
     }
     cancels.into_iter().chain(ends).chain(fits).collect()
 }
 
-/// What the planes are programmed to do once `ops` have been done on `observed`.
-pub fn after(observed: &Programmed, ops: &[Op]) -> Programmed {
-    let mut list: Vec<Reservation> = observed.timetable.iter().copied().collect();
-    for op in ops {
-        match *op {
-            Op::Cancel { plane, input, up_from } => list.retain(|r| (r.plane, r.input, r.up_from) != (plane, input, up_from)),
-            Op::End { plane, input, up_from, until } => {
-                for r in list.iter_mut().filter(|r| (r.plane, r.input, r.up_from) == (plane, input, up_from)) {
-                    r.until = until;
-                }
-                list.retain(|r| r.until > r.up_from);
-            }
-            Op::Reserve(r) => {
-                list.retain(|o| (o.plane, o.input, o.up_from) != (r.plane, r.input, r.up_from));
-                list.push(r);
-            }
-        }
-    }
-    Programmed { timetable: list.into_iter().collect(), slots_per_port: observed.slots_per_port }
-}
-
-/// Proves a plan before it is carried out: after every single operation the planes could follow what they hold.
-///
-/// # Errors
-/// The number of the first operation after which two circuits would hold one port, and the clash.
-pub fn check(observed: &Programmed, ops: &[Op], planes: &[Plane], racks: usize) -> Result<(), (usize, Clash)> {
-    // Ports are independent but for outputs; checking after the groups of cancels, ends and reserves would miss an
-    // order that is wrong within a group, so reserves are checked one by one on their own ports only.
-    let mut state = observed.clone();
-    let first_reserve = ops.iter().position(|o| matches!(o, Op::Reserve(_))).unwrap_or(ops.len());
-    if ops[first_reserve..].iter().any(|o| !matches!(o, Op::Reserve(_))) {
-        for k in 0..ops.len() {
-            state = after(&state, &ops[k..=k]);
-            state.timetable.check(planes, racks).map_err(|c| (k, c))?;
-        }
-        return Ok(());
-    }
-    // Cancels and ends that shorten only free ports; reserves only add, so the last state contains all the others.
-    state = after(&state, &ops[..first_reserve]);
-    state.timetable.check(planes, racks).map_err(|c| (first_reserve.saturating_sub(1), c))?;
-    state = after(&state, &ops[first_reserve..]);
-    state.timetable.check(planes, racks).map_err(|c| (ops.len() - 1, c))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
-        Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
-    }
-    fn programmed(r: &[Reservation]) -> Programmed {
-        Programmed { timetable: r.iter().copied().collect(), slots_per_port: 4 }
-    }
-    fn wanted(r: &[Reservation]) -> Wanted {
-        Wanted { timetable: r.iter().copied().collect() }
-    }
-
-    #[test]
-    fn a_converged_fabric_needs_nothing_and_a_diff_converges() {
-        let a = [res(0, 1, 0, 10, u64::MAX), res(1, 0, 0, 10, u64::MAX)];
-        let b = [res(0, 1, 0, 10, 100), res(0, 2, 100, 110, u64::MAX), res(1, 0, 0, 10, u64::MAX)];
-        let ops = diff(&wanted(&b), &programmed(&a), Time(50));
-        assert_eq!(
-            ops,
-            [
-                Op::End { plane: PlaneId(0), input: RackId(0), up_from: Time(10), until: Time(100) },
-                Op::Reserve(res(0, 2, 100, 110, u64::MAX))
-            ]
-        );
-        let then = after(&programmed(&a), &ops);
-        assert_eq!(diff(&wanted(&b), &then, Time(50)), []);
-        let back = diff(&wanted(&a), &then, Time(50));
-        assert_eq!(after(&then, &back), programmed(&a), "a change and its reverse leave the same state");
-    }
-
-    #[test]
-    fn a_full_port_waits_for_room() {
-        let many: Vec<_> = (0..6).map(|k| res(0, 1 + k % 2, k as u64 * 100, k as u64 * 100 + 10, k as u64 * 100 + 90)).collect();
-        let ops = diff(&wanted(&many), &programmed(&[]), Time(0));
-        assert_eq!(ops.len(), 4);
-        let held = after(&programmed(&[]), &ops);
-        assert_eq!(diff(&wanted(&many), &held, Time(50)), []);
-        assert_eq!(diff(&wanted(&many), &held, Time(150)).len(), 1);
-    }
-}
+mod laws;

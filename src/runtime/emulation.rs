@@ -13,7 +13,7 @@ use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
 use crate::control::record::Snapshot;
-use crate::control::{Event, ProgressBy};
+use crate::control::{Event, ProgressBy, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
@@ -299,7 +299,7 @@ impl NamesWatch {
             return None;
         }
         self.told.clone_from(&why);
-        Some(Event::Trouble { what: "find the namespaces by name".into(), why })
+        Some(Event::Trouble { what: Trouble::Names, why })
     }
 }
 

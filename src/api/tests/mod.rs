@@ -19,9 +19,10 @@ use super::{Options, Server, serve};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::{Action, Controller, Event};
 use crate::demand::DemandMatrix;
-use crate::fabric::{Observation, OpResult, PortCounters, ProbeReport};
+use crate::fabric::sim::{Settings, SimFabric};
+use crate::fabric::{Fabric, Observation, PortCounters, ProbeReport};
 use crate::ids::{PlaneId, RackId};
-use crate::plan::{self, Programmed};
+use crate::plan::Programmed;
 use crate::runtime::handle::{Ends, Handle};
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Span, Time};
@@ -87,7 +88,7 @@ fn rig_by(policy: CircuitPolicy, options: Options) -> Rig {
 /// Drives the controller: every tick that is sent is one cycle, 100 ms later.
 fn drive(mut c: Controller, ends: &Ends, stop: &AtomicBool) {
     let mut now = Time::ZERO;
-    let mut programmed = Programmed { slots_per_port: 8, ..Programmed::default() };
+    let mut fabric = SimFabric::new(Arc::new(network()), Settings::default());
     while let Ok(command) = ends.commands.recv() {
         if stop.load(Relaxed) {
             return;
@@ -99,12 +100,11 @@ fn drive(mut c: Controller, ends: &Ends, stop: &AtomicBool) {
         while let Some(action) = c.poll_action() {
             match action {
                 Action::Observe => {
-                    let result = Ok(observation(now, &programmed));
+                    let result = fabric.observe(now).map(|seen| observation(now, seen.programmed));
                     c.handle(Event::Observed { result }, now).unwrap();
                 }
                 Action::Apply { ops } => {
-                    programmed = plan::after(&programmed, &ops);
-                    let results = ops.into_iter().map(|op| OpResult { op, outcome: Ok(now) }).collect();
+                    let results = fabric.apply(&ops, now);
                     c.handle(Event::Applied { results }, now).unwrap();
                 }
                 Action::Probe { .. } => {}
@@ -118,12 +118,12 @@ fn drive(mut c: Controller, ends: &Ends, stop: &AtomicBool) {
     }
 }
 
-fn observation(at: Time, programmed: &Programmed) -> Observation {
+fn observation(at: Time, programmed: Programmed) -> Observation {
     let zero = DemandMatrix::zero(4);
     let mut sent = zero.clone();
     sent.set(RackId(0), RackId(1), at.0 / 1000);
     let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
-    Observation { at, programmed: programmed.clone(), sent, over_ocs: zero.clone(), backlog: zero, ports }
+    Observation { at, programmed, sent, over_ocs: zero.clone(), backlog: zero, ports }
 }
 
 impl Rig {

@@ -1,10 +1,14 @@
 //! The controller over a fabric that does what the test tells it.
 
+use std::cell::RefCell;
+
 use super::*;
 use crate::circuits::timetable::Reservation;
 use crate::control::policy::{Estimator, SchedulerKind};
 use crate::control::record::Snapshot;
-use crate::fabric::{PortCounters, ProbeReport};
+use crate::fabric::sim::{Settings, SimFabric};
+use crate::fabric::{Fabric, PortCounters, ProbeReport};
+use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
 use crate::units::BitRate;
 
@@ -15,7 +19,9 @@ const NOTICE: Span = Span::millis(2);
 struct World {
     c: Controller,
     now: Time,
-    programmed: Programmed,
+    fabric: RefCell<SimFabric>,
+    /// Circuits that the fabric shows beside those that it was asked for.
+    foreign: Vec<Reservation>,
     sent: DemandMatrix,
     backlog: DemandMatrix,
     /// How long observing takes, deciding included.
@@ -42,9 +48,10 @@ fn world(policy: CircuitPolicy) -> World {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: MS * 10, stop: StopMode::NotAllStop, duplex: false };
     let topology = Arc::new(Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]));
     World {
-        c: Controller::new(topology, policy, at(100), NOTICE),
+        c: Controller::new(topology.clone(), policy, at(100), NOTICE),
         now: Time::ZERO,
-        programmed: Programmed { slots_per_port: 8, ..Programmed::default() },
+        fabric: RefCell::new(SimFabric::new(topology, Settings::default())),
+        foreign: vec![],
         sent: DemandMatrix::zero(4),
         backlog: DemandMatrix::zero(4),
         thinking: Span::ZERO,
@@ -74,12 +81,9 @@ impl World {
                     self.tell(Event::Observed { result: seen }).unwrap();
                 }
                 Action::Apply { ops } => {
-                    let outcome = if self.refuses { Err("not today".to_owned()) } else { Ok(self.now) };
-                    if !self.refuses {
-                        self.programmed = plan::after(&self.programmed, &ops);
-                    }
-                    self.asked.push(ops.clone());
-                    let results = ops.into_iter().map(|op| OpResult { op, outcome: outcome.clone() }).collect();
+                    let refuse = |&op: &Op| OpResult { op, outcome: Err(OpError::NoCircuits) };
+                    let results = if self.refuses { ops.iter().map(refuse).collect() } else { self.fabric.get_mut().apply(&ops, self.now) };
+                    self.asked.push(ops);
                     self.tell(Event::Applied { results }).unwrap();
                 }
                 Action::Probe { plane, input, output, at, .. } => {
@@ -110,15 +114,20 @@ impl World {
         }
     }
 
+    fn programmed(&self) -> Programmed {
+        let seen = self.fabric.borrow_mut().observe(self.now).expect("a model can be observed");
+        let mut programmed = seen.programmed;
+        programmed.timetable = programmed.timetable.iter().chain(&self.foreign).copied().collect();
+        programmed
+    }
+
     fn observe(&self) -> Result<Observation, FabricError> {
         if self.blind {
             return Err(FabricError::Gone { object: "tor0".into() });
         }
-        let mut programmed = self.programmed.clone();
-        programmed.timetable.forget_before(self.now);
         Ok(Observation {
             at: self.now,
-            programmed,
+            programmed: self.programmed(),
             sent: self.sent.clone(),
             over_ocs: DemandMatrix::zero(4),
             backlog: self.backlog.clone(),
@@ -144,7 +153,7 @@ impl World {
     }
 
     fn up(&self) -> Vec<(u32, u32)> {
-        self.programmed.timetable.iter().filter(|r| r.is_up(self.now)).map(|r| (r.input.0, r.output.0)).collect()
+        self.programmed().timetable.iter().filter(|r| r.is_up(self.now)).map(|r| (r.input.0, r.output.0)).collect()
     }
 
     fn faulty(&self) -> Vec<u32> {
@@ -206,7 +215,7 @@ fn a_fabric_that_cannot_be_seen_keeps_its_circuits() {
     w.run_until(at(350));
     assert_eq!(w.up(), [(0, 1)]);
     let f = w.snapshot().failures;
-    assert_eq!((f.len(), &*f[0].what, f[0].attempts, f[0].retry_at), (1, OBSERVE, 2, at(400)));
+    assert_eq!((f.len(), &*f[0].what, f[0].attempts, f[0].retry_at), (1, "observe the fabric", 2, at(400)));
     assert!(f[0].why.contains("tor0 is gone"), "{f:?}");
     assert_eq!(w.snapshot().circuits.len(), 1, "the API still shows it");
     w.blind = false;
@@ -222,7 +231,10 @@ fn what_was_refused_is_tried_again_in_the_next_cycle() {
     w.refuses = true;
     w.run_until(at(250));
     let f = w.snapshot().failures;
-    assert_eq!((f.len(), &*f[0].what, &*f[0].why, f[0].attempts), (1, "change port 2 of plane 0", "not today", 2));
+    assert_eq!(
+        (f.len(), &*f[0].what, &*f[0].why, f[0].attempts),
+        (1, "change port 2 of plane 0", "this model was made without circuits", 2)
+    );
     assert!(w.snapshot().circuits.iter().all(|c| !w.up().contains(&(c.input.0, c.output.0))));
     w.refuses = false;
     w.run_until(at(350));
@@ -237,6 +249,26 @@ fn what_was_refused_is_tried_again_in_the_next_cycle() {
     w.backlog.set(RackId(2), RackId(1), 1_000_000);
     w.run_until(at(550));
     assert_eq!((w.up(), w.snapshot().failures), (vec![(2, 1)], vec![]));
+}
+
+#[test]
+fn a_fabric_that_shows_two_circuits_on_a_port_is_a_failure_until_it_does_not() {
+    let mut w = world(policy(SchedulerKind::Bipartite));
+    let held =
+        |i| Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(1), setup_at: at(0), up_from: at(10), until: Time::MAX };
+    w.foreign = vec![held(0), held(2)];
+    w.run_until(at(250));
+    assert_eq!(w.asked, Vec::<Vec<Op>>::new(), "nothing is asked for over a world that cannot be");
+    let f = w.snapshot().failures;
+    let told = |what: &str| f.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}: {f:?}")).clone();
+    assert_eq!((f.len(), told("plan the operations").attempts), (2, 2));
+    assert!(told("plan the operations").why.starts_with("the fabric holds what no OCS could follow: p0: output port of r1"), "{f:?}");
+    assert!(told("follow the circuit scheduler").why.contains("held by two circuits"), "{f:?}");
+    let ops = |r: &Record| if let What::Cycle { ops, .. } = r.what { Some(ops) } else { None };
+    assert_eq!(w.log.iter().filter_map(ops).collect::<Vec<_>>(), [0, 0], "the log says what was handed over");
+    w.foreign.clear();
+    w.run_until(at(350));
+    assert_eq!((w.snapshot().failures, w.asked.len()), (vec![], 1));
 }
 
 #[test]

@@ -9,11 +9,10 @@ use std::os::fd::BorrowedFd;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 
 use super::netns;
+use super::wire::{self, Ended};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const DUMP_REQUEST: u16 = 0x301;
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
 const ESTABLISHED_AND_CLOSING: u32 = 1 << 1 | 1 << 4 | 1 << 8;
 /// Offsets in `struct inet_diag_msg`.
 const DESTINATION: usize = 4 + 4 + 16;
@@ -24,6 +23,8 @@ pub struct SocketQueues {
     socket: Socket,
     buffer: Vec<u8>,
     request: [u8; 72],
+    /// Of the last request: answers carry it.
+    sequence: u32,
 }
 
 impl SocketQueues {
@@ -44,39 +45,50 @@ impl SocketQueues {
         request[16] = libc::AF_INET as u8;
         request[17] = libc::IPPROTO_TCP as u8;
         request[20..24].copy_from_slice(&ESTABLISHED_AND_CLOSING.to_ne_bytes());
-        Ok(Self { socket, buffer: vec![0; 64 << 10], request })
+        Ok(Self { socket, buffer: vec![0; 64 << 10], request, sequence: 0 })
     }
 
     /// Passes destination and waiting bytes of every connection that has any.
     ///
     /// # Errors
-    /// What the kernel refused.
+    /// What the kernel refused, or an answer that cannot be read. Nothing is passed then.
     pub fn read(&mut self, mut each: impl FnMut(Ipv4Addr, u64)) -> io::Result<()> {
-        self.socket.send_to(&self.request, &SocketAddr::new(0, 0), 0)?;
-        loop {
-            let got = self.socket.recv(&mut &mut self.buffer[..], 0)?;
-            let mut rest = &self.buffer[..got];
-            while rest.len() >= 16 {
-                let length = u32::from_ne_bytes(rest[..4].try_into().expect("four bytes")) as usize;
-                let kind = u16::from_ne_bytes(rest[4..6].try_into().expect("two bytes"));
-                let body = rest.get(16..length).unwrap_or(&[]);
-                match kind {
-                    DONE => return Ok(()),
-                    ERROR => {
-                        let code = body.get(..4).map_or(0, |b| i32::from_ne_bytes(b.try_into().expect("four bytes")));
-                        return if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) };
-                    }
-                    _ if body.len() >= WQUEUE + 4 => {
-                        let waiting = u32::from_ne_bytes(body[WQUEUE..WQUEUE + 4].try_into().expect("four bytes"));
-                        let to: [u8; 4] = body[DESTINATION..DESTINATION + 4].try_into().expect("four bytes");
-                        if waiting > 0 {
-                            each(Ipv4Addr::from(to), u64::from(waiting));
-                        }
-                    }
-                    _ => {}
-                }
-                rest = rest.get(length.next_multiple_of(4).max(16)..).unwrap_or(&[]);
+        for _ in 0..wire::TRIES {
+            self.sequence = self.sequence.wrapping_add(1);
+            self.request[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
+            self.socket.send_to(&self.request, &SocketAddr::new(0, 0), 0)?;
+            let (ended, all) = wire::gather(&mut self.buffer, self.sequence, wire::from(&self.socket), waiting)?;
+            if ended == Ended::Whole {
+                all.into_iter().for_each(|(to, bytes)| each(to, bytes));
+                return Ok(());
             }
+        }
+        Err(wire::restless())
+    }
+}
+
+/// The destination of a connection and the bytes that wait for it, if any.
+fn waiting(_: u16, body: &[u8]) -> io::Result<Option<(Ipv4Addr, u64)>> {
+    let four = |at: usize| body.get(at..at + 4).and_then(|b| <[u8; 4]>::try_from(b).ok());
+    match (four(DESTINATION), four(WQUEUE).map(u32::from_ne_bytes)) {
+        (Some(to), Some(bytes)) => Ok((bytes > 0).then(|| (Ipv4Addr::from(to), u64::from(bytes)))),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a connection's {} bytes are too few", body.len()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_read_by_its_offsets_and_a_short_one_is_an_error() {
+        let mut body = [0u8; WQUEUE + 12];
+        body[DESTINATION..DESTINATION + 4].copy_from_slice(&[10, 3, 0, 2]);
+        assert_eq!(waiting(SOCK_DIAG_BY_FAMILY, &body).unwrap(), None, "nothing waits");
+        body[WQUEUE..WQUEUE + 4].copy_from_slice(&1500u32.to_ne_bytes());
+        assert_eq!(waiting(SOCK_DIAG_BY_FAMILY, &body).unwrap(), Some(([10, 3, 0, 2].into(), 1500)));
+        for n in 0..WQUEUE + 4 {
+            assert!(waiting(SOCK_DIAG_BY_FAMILY, &body[..n]).is_err(), "{n}");
         }
     }
 }

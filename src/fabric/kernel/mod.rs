@@ -31,6 +31,7 @@ pub mod sys;
 pub mod tc;
 pub mod timed;
 pub mod watch;
+pub mod wire;
 
 use flips::Flips;
 use network::Network;
@@ -38,7 +39,7 @@ use network::Network;
 use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters};
-use crate::plan::{Op, Programmed};
+use crate::plan::Op;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -257,11 +258,10 @@ impl Fabric for KernelFabric {
         }
         let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
-        let timetable = match &self.circuits {
+        let programmed = match &self.circuits {
             Circuits::Timed(t) => t.programmed(now),
             Circuits::Switched(s) => s.programmed(now),
         };
-        let programmed = Programmed { timetable, slots_per_port: bpf::programs::SLOTS };
         Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports })
     }
 

@@ -11,6 +11,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::netns;
+use super::wire::{self, Ended};
 
 /// A message and how it is meant.
 pub type Request = (RouteNetlinkMessage, u16);
@@ -24,8 +25,6 @@ pub const REPLACE_FILTER: u16 = NLM_F_CREATE;
 /// Change what exists.
 pub const CHANGE: u16 = 0;
 
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
 /// Messages that go into one datagram: acknowledgements must fit into the receive buffer.
 const CHUNK: usize = 256;
 
@@ -85,7 +84,7 @@ impl Netlink {
                 self.encode(message, flags | NLM_F_ACK, &mut out);
             }
             self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
-            self.acknowledgements(n, |sequence, why| all.push((done + sequence.wrapping_sub(start) as usize, why)))?;
+            self.acknowledgements(start, n, |k, why| all.push((done + k, why)))?;
             done += n;
         }
         Ok(all)
@@ -104,81 +103,31 @@ impl Netlink {
         packet.serialize(&mut out[at..at + length]);
     }
 
-    fn acknowledgements(&mut self, mut wanted: usize, mut refused: impl FnMut(u32, io::Error)) -> io::Result<()> {
-        while wanted > 0 {
+    fn acknowledgements(&mut self, start: u32, n: usize, mut refused: impl FnMut(usize, io::Error)) -> io::Result<()> {
+        let mut missing = n;
+        while missing > 0 {
             let got = self.socket.recv(&mut &mut self.buffer[..], 0)?;
-            for m in messages(&self.buffer[..got]) {
-                if m.kind == ERROR {
-                    wanted -= 1;
-                    if let Some(why) = m.error() {
-                        refused(m.sequence, why);
-                    }
-                }
-            }
+            missing = missing.saturating_sub(wire::acknowledged(&self.buffer[..got], start, n, &mut refused)?);
         }
         Ok(())
     }
 
-    /// Asks for a dump and passes every answer.
+    /// Asks for a dump, once more if the list changes meanwhile, and passes every answer of one that is whole.
     ///
     /// # Errors
-    /// What the kernel refused, or an answer that cannot be read.
-    pub fn dump(&mut self, message: RouteNetlinkMessage, mut each: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
-        let mut out = vec![];
-        self.encode(message, NLM_F_DUMP, &mut out);
-        self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
-        loop {
-            let got = self.socket.recv(&mut &mut self.buffer[..], 0)?;
-            for m in messages(&self.buffer[..got]) {
-                match m.kind {
-                    DONE => return Ok(()),
-                    ERROR => return m.error().map_or(Ok(()), Err),
-                    kind => each(RouteNetlinkMessage::parse_with_param(m.body, kind).map_err(io::Error::other)?),
-                }
+    /// What the kernel refused, an answer that cannot be read, or a list that never holds still. No answer is passed then.
+    pub fn dump(&mut self, message: RouteNetlinkMessage, each: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
+        let read = |kind, body: &[u8]| RouteNetlinkMessage::parse_with_param(body, kind).map(Some).map_err(io::Error::other);
+        for _ in 0..wire::TRIES {
+            let (sequence, mut out) = (self.sequence, vec![]);
+            self.encode(message.clone(), NLM_F_DUMP, &mut out);
+            self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
+            let (ended, all) = wire::gather(&mut self.buffer, sequence, wire::from(&self.socket), read)?;
+            if ended == Ended::Whole {
+                all.into_iter().for_each(each);
+                return Ok(());
             }
         }
+        Err(wire::restless())
     }
-}
-
-/// One netlink message in a receive buffer.
-struct Raw<'a> {
-    kind: u16,
-    flags: u16,
-    sequence: u32,
-    body: &'a [u8],
-}
-
-impl Raw<'_> {
-    /// The refusal in an acknowledgement, with the kernel's extended words if it sent them.
-    fn error(&self) -> Option<io::Error> {
-        let code = i32::from_ne_bytes(self.body.get(..4)?.try_into().ok()?);
-        if code == 0 {
-            return None;
-        }
-        let plain = io::Error::from_raw_os_error(-code);
-        const TLVS: u16 = 0x200;
-        // With capped acknowledgements the attributes follow the 4 + 16 bytes of code and echoed header.
-        let words = (self.flags & TLVS != 0).then(|| self.body.get(24..)).flatten();
-        Some(match words {
-            Some(w) => {
-                let text = String::from_utf8_lossy(w);
-                io::Error::new(plain.kind(), format!("{plain} [{}]", text.trim_matches(|c: char| c.is_control())))
-            }
-            None => plain,
-        })
-    }
-}
-
-fn messages(buffer: &[u8]) -> impl Iterator<Item = Raw<'_>> {
-    let mut rest = buffer;
-    std::iter::from_fn(move || {
-        let header = rest.get(..16)?;
-        let word = |i: usize| u32::from_ne_bytes(header[i..i + 4].try_into().expect("four bytes"));
-        let half = |i: usize| u16::from_ne_bytes(header[i..i + 2].try_into().expect("two bytes"));
-        let length = word(0) as usize;
-        let body = rest.get(16..length)?;
-        let m = Raw { kind: half(4), flags: half(6), sequence: word(8), body };
-        rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        Some(m)
-    })
 }

@@ -15,12 +15,11 @@ use super::nl::{NEW, Netlink, Request};
 use super::slots::Slots;
 use super::tc::{self, Match};
 use super::{Clock, queues};
-use crate::circuits::timetable::Timetable;
 use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};
-use crate::plan::Op;
+use crate::plan::{Op, Programmed};
 use crate::topology::PAYLOAD;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
@@ -72,7 +71,7 @@ impl Switched {
         }
         let doors = if wait { Doors::gates(net) } else { Doors::routes(net) }?;
         let guard = super::guard(&topology, admit);
-        let slots = Arc::new(Mutex::new(Slots::new(racks, topology.planes.len(), guard)));
+        let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         Ok(Self { clock, flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
     }
 
@@ -84,7 +83,7 @@ impl Switched {
     }
 
     /// What the slots hold, without what has ended.
-    pub fn programmed(&self, now: Time) -> Timetable {
+    pub fn programmed(&self, now: Time) -> Programmed {
         self.slots.lock().expect("no panic in the slots").programmed(now)
     }
 

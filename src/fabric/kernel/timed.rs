@@ -15,12 +15,12 @@ use super::network::Network;
 use super::nl::NEW;
 use super::slots::Slots;
 use super::{Clock, queues, tc};
-use crate::circuits::timetable::{Reservation, Timetable};
+use crate::circuits::timetable::Reservation;
 use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::RackId;
-use crate::plan::Op;
+use crate::plan::{Op, Programmed};
 use crate::units::{Span, Time};
 
 /// The arrays, and what was written into them.
@@ -68,13 +68,13 @@ impl Timed {
             core.node.send(v)?;
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
-        let slots = Arc::new(Mutex::new(Slots::new(racks, planes, guard)));
+        let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let gates = if wait { Some(Flips::start(net, Doors::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
         Ok(Self { arrays, clock, out, slots, gates })
     }
 
     /// What the slots hold, without what has ended.
-    pub fn programmed(&self, now: Time) -> Timetable {
+    pub fn programmed(&self, now: Time) -> Programmed {
         self.slots.lock().expect("no panic in the slots").programmed(now)
     }
 

@@ -28,6 +28,8 @@ struct Watched {
     links: Vec<(u32, String)>,
     /// Of those, the names of the ones that are gone.
     gone: Vec<String>,
+    /// News came since the links were last compared.
+    stale: bool,
 }
 
 impl Watch {
@@ -37,7 +39,7 @@ impl Watch {
     /// When no socket can be had.
     pub fn start(net: &mut Network) -> io::Result<Self> {
         let links = expected(net);
-        let nodes = net.nodes().zip(links).map(|(n, links)| Ok(Watched { news: listen(n)?, links, gone: vec![] }));
+        let nodes = net.nodes().zip(links).map(|(n, links)| Ok(Watched { news: listen(n)?, links, gone: vec![], stale: false }));
         Ok(Self { nodes: nodes.collect::<io::Result<_>>()? })
     }
 
@@ -47,8 +49,10 @@ impl Watch {
     /// When a node's links cannot be listed.
     pub fn missing(&mut self, net: &mut Network) -> io::Result<Option<String>> {
         for (w, node) in self.nodes.iter_mut().zip(net.nodes_mut()) {
-            if w.heard() {
+            w.stale |= w.heard();
+            if w.stale {
                 w.compare(node)?;
+                w.stale = false;
             }
         }
         let names: Vec<&str> = net.nodes().map(|n| n.name.as_str()).collect();

@@ -3,7 +3,7 @@
 use super::faults::{PortFault, Side};
 use crate::fabric::{OpResult, SLOTS_PER_PORT};
 use crate::ids::{PlaneId, RackId};
-use crate::plan::{self, Op, Programmed};
+use crate::plan::{self, Op, Programmed, Rules};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -128,49 +128,16 @@ impl Crossbars {
         changed.into_iter().collect()
     }
 
-    /// Carries out operations in order, each at once and exactly, or not at all: one that would put two circuits on a port, or
-    /// more reservations on it than fit, is refused. O(operations x reservations) only if the plan as a whole is not sound.
-    /// What a deaf port is told is lost, and acknowledged all the same.
+    /// Carries out operations in order, each as [`plan::apply`] says, with no guard: light goes out at once. What a deaf port is told is
+    /// lost, and acknowledged all the same. O(operations x reservations of a plane).
     pub fn apply(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
-        let (heard, lost): (Vec<Op>, Vec<Op>) = ops.iter().partition(|op| self.hears(op.port()));
-        if lost.is_empty() {
-            return self.carry_out(ops, topology, now);
-        }
-        let mut results = self.carry_out(&heard, topology, now).into_iter();
-        let lost = |op: &Op| OpResult { op: *op, outcome: Ok(now) };
-        ops.iter().filter_map(|op| if self.hears(op.port()) { results.next() } else { Some(lost(op)) }).collect()
-    }
-
-    fn carry_out(&mut self, ops: &[Op], topology: &Topology, now: Time) -> Vec<OpResult> {
-        let sound = |p: &Programmed| {
-            let clash = p.timetable.check(&topology.planes, topology.rack_count()).map_err(|c| c.to_string());
-            clash.and_then(|()| self.fits(p))
+        let rules = Rules { planes: &topology.planes, racks: topology.rack_count(), guard: Span::ZERO };
+        let each = |&op: &Op| {
+            let lost = !self.hears(op.port());
+            let outcome = if lost { Ok(now) } else { plan::apply(&mut self.programmed, &op, &rules, now).map(|_| now) };
+            OpResult { op, outcome }
         };
-        let all = plan::after(&self.programmed, ops);
-        let outcomes: Vec<Result<Time, String>> = if sound(&all).is_ok() {
-            self.programmed = all;
-            vec![Ok(now); ops.len()]
-        } else {
-            let mut state = self.programmed.clone();
-            let outcomes = ops.iter().map(|op| {
-                let then = plan::after(&state, std::slice::from_ref(op));
-                sound(&then)?;
-                state = then;
-                Ok(now)
-            });
-            let outcomes = outcomes.collect();
-            self.programmed = state;
-            outcomes
-        };
-        ops.iter().zip(outcomes).map(|(&op, outcome)| OpResult { op, outcome }).collect()
-    }
-
-    fn fits(&self, p: &Programmed) -> Result<(), String> {
-        let list: Vec<_> = p.timetable.iter().map(|r| (r.plane, r.input)).collect();
-        match list.windows(SLOTS_PER_PORT + 1).find(|w| w[0] == w[SLOTS_PER_PORT]) {
-            Some(w) => Err(format!("the port of {} on plane {} holds {SLOTS_PER_PORT} reservations already", w[0].1, w[0].0.0)),
-            None => Ok(()),
-        }
+        ops.iter().map(each).collect()
     }
 }
 
@@ -178,6 +145,7 @@ impl Crossbars {
 mod tests {
     use super::*;
     use crate::circuits::timetable::Reservation;
+    use crate::plan::OpError;
     use crate::topology::{Plane, StopMode};
     use crate::units::BitRate;
 
@@ -200,6 +168,6 @@ mod tests {
         let many: Vec<_> = (0..8).map(|k| Op::Reserve(res(2, 1, 100 + 20 * k, 110 + 20 * k, 115 + 20 * k))).collect();
         assert!(x.apply(&many, &t, Time(50)).iter().all(|r| r.outcome.is_ok()));
         let more = x.apply(&[Op::Reserve(res(2, 1, 300, 310, 320))], &t, Time(50));
-        assert!(more[0].outcome.as_ref().unwrap_err().contains("8 reservations already"));
+        assert_eq!(more[0].outcome, Err(OpError::Full { plane: PlaneId(0), input: RackId(2), slots: 8 }));
     }
 }

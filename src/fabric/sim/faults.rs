@@ -3,6 +3,7 @@
 //! A link that fails carries a share of its rate, or nothing; flows that have no other way stand still and go on when it is well
 //! again. A port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
 
+pub use crate::circuits::timetable::Side;
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::units::{Span, Time};
 
@@ -61,15 +62,6 @@ pub enum Which {
     Cables(u32, u32),
     /// A switch of the EPS graph: all its cables, and the links of racks to it.
     Switch(u32),
-}
-
-/// A side of an OCS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Where racks send.
-    Input,
-    /// Where racks receive.
-    Output,
 }
 
 /// What is wrong with a port.

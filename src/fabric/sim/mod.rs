@@ -19,7 +19,7 @@ use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::DemandMatrix;
 use crate::fabric::SEND_BUFFER;
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::plan::Op;
+use crate::plan::{Op, OpError};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -305,7 +305,7 @@ impl Fabric for SimFabric {
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {
         self.run(now);
         if !self.circuits {
-            let none = |&op| OpResult { op, outcome: Err("this model was made without circuits".into()) };
+            let none = |&op| OpResult { op, outcome: Err(OpError::NoCircuits) };
             return ops.iter().map(none).collect();
         }
         let results = self.crossbars.apply(ops, self.links.topology(), self.now);

@@ -125,7 +125,7 @@ fn cycles_keep_their_deadlines_under_a_flood() {
     let (mut control, handle) = control(policy());
     let mut asked: Vec<_> = (0..2_000).map(|id| (id, handle.ask(arrival(id)).unwrap())).collect();
     for _ in 0..18_000 {
-        handle.notify(Event::Trouble { what: "nothing".into(), why: None });
+        handle.notify(Event::Trouble { what: crate::control::Trouble::Names, why: None });
     }
     // With the flood in the queue: it takes 20,000 looks at the clock and more, which are ten cycles.
     let (mut steps, mut answers) = (0, 0);

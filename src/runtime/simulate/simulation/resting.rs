@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::FlowSpec;
+use crate::control::Trouble;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
@@ -35,7 +36,7 @@ fn play(t: &Arc<Topology>, p: &RunPlan, coflows: &[(u64, CoflowSpec)], twin: boo
             run.arrive(c).expect("a new coflow");
         }
         if twin {
-            run.driver.tell(Event::Trouble { what: "nothing".into(), why: None }).expect("it is heard");
+            run.driver.tell(Event::Trouble { what: Trouble::Names, why: None }).expect("it is heard");
         }
         let due = run.driver.controller.poll_timeout().filter(|w| w.at <= next);
         rested += usize::from(run.unfinished == 0 && due.is_some_and(|w| w.skip == Skip::IfQuiet));

@@ -1,0 +1,36 @@
+//! What can fail and is tried again.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{PlaneId, RackId};
+
+/// Something that the daemon does again and again, and that can fail: the key of a [`super::record::Failure`]. They are listed in this
+/// order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// To change what the port of a rack on a plane holds.
+    Port(PlaneId, RackId),
+    /// To find the namespaces of the emulation by their names.
+    Names,
+    /// To lay what the circuit scheduler decided out in time.
+    Follow,
+    /// To observe the fabric.
+    Observe,
+    /// To prove the operations before they are carried out.
+    Plan,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(plane, rack) => write!(f, "change port {} of plane {}", rack.0, plane.0),
+            Self::Names => f.write_str("find the namespaces by name"),
+            Self::Follow => f.write_str("follow the circuit scheduler"),
+            Self::Observe => f.write_str("observe the fabric"),
+            Self::Plan => f.write_str("plan the operations"),
+        }
+    }
+}
