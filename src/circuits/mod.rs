@@ -200,7 +200,7 @@ pub trait Scheduler: Send {
     }
 }
 
-// A new scheduler is a file here (or in `matching`, `decompose`), its `mod` above, its line below, and its row in docs/circuits.md.
+// A new scheduler is a file here, its `mod` above and its line below, and its row in docs/circuits.md.
 schedulers! {
     /// Maximum weight matching of a general graph; circuits in pairs.
     Edmonds = "edmonds" => matching::Edmonds::default(),

@@ -53,7 +53,8 @@ mod tests {
         let tables = text.split("\n## ").filter(|s| s.contains("\n| `scheduler` |")).flat_map(str::lines);
         let rows = tables.filter_map(|l| Some(l.strip_prefix("| `")?.split_once('`')?.0)).filter(|name| *name != "scheduler");
         let (mut rows, mut names): (Vec<&str>, Vec<&str>) = (rows.collect(), SchedulerKind::ALL.map(SchedulerKind::name).to_vec());
-        (rows.sort_unstable(), names.sort_unstable());
+        rows.sort_unstable();
+        names.sort_unstable();
         assert_eq!(rows, names);
     }
 }

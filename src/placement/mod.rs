@@ -28,8 +28,7 @@ use policy::{Order, Placement};
 use registry::policies;
 use spec::{BadOption, Common, PolicyOptions as _};
 
-// A new policy is a file with its options, its `mod` above (or in `baselines`), its line below, a file in policies/, and its row in
-// docs/scheduler.md.
+// A new policy is a file here with its options, its `mod` above and its line below, a file in policies/, and its row in docs/scheduler.md.
 policies! {
     /// Hadoop's Fair Scheduler; on a hybrid network, F-Hybrid.
     Fair = "fair" => baselines::fair::FairOptions,

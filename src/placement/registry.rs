@@ -169,7 +169,8 @@ mod tests {
         let table = manual.split("\n\n").find(|p| p.starts_with("| `policy` |")).unwrap();
         let mut rows: Vec<&str> = table.lines().skip(2).map(|l| l.split('`').nth(1).unwrap()).collect();
         let mut names = Kind::ALL.map(Kind::name).to_vec();
-        (rows.sort_unstable(), names.sort_unstable());
+        rows.sort_unstable();
+        names.sort_unstable();
         assert_eq!(rows, names);
         for name in names {
             assert!(text(&format!("policies/{name}.yaml")).contains(&format!("policy: {name}\n")), "{name}");
