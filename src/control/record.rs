@@ -8,7 +8,6 @@ use super::closed::Closed;
 pub use super::coflow::CoflowView;
 use super::policy::CircuitPolicy;
 use super::used::UsedIds;
-use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
