@@ -20,7 +20,9 @@ pub mod jobs;
 pub mod plan;
 pub mod plot;
 pub mod progress;
+pub mod record;
 pub mod repeat;
+pub mod replay;
 pub mod run;
 pub mod schedule;
 pub mod show;
@@ -62,6 +64,7 @@ commands! {
     Show => show,
     Check => check,
     Simulate => simulate,
+    Replay => replay,
     Compare => compare,
     Plan => plan,
     Experiment => experiment,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::client::Where;
+use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{CliError, Output, attach, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
@@ -21,6 +22,7 @@ use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::posted::Posted;
+use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
@@ -46,7 +48,7 @@ pub struct Args {
     #[command(flatten)]
     tuning: jobs::Tuning,
     /// Run the workload with circuits off first, and compare.
-    #[arg(long, requires = "workload")]
+    #[arg(long, requires = "workload", conflicts_with = "record")]
     baseline: bool,
     /// How circuits are carried.
     #[arg(long, value_enum, default_value_t)]
@@ -72,6 +74,8 @@ pub struct Args {
     /// Also write everything that was measured to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// How circuits are carried.
@@ -93,6 +97,8 @@ struct Plan {
     workload: Option<Workload>,
     forced: bool,
     options: Options,
+    /// Takes what the machines are told and want.
+    recorder: Option<Recorder>,
     /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
     /// other commands can reach them.
     listener: Option<TcpListener>,
@@ -114,17 +120,25 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     runtime.spawn(wait_for_signal(stop.clone()));
-    if let Some(jobs) = &args.schedule {
-        return schedule_jobs(args, &plan, jobs, &stop);
-    }
-    let Some(workload) = &plan.workload else { return serve(args, &plan, &stop) };
+    args.record.around(Pace::Live, None, |recorder| {
+        let plan = Plan { recorder: recorder.cloned(), ..plan };
+        match (&args.schedule, &plan.workload) {
+            (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
+            (None, Some(workload)) => carry(args, &plan, workload, &stop),
+            (None, None) => serve(args, &plan, &stop),
+        }
+    })
+}
+
+/// Carries a workload, without circuits before if that was asked for.
+fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
     let mut results = vec![];
     if args.baseline {
         let off = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.run.policy.clone() };
-        results.push(one(args, &plan, &plan.run.under(off), workload, &stop)?);
+        results.push(one(args, plan, &plan.run.under(off), workload, stop)?);
     }
     if !stop.load(Relaxed) {
-        results.push(one(args, &plan, &plan.run, workload, &stop)?);
+        results.push(one(args, plan, &plan.run, workload, stop)?);
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
@@ -189,7 +203,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         MechanismArg::Netlink => Some(Mechanism::Netlink),
     };
     let options = Options { name, mechanism, base, attach };
-    Ok(Plan { topology: Arc::new(topology), run, workload, forced: exceeded.is_some(), options, listener })
+    Ok(Plan { topology: Arc::new(topology), run, workload, forced: exceeded.is_some(), options, recorder: None, listener })
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -215,7 +229,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<(Emulation, api::Ser
     let o = &plan.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
     let socket = owned.socket();
-    let e = Emulation::start_as(owned, plan.topology.clone(), run.clone(), o).map_err(|e| explain(&e))?;
+    let e = Emulation::start_recorded(owned, plan.topology.clone(), run.clone(), o, plan.recorder.clone()).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
@@ -262,6 +276,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         tuning: &args.tuning,
         output: args.output,
         json: args.json.as_deref(),
+        recorder: plan.recorder.as_ref(),
     };
     // The jobs' run hears only of the API, which outlives a controller that has died.
     let (ends, over) = (AtomicBool::new(stop.load(Relaxed)), AtomicBool::new(false));

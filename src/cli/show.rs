@@ -127,7 +127,7 @@ fn header(exact: bool, people: &[&'static str], programs: &[&'static str]) -> Ro
     Rows::new(if exact { programs } else { people })
 }
 
-fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
+pub(super) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
     let people = ["plane", "input", "output", "state", "by hand", "set up at", "light from", "until"];
     let programs = ["plane", "input", "output", "state", "manual", "setup_at_ns", "up_from_ns", "until_ns"];
     let mut rows = header(exact, &people, &programs);

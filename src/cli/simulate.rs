@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::progress::Clock;
+use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::coflows::network::NetworkKind;
@@ -14,6 +15,7 @@ use crate::config;
 use crate::fabric::sim::faults::Fault;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
+use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::{End, Machine, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
@@ -45,7 +47,7 @@ pub struct Args {
     seed: u64,
     /// Repeats the run with so many seeds, this one and those after it, and prints means with their 95% intervals. With jobs the
     /// `seed` of the policy's `placement` goes up with them, too
-    #[arg(long, value_name = "N", conflicts_with_all = ["events", "timeline"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["events", "timeline", "record"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: Option<u32>,
     /// Repetitions that run at once [default: as many as the machine has cores]
     #[arg(long, value_name = "K", requires = "repeat", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -58,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// Every coflow by itself on an idle network, as if it were the only one
-    #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults"])]
+    #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
     #[command(flatten)]
     tuning: jobs::Tuning,
@@ -87,6 +89,8 @@ pub struct Args {
     /// Writes the controller's event log to this file, one JSON object a line
     #[arg(long)]
     events: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 /// Runs the subcommand.
@@ -113,7 +117,7 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, plan: &RunPlan, workload:
     let adjust = Adjust { scale: args.reading.scale.unwrap_or(plan.run.scale), ..args.reading.adjust() };
     let load = |seed| Ok::<_, CliError>(args.reading.draw(workload, topology, seed)?.adjusted(&adjust));
     let faults = args.read_faults(topology, plan)?;
-    let how = How { until: args.until(), faults: &faults, bucket: None };
+    let how = How { until: args.until(), faults: &faults, bucket: None, record: None };
     if let Some(n) = args.repeat {
         if !args.reading.depends_on_seed(workload)? {
             let why = "has the same coflows for every seed; repeat a mix, or jobs";
@@ -144,12 +148,14 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, plan: &RunPlan, workload:
         clock.show(at.now, at.events, &format!("{} coflows open, {} to come", at.open, at.coming));
         !stop.load(Ordering::Relaxed)
     };
-    let result = if args.alone {
-        simulate_alone(topology, plan, &workload, &mut watch)
-    } else {
-        simulate_watched(topology, plan, &workload, &how, &mut write, &mut watch)
-    };
-    let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
+    let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
+        let result = if args.alone {
+            simulate_alone(topology, plan, &workload, &mut watch)
+        } else {
+            simulate_watched(topology, plan, &workload, &How { record, ..how }, &mut write, &mut watch)
+        };
+        result.map_err(|e| CliError::Failed(e.to_string()))
+    })?;
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = RunResult { machine, ..result };
@@ -173,7 +179,7 @@ fn run_jobs(args: &Args, topology: &Topology, plan: &RunPlan, file: &Path) -> Re
     let run = JobsRun { args, topology, plan, file, jobs_by, failures, faults };
     if let Some(n) = args.repeat {
         let one = |seed, stop: &AtomicBool| {
-            let result = run.play(seed, stop, None, &mut |_| {})?;
+            let result = run.play(seed, stop, (None, None), &mut |_| {})?;
             Ok((result.end != End::Stopped).then_some(result))
         };
         let results = repeat::over_seeds(args.seed, n, args.threads, one)?;
@@ -184,10 +190,12 @@ fn run_jobs(args: &Args, topology: &Topology, plan: &RunPlan, file: &Path) -> Re
     let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &format!("{} coflows open, {} jobs to come", at.coflows, at.coming));
     let mut log = String::new();
     let keep = args.events.is_some();
-    let result = run.play(args.seed, &stop, Some(&watch), &mut |line| {
-        if keep {
-            push_line(&mut log, &line);
-        }
+    let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
+        run.play(args.seed, &stop, (Some(&watch), record), &mut |line| {
+            if keep {
+                push_line(&mut log, &line);
+            }
+        })
     })?;
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
@@ -220,7 +228,7 @@ impl JobsRun<'_> {
         &self,
         seed: u64,
         stop: &AtomicBool,
-        watch: Option<&dyn Fn(of_jobs::Progress)>,
+        (watch, record): (Option<&dyn Fn(of_jobs::Progress)>, Option<&Recorder>),
         write: &mut dyn FnMut(of_jobs::Line),
     ) -> Result<JobsResult, CliError> {
         let Self { args, topology, plan, failures, faults, .. } = self;
@@ -228,7 +236,7 @@ impl JobsRun<'_> {
         let (list, foreseen) = errors.apply(&args.tuning.read(self.file, plan, &args.reading, seed)?);
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
-        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch };
+        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record };
         let mut jobs_by = self.jobs_by.clone();
         jobs_by.settings.grain = args.how.grain(topology);
         jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(args.seed));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::accounts::{Accounts, Opening, check_racks};
 use super::faults::Faults;
+use super::manual::Manual;
 use super::meter::Meter;
 use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
@@ -69,7 +70,7 @@ pub struct Controller {
     demand: DemandMatrix,
     accounts: Accounts,
     promises: Promises,
-    manual: BTreeMap<(PlaneId, RackId), RackId>,
+    manual: Manual,
     faults: Faults,
     failures: BTreeMap<Trouble, Failure>,
     actions: VecDeque<Action>,
@@ -111,7 +112,7 @@ impl Controller {
             demand: DemandMatrix::zero(racks),
             accounts: Accounts::default(),
             promises: Promises::default(),
-            manual: BTreeMap::new(),
+            manual: Manual::default(),
             faults: Faults::default(),
             failures: BTreeMap::new(),
             actions: VecDeque::new(),
@@ -354,7 +355,7 @@ impl Controller {
             all[plane.index()].input[rack.index()] = false;
             all[plane.index()].output[rack.index()] = false;
         }
-        for (&(plane, input), &output) in &self.manual {
+        for (plane, input, output) in self.manual.iter() {
             all[plane.index()].input[input.index()] = false;
             all[plane.index()].output[output.index()] = false;
         }
@@ -364,7 +365,7 @@ impl Controller {
     /// Adds the circuits set by hand, and takes out what a scheduler should not have used.
     fn add_manual(&self, decision: &mut Decision, usable: &[Usable], at: Time) {
         let works = |p: PlaneId, rack: RackId| self.faults.why((p, rack)).is_none();
-        let manual = |p: PlaneId| self.manual.iter().filter(move |m| m.0.0 == p && works(p, m.0.1) && works(p, *m.1));
+        let manual = |p: PlaneId| self.manual.iter().filter(move |&(plane, i, o)| plane == p && works(p, i) && works(p, o));
         match decision {
             Decision::Sequence(by_plane) => {
                 for (k, slots) in by_plane.iter_mut().enumerate() {
@@ -379,7 +380,7 @@ impl Controller {
                             .map(|(i, _)| i)
                             .collect();
                         bad.into_iter().for_each(|i| slot.matching.disconnect(i));
-                        for (&(_, input), &output) in manual(PlaneId::from(k)) {
+                        for (_, input, output) in manual(PlaneId::from(k)) {
                             slot.matching.connect(input, output);
                         }
                     }
@@ -388,7 +389,7 @@ impl Controller {
             Decision::Reservations(list) => {
                 list.retain(|r| usable[r.plane.index()].input[r.input.index()] && usable[r.plane.index()].output[r.output.index()]);
                 for p in &self.topology.planes {
-                    list.extend(manual(p.id).map(|(&(plane, input), &output)| self.manual_reservation(plane, input, output, at)));
+                    list.extend(manual(p.id).map(|(plane, input, output)| self.manual_reservation(plane, input, output, at)));
                 }
             }
         }
@@ -496,36 +497,17 @@ impl Controller {
         if input == output {
             return Err(Rejected::Invalid(format!("a circuit joins two racks, not {input} with itself")));
         }
-        let duplex = self.topology.planes[plane.index()].duplex;
-        let mut wanted = vec![(input, output)];
-        wanted.extend(duplex.then_some((output, input)));
         for rack in [input, output] {
             if let Some(why) = self.faults.why((plane, rack)) {
                 return Err(Rejected::Conflict(format!("the port of {rack} on plane {} is faulty: {why}", plane.0)));
             }
         }
-        for &(i, o) in &wanted {
-            let taken = self.manual.iter().find(|(k, v)| k.0 == plane && **v == o && k.1 != i);
-            if let Some((k, _)) = taken {
-                return Err(Rejected::Conflict(format!("the output port of {o} is held by hand for {}", k.1)));
-            }
-        }
-        for (i, o) in wanted {
-            self.manual.insert((plane, i), o);
-        }
-        Ok(())
+        self.manual.connect(plane, input, output, self.topology.planes[plane.index()].duplex)
     }
 
     fn manual_disconnect(&mut self, plane: PlaneId, input: RackId) -> Result<(), Rejected> {
         self.port_exists(plane, input)?;
-        let output = self
-            .manual
-            .remove(&(plane, input))
-            .ok_or_else(|| Rejected::NotFound(format!("a circuit set by hand from {input} on plane {}", plane.0)))?;
-        if self.topology.planes[plane.index()].duplex {
-            self.manual.remove(&(plane, output));
-        }
-        Ok(())
+        self.manual.disconnect(plane, input, self.topology.planes[plane.index()].duplex)
     }
 
     fn failed(&mut self, trouble: Trouble, why: String, now: Time) {

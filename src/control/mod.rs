@@ -19,6 +19,7 @@ mod accounts;
 pub mod closed;
 mod controller;
 mod faults;
+mod manual;
 mod meter;
 pub mod policy;
 mod promises;

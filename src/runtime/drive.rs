@@ -4,6 +4,7 @@
 //! [`super::live`] and [`super::simulate`] both go by it, so the controller hears the same events in the same order in both: first the
 //! progress of coflows, then what was observed; after operations first what the cycle cost, then their results.
 
+use super::record::{Entry, Head, Recorder, Tap};
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
 use crate::fabric::{Fabric, ProbeRequest};
@@ -40,12 +41,19 @@ pub struct Driver<F, H> {
     pub host: H,
     /// What the last observation and the decision upon it took.
     spent: (Span, Span),
+    tap: Tap,
 }
 
 impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// A driver of a controller that has not been told anything.
     pub fn new(controller: Controller, fabric: F, host: H) -> Self {
-        Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO) }
+        Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO), tap: Tap::default() }
+    }
+
+    /// Records everything from now on, which must be before anything was told. `head` says what the controller was made of.
+    pub fn record(&mut self, recorder: Recorder, head: Head) {
+        recorder.put(Entry::Head(Box::new(head)));
+        self.tap = Tap::new(Some(recorder));
     }
 
     /// Tells the controller what happens now.
@@ -61,7 +69,12 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// # Errors
     /// What it refuses; it is then as before.
     pub fn tell_of(&mut self, event: Event, at: Time) -> Result<(), Rejected> {
-        self.controller.handle(event, at)
+        self.tap.put(|| Entry::Tell { at, event: event.clone() });
+        let told = self.controller.handle(event, at);
+        if let Err(why) = &told {
+            self.tap.put(|| Entry::Refused { why: why.to_string() });
+        }
+        told
     }
 
     /// Wakes the controller if that is due. `quiet`: the fabric shows what it showed when it was last observed, and cycles that then
@@ -73,6 +86,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         let now = self.host.now();
         let Some(wake) = self.controller.poll_timeout().filter(|w| w.at <= now) else { return Ok(()) };
         if wake.skip.is_allowed(quiet) && self.controller.skip_until(now) {
+            self.tap.put(|| Entry::Skip { at: now });
             return Ok(());
         }
         self.tell_of(Event::Tick, now)
@@ -84,6 +98,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
     /// What [`Host::refused`] says.
     pub fn act(&mut self) -> Result<(), Rejected> {
         while let Some(action) = self.controller.poll_action() {
+            self.tap.put(|| Entry::Act { action: action.clone() });
             match action {
                 Action::Observe => self.observe()?,
                 Action::Apply { ops } => {
@@ -100,6 +115,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                 Action::Log { record } => self.host.log(record),
             }
         }
+        self.tap.idle(Entry::Idle {});
         Ok(())
     }
 

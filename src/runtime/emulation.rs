@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::carried::Carried;
 use super::live::Live;
+use super::record::Recorder;
 use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
@@ -97,7 +98,21 @@ impl Emulation {
     ///
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
-    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
+    pub fn start_as(owned: Owned, topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
+        Self::start_recorded(owned, topology, plan, options, None)
+    }
+
+    /// [`Emulation::start_as`]; what the controller is told and wants goes to `recorder`, if there is one.
+    ///
+    /// # Errors
+    /// When the kernel refuses something. Nothing is left behind then.
+    pub fn start_recorded(
+        mut owned: Owned,
+        topology: Arc<Topology>,
+        plan: RunPlan,
+        options: &Options,
+        recorder: Option<Recorder>,
+    ) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         sys::raise_open_files();
         check_congestion(&plan.run.congestion)?;
@@ -138,7 +153,7 @@ impl Emulation {
             let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
             progress.chain(names.look(clock.now())).collect()
         });
-        let live = Live::start(fabric, plan.clone(), clock, feed).map_err(kernel("start the control loop"))?;
+        let live = Live::start(fabric, plan.clone(), clock, feed, recorder).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
     }

@@ -14,6 +14,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
 use super::handle::{Command, Ends, Handle};
+use super::record::Recorder;
 use super::settings::RunPlan;
 use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
@@ -40,17 +41,17 @@ pub struct Live<F = KernelFabric> {
 pub type Feed = Box<dyn FnMut() -> Vec<Event> + Send>;
 
 impl Live {
-    /// Starts the control loop over `fabric`; its first cycle begins now.
+    /// Starts the control loop over `fabric`; its first cycle begins now. What it is told and wants goes to `recorder`, if there is one.
     ///
     /// # Errors
     /// When probes cannot be sent or no thread be had.
-    pub fn start(fabric: KernelFabric, plan: RunPlan, clock: Clock, feed: Feed) -> io::Result<Self> {
+    pub fn start(fabric: KernelFabric, plan: RunPlan, clock: Clock, feed: Feed, recorder: Option<Recorder>) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
         let prober = |fabric: &KernelFabric, probes: Handle| {
             let report = move |report| probes.notify(Event::Probed { report });
             Prober::start(fabric.network(), clock, fabric.may_probe(), report).map(Some)
         };
-        Self::over(fabric, topology, plan, clock, feed, prober)
+        Self::over(fabric, topology, (plan, recorder), clock, feed, prober)
     }
 }
 
@@ -59,7 +60,7 @@ impl<F: Fabric + 'static> Live<F> {
     fn over(
         fabric: F,
         topology: Arc<Topology>,
-        plan: RunPlan,
+        (plan, recorder): (RunPlan, Option<Recorder>),
         clock: Clock,
         feed: Feed,
         prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
@@ -67,10 +68,14 @@ impl<F: Fabric + 'static> Live<F> {
         // The first cycle shall not be late because threads are still being made.
         let start = clock.now() + Span::millis(20);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
+        let head = recorder.as_ref().map(|r| r.head(&topology, &plan, (start, fabric.notice()), fabric.mechanism()));
         let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()));
         let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);
+        if let Some((recorder, head)) = recorder.zip(head) {
+            control.driver.record(recorder, head);
+        }
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("controller".into()).spawn(move || {
             sys::realtime(10);

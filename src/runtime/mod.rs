@@ -8,6 +8,7 @@ pub mod jobs;
 pub mod live;
 pub mod measure;
 pub mod posted;
+pub mod record;
 pub mod repeat;
 pub mod report;
 pub mod settings;

@@ -57,7 +57,7 @@ pub struct TaskRef {
 }
 
 /// What the scheduler is told.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Event {
     /// A job is submitted; ids come in their order from zero.
     Submitted(Box<JobSpec>),

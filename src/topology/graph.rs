@@ -1,7 +1,7 @@
 //! An electrical network of switches and links behind the racks' uplinks, and the ways through it.
 
 use petgraph::graph::{NodeIndex, UnGraph};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
 use crate::units::BitRate;
@@ -10,7 +10,7 @@ use crate::units::BitRate;
 pub const MAX_SWITCHES: usize = 4096;
 
 /// A switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
     /// What people call it.
     pub name: String,
@@ -19,7 +19,7 @@ pub struct Switch {
 }
 
 /// A link between two switches, alike in both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {
     /// The switches at its ends, by number.
     pub ends: (u32, u32),
@@ -28,7 +28,7 @@ pub struct Cable {
 }
 
 /// Switches, links, and where the racks' uplinks end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
     /// By number.
     pub switches: Vec<Switch>,

@@ -14,7 +14,7 @@ pub mod graph;
 use graph::Graph;
 
 /// A hybrid network of racks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     /// The name given in the file; it also names the namespaces of an emulation.
     pub name: String,
@@ -48,7 +48,7 @@ pub enum Framing {
 pub const PAYLOAD: (u64, u64) = (1448, 1514);
 
 /// A rack and its ToR.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rack {
     /// Its number.
     pub id: RackId,
@@ -61,7 +61,7 @@ pub struct Rack {
 }
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Its number over the whole network.
     pub id: HostId,
@@ -77,7 +77,7 @@ pub struct Host {
 
 /// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of
 /// switches. What lies behind the uplinks, and the background traffic, exist in simulations only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eps {
     /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).
     pub oversubscription_percent: u64,
@@ -88,7 +88,7 @@ pub struct Eps {
 }
 
 /// The switches behind the racks' uplinks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Core {
     /// One switch, and what it carries in all; `None`: all that comes.
@@ -100,7 +100,7 @@ pub enum Core {
 }
 
 /// A tier of switches between the ToRs and the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pods {
     /// Racks a pod; the last pod may have fewer. Traffic within a pod stays below its switch.
     pub racks: u32,
@@ -134,7 +134,7 @@ impl Eps {
 }
 
 /// One optical circuit switch: every rack has one input and one output port on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plane {
     /// Its number.
     pub id: PlaneId,

@@ -7,6 +7,7 @@
 mod tries;
 
 mod jobs;
+mod recording;
 mod removed;
 mod rights;
 mod stops;

@@ -22,6 +22,7 @@ use crate::config;
 use crate::control::policy::CircuitPolicy;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::record::Recorder;
 use crate::runtime::report::{Counted, End, RunResult};
 use crate::scheduler::record::Snapshot;
 use crate::scheduler::spec::JobPolicy;
@@ -71,6 +72,7 @@ pub(super) struct Ask<'a> {
     pub tuning: &'a jobs::Tuning,
     pub output: Output,
     pub json: Option<&'a Path>,
+    pub recorder: Option<&'a Recorder>,
 }
 
 /// Runs the subcommand.
@@ -91,6 +93,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         tuning: &args.tuning,
         output: args.output,
         json: args.json.as_deref(),
+        recorder: None,
     };
     carry(&ask, &stop)
 }
@@ -115,7 +118,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let failures = ask.tuning.failures(&topology)?;
     let what =
         live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
-    let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), stop)?;
+    let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
     print(&jobs::result(&result, ask.output))?;
     if let Some(file) = ask.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
@@ -154,13 +157,13 @@ fn play(
     client: &Arc<Client>,
     ask: &live::Ask,
     (policy, theirs): (&CircuitPolicy, &CircuitPolicy),
-    stop: &AtomicBool,
+    (stop, recorder): (&AtomicBool, Option<&Recorder>),
 ) -> Result<(JobsResult, Result<(), CliError>), CliError> {
     let (topology, list) = (ask.topology, ask.jobs);
     let before = Counters::read(client)?;
     let mut remote = Remote::new(client.clone())?;
     let mut progress = Progress::new(&policy.name, list.jobs.len());
-    let outcome = live::run(ask, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
+    let outcome = live::run_recorded(ask, recorder, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
     progress.done();
     let mut ended = match outcome.broken {
         Some(why) => Err(remote.lost().map_or(CliError::Failed(why), Into::into)),

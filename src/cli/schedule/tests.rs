@@ -85,7 +85,7 @@ impl Bed {
         let (policy, by) = (CircuitPolicy { name: "p".into(), ..CircuitPolicy::default() }, JobPolicy::new(kind));
         let (elephant, jobs) = (policy.elephant_threshold, few());
         let ask = live::Ask { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
-        play(&self.client, &ask, (&policy, &policy), stop).unwrap()
+        play(&self.client, &ask, (&policy, &policy), (stop, None)).unwrap()
     }
 }
 

@@ -74,7 +74,7 @@ impl Controller {
                 (true, false) => CircuitState::SettingUp,
                 (false, false) => CircuitState::Promised,
             },
-            manual: self.manual.get(&(r.plane, r.input)) == Some(&r.output),
+            manual: self.manual.output(r.plane, r.input) == Some(r.output),
             setup_at: r.setup_at,
             up_from: r.up_from,
             until: (r.until < Time::MAX).then_some(r.until),

@@ -7,14 +7,54 @@
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::slice::Iter;
+use std::sync::Arc;
 
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::placement::policy::Placement;
+use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
+use crate::scheduler::spec::JobPolicy;
+use crate::scheduler::state::Settings;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
-use crate::units::{Span, Time};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
+
+/// A scheduler that has planned `foreseen` and was not told anything yet. `elephant`: from so many bytes a rack pair is worth a circuit;
+/// `misjudged`: estimates of remaining times are off by at most so many per cent, drawn from the seed.
+///
+/// # Errors
+/// Jobs that the policy cannot plan.
+pub fn scheduler(
+    topology: Arc<Topology>,
+    policy: &JobPolicy,
+    elephant: Bytes,
+    foreseen: &[JobSpec],
+    misjudged: Option<(u32, u64)>,
+) -> Result<Scheduler, String> {
+    scheduler_by(topology, policy.settings.clone(), policy.placement.build(elephant), foreseen, misjudged)
+}
+
+/// [`scheduler`] with a placement policy that is made already.
+///
+/// # Errors
+/// As [`scheduler`].
+pub fn scheduler_by(
+    topology: Arc<Topology>,
+    settings: Settings,
+    mut placement: Box<dyn Placement>,
+    foreseen: &[JobSpec],
+    misjudged: Option<(u32, u64)>,
+) -> Result<Scheduler, String> {
+    placement.plan(&topology, foreseen)?;
+    let mut scheduler = Scheduler::new(topology, settings, placement);
+    if let Some((percent, seed)) = misjudged {
+        scheduler.misjudge_remaining(percent, seed);
+    }
+    Ok(scheduler)
+}
 
 /// What a network has to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,13 +179,20 @@ pub struct Driver<'a, T> {
     /// Clock and network.
     pub transport: T,
     agenda: Agenda<'a>,
+    tap: Tap,
 }
 
 impl<'a, T: Transport> Driver<'a, T> {
     /// A driver of a scheduler that has not been told anything. `jobs` by arrival; `failures` are hosts that fail and come back, by time.
     pub fn new(scheduler: Scheduler, transport: T, jobs: &'a [JobSpec], failures: &'a [(Time, Event)]) -> Self {
         let (failures, coming) = (failures.iter().peekable(), jobs.iter().peekable());
-        Self { scheduler, transport, agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming } }
+        Self { scheduler, transport, agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming }, tap: Tap::default() }
+    }
+
+    /// Records everything from now on, which must be before anything was told. `head` says what the scheduler was made of.
+    pub fn record(&mut self, recorder: &Recorder, head: JobsHead) {
+        recorder.put(Entry::Jobs(Box::new(head)));
+        self.tap = Tap::new(Some(recorder.clone()));
     }
 
     /// Runs until all jobs have finished, or the transport's time is over, or nothing can move any more, or `watch` says no: it is asked
@@ -185,7 +232,13 @@ impl<'a, T: Transport> Driver<'a, T> {
     }
 
     fn tell(&mut self, event: Event) -> Result<(), String> {
-        self.scheduler.handle(event, self.transport.now()).map_err(|e| e.to_string())
+        let at = self.transport.now();
+        self.tap.put(|| Entry::JobTell { at, event: event.clone() });
+        self.scheduler.handle(event, at).map_err(|e| {
+            let why = e.to_string();
+            self.tap.put(|| Entry::JobRefused { why: why.clone() });
+            why
+        })
     }
 
     fn hear(&mut self) -> Result<(), String> {
@@ -201,6 +254,7 @@ impl<'a, T: Transport> Driver<'a, T> {
     /// Carries out what the scheduler wants, until it wants nothing more.
     fn act(&mut self) -> Result<(), String> {
         while let Some(action) = self.scheduler.poll_action() {
+            self.tap.put(|| Entry::JobAct { action: action.clone() });
             self.transport.log(&action);
             match action {
                 Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
@@ -221,6 +275,7 @@ impl<'a, T: Transport> Driver<'a, T> {
                 Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
             }
         }
+        self.tap.idle(Entry::JobIdle {});
         Ok(())
     }
 

@@ -10,15 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub use super::drive::Word;
-use super::drive::{Driver, Round, Transport};
+use super::drive::{Driver, Round, Transport, scheduler};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
+use crate::scheduler::Event;
 use crate::scheduler::record::{Snapshot, TaskRun};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
-use crate::scheduler::{Event, Scheduler};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
@@ -94,12 +95,30 @@ const LOOK: Span = Span::millis(100);
 /// # Errors
 /// Jobs that the policy cannot plan. Nothing has been started then.
 pub fn run(ask: &Ask, network: &mut dyn Network, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<Outcome, String> {
-    let mut placement = ask.jobs_by.placement.build(ask.elephant);
-    placement.plan(ask.topology, &ask.jobs.jobs)?;
+    run_recorded(ask, None, network, stop, watch)
+}
+
+/// [`run`]; what the scheduler is told and wants goes to `recorder`, if there is one.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_recorded(
+    ask: &Ask,
+    recorder: Option<&Recorder>,
+    network: &mut dyn Network,
+    stop: &AtomicBool,
+    watch: &mut dyn FnMut(&Snapshot),
+) -> Result<Outcome, String> {
     let settings = crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
-    let scheduler = Scheduler::new(ask.topology.clone(), settings, placement);
+    let policy = JobPolicy { settings, ..ask.jobs_by.clone() };
+    let (elephant, foreseen) = (ask.elephant, &ask.jobs.jobs);
+    let scheduler = scheduler(ask.topology.clone(), &policy, elephant, foreseen, None)?;
     let wall = Wall { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
     let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
+    if let Some(recorder) = recorder {
+        let (topology, foreseen) = ((**ask.topology).clone(), foreseen.clone());
+        run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: None });
+    }
     let mut looked = Time::ZERO;
     let mut look = |r: &Round<Wall>| {
         let now = r.transport.now();

@@ -12,4 +12,4 @@ pub mod simulate;
 #[cfg(test)]
 mod stability;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

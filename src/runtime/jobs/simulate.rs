@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Transport, Word};
+use super::drive::{Driver, Round, Transport, Word, scheduler_by};
 use super::report::JobsResult;
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
@@ -20,12 +20,13 @@ use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::placement::policy::Placement;
+use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Simulation;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
-use crate::scheduler::{Action, Event, Scheduler};
+use crate::scheduler::{Action, Event};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -85,6 +86,8 @@ pub struct Course<'a> {
     pub bucket: Option<Span>,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,
+    /// Takes what both machines are told and want.
+    pub record: Option<&'a Recorder>,
 }
 
 /// How far a run of jobs is.
@@ -129,22 +132,19 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
 }
 
 /// [`simulate_with`] under a placement policy that is made already, be it one without a name; of the one in `ask.jobs_by` only the network
-/// that it is meant for counts.
+/// that it is meant for counts, and a recording says its name.
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn simulate_as(ask: &Ask, mut placement: Box<dyn Placement>, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
+pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, log: &mut dyn FnMut(Line)) -> Result<JobsResult, String> {
     let topology = Arc::new(ask.jobs_by.placement.network(ask.topology));
     let grain = ask.jobs_by.settings.grain;
     let network = if grain == Grain::Rack { Arc::new(rack_level(&topology)) } else { topology.clone() };
     if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
         return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
     }
-    placement.plan(&topology, course.foreseen.unwrap_or(&ask.jobs.jobs))?;
-    let mut scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
-    if let Some((percent, seed)) = course.remaining {
-        scheduler.misjudge_remaining(percent, seed);
-    }
+    let (elephant, foreseen) = (ask.plan.policy.elephant_threshold, course.foreseen.unwrap_or(&ask.jobs.jobs));
+    let scheduler = scheduler_by(topology.clone(), ask.jobs_by.settings.clone(), placement, foreseen, course.remaining)?;
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let transport = Virtual {
@@ -158,6 +158,11 @@ pub fn simulate_as(ask: &Ask, mut placement: Box<dyn Placement>, course: &Course
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
     let mut run = Driver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
+    if let Some(recorder) = course.record {
+        let (topology, policy, foreseen) = ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
+        run.transport.network.record(recorder);
+        run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: course.remaining });
+    }
     let end = run.play(&mut |r: &Round<Virtual>| {
         let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
         let (now, events, coflows) = (r.transport.now, r.transport.events, r.transport.network.unfinished());

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::record::Recorder;
 use super::report::{End, RunResult};
 use super::settings::RunPlan;
 use crate::coflows::FlowSpec;
@@ -53,6 +54,8 @@ pub struct How<'a> {
     pub faults: &'a [Fault],
     /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
     pub bucket: Option<Span>,
+    /// Takes what the controller is told and wants.
+    pub record: Option<&'a Recorder>,
 }
 
 /// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as all bytes between racks need on
@@ -101,6 +104,7 @@ pub fn simulate_watched(
     let until = how.until.unwrap_or(Time::MAX);
     let (mut events, mut end) = (0, None);
     let mut run = Simulation::with(topology, plan, (how.faults, how.bucket), log);
+    how.record.inspect(|r| run.record(r));
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
         if events % LOOK == 0 && !watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() }) {

@@ -15,6 +15,7 @@ use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::CoflowId;
 use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
+use crate::runtime::record::Recorder;
 use crate::runtime::report::{End, RunResult, Summary};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
@@ -118,6 +119,11 @@ fn bound(coflow: &CoflowSpec, topology: &Topology, kind: NetworkKind) -> Span {
     if kind == NetworkKind::Sunflow { bounds::locals_apart(coflow, topology) } else { bounds::hybrid(coflow, topology) }
 }
 
+/// Workloads begin between two decisions, here as in an emulation: half an interval before the first.
+fn first_cycle(plan: &RunPlan) -> Time {
+    Time(plan.policy.interval.0 / 2)
+}
+
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
     pub fn new(topology: &Arc<Topology>, plan: &RunPlan, log: &'a mut dyn FnMut(Record)) -> Self {
@@ -136,9 +142,7 @@ impl<'a> Simulation<'a> {
         let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
         let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
-        // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
-        let first = Time(plan.policy.interval.0 / 2);
-        let controller = Controller::new(topology.clone(), plan.policy.clone(), first, fabric.notice());
+        let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, log };
         Self {
             topology: topology.clone(),
@@ -150,6 +154,13 @@ impl<'a> Simulation<'a> {
             faults: by_time(faults),
             driver: Driver::new(controller, fabric, host),
         }
+    }
+
+    /// Records everything from now on, which must be before anything has happened.
+    pub fn record(&mut self, recorder: &Recorder) {
+        let timing = (first_cycle(&self.plan), self.driver.fabric.notice());
+        let head = recorder.head(&self.topology, &self.plan, timing, self.driver.fabric.mechanism());
+        self.driver.record(recorder.clone(), head);
     }
 
     /// The instant up to which everything has happened.

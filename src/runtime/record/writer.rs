@@ -1,0 +1,193 @@
+//! The thread that writes a recording: drivers only put lines into a queue.
+
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{Entry, FORMAT, Head};
+use crate::runtime::settings::RunPlan;
+use crate::topology::Topology;
+use crate::units::{Span, Time};
+
+/// The most lines that wait for the disk.
+const QUEUE: usize = 1 << 14;
+/// What was written reaches the file at least so often while nothing happens.
+const FLUSH_EVERY: Duration = Duration::from_millis(200);
+
+/// What a driver does when the queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Goes on: time does not wait. The recording ends there, and says so.
+    Live,
+    /// Waits: virtual time does.
+    Virtual,
+}
+
+/// Takes lines. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    lines: SyncSender<Message>,
+    pace: Pace,
+    seed: Option<u64>,
+    lost: Arc<AtomicBool>,
+}
+
+enum Message {
+    Line(Box<Entry>),
+    /// Nothing more will come.
+    Over,
+}
+
+/// A recording under way. Dropping it ends the file as [`Recording::finish`] does.
+pub struct Recording {
+    recorder: Recorder,
+    thread: Option<JoinHandle<io::Result<Written>>>,
+}
+
+/// What a recording came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Lines, the last one included.
+    pub lines: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Why it ends before the run did.
+    pub lost: Option<String>,
+}
+
+impl Recording {
+    /// Starts to write to `file`. `seed` is what the run's inputs were drawn from, if they were drawn.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn start(file: impl Write + Send + 'static, pace: Pace, seed: Option<u64>) -> io::Result<Self> {
+        let (lines, queue) = mpsc::sync_channel(QUEUE);
+        let lost = Arc::new(AtomicBool::new(false));
+        let recorder = Recorder { lines, pace, seed, lost: lost.clone() };
+        let work = move || {
+            let written = write(file, &queue, &lost);
+            if let Err(e) = &written {
+                tracing::warn!("the recording ends here: {e}; the run goes on");
+            }
+            written
+        };
+        let thread = std::thread::Builder::new().name("recorder".into()).spawn(work)?;
+        Ok(Self { recorder, thread: Some(thread) })
+    }
+
+    /// Where drivers put lines.
+    pub fn recorder(&self) -> Recorder {
+        self.recorder.clone()
+    }
+
+    /// Ends the file. What is put after that is dropped.
+    ///
+    /// # Errors
+    /// What the disk refused; the file then ends somewhere before.
+    pub fn finish(mut self) -> io::Result<Written> {
+        self.close()
+    }
+
+    fn close(&mut self) -> io::Result<Written> {
+        let Some(thread) = self.thread.take() else { return Ok(Written::default()) };
+        // An error says that the thread has ended already, which the next line finds out, too.
+        let _ = self.recorder.lines.send(Message::Over);
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that writes the recording has died")))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+impl Recorder {
+    /// The first line of a run. `timing`: when its first cycle begins, and the notice that its fabric needs.
+    pub fn head(&self, topology: &Topology, plan: &RunPlan, timing: (Time, Span), mechanism: &str) -> Head {
+        Head {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").into(),
+            mechanism: mechanism.into(),
+            seed: self.seed,
+            topology: topology.clone(),
+            plan: plan.clone(),
+            start: timing.0,
+            notice: timing.1,
+        }
+    }
+
+    /// Puts a line. It costs about a microsecond, and waits only in virtual time.
+    pub fn put(&self, entry: Entry) {
+        if self.lost.load(Relaxed) {
+            return;
+        }
+        let line = Message::Line(Box::new(entry));
+        match self.pace {
+            // Either way an error says that the file cannot be written, which `finish` tells.
+            Pace::Virtual => drop(self.lines.send(line)),
+            Pace::Live => {
+                if let Err(TrySendError::Full(_)) = self.lines.try_send(line)
+                    && !self.lost.swap(true, Relaxed)
+                {
+                    tracing::warn!("the disk is too slow for the recording, which ends here; the run goes on");
+                }
+            }
+        }
+    }
+}
+
+/// Counts what is written.
+struct Counted<W> {
+    inner: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let n = self.inner.write(buf)?;
+        self.bytes += n as u64;
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The file, line by line.
+struct Lines<W: Write> {
+    file: BufWriter<Counted<W>>,
+    count: u64,
+}
+
+impl<W: Write> Lines<W> {
+    fn put(&mut self, entry: &Entry) -> io::Result<()> {
+        serde_json::to_writer(&mut self.file, entry)?;
+        self.count += 1;
+        self.file.write_all(b"\n")
+    }
+}
+
+fn write(file: impl Write, queue: &mpsc::Receiver<Message>, lost: &AtomicBool) -> io::Result<Written> {
+    let mut out = Lines { file: BufWriter::with_capacity(1 << 16, Counted { inner: file, bytes: 0 }), count: 0 };
+    loop {
+        match queue.recv_timeout(FLUSH_EVERY) {
+            Ok(Message::Line(entry)) => out.put(&entry)?,
+            Ok(Message::Over) | Err(RecvTimeoutError::Disconnected) => break,
+            // All that was put before the loss is written: the queue is empty.
+            Err(RecvTimeoutError::Timeout) if lost.load(Relaxed) => break,
+            Err(RecvTimeoutError::Timeout) => out.file.flush()?,
+        }
+    }
+    let why = lost.load(Relaxed).then(|| format!("the disk was slower than the run: {QUEUE} lines waited for it"));
+    match why.clone() {
+        Some(why) => out.put(&Entry::Lost { why })?,
+        None => out.put(&Entry::End { lines: out.count })?,
+    }
+    out.file.flush()?;
+    Ok(Written { lines: out.count, bytes: out.file.get_ref().bytes, lost: why })
+}
