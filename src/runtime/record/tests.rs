@@ -70,7 +70,7 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
 }
 
 /// Six jobs, with a rack that fails and comes back.
-fn jobs_of(kind: crate::placement::spec::Kind) -> Vec<u8> {
+fn jobs_of(kind: crate::placement::Kind) -> Vec<u8> {
     let (topology, jobs, policy) = (network(), jobs(), JobPolicy::new(kind));
     let at = |ms: u64| Time(ms * 1_000_000);
     let failures = [(at(700), Event::RackFailed(RackId(1))), (at(1500), Event::RackRecovered(RackId(1)))];
@@ -260,7 +260,7 @@ proptest! {
     ) {
         static FILES: std::sync::OnceLock<[Vec<u8>; 2]> = std::sync::OnceLock::new();
         let files = FILES.get_or_init(|| {
-            [coflows(SchedulerKind::Bipartite, Estimator::Declared), jobs_of(crate::placement::spec::Kind::Fair)]
+            [coflows(SchedulerKind::Bipartite, Estimator::Declared), jobs_of(crate::placement::Kind::Fair)]
         });
         let mut file = files[usize::from(of_jobs)].clone();
         for (place, byte, how) in edits {
