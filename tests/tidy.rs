@@ -32,7 +32,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("cli/run", "cli/schedule"),
     ("cli/workload/reading", "cli/workload/synth"),
     ("config/error", "config/yaml"),
-    ("config/placement", "config/policy"),
     ("control/closed", "control/record"),
     ("fabric/kernel/detach", "fabric/kernel/network"),
     ("fabric/kernel/detach", "fabric/kernel/ownership"),
