@@ -133,8 +133,7 @@ impl<'a> Simulation<'a> {
     ) -> Self {
         let circuits = plan.policy.scheduler != SchedulerKind::EpsOnly;
         let (admit, network) = (plan.run.admit, plan.run.network);
-        let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
-        let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };
+        let settings = Settings { admit, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
         let first = Time(plan.policy.interval.0 / 2);
