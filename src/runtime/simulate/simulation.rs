@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
 use crate::control::policy::SchedulerKind;
