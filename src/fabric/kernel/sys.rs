@@ -1,7 +1,7 @@
 //! The system calls that no library wraps as needed: namespaces, bind mounts, scheduling, the monotonic clock.
 //!
-//! All of `unsafe` in the kernel's room is here (but for the tests' virtual machine). It passes integers, or pointers to values that outlive
-//! the call.
+//! All of `unsafe` in the kernel's room is here, but for the tests' virtual machine. It passes integers, or pointers to values that
+//! outlive the call.
 
 use std::ffi::CString;
 use std::io;
