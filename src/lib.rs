@@ -101,6 +101,8 @@ pub mod config;
 
 pub mod api;
 
+pub mod client;
+
 pub mod experiment;
 
 pub mod cli;

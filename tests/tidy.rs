@@ -15,7 +15,7 @@ const MAX_COLUMNS: usize = 140;
 /// Rooms that decide and must give the same answer every time: no maps whose order is random.
 const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "scheduler", "plan", "control"];
 /// Where a clock may be read and randomness made.
-const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "experiment", "cli", "main"];
+const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "client", "experiment", "cli", "main"];
 /// Where `unsafe` may stand.
 const UNSAFE_ROOMS: &[&str] = &["fabric/kernel/sys", "fabric/kernel/bpf/vm", "circuits/matching/simd"];
 /// Beside the rooms that decide, where the use of floating point is listed.

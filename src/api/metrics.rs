@@ -88,9 +88,10 @@ impl Of {
     }
 
     fn coflows(&self, w: &mut Writer) -> Result {
-        let done = self.0.coflows.iter().filter(|c| c.finished.is_some()).count() as u64;
-        w.counter("coflows_finished", "Coflows whose last byte was received", None, done)?;
-        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.len() as u64 - done)?;
+        let totals = self.0.coflows.totals;
+        w.counter("coflows_finished", "Coflows whose last byte was received", None, totals.finished)?;
+        w.counter("coflows_cancelled", "Coflows that were taken back, or broke", None, totals.cancelled)?;
+        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.open() as u64)?;
         let held = self.0.proposals.iter().filter(|p| p.state == PromiseState::Held).count() as u64;
         w.gauge("proposals_held", "Coflows that are proposed and held, not confirmed", held)
     }

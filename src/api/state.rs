@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -171,41 +172,46 @@ pub const FIRST_POSTED: u32 = 1 << 20;
 /// Which ids and idempotency keys have been given.
 #[derive(Default)]
 pub struct Ledger {
-    last_id: Option<u32>,
+    last_id: Option<CoflowId>,
+    /// Hashes bodies; its seed is another one in every process.
+    hasher: RandomState,
     keys: BTreeMap<String, Kept>,
     order: VecDeque<String>,
 }
 
 /// What became of a request with an idempotency key.
-#[derive(Clone)]
-pub struct Kept {
-    /// Its body.
-    pub body: axum::body::Bytes,
+struct Kept {
+    /// Its body's length and hash: the body itself may have megabytes.
+    digest: (usize, u64),
     /// The coflow that it made.
-    pub id: CoflowId,
+    id: CoflowId,
 }
 
 impl Ledger {
     /// A coflow id above all that are known and all that were given; `None` when they are used up.
     pub fn next_id(&mut self, known: &Snapshot) -> Option<CoflowId> {
-        let top = known.coflows.iter().map(|c| c.id.0).max().max(self.last_id).max(Some(FIRST_POSTED - 1));
-        let id = top.map_or(Some(0), |t| t.checked_add(1))?;
-        self.last_id = Some(id);
-        Some(CoflowId(id))
+        let top = known.coflows.used.max().max(self.last_id).map_or(FIRST_POSTED - 1, |id| id.0.max(FIRST_POSTED - 1));
+        self.last_id = Some(CoflowId(top.checked_add(1)?));
+        self.last_id
     }
 
     /// Notes that a client chose this id.
     pub fn took(&mut self, id: CoflowId) {
-        self.last_id = self.last_id.max(Some(id.0));
+        self.last_id = self.last_id.max(Some(id));
     }
 
-    /// What became of the request with this key.
-    pub fn kept(&self, key: &str) -> Option<Kept> {
-        self.keys.get(key).cloned()
+    /// The coflow that the request with this key made, and whether its body was this one.
+    pub fn kept(&self, key: &str, body: &[u8]) -> Option<(CoflowId, bool)> {
+        self.keys.get(key).map(|k| (k.id, k.digest == self.digest(body)))
     }
 
-    /// Remembers a key; the oldest of too many is forgotten.
-    pub fn keep(&mut self, key: String, kept: Kept) {
+    fn digest(&self, body: &[u8]) -> (usize, u64) {
+        (body.len(), self.hasher.hash_one(body))
+    }
+
+    /// Remembers the key and the body of the request that made a coflow; the oldest of too many is forgotten.
+    pub fn keep(&mut self, key: String, body: &[u8], id: CoflowId) {
+        let kept = Kept { digest: self.digest(body), id };
         if self.keys.insert(key.clone(), kept).is_none() {
             self.order.push_back(key);
         }

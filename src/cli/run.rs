@@ -364,7 +364,7 @@ impl Progress {
     }
 
     fn show(&mut self, s: &Snapshot) {
-        let done = s.coflows.iter().filter(|c| c.finished.is_some()).count();
+        let done = s.coflows.totals.finished;
         let (sent, ocs) = (s.sent.total(), s.over_ocs.total());
         let (t0, sent0, ocs0) = self.last.unwrap_or((s.now.0, sent, ocs));
         let seconds = s.now.0.saturating_sub(t0) as f64 / 1e9;
@@ -379,7 +379,7 @@ impl Progress {
         let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
         match &self.bars {
             Some((_, bar, [a, b, c])) => {
-                bar.set_position(done as u64);
+                bar.set_position(done);
                 a.set_message(rates);
                 b.set_message(demand);
                 c.set_message(format!("circuits {}", up.join(" ")));

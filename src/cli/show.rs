@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use serde::de::DeserializeOwned;
 
-use super::client::{Client, Where};
+use super::client::Where;
 use super::tables::{Rows, bytes, percent, span};
 use super::{CliError, Output, print};
 use crate::api::wire;
@@ -64,7 +64,7 @@ impl What {
 /// # Errors
 /// No daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let client = Client::new(&args.place)?;
+    let client = args.place.client()?;
     let Some(every) = args.watch else {
         return print(&render(args.what, args.output, &client.get(args.what.path())?)?);
     };

@@ -1,8 +1,10 @@
 //! The coflows that the controller knows: what they asked, what has arrived, and by which way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
-use super::record::CoflowView;
+use super::closed::Closed;
+use super::record::{CoflowTotals, CoflowView, Coflows};
+use super::used::UsedIds;
 use super::{ProgressBy, Rejected};
 use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
@@ -38,11 +40,23 @@ struct Account {
     cancelled: Option<Time>,
     /// Some bytes that have arrived may not be split.
     news: bool,
+    /// How often the counters were read since it was closed.
+    reads: u8,
 }
+
+/// After so many readings of the counters a closed coflow's bytes are on them: what is not split by then will never be.
+const LAST_READ: u8 = 2;
+/// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
+const MOST_WAITING: usize = 1000;
 
 impl Account {
     fn open(&self) -> bool {
         self.finished.is_none() && self.cancelled.is_none()
+    }
+
+    /// Whether it is closed and all its bytes are split that ever will be.
+    fn is_settled(&self) -> bool {
+        !self.open() && (!self.news || self.reads >= LAST_READ)
     }
 
     /// Whether a pair asked `threshold` or more.
@@ -51,51 +65,110 @@ impl Account {
     }
 }
 
-/// The accounts of all coflows.
+/// What a new account is opened with.
+#[derive(Clone, Debug)]
+pub struct Opening<'a> {
+    /// Its number.
+    pub id: CoflowId,
+    /// What people call it.
+    pub name: String,
+    /// Its weight.
+    pub weight: u32,
+    /// Bytes by rack pair.
+    pub pairs: &'a [RackBytes],
+    /// Lower bound of its completion time.
+    pub bound: Span,
+    /// Who says when bytes have arrived.
+    pub progress: ProgressBy,
+}
+
+/// The accounts of all coflows. It keeps what is open, the last that were closed, and sums.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    coflows: BTreeMap<CoflowId, Account>,
-    /// Those that are open, or have bytes that are not split: in all others nothing will change any more.
-    live: BTreeSet<CoflowId>,
+    /// Those that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
+    live: BTreeMap<CoflowId, Account>,
+    /// The closed ones of `live`, in the order of their ends.
+    waiting: VecDeque<CoflowId>,
+    /// The last of the others.
+    closed: Closed,
+    totals: CoflowTotals,
+    /// All numbers that were given, those of proposals included.
+    used: UsedIds,
     /// Open ones whose progress is read from the ToRs' counters.
     by_counters: usize,
 }
 
+/// Whether pairs are of racks that exist.
+///
+/// # Errors
+/// The first that is not.
+pub fn check_racks(pairs: impl IntoIterator<Item = (RackId, RackId)>, racks: usize) -> Result<(), Rejected> {
+    let wrong = pairs.into_iter().find(|(from, to)| from.index().max(to.index()) >= racks);
+    wrong.map_or(Ok(()), |(from, to)| Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, from.0, to.0))))
+}
+
 impl Accounts {
-    /// Opens an account.
+    /// Takes a number for a coflow, or for a proposal.
     ///
     /// # Errors
-    /// The id is in use, a rack does not exist or a pair stands twice.
-    pub fn open(
-        &mut self,
-        (id, name, weight): (CoflowId, String, u32),
-        pairs: &[RackBytes],
-        bound: Span,
-        progress: ProgressBy,
-        (now, racks): (Time, usize),
-    ) -> Result<Bytes, Rejected> {
-        if self.coflows.contains_key(&id) {
-            return Err(Rejected::Conflict(format!("coflow {} is known already", id.0)));
-        }
+    /// The number was used before.
+    pub fn claim(&mut self, id: CoflowId) -> Result<(), Rejected> {
+        if self.used.insert(id) { Ok(()) } else { Err(Rejected::Conflict(format!("coflow {} is known already", id.0))) }
+    }
+
+    /// Opens an account under a number that was claimed. Gives its bytes between racks.
+    ///
+    /// # Errors
+    /// A rack does not exist or a pair stands twice.
+    pub fn open(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
+        let pairs = Self::pairs(new.pairs, racks)?;
+        let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
+        self.by_counters += usize::from(new.progress == ProgressBy::Counters);
+        let account = Account {
+            name: new.name,
+            arrival: now,
+            bound: new.bound,
+            weight: new.weight,
+            progress: new.progress,
+            largest: pairs.iter().map(|p| p.asked).max().unwrap_or(0),
+            pairs,
+            finished: None,
+            cancelled: None,
+            news: false,
+            reads: 0,
+        };
+        self.live.insert(new.id, account);
+        Ok(bytes)
+    }
+
+    /// Claims a number and opens an account under it; nothing is claimed if it cannot be opened.
+    ///
+    /// # Errors
+    /// Those of [`Accounts::claim`] and [`Accounts::open`].
+    pub fn declare(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
+        Self::check(new.pairs, racks)?;
+        self.claim(new.id)?;
+        self.open(new, now, racks)
+    }
+
+    /// Whether an account can be opened with these pairs.
+    ///
+    /// # Errors
+    /// A rack does not exist or a pair stands twice.
+    pub fn check(pairs: &[RackBytes], racks: usize) -> Result<(), Rejected> {
+        Self::pairs(pairs, racks).map(drop)
+    }
+
+    fn pairs(given: &[RackBytes], racks: usize) -> Result<Vec<Pair>, Rejected> {
+        check_racks(given.iter().map(|p| (p.from, p.to)), racks)?;
         let mut by_pair = BTreeMap::new();
-        for p in pairs {
-            if p.from.index() >= racks || p.to.index() >= racks {
-                return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
-            }
-            if p.from != p.to && by_pair.insert((p.from, p.to), p.bytes.0).is_some() {
+        for p in given.iter().filter(|p| p.from != p.to) {
+            if by_pair.insert((p.from, p.to), p.bytes.0).is_some() {
                 return Err(Rejected::Invalid(format!("the pair {} -> {} stands twice", p.from.0, p.to.0)));
             }
         }
-        let pairs: Vec<Pair> =
-            by_pair.into_iter().map(|((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 }).collect();
-        let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
-        self.by_counters += usize::from(progress == ProgressBy::Counters);
-        let largest = pairs.iter().map(|p| p.asked).max().unwrap_or(0);
-        let (finished, cancelled, news) = (None, None, false);
-        let account = Account { name, arrival: now, bound, weight, progress, pairs, largest, finished, cancelled, news };
-        self.coflows.insert(id, account);
-        self.live.insert(id);
-        Ok(bytes)
+        let pair = |((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 };
+        Ok(by_pair.into_iter().map(pair).collect())
     }
 
     /// Takes note of what a sender says has arrived, cumulative by pair; pairs that were never asked are ignored.
@@ -103,11 +176,14 @@ impl Accounts {
     /// # Errors
     /// No such coflow.
     pub fn progress(&mut self, id: CoflowId, received: &[RackBytes]) -> Result<(), Rejected> {
-        let a = self.get_mut(id)?;
+        let Some(a) = self.live.get_mut(&id).filter(|a| a.open()) else {
+            // A report that comes late, of a coflow that is over.
+            return if self.used.contains(id) { Ok(()) } else { Err(unknown(id)) };
+        };
         a.news |= !received.is_empty();
         let mut next = 0;
         for r in received {
-            // Who reports all pairs in their order is understood without a search.
+            // A report of all pairs in their order is read without a search.
             let is_next = a.pairs.get(next).is_some_and(|p| (p.from, p.to) == (r.from, r.to));
             let found = if is_next { Ok(next) } else { a.pairs.binary_search_by_key(&(r.from, r.to), |p| (p.from, p.to)) };
             if let Ok(k) = found {
@@ -137,8 +213,9 @@ impl Accounts {
         for p in &mut a.pairs {
             p.received = p.asked;
         }
-        let (cct, counted) = (at.since(a.arrival), a.progress == ProgressBy::Counters);
-        self.by_counters -= usize::from(counted);
+        let cct = at.since(a.arrival);
+        self.totals.finished += 1;
+        self.close(id, at);
         Ok(cct)
     }
 
@@ -147,11 +224,30 @@ impl Accounts {
     /// # Errors
     /// No such coflow, or it is closed.
     pub fn cancel(&mut self, id: CoflowId, now: Time) -> Result<(), Rejected> {
-        let a = self.open_mut(id)?;
-        a.cancelled = Some(now);
-        let counted = a.progress == ProgressBy::Counters;
-        self.by_counters -= usize::from(counted);
+        self.open_mut(id)?.cancelled = Some(now);
+        self.totals.cancelled += 1;
+        self.close(id, now);
         Ok(())
+    }
+
+    fn close(&mut self, id: CoflowId, at: Time) {
+        let Some(a) = self.live.get(&id) else { return };
+        self.by_counters -= usize::from(a.progress == ProgressBy::Counters);
+        let received: Bytes = a.pairs.iter().map(|p| Bytes(p.received)).sum();
+        self.totals.received = self.totals.received.saturating_add(received);
+        self.waiting.push_back(id);
+        if self.waiting.len() > MOST_WAITING
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            self.retire(oldest, at);
+        }
+    }
+
+    /// Nothing of this coflow changes any more: its view is made for good.
+    fn retire(&mut self, id: CoflowId, now: Time) {
+        if let Some(a) = self.live.remove(&id) {
+            self.closed.push(view(id, &a), now);
+        }
     }
 
     /// Whether the progress of an open coflow is read from the ToRs' counters.
@@ -164,29 +260,28 @@ impl Accounts {
         self.open_accounts().next().is_some()
     }
 
-    fn get_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
-        self.coflows.get_mut(&id).ok_or_else(|| Rejected::NotFound(format!("coflow {}", id.0)))
-    }
-
     fn open_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
-        let a = self.get_mut(id)?;
-        if a.open() { Ok(a) } else { Err(Rejected::Conflict(format!("coflow {} is over", id.0))) }
+        match self.live.get_mut(&id).filter(|a| a.open()) {
+            Some(a) => Ok(a),
+            None if self.used.contains(id) => Err(Rejected::Conflict(format!("coflow {} is over", id.0))),
+            None => Err(unknown(id)),
+        }
     }
 
     /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
-    /// them over circuits. Gives bytes to coflows whose progress nobody reports, the oldest of a pair first, and splits every
+    /// them over circuits. Gives bytes to coflows whose progress is not reported, the oldest of a pair first, and splits every
     /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
     /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news,
     /// and coflows that are open).
-    pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64)) -> Vec<CoflowId> {
+    pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64), now: Time) -> Vec<CoflowId> {
         // What no coflow has been given yet.
         let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
         let counted = |a: &Account| a.progress == ProgressBy::Counters && a.open();
-        self.live.retain(|id| {
-            let a = self.coflows.get_mut(id).expect("a live coflow has an account");
-            if !(a.news || !a.open() || counted(a)) {
-                return true;
+        for (id, a) in &mut self.live {
+            a.reads += u8::from(!a.open());
+            if !(a.news || counted(a)) {
+                continue;
             }
             if counted(a) {
                 for p in &mut a.pairs {
@@ -208,18 +303,21 @@ impl Accounts {
                 }
             }
             a.news = a.pairs.iter().any(|p| p.split < p.received);
-            a.open() || a.news
-        });
+        }
+        let settled = |id: &CoflowId| self.live.get(id).is_none_or(Account::is_settled);
+        let (over, wait): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting).into_iter().partition(settled);
+        self.waiting = wait;
+        over.into_iter().for_each(|id| self.retire(id, now));
         done
     }
 
     fn open_accounts(&self) -> impl Iterator<Item = (CoflowId, &Account)> {
-        self.live.iter().map(|id| (*id, &self.coflows[id])).filter(|(_, a)| a.open())
+        self.live.iter().map(|(id, a)| (*id, a)).filter(|(_, a)| a.open())
     }
 
     /// Whether a coflow is open and counts in [`Self::remaining`].
     pub fn is_heavy(&self, id: CoflowId, threshold: Bytes) -> bool {
-        self.coflows.get(&id).is_some_and(|a| a.open() && a.is_heavy(threshold))
+        self.live.get(&id).is_some_and(|a| a.open() && a.is_heavy(threshold))
     }
 
     /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began below `threshold` are left out.
@@ -249,14 +347,10 @@ impl Accounts {
         self.open_accounts().filter(|(_, a)| a.is_heavy(threshold)).map(coflow).collect()
     }
 
-    /// Whether a coflow was taken back, or broke.
+    /// Whether a coflow was taken back, or broke, as far as that is remembered.
     pub fn is_cancelled(&self, id: CoflowId) -> bool {
-        self.coflows.get(&id).is_some_and(|a| a.cancelled.is_some())
-    }
-
-    /// Whether a number was ever in use.
-    pub fn knows(&self, id: CoflowId) -> bool {
-        self.coflows.contains_key(&id)
+        let cancelled = self.live.get(&id).map(|a| a.cancelled);
+        cancelled.or_else(|| self.closed.get(id).map(|c| c.cancelled)).flatten().is_some()
     }
 
     /// What the network still has to carry of the open coflows, by id; aggregates that began at `threshold` or above are heavy.
@@ -271,10 +365,15 @@ impl Accounts {
         self.open_accounts().map(coflow).collect()
     }
 
-    /// All accounts, by id, as the API shows them.
-    pub fn views(&self) -> Vec<CoflowView> {
-        self.coflows.iter().map(|(&id, a)| view(id, a)).collect()
+    /// The accounts as the API shows them. O(what is live).
+    pub fn views(&self) -> Coflows {
+        let live = self.live.iter().map(|(&id, a)| view(id, a)).collect();
+        Coflows { live, closed: self.closed.clone(), totals: self.totals, used: self.used.clone() }
     }
+}
+
+fn unknown(id: CoflowId) -> Rejected {
+    Rejected::NotFound(format!("coflow {}", id.0))
 }
 
 fn view(id: CoflowId, a: &Account) -> CoflowView {
@@ -291,5 +390,106 @@ fn view(id: CoflowId, a: &Account) -> CoflowView {
         cancelled: a.cancelled,
         cct: a.finished.map(|t| t.since(a.arrival)),
         bound: a.bound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Declare(u32, ProgressBy, u64),
+        Finish(u32),
+        Cancel(u32),
+        Progress(u32, u64),
+        Count(u64, u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let by = prop_oneof![Just(ProgressBy::Sender), Just(ProgressBy::Counters)];
+        prop_oneof![
+            3 => (0..12u32, by, 1..20u64).prop_map(|(id, by, n)| Step::Declare(id, by, n)),
+            1 => (0..12u32).prop_map(Step::Finish),
+            1 => (0..12u32).prop_map(Step::Cancel),
+            1 => (0..12u32, 0..30u64).prop_map(|(id, n)| Step::Progress(id, n)),
+            2 => (0..15u64, 0..15u64).prop_map(|(sent, ocs)| Step::Count(sent, ocs.min(sent))),
+        ]
+    }
+
+    /// What a coflow is, told by a plain list: asked, received, how it ended.
+    type Plain = BTreeMap<u32, (u64, u64, Option<bool>)>;
+
+    /// Takes one step in both; says whether they answer alike.
+    fn take(a: &mut Accounts, plain: &mut Plain, step: Step) -> bool {
+        let racks = (RackId(0), RackId(1));
+        let pair = |bytes| vec![RackBytes { from: racks.0, to: racks.1, bytes: Bytes(bytes) }];
+        match step {
+            Step::Declare(id, progress, asked) => {
+                let new = Opening { id: CoflowId(id), name: "c".into(), weight: 1, pairs: &pair(asked), bound: Span(1), progress };
+                let told = a.declare(new, Time(1), 2);
+                let fresh = !plain.contains_key(&id);
+                plain.entry(id).or_insert((asked, 0, None));
+                if fresh { told == Ok(Bytes(asked)) } else { matches!(told, Err(Rejected::Conflict(_))) }
+            }
+            Step::Finish(id) | Step::Cancel(id) => {
+                let finish = matches!(step, Step::Finish(_));
+                let told = if finish { a.finish(CoflowId(id), Time(5)).map(drop) } else { a.cancel(CoflowId(id), Time(5)) };
+                match plain.get_mut(&id) {
+                    None => matches!(told, Err(Rejected::NotFound(_))),
+                    Some((_, _, Some(_))) => matches!(told, Err(Rejected::Conflict(_))),
+                    Some(c) => {
+                        *c = (c.0, if finish { c.0 } else { c.1 }, Some(finish));
+                        told.is_ok()
+                    }
+                }
+            }
+            Step::Progress(id, bytes) => {
+                let told = a.progress(CoflowId(id), &pair(bytes));
+                if let Some(c) = plain.get_mut(&id).filter(|c| c.2.is_none()) {
+                    c.1 = c.1.max(bytes.min(c.0));
+                }
+                told.is_ok() == plain.contains_key(&id)
+            }
+            Step::Count(sent, ocs) => {
+                for id in a.count(|i, j| if (i, j) == racks { (sent, ocs) } else { (0, 0) }, Time(9)) {
+                    plain.get_mut(&id.0).expect("it was declared").2 = Some(true);
+                    a.finish(id, Time(9)).expect("it is open");
+                }
+                // What the counters gave to whom is told by the accounts themselves.
+                for (id, c) in plain.iter_mut().filter(|c| c.1.2 != Some(false)) {
+                    c.1 = a.views().get(CoflowId(*id)).expect("it is remembered").received.0;
+                }
+                true
+            }
+        }
+    }
+
+    proptest! {
+        /// Few coflows are all remembered, each once, in the state that a plain list has; sums count what has ended.
+        #[test]
+        fn accounts_are_those_of_a_plain_list(steps in prop::collection::vec(step(), 0..60)) {
+            let (mut a, mut plain) = (Accounts::default(), Plain::new());
+            for s in steps {
+                let text = format!("{s:?}");
+                prop_assert!(take(&mut a, &mut plain, s), "{}", text);
+                let seen = a.views();
+                prop_assert_eq!(seen.iter().count(), plain.len());
+                for (&id, &(asked, received, ended)) in &plain {
+                    let c = seen.get(CoflowId(id)).expect("it is remembered");
+                    let ends = (c.finished.is_some(), c.cancelled.is_some());
+                    prop_assert_eq!((c.bytes.0, ends), (asked, (ended == Some(true), ended == Some(false))));
+                    prop_assert!(c.received.0 >= received && c.received <= c.bytes && c.over_ocs <= c.received, "{:?}", c);
+                }
+                let ends = |how: bool| plain.values().filter(|c| c.2 == Some(how)).count() as u64;
+                prop_assert_eq!((seen.totals.finished, seen.totals.cancelled), (ends(true), ends(false)));
+                prop_assert_eq!(seen.open() as u64, plain.len() as u64 - ends(true) - ends(false));
+                prop_assert_eq!(seen.closed.total() + seen.live.len() as u64, plain.len() as u64);
+            }
+            // Nothing waits for the counters for ever.
+            (0..LAST_READ).for_each(|_| drop(a.count(|_, _| (0, 0), Time(10))));
+            prop_assert_eq!(a.views().live.len(), a.views().open());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::accounts::Accounts;
+use super::accounts::{Accounts, Opening, check_racks};
 use super::faults::Faults;
 use super::meter::Meter;
 use super::policy::{CircuitPolicy, Estimator};
@@ -162,10 +162,8 @@ impl Controller {
             }
             Event::Probed { report } => self.probed(&report, now),
             Event::CoflowArrived { id, name, pairs, bound, progress, weight } => {
-                if self.promises.knows(id) {
-                    return Err(Rejected::Conflict(format!("coflow {} is known already", id.0)));
-                }
-                let bytes = self.accounts.open((id, name, weight.max(1)), &pairs, bound, progress, (now, self.topology.rack_count()))?;
+                let new = Opening { id, name, weight: weight.max(1), pairs: &pairs, bound, progress };
+                let bytes = self.accounts.declare(new, now, self.topology.rack_count())?;
                 self.log(now, What::CoflowArrived { id, bytes });
             }
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
@@ -200,28 +198,23 @@ impl Controller {
 
     fn proposed(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
         let (id, finish, expires) = (promise.id, promise.proposal.chosen.finish(), promise.expires);
-        if self.accounts.knows(id) {
-            return Err(Rejected::Conflict(format!("coflow {} is known already", id.0)));
-        }
-        let racks = self.topology.rack_count();
-        if let Some(w) = promise.proposal.pairs.iter().find(|w| w.from.index().max(w.to.index()) >= racks) {
-            return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, w.from.0, w.to.0)));
-        }
-        self.promises.hold(promise, now)?;
+        check_racks(promise.proposal.pairs.iter().map(|w| (w.from, w.to)), self.topology.rack_count())?;
+        self.promises.expect_room(&promise, now)?;
+        self.accounts.claim(id)?;
+        self.promises.hold(promise);
         self.log(now, What::CoflowProposed { id, finish, expires });
         Ok(())
     }
 
     fn confirmed(&mut self, id: CoflowId, pairs: &[RackBytes], bound: Span, progress: ProgressBy, now: Time) -> Result<(), Rejected> {
         let racks = self.topology.rack_count();
-        if let Some(p) = pairs.iter().find(|p| p.from.index().max(p.to.index()) >= racks) {
-            return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
-        }
+        Accounts::check(pairs, racks)?;
         let Some(p) = self.promises.confirm(id, now)? else {
             let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
             return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
         };
-        let bytes = self.accounts.open((id, p.name.clone(), p.weight.max(1)), pairs, bound, progress, (now, racks))?;
+        let new = Opening { id, name: p.name.clone(), weight: p.weight.max(1), pairs, bound, progress };
+        let bytes = self.accounts.open(new, now, racks)?;
         self.log(now, What::CoflowArrived { id, bytes });
         Ok(())
     }
@@ -340,7 +333,7 @@ impl Controller {
             let (sent, ocs) = last.map_or((0, 0), |l| (l.sent.get(from, to), l.over_ocs.get(from, to)));
             (seen.sent.get(from, to).saturating_sub(sent), seen.over_ocs.get(from, to).saturating_sub(ocs))
         };
-        for id in self.accounts.count(gained) {
+        for id in self.accounts.count(gained, now) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
                 self.log(now, What::CoflowFinished { id, cct });
             }

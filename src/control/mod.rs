@@ -16,6 +16,7 @@ use crate::plan::Op;
 use crate::units::{Bytes, Span, Time};
 
 mod accounts;
+pub mod closed;
 mod controller;
 mod faults;
 mod meter;
@@ -23,6 +24,7 @@ pub mod policy;
 mod promises;
 pub mod record;
 mod trouble;
+pub mod used;
 
 pub use controller::Controller;
 pub use trouble::Trouble;

@@ -1,6 +1,7 @@
 //! Coflows that were proposed: held for a time, then confirmed, taken back or forgotten.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Rejected;
 use super::record::{PromiseState, PromiseView};
@@ -17,7 +18,7 @@ const MAX_KEPT: usize = 1000;
 /// All of them, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
-    all: BTreeMap<CoflowId, PromiseView>,
+    all: BTreeMap<CoflowId, Arc<PromiseView>>,
 }
 
 fn gone(p: &PromiseView) -> Rejected {
@@ -25,27 +26,28 @@ fn gone(p: &PromiseView) -> Rejected {
 }
 
 impl Promises {
-    /// Holds a proposal from `now` on.
+    /// Whether a proposal can be held from `now` on.
     ///
     /// # Errors
-    /// Its number is in use, its time is over, or too many are held.
-    pub fn hold(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
+    /// Its time is over, or too many are held.
+    pub fn expect_room(&mut self, promise: &PromiseView, now: Time) -> Result<(), Rejected> {
         self.expire(now);
-        if self.all.contains_key(&promise.id) {
-            return Err(Rejected::Conflict(format!("coflow {} is known already", promise.id.0)));
-        }
         if promise.expires <= now {
-            return Err(gone(&promise));
+            return Err(gone(promise));
         }
         if self.held(now).count() >= MAX_HELD {
             return Err(Rejected::Conflict(format!("{MAX_HELD} proposals are held already: confirm them or take them back")));
         }
+        Ok(())
+    }
+
+    /// Holds a proposal for which there is room, under a number that is not in use.
+    pub fn hold(&mut self, promise: PromiseView) {
         while self.all.len() >= MAX_HELD + MAX_KEPT {
             let Some(oldest) = self.all.values().filter(|p| p.state != PromiseState::Held).map(|p| p.id).next() else { break };
             self.all.remove(&oldest);
         }
-        self.all.insert(promise.id, promise);
-        Ok(())
+        self.all.insert(promise.id, Arc::new(promise));
     }
 
     /// Confirms a proposal; nothing if it was confirmed before.
@@ -59,7 +61,7 @@ impl Promises {
             PromiseState::Expired => Err(gone(p)),
             PromiseState::Confirmed => Ok(None),
             PromiseState::Held => {
-                p.state = PromiseState::Confirmed;
+                Arc::make_mut(p).state = PromiseState::Confirmed;
                 Ok(Some(p))
             }
         }
@@ -78,14 +80,9 @@ impl Promises {
         }
     }
 
-    /// Whether a number is in use for a coflow that is not confirmed.
-    pub fn knows(&self, id: CoflowId) -> bool {
-        self.all.get(&id).is_some_and(|p| p.state != PromiseState::Confirmed)
-    }
-
     fn expire(&mut self, now: Time) {
         for p in self.all.values_mut().filter(|p| p.state == PromiseState::Held && p.expires <= now) {
-            p.state = PromiseState::Expired;
+            Arc::make_mut(p).state = PromiseState::Expired;
         }
     }
 
@@ -102,9 +99,9 @@ impl Promises {
     }
 
     /// All that are remembered, by id, as they are at `now`.
-    pub fn views(&self, now: Time) -> Vec<PromiseView> {
-        let shown = |p: &PromiseView| match p.state {
-            PromiseState::Held if p.expires <= now => PromiseView { state: PromiseState::Expired, ..p.clone() },
+    pub fn views(&self, now: Time) -> Vec<Arc<PromiseView>> {
+        let shown = |p: &Arc<PromiseView>| match p.state {
+            PromiseState::Held if p.expires <= now => Arc::new(PromiseView { state: PromiseState::Expired, ..(**p).clone() }),
             _ => p.clone(),
         };
         self.all.values().map(shown).collect()

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::closed::Closed;
 use super::policy::CircuitPolicy;
+use super::used::UsedIds;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -35,10 +37,10 @@ pub struct Snapshot {
     pub over_ocs: DemandMatrix,
     /// Bytes waiting at the senders now.
     pub backlog: DemandMatrix,
-    /// All coflows known, by id.
-    pub coflows: Vec<CoflowView>,
+    /// All coflows that are remembered.
+    pub coflows: Coflows,
     /// Coflows that were proposed, by id: held, expired, or confirmed and then in `coflows` too. The oldest are forgotten.
-    pub proposals: Vec<PromiseView>,
+    pub proposals: Vec<Arc<PromiseView>>,
     /// What placements are judged by.
     pub standing: Standing,
     /// Counters of the control loop.
@@ -97,6 +99,48 @@ pub struct PortView {
     pub counters: PortCounters,
 }
 
+/// What is remembered of coflows. A snapshot costs what is live; the closed ones are shared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Coflows {
+    /// Those that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
+    pub live: Vec<CoflowView>,
+    /// The last that have ended.
+    pub closed: Closed,
+    /// Counted since the start.
+    pub totals: CoflowTotals,
+    /// All numbers that were given, those of proposals included.
+    pub used: UsedIds,
+}
+
+impl Coflows {
+    /// All that are remembered: the live ones by id, then the closed ones in the order of their ends.
+    pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
+        self.live.iter().chain(self.closed.iter())
+    }
+
+    /// The coflow of this number, if it is remembered.
+    pub fn get(&self, id: CoflowId) -> Option<&CoflowView> {
+        let live = self.live.binary_search_by_key(&id, |c| c.id).ok().map(|k| &self.live[k]);
+        live.or_else(|| self.closed.get(id))
+    }
+
+    /// How many have neither finished nor been cancelled.
+    pub fn open(&self) -> usize {
+        self.live.iter().filter(|c| c.closed().is_none()).count()
+    }
+}
+
+/// Sums over all coflows since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoflowTotals {
+    /// Those whose last byte was received.
+    pub finished: u64,
+    /// Those that were taken back, or broke.
+    pub cancelled: u64,
+    /// Payload between racks that both have received.
+    pub received: Bytes,
+}
+
 /// A coflow's progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoflowView {
@@ -123,6 +167,13 @@ pub struct CoflowView {
     pub cct: Option<Span>,
     /// Lower bound of its completion time on this network.
     pub bound: Span,
+}
+
+impl CoflowView {
+    /// When it finished or was cancelled; `None` of one that is open.
+    pub fn closed(&self) -> Option<Time> {
+        self.finished.or(self.cancelled)
+    }
 }
 
 /// A coflow that was proposed.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use super::carried::Carried;
 use super::live::Live;
 use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
@@ -191,7 +192,7 @@ impl Emulation {
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
-        let mut failed = 0;
+        let (mut failed, mut carried) = (0, Carried::default());
         let mut next = 0;
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
@@ -202,6 +203,7 @@ impl Emulation {
             }
             let due = specs.get(next).map_or(Time::MAX, |c| c.arrival);
             let pause = due.since(self.clock.now()).min(Span::millis(200));
+            carried.look(&self.live.handle.snapshot().coflows);
             match heard.recv_timeout(pause.std()) {
                 Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
                 Ok(TrafficEvent::Failed { .. }) => failed += 1,
@@ -211,9 +213,10 @@ impl Emulation {
             }
         }
         let end = self.settled();
+        carried.look(&end.coflows);
         watch(&end);
         let ended = if finished.len() + failed < specs.len() { End::Stopped } else { End::Finished };
-        RunResult { end: ended, ..self.result(workload, start, &finished, &end) }
+        RunResult { end: ended, ..self.result(workload, start, &finished, (&carried, &end)) }
     }
 
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
@@ -229,20 +232,24 @@ impl Emulation {
         }
     }
 
-    fn result(&self, workload: &Workload, start: Time, finished: &BTreeMap<CoflowId, Time>, end: &Snapshot) -> RunResult {
+    fn result(
+        &self,
+        workload: &Workload,
+        start: Time,
+        finished: &BTreeMap<CoflowId, Time>,
+        (carried, end): (&Carried, &Snapshot),
+    ) -> RunResult {
         let topology = &self.live.handle.topology;
-        let views: BTreeMap<CoflowId, _> = end.coflows.iter().map(|v| (v.id, v)).collect();
         let mut received = Bytes::ZERO;
         let records: Vec<CoflowRecord> = workload
             .coflows
             .iter()
             .map(|spec| {
-                let view = views.get(&spec.id);
-                let share = view.map_or(0.0, |v| v.over_ocs.0 as f64 / v.bytes.0.max(1) as f64);
+                let part = carried.of(spec.id, &end.coflows);
                 // Times are counted from the run's start, as a simulation counts them.
                 let done = finished.get(&spec.id).map(|t| Time(t.since(start).0));
-                received = received.saturating_add(if done.is_some() { spec.bytes() } else { view.map_or(Bytes::ZERO, |v| v.received) });
-                CoflowRecord::new(spec, topology, done, share)
+                received = received.saturating_add(if done.is_some() { spec.bytes() } else { part.received });
+                CoflowRecord::new(spec, topology, done, part.ocs_share)
             })
             .collect();
         RunResult {

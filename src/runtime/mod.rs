@@ -1,5 +1,6 @@
 //! The rooms that read a clock: `live` drives the controller over a kernel fabric, `simulate` in virtual time.
 
+pub mod carried;
 pub mod drive;
 pub mod emulation;
 pub mod handle;

@@ -13,9 +13,9 @@ use utoipa::IntoParams;
 use super::body::{Content, check};
 use super::launch;
 use super::proposals::{self, Draft};
-use super::resource::{created, name, no_coflow, parse_id, view};
+use super::resource::{FORGOTTEN, created, missing, name, parse_id, view};
 use crate::api::problem::{Body, Problem, Reply};
-use crate::api::state::{App, Kept, Ledger};
+use crate::api::state::{App, Ledger};
 use crate::api::wire::{self, CoflowState};
 use crate::control::Event;
 use crate::control::record::PromiseState;
@@ -32,9 +32,12 @@ pub struct Filter {
     /// Only those in this state.
     #[param(inline)]
     state: Option<CoflowState>,
+    /// Only those that have ended since `ended` of an earlier answer was this.
+    #[serde(rename = "endedAfter")]
+    ended_after: Option<u64>,
 }
 
-/// All coflows, by id.
+/// All coflows that are open, those that ended lately, and proposals; by id.
 #[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
     responses((status = 200, body = wire::Coflows), (status = 400, body = Problem)))]
 pub async fn list(
@@ -43,19 +46,24 @@ pub async fn list(
 ) -> Reply<Json<wire::Coflows>> {
     let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
     let s = app.snapshot();
-    let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed).map(wire::Coflow::from);
-    let all = s.coflows.iter().map(wire::Coflow::from).chain(promised);
-    let mut coflows: Vec<_> = all.filter(|c| filter.state.is_none_or(|f| f == c.state)).collect();
+    let of_state = |c: &wire::Coflow| filter.state.is_none_or(|f| f == c.state);
+    let mut coflows: Vec<wire::Coflow> = match filter.ended_after {
+        Some(n) => s.coflows.closed.after(n).map(wire::Coflow::from).filter(of_state).collect(),
+        None => {
+            let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed).map(|p| (&**p).into());
+            s.coflows.iter().map(wire::Coflow::from).chain(promised).filter(of_state).collect()
+        }
+    };
     coflows.sort_by_key(|c| c.id);
-    Ok(Json(wire::Coflows { revision: s.revision, now_ns: s.now.0, coflows }))
+    Ok(Json(wire::Coflows { revision: s.revision, now_ns: s.now.0, ended: s.coflows.closed.total(), coflows }))
 }
 
 /// One coflow with its progress, and of one that is sent here that of its flows.
 #[utoipa::path(get, path = "/api/v1/coflows/{id}", operation_id = "getCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
-    responses((status = 200, body = wire::Coflow), (status = 404, body = Problem)))]
+    responses((status = 200, body = wire::Coflow), (status = 404, body = Problem), (status = 410, body = Problem, description = "It is over and forgotten, or its proposal was taken back")))]
 pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
-    view(&app, id).map(Json).ok_or_else(|| no_coflow(id.0))
+    view(&app, id).map(Json).ok_or_else(|| missing(&app, id))
 }
 
 /// What a POST does.
@@ -101,7 +109,7 @@ pub async fn post(
         None => launch::declare(&app, id, &body.value, content).await?,
     };
     if let Some(key) = key {
-        ledger.keep(key, Kept { body: body.raw, id });
+        ledger.keep(key, &body.raw, id);
     }
     Ok(created(made))
 }
@@ -145,12 +153,12 @@ async fn turn<'a>(app: &'a App, key: Option<&str>, body: &Body<wire::CoflowBody>
 
 /// What became of a request with this key, if there was one.
 fn replayed(app: &App, ledger: &Ledger, key: Option<&str>, body: &Body<wire::CoflowBody>) -> Reply<Option<Response>> {
-    let Some(kept) = key.and_then(|k| ledger.kept(k)) else { return Ok(None) };
-    if kept.body != body.raw {
+    let Some((id, same)) = key.and_then(|k| ledger.kept(k, &body.raw)) else { return Ok(None) };
+    if !same {
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "this Idempotency-Key came with another body before"));
     }
-    let Some(coflow) = view(app, kept.id) else {
-        let why = format!("the coflow {} that came of this Idempotency-Key is gone: deleted, or finished long ago", kept.id.0);
+    let Some(coflow) = view(app, id) else {
+        let why = format!("the coflow {} that came of this Idempotency-Key is gone: {FORGOTTEN}", id.0);
         return Err(Problem::new(StatusCode::GONE, why));
     };
     let mut response = created(coflow);

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 
 use super::body::{self, Content, check};
 use super::launch;
-use super::resource::{no_coflow, parse_id, view};
+use super::resource::{missing, parse_id, view};
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
@@ -24,14 +24,14 @@ use crate::units::Span;
     responses(
         (status = 200, body = wire::Coflow, description = "It has begun, or had before"),
         (status = 404, body = Problem), (status = 409, body = Problem, description = "It was never a proposal, or nobody here sends"),
-        (status = 410, body = Problem, description = "It was not confirmed in time"),
+        (status = 410, body = Problem, description = "It was not confirmed in time, or was taken back"),
         (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
     ))]
 pub async fn confirm(State(app): State<App>, Path(id): Path<String>, body: Option<Body<wire::Confirmation>>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
     let asked = body.map(|b| b.value).unwrap_or_default();
     let _turn = app.ledger.lock().await;
-    let there = view(&app, id).ok_or_else(|| no_coflow(id.0))?;
+    let there = view(&app, id).ok_or_else(|| missing(&app, id))?;
     if there.proposal.is_none() {
         return Err(Problem::new(StatusCode::CONFLICT, format!("coflow {} was declared, not proposed: there is nothing to confirm", id.0)));
     }

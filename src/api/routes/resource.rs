@@ -15,16 +15,25 @@ pub(super) fn parse_id(text: &str) -> Reply<CoflowId> {
     text.parse().map(CoflowId).map_err(|_| no_coflow(text))
 }
 
-/// 404 for a coflow that never was.
-pub(super) fn no_coflow(id: impl std::fmt::Display) -> Problem {
+/// What becomes of coflows that are over: see [`crate::control::closed`].
+pub(super) const FORGOTTEN: &str =
+    "its proposal was taken back, or it ended long ago; shown are the last 1000 that ended, and others for 60 s after their end";
+
+/// 410 for a coflow that is not remembered any more, 404 for one that never was.
+pub(super) fn missing(app: &App, id: CoflowId) -> Problem {
+    let was = app.snapshot().coflows.used.contains(id);
+    if was { Problem::new(StatusCode::GONE, format!("coflow {} is gone: {FORGOTTEN}", id.0)) } else { no_coflow(id.0) }
+}
+
+fn no_coflow(id: impl std::fmt::Display) -> Problem {
     Problem::not_found(format!("coflow {id} does not exist"))
 }
 
 /// A coflow, or a proposal, as the newest snapshot has it, with the progress of its flows where it is sent here.
 pub(super) fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
     let s = app.snapshot();
-    let promise = s.proposals.iter().find(|p| p.id == id);
-    let Some(c) = s.coflows.iter().find(|c| c.id == id) else {
+    let promise = s.proposals.binary_search_by_key(&id, |p| p.id).ok().map(|k| &*s.proposals[k]);
+    let Some(c) = s.coflows.get(id) else {
         return promise.filter(|p| p.state != PromiseState::Confirmed).map(Into::into);
     };
     let flows = app.sender.as_ref().and_then(|s| s.flows(id));

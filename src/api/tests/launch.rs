@@ -163,7 +163,6 @@ async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_
     assert_eq!((l.confirm(7).await.unwrap_err().status, l.confirm(7).await.unwrap_err().status), (503, 503));
     assert_eq!((l.wakes(), l.said()), (vec![true, true, false, false], vec!["arrived", "cancelled"]));
     assert!(l.sent.0.lock().unwrap().is_empty());
-    assert_eq!(l.confirm(7).await.unwrap_err().status, 410, "whoever asks again is told");
-    let open = l.app.snapshot().coflows.iter().filter(|c| c.finished.is_none() && c.cancelled.is_none()).count();
-    assert_eq!(open, 0);
+    assert_eq!(l.confirm(7).await.unwrap_err().status, 410, "a request that is repeated is told");
+    assert_eq!(l.app.snapshot().coflows.open(), 0);
 }

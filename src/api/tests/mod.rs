@@ -147,7 +147,7 @@ impl Rig {
     }
 
     /// One cycle, done when this returns: answers come in order.
-    fn tick(&self) {
+    pub(crate) fn tick(&self) {
         let done = self.handle.tell(Event::Tick);
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(done).unwrap();
     }

@@ -85,9 +85,10 @@ fn what_is_proposed_is_held_shown_and_seen_by_others() {
     assert!(second.circuits[0].setup_ns >= held.proposal.circuits[0].until_ns);
     // Taken back, it is forgotten.
     assert_eq!(r.call("DELETE", a.header("location"), &[], b"").status, 204);
-    r.get(a.header("location")).problem(404);
+    assert!(r.get(a.header("location")).problem(410).1.contains("its proposal was taken back"));
     assert_eq!(dry().chosen, held.proposal.chosen);
-    r.send("POST", &format!("{}/confirm", a.header("location")), &json!({})).problem(404);
+    r.send("POST", &format!("{}/confirm", a.header("location")), &json!({})).problem(410);
+    r.send("PUT", a.header("location"), &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]})).problem(409);
 }
 
 #[test]

@@ -210,7 +210,8 @@ fn what_was_fixed_when_a_run_started_is_said_everywhere() {
         }
     }
     let mut said: Vec<(bool, String)> = fixed().into_iter().map(|k| (true, k.to_owned())).collect();
-    (refused.sort(), said.sort());
+    refused.sort();
+    said.sort();
     assert_eq!(refused, said, "each is named by its refusal");
     let doc = r.get("/openapi.json").json();
     let conflict = doc.pointer("/paths/~1api~1v1~1policy/put/responses/409/description").unwrap().as_str().unwrap().to_owned();

@@ -16,6 +16,9 @@ pub struct Coflows {
     pub revision: u64,
     /// When.
     pub now_ns: u64,
+    /// How many coflows have ended since the start, in any way.
+    #[serde(default)]
+    pub ended: u64,
     /// By id.
     pub coflows: Vec<Coflow>,
 }

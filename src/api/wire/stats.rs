@@ -45,6 +45,15 @@ pub struct Stats {
     /// itself. It is on the wire a second time.
     #[serde(default)]
     pub sent_again_bytes: Option<u64>,
+    /// Coflows whose last byte was received, since the start.
+    #[serde(default)]
+    pub coflows_finished: u64,
+    /// Coflows that were taken back, or broke, since the start.
+    #[serde(default)]
+    pub coflows_cancelled: u64,
+    /// Payload between racks that both have received.
+    #[serde(default)]
+    pub coflows_received_bytes: u64,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
 }
@@ -103,6 +112,9 @@ impl From<&record::Snapshot> for Stats {
             probes_wrong: s.stats.probes_wrong,
             probes_lost: s.stats.probes_lost,
             sent_again_bytes: None,
+            coflows_finished: s.coflows.totals.finished,
+            coflows_cancelled: s.coflows.totals.cancelled,
+            coflows_received_bytes: s.coflows.totals.received.0,
             failures: s.failures.iter().map(failure).collect(),
         }
     }

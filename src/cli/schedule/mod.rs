@@ -1,8 +1,5 @@
 //! `heliostat schedule`: jobs on the racks of a running daemon, over its REST API.
 
-mod account;
-mod book;
-mod remote;
 #[cfg(test)]
 mod tests;
 
@@ -14,12 +11,13 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use self::account::Counters;
-use self::remote::{Remote, parse};
-use super::client::{Client, Where};
+use super::client::Where;
 use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, run, timeline, write_text};
 use crate::api::wire;
+use crate::client::counters::{self, Counters};
+use crate::client::remote::Remote;
+use crate::client::{Client, parse};
 use crate::config;
 use crate::control::policy::CircuitPolicy;
 use crate::runtime::jobs::live;
@@ -102,7 +100,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// # Errors
 /// As [`run()`].
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
-    let client = Arc::new(Client::new(&ask.place)?);
+    let client = Arc::new(ask.place.client()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let topology = Arc::new(topology);
@@ -165,28 +163,26 @@ fn play(
     let outcome = live::run(ask, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
     progress.done();
     let mut ended = match outcome.broken {
-        Some(why) => Err(remote.lost().unwrap_or(CliError::Failed(why))),
+        Some(why) => Err(remote.lost().map_or(CliError::Failed(why), Into::into)),
         None => Ok(()),
     };
     if let Err(e) = remote.close()
         && ended.is_ok()
     {
-        ended = Err(e);
+        ended = Err(e.into());
     }
     let end = outcome.end.now;
     // A daemon that is gone tells nothing more; what it told before stands.
-    let after = Counters::settled(client).and_then(|c| Ok((c, parse::<wire::Coflows>(&client.get("/api/v1/coflows")?)?)));
-    let (counted, seen) = match (after, &ended) {
-        (Ok((after, seen)), _) => (after.since(&before, end), Some(seen)),
-        (Err(_), Err(_)) => (Counted { ended: end, ..Counted::default() }, None),
-        (Err(e), Ok(())) => {
-            ended = Err(e);
-            (Counted { ended: end, ..Counted::default() }, None)
+    let after = Counters::settled(client).and_then(|c| remote.note_ended().map(|()| c));
+    let counted = match after {
+        Ok(after) => after.since(&before, end),
+        Err(e) => {
+            ended = ended.and(Err(e.into()));
+            Counted { ended: end, ..Counted::default() }
         }
     };
-    let book = remote.book();
-    let coflows = account::coflows(remote.asked().values(), &book, seen.as_ref(), topology);
-    let network = account::result((&theirs.name, &list.name), before.mechanism(), topology, coflows, (counted, book.received()));
+    let coflows = remote.coflows(topology);
+    let network = counters::result((&theirs.name, &list.name), before.mechanism(), topology, coflows, (counted, remote.received()));
     let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, ..network };
     Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, "host", network), ended))
 }

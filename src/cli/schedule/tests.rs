@@ -61,7 +61,7 @@ fn bed(mail: Mail) -> Bed {
     let listen = Some(([127, 0, 0, 1], 0).into());
     let rig = rig_with(Options { listen, sender: Some(mail.clone()), ..Options::default() });
     mail.handle.set(rig.handle.clone()).ok().expect("once");
-    let client = Client::new(&Where { controller: rig.server.url(), token: None }).unwrap();
+    let client = Client::new(&rig.server.url(), None).unwrap();
     let seen: wire::Topology = parse(&client.get("/api/v1/topology").unwrap()).unwrap();
     let topology = Arc::new(Topology::try_from(&seen).unwrap());
     Bed { rig: Some(rig), mail, client: Arc::new(client), topology }
@@ -183,7 +183,7 @@ fn a_controller_that_goes_away_is_an_error_with_the_result_so_far() {
 #[test]
 fn a_daemon_that_sends_nothing_or_has_another_network_is_refused() {
     let rig = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
-    let client = Arc::new(Client::new(&Where { controller: rig.server.url(), token: None }).unwrap());
+    let client = Arc::new(Client::new(&rig.server.url(), None).unwrap());
     let bed = Bed { rig: Some(rig), client, ..bed(Mail::default()) };
     let (_, ended) = bed.play(&AtomicBool::new(false));
     assert!(ended.clone().unwrap_err().to_string().contains("/send: nobody sends for the API here"), "{ended:?}");

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use super::*;
+use crate::client::Client;
 
 const CIRCUITS: &str = r#"{"revision":7,"now_ns":5000000,"circuits":[
     {"plane":0,"input":1,"output":3,"state":"up","manual":true,"setup_at_ns":100000000,"up_from_ns":110000000,"until_ns":null},
@@ -73,7 +74,7 @@ fn everything_is_shown_from_a_server() {
     let listen = Some(([127, 0, 0, 1], 0).into());
     let server = api::serve(handle, api::Options { listen, token: Some(token.into()), ..api::Options::default() }).unwrap();
     let controller = format!("http://{}/", server.address.unwrap());
-    let client = |token: Option<&str>| Client::new(&Where { controller: controller.clone(), token: token.map(Into::into) });
+    let client = |token: Option<&str>| Client::new(&controller, token.map(Into::into));
     let known = client(Some(token)).unwrap();
     for what in <What as clap::ValueEnum>::value_variants() {
         let answer = known.get(what.path()).unwrap();
@@ -81,6 +82,6 @@ fn everything_is_shown_from_a_server() {
             assert!(!render(*what, output, &answer).unwrap().is_empty());
         }
     }
-    let refused = client(None).unwrap().get("/api/v1/stats").unwrap_err();
+    let refused = CliError::from(client(None).unwrap().get("/api/v1/stats").unwrap_err());
     assert!(refused.code() == 1 && refused.to_string().contains("Bearer"), "{refused}");
 }

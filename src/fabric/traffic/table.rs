@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
@@ -15,6 +15,8 @@ use crate::units::{Bytes, Time};
 
 /// So many finished coflows are remembered, flow by flow.
 pub const KEPT: usize = 1024;
+/// Fewer are, if they have more flows than this together.
+pub const KEPT_FLOWS: usize = 1 << 18;
 
 /// What the traffic has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,6 +132,8 @@ struct Table {
     active: BTreeMap<CoflowId, Arc<OnItsWay>>,
     /// The last that arrived, the oldest first.
     past: VecDeque<(CoflowId, Arc<OnItsWay>)>,
+    /// Their flows.
+    past_flows: usize,
 }
 
 /// Who is told.
@@ -154,11 +158,11 @@ impl Shared {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().expect("no panic in the table")
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn say(&self, e: TrafficEvent) {
-        (self.events.lock().expect("no panic while reporting"))(e);
+        (self.events.lock().unwrap_or_else(PoisonError::into_inner))(e);
     }
 
     /// Enters a coflow and lets its senders begin. Returns whether it has nothing to send: then it is finished, which the caller says.
@@ -229,10 +233,12 @@ impl Shared {
 
 impl Table {
     fn remember(&mut self, id: CoflowId, coflow: Arc<OnItsWay>) {
-        if self.past.len() == KEPT {
-            self.past.pop_front();
-        }
+        self.past_flows += coflow.flows.len();
         self.past.push_back((id, coflow));
+        while self.past.len() > KEPT || (self.past_flows > KEPT_FLOWS && self.past.len() > 1) {
+            let Some((_, oldest)) = self.past.pop_front() else { break };
+            self.past_flows -= oldest.flows.len();
+        }
     }
 }
 
@@ -314,5 +320,10 @@ mod tests {
             assert!(open(&s, &coflow(id, &[(0, 0, 1)]), Report::Coflow));
         }
         assert!(s.flows(CoflowId(0)).is_none() && s.flows(CoflowId(1)).is_some());
+        let large = vec![(0, 0, 1); KEPT_FLOWS / 2];
+        for id in 2000..2003 {
+            open(&s, &coflow(id, &large), Report::Coflow);
+        }
+        assert!(s.flows(CoflowId(KEPT as u32)).is_none() && s.flows(CoflowId(2000)).is_none() && s.flows(CoflowId(2001)).is_some());
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::api::wire;
 use crate::ids::{CoflowId, FlowId};
 use crate::runtime::jobs::live::Word;
 use crate::units::{Bytes, Span};
@@ -37,6 +38,10 @@ pub struct Book {
     early: Vec<(u32, Heard)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,
+    /// Of coflows whose end was looked up: the share of their bytes that went over circuits, and the completion time.
+    looked_up: BTreeMap<CoflowId, (f64, Option<Span>)>,
+    /// How many endings of all the controller's coflows were looked at.
+    ended: u64,
 }
 
 impl Book {
@@ -105,7 +110,30 @@ impl Book {
 
     /// The controller's number of a coflow, and its completion time if it has arrived.
     pub fn of(&self, id: CoflowId) -> (Option<u32>, Option<Span>) {
-        (self.theirs.get(&id).copied(), self.ccts.get(&id).copied())
+        // A run ends with its last task, and word of the last coflow may not have come yet.
+        let cct = self.ccts.get(&id).copied().or_else(|| self.looked_up.get(&id)?.1);
+        (self.theirs.get(&id).copied(), cct)
+    }
+
+    /// How many endings have been noted.
+    pub fn ended(&self) -> u64 {
+        self.ended
+    }
+
+    /// Notes coflows that have ended, ours among them: the controller forgets them some time after.
+    pub fn note_ended(&mut self, seen: &wire::Coflows) {
+        self.ended = seen.ended;
+        for c in &seen.coflows {
+            let Some(&id) = self.ours.get(&c.id) else { continue };
+            let share = c.over_ocs_bytes as f64 / c.asked_bytes.max(1) as f64;
+            // Not in `ccts`: the word of its end is still to be passed on if it has not come.
+            self.looked_up.insert(id, (share, c.cct_ns.map(Span)));
+        }
+    }
+
+    /// The share of a coflow's bytes that went over circuits, if it has ended.
+    pub fn share(&self, id: CoflowId) -> f64 {
+        self.looked_up.get(&id).map_or(0.0, |c| c.0)
     }
 }
 
@@ -125,6 +153,18 @@ mod tests {
         assert_eq!(b.hear(70, Heard::Finished(Span(5))), Ok(Some(Word::Coflow(CoflowId(0)))));
         assert_eq!((b.hear(70, Heard::Finished(Span(5))), b.hear(70, Heard::Gone)), (Ok(None), Ok(None)));
         assert_eq!((b.received(), b.of(CoflowId(0)), b.open()), (Bytes(10), (Some(70), Some(Span(5))), vec![]));
+    }
+
+    #[test]
+    fn an_end_that_was_looked_up_is_still_told() {
+        let mut b = Book::default();
+        b.posting(CoflowId(0));
+        b.posted(CoflowId(0), 70).unwrap();
+        let text = r#"{"revision": 1, "now_ns": 1, "ended": 9, "coflows": [{"id": 70, "name": "c", "state": "finished", "arrival_ns": 0,
+            "pairs": [], "asked_bytes": 8, "received_bytes": 8, "over_ocs_bytes": 2, "finished_ns": 7, "cct_ns": 7, "bound_ns": 1}]}"#;
+        b.note_ended(&serde_json::from_str(text).unwrap());
+        assert_eq!((b.ended(), b.share(CoflowId(0)), b.of(CoflowId(0)).1), (9, 0.25, Some(Span(7))));
+        assert_eq!(b.hear(70, Heard::Finished(Span(7))), Ok(Some(Word::Coflow(CoflowId(0)))));
     }
 
     #[test]

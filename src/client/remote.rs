@@ -6,24 +6,22 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::book::{Book, Broken, Heard};
+use super::{Client, Error, PAUSE, TRIES};
 use crate::api::wire;
-use crate::cli::CliError;
-use crate::cli::client::Client;
-use crate::coflows::CoflowSpec;
+use crate::coflows::{CoflowRecord, CoflowSpec};
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::{Request, Shuffle};
 use crate::runtime::jobs::live::{Network, Word};
+use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
-/// A request or a stream that breaks is tried so often, each time a little later.
-const TRIES: u32 = 4;
-/// How much later.
-const PAUSE: Duration = Duration::from_millis(150);
+/// Coflows that have ended are noted so often: a controller remembers each for a minute.
+const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// What is to be done, in order.
 enum Order {
@@ -36,7 +34,7 @@ enum Order {
 struct Shared {
     client: Arc<Client>,
     book: Mutex<Book>,
-    words: Mutex<mpsc::Sender<Result<Word, CliError>>>,
+    words: Mutex<mpsc::Sender<Result<Word, Error>>>,
     over: AtomicBool,
     /// Part of every idempotency key: no other run has it.
     run: String,
@@ -47,10 +45,10 @@ pub struct Remote {
     shared: Arc<Shared>,
     orders: Option<mpsc::Sender<Order>>,
     poster: Option<JoinHandle<()>>,
-    words: mpsc::Receiver<Result<Word, CliError>>,
+    words: mpsc::Receiver<Result<Word, Error>>,
     /// Every coflow that was asked, by number.
     asked: BTreeMap<CoflowId, CoflowSpec>,
-    lost: Option<CliError>,
+    lost: Option<Error>,
     held: Held,
 }
 
@@ -72,12 +70,15 @@ impl Remote {
     ///
     /// # Errors
     /// No controller, or no thread to be had.
-    pub fn new(client: Arc<Client>) -> Result<Self, CliError> {
+    pub fn new(client: Arc<Client>) -> Result<Self, Error> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = format!("{:x}-{:x}", since.as_nanos(), std::process::id());
         let (tell, words) = mpsc::channel();
         let shared = Shared { client, book: Mutex::default(), words: Mutex::new(tell), over: AtomicBool::new(false), run };
         let shared = Arc::new(shared);
+        // What ended before the run is of no interest.
+        let before = shared.client.ended(u64::MAX)?;
+        shared.book().note_ended(&before);
         let first = shared.client.events(None)?;
         let (orders, todo) = mpsc::channel();
         let (a, b) = (shared.clone(), shared.clone());
@@ -91,31 +92,44 @@ impl Remote {
     ///
     /// # Errors
     /// What a coflow could not be cancelled for.
-    pub fn close(&mut self) -> Result<(), CliError> {
+    pub fn close(&mut self) -> Result<(), Error> {
         self.shared.over.store(true, Relaxed);
         drop(self.orders.take());
         if let Some(p) = self.poster.take() {
             let _ = p.join();
         }
         for (_, theirs) in std::mem::take(&mut self.held.by_stage) {
-            self.shared.forget(theirs)?;
+            self.shared.client.take_back(theirs)?;
         }
         let open = self.shared.book().open();
         open.into_iter().try_for_each(|(id, _)| self.shared.cancel(id))
     }
 
-    /// What was asked, by number.
-    pub fn asked(&self) -> &BTreeMap<CoflowId, CoflowSpec> {
-        &self.asked
+    /// Notes which coflows have ended since the last time: at the end of a run, once the controller's counters have settled.
+    ///
+    /// # Errors
+    /// No controller, or no answer.
+    pub fn note_ended(&self) -> Result<(), Error> {
+        self.shared.note_ended()
     }
 
-    /// What is known of it.
-    pub fn book(&self) -> MutexGuard<'_, Book> {
-        self.shared.book()
+    /// The coflows of the run as they are reported, as far as is known of them.
+    pub fn coflows(&self, topology: &Topology) -> Vec<CoflowRecord> {
+        let book = self.shared.book();
+        let record = |c: &CoflowSpec| {
+            let cct = book.of(c.id).1;
+            CoflowRecord::new(c, topology, cct.map(|s| c.arrival + s), book.share(c.id))
+        };
+        self.asked.values().map(record).collect()
+    }
+
+    /// All bytes that receivers have counted.
+    pub fn received(&self) -> Bytes {
+        self.shared.book().received()
     }
 
     /// Why the network failed.
-    pub fn lost(&self) -> Option<CliError> {
+    pub fn lost(&self) -> Option<Error> {
         self.lost.clone()
     }
 
@@ -134,7 +148,7 @@ impl Remote {
         "nobody posts any more".into()
     }
 
-    fn loses(&mut self, why: CliError) -> String {
+    fn loses(&mut self, why: Error) -> String {
         self.lost.insert(why).to_string()
     }
 }
@@ -168,7 +182,7 @@ impl Network for Remote {
             hold_ns: Some(HOLD.0),
         };
         if let Some(old) = self.held.by_stage.remove(&what) {
-            self.shared.forget(old).map_err(|e| e.to_string())?;
+            self.shared.client.take_back(old).map_err(|e| e.to_string())?;
         }
         self.held.asked += 1;
         let made = self.shared.propose(what, place, self.held.asked);
@@ -197,38 +211,50 @@ impl Network for Remote {
     }
 }
 
-fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, CliError> {
-    std::thread::Builder::new().name(name.into()).spawn(f).map_err(|e| CliError::Failed(format!("start a thread: {e}")))
+fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    std::thread::Builder::new().name(name.into()).spawn(f).map_err(|e| Error::Refused(format!("start a thread: {e}")))
 }
 
 impl Shared {
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().expect("no panic in the book")
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, word: Result<Word, CliError>) {
+    fn tell(&self, word: Result<Word, Error>) {
         // Whoever listened may have gone: then nobody wants to know.
-        let _ = self.words.lock().expect("no panic while telling").send(word);
+        let _ = self.words.lock().unwrap_or_else(PoisonError::into_inner).send(word);
     }
 
     fn post_all(&self, todo: &mpsc::Receiver<Order>) {
-        for order in todo {
+        let mut noted = Instant::now();
+        loop {
+            let order = match todo.recv_timeout(NOTE_EVERY.saturating_sub(noted.elapsed())) {
+                Ok(order) => Some(order),
+                Err(mpsc::RecvTimeoutError::Timeout) => None,
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            };
             if self.over.load(Relaxed) {
                 return;
             }
             let done = match order {
-                Order::Start(c, None) => self.post(&c),
-                Order::Start(c, Some(held)) => self.confirm(&c, held),
-                Order::Cancel(id) => self.cancel(id),
+                Some(Order::Start(c, None)) => self.post(&c),
+                Some(Order::Start(c, Some(held))) => self.confirm(&c, held),
+                Some(Order::Cancel(id)) => self.cancel(id),
+                None => Ok(()),
             };
+            let done = done.and_then(|()| {
+                let due = noted.elapsed() >= NOTE_EVERY;
+                noted = if due { Instant::now() } else { noted };
+                if due { self.note_ended() } else { Ok(()) }
+            });
             if let Err(why) = done {
                 return self.tell(Err(why));
             }
         }
     }
 
-    /// Posts a coflow. Its key makes a repeat safe, whether or not the answer before was lost.
-    fn post(&self, c: &CoflowSpec) -> Result<(), CliError> {
+    /// Posts a coflow.
+    fn post(&self, c: &CoflowSpec) -> Result<(), Error> {
         let body = wire::CoflowBody {
             name: Some(c.name.chars().take(64).collect()),
             pairs: vec![],
@@ -237,17 +263,11 @@ impl Shared {
             send: true,
             weight: None,
         };
-        let body = serde_json::to_string(&body).expect("a body is plain data");
-        let key = format!("{}-{}", self.run, c.id.0);
-        let answer = self.again(|| {
-            let (status, text) = self.client.ask("POST", "/api/v1/coflows", &[("idempotency-key", &key)], &body)?;
-            if status == 201 { Ok(text) } else { Err(self.refused(status, &text)) }
-        })?;
-        self.posted(c.id, &parse(&answer)?)
+        self.posted(c.id, &self.client.declare(&body, &format!("{}-{}", self.run, c.id.0))?)
     }
 
     /// Notes the answer to a post. It may show a coflow that has broken by then.
-    fn posted(&self, id: CoflowId, made: &wire::Coflow) -> Result<(), CliError> {
+    fn posted(&self, id: CoflowId, made: &wire::Coflow) -> Result<(), Error> {
         // As in `hear`: the book is held until its words are passed on.
         let mut book = self.book();
         let words = book.posted(id, made.id).map_err(|b| broke(&b))?;
@@ -257,86 +277,35 @@ impl Shared {
     }
 
     /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not held any more.
-    fn confirm(&self, c: &CoflowSpec, theirs: u32) -> Result<(), CliError> {
+    fn confirm(&self, c: &CoflowSpec, theirs: u32) -> Result<(), Error> {
         let body = wire::Confirmation { flows: c.flows.iter().map(Into::into).collect(), send: true };
-        let body = serde_json::to_string(&body).expect("a body is plain data");
-        let begun = self.again(|| {
-            let (status, text) = self.client.ask("POST", &format!("/api/v1/coflows/{theirs}/confirm"), &[], &body)?;
-            match status {
-                200 => parse(&text).map(Some),
-                404 | 410 => Ok(None),
-                _ => Err(self.client.refused(status, &text)),
-            }
-        })?;
+        let begun = self.client.confirm(theirs, &body)?;
         begun.map_or_else(|| self.post(c), |made| self.posted(c.id, &made))
     }
 
-    /// Asks where the tasks of a stage shall go; nothing if they cannot be placed.
-    fn propose(&self, (job, stage): (JobId, usize), place: wire::Place, turn: u32) -> Result<Option<wire::Coflow>, CliError> {
+    /// Asks where the tasks of a stage shall go; nothing if they cannot be placed: then they run wherever there is room.
+    fn propose(&self, (job, stage): (JobId, usize), place: wire::Place, turn: u32) -> Result<Option<wire::Coflow>, Error> {
         let name = Some(format!("job-{}-stage-{stage}", job.0));
         let body = wire::CoflowBody { name, pairs: vec![], flows: vec![], place: Some(place), send: true, weight: None };
-        let body = serde_json::to_string(&body).expect("a body is plain data");
-        let key = format!("{}-place-{turn}", self.run);
-        self.again(|| {
-            let (status, text) = self.client.ask("POST", "/api/v1/coflows", &[("idempotency-key", &key)], &body)?;
-            match status {
-                201 => parse(&text).map(Some),
-                // They do not fit, or too much is held: the tasks run wherever there is room.
-                409 | 422 if !text.contains("/send") => Ok(None),
-                _ => Err(self.client.refused(status, &text)),
-            }
-        })
+        self.client.propose(&body, &format!("{}-place-{turn}", self.run))
     }
 
-    /// Takes a proposal back; one that is not held any more is no error.
-    fn forget(&self, theirs: u32) -> Result<(), CliError> {
-        self.again(|| {
-            let (status, text) = self.client.ask("DELETE", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
-            if matches!(status, 204 | 404 | 409 | 410) { Ok(()) } else { Err(self.client.refused(status, &text)) }
-        })
+    /// Notes which coflows have ended since the last time.
+    fn note_ended(&self) -> Result<(), Error> {
+        let after = self.book().ended();
+        let seen = self.client.ended(after)?;
+        self.book().note_ended(&seen);
+        Ok(())
     }
 
     /// Takes a coflow back, once it is known how far it came; one that is over already is no error.
-    fn cancel(&self, id: CoflowId) -> Result<(), CliError> {
+    fn cancel(&self, id: CoflowId) -> Result<(), Error> {
         let Some(theirs) = self.book().cancelled(id) else { return Ok(()) };
-        if let Some(flows) = self.look(theirs)?.and_then(|c| c.flows) {
+        if let Some(flows) = self.client.coflow(theirs)?.and_then(|c| c.flows) {
             let mut book = self.book();
             flows.iter().enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
         }
-        self.again(|| {
-            let (status, text) = self.client.ask("DELETE", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
-            if matches!(status, 204 | 404 | 409) { Ok(()) } else { Err(self.refused(status, &text)) }
-        })
-    }
-
-    /// An answer with an error. A controller that does not answer the API is as good as a daemon that does not answer us.
-    fn refused(&self, status: u16, text: &str) -> CliError {
-        match self.client.refused(status, text) {
-            CliError::Failed(why) if status == 503 => CliError::Unreachable(why),
-            e => e,
-        }
-    }
-
-    /// Asks again if there was no answer; what was refused stays refused.
-    fn again<T>(&self, ask: impl Fn() -> Result<T, CliError>) -> Result<T, CliError> {
-        let mut tries = 1;
-        loop {
-            match ask() {
-                Err(CliError::Unreachable(_) | CliError::TimedOut(_)) if tries < TRIES => std::thread::sleep(PAUSE * tries),
-                answer => return answer,
-            }
-            tries += 1;
-        }
-    }
-
-    /// A coflow as the controller shows it; `None` if it has none of this number.
-    fn look(&self, theirs: u32) -> Result<Option<wire::Coflow>, CliError> {
-        let (status, text) = self.client.ask("GET", &format!("/api/v1/coflows/{theirs}"), &[], "")?;
-        match status {
-            200 => parse(&text).map(Some),
-            404 => Ok(None),
-            _ => Err(self.client.refused(status, &text)),
-        }
+        self.client.take_back(theirs)
     }
 
     /// Follows the events until the run is over or the controller is lost.
@@ -344,7 +313,7 @@ impl Shared {
         let mut last = None;
         let mut why = self.read(first, &mut last);
         let mut tries = 1;
-        while !self.over.load(Relaxed) && !matches!(why, Err(CliError::Failed(_))) && tries <= TRIES {
+        while !self.over.load(Relaxed) && !matches!(why, Err(Error::Refused(_))) && tries <= TRIES {
             std::thread::sleep(PAUSE * tries);
             tries += 1;
             why = self.client.events(last).and_then(|lines| {
@@ -361,7 +330,7 @@ impl Shared {
     }
 
     /// Reads a stream of events up to its end, which is an error: it has none by itself.
-    fn read(&self, lines: impl BufRead, last: &mut Option<u64>) -> Result<(), CliError> {
+    fn read(&self, lines: impl BufRead, last: &mut Option<u64>) -> Result<(), Error> {
         let mut gap = false;
         for line in lines.lines() {
             let Ok(line) = line else { break };
@@ -380,10 +349,10 @@ impl Shared {
                 }
             }
         }
-        Err(CliError::Unreachable(format!("{} has ended its stream of events", self.client.base())))
+        Err(Error::Unreachable(format!("{} has ended its stream of events", self.client.base())))
     }
 
-    fn event(&self, what: &wire::What) -> Result<(), CliError> {
+    fn event(&self, what: &wire::What) -> Result<(), Error> {
         match *what {
             wire::What::FlowFinished { id, flow, received_bytes } => self.hear(id, Heard::Flow(FlowId(flow), Bytes(received_bytes))),
             wire::What::CoflowFinished { id, cct_ns } => self.hear(id, Heard::Finished(Span(cct_ns))),
@@ -392,7 +361,7 @@ impl Shared {
         }
     }
 
-    fn hear(&self, theirs: u32, heard: Heard) -> Result<(), CliError> {
+    fn hear(&self, theirs: u32, heard: Heard) -> Result<(), Error> {
         // The book is held while its word is passed on: words keep their order.
         let mut book = self.book();
         if let Some(word) = book.hear(theirs, heard).map_err(|b| broke(&b))? {
@@ -402,10 +371,10 @@ impl Shared {
     }
 
     /// Looks at every open coflow: what events there were meanwhile is not known.
-    fn look_at_all(&self) -> Result<(), CliError> {
+    fn look_at_all(&self) -> Result<(), Error> {
         let open = self.book().open();
         for (_, theirs) in open {
-            let Some(c) = self.look(theirs)?.filter(|c| c.state != wire::CoflowState::Cancelled) else {
+            let Some(c) = self.client.coflow(theirs)?.filter(|c| c.state != wire::CoflowState::Cancelled) else {
                 self.hear(theirs, Heard::Gone)?;
                 continue;
             };
@@ -436,10 +405,6 @@ fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
     free.iter().enumerate().filter(|f| !f.1.is_empty()).map(rack).collect()
 }
 
-fn broke(b: &Broken) -> CliError {
-    CliError::Failed(format!("the controller has taken coflow {} back, or its connection broke: its log says which", b.0.0))
-}
-
-pub(super) fn parse<T: serde::de::DeserializeOwned>(answer: &str) -> Result<T, CliError> {
-    serde_json::from_str(answer).map_err(|e| CliError::Failed(format!("the daemon's answer is not one of this version's: {e}")))
+fn broke(b: &Broken) -> Error {
+    Error::Refused(format!("the controller has taken coflow {} back, or its connection broke: its log says which", b.0.0))
 }

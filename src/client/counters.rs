@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::book::Book;
-use super::remote::parse;
+use super::{Client, Error, parse};
 use crate::api::wire;
-use crate::cli::CliError;
-use crate::cli::client::Client;
-use crate::coflows::{CoflowRecord, CoflowSpec};
+use crate::coflows::CoflowRecord;
 use crate::runtime::report::{Counted, End, RunResult, Summary};
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Time};
 
 /// How long the counters may take until they include everything.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -30,7 +27,7 @@ impl Counters {
     ///
     /// # Errors
     /// No daemon, or no answer.
-    pub fn read(client: &Client) -> Result<Self, CliError> {
+    pub fn read(client: &Client) -> Result<Self, Error> {
         let demand: wire::Demand = parse(&client.get("/api/v1/demand")?)?;
         let ports: wire::Ports = parse(&client.get("/api/v1/ports")?)?;
         let total = |rows: &[Vec<u64>]| rows.iter().flatten().sum();
@@ -47,7 +44,7 @@ impl Counters {
     ///
     /// # Errors
     /// No daemon, or no answer.
-    pub fn settled(client: &Client) -> Result<Self, CliError> {
+    pub fn settled(client: &Client) -> Result<Self, Error> {
         let (begun, first) = (Instant::now(), Self::read(client)?);
         loop {
             let now = Self::read(client)?;
@@ -87,25 +84,6 @@ impl Counters {
     pub fn mechanism(&self) -> &str {
         &self.stats.mechanism
     }
-}
-
-/// The coflows of a run as they are reported; `seen` are the controller's own accounts of them, as far as it still answers.
-pub fn coflows<'a>(
-    asked: impl Iterator<Item = &'a CoflowSpec>,
-    book: &Book,
-    seen: Option<&wire::Coflows>,
-    topology: &Topology,
-) -> Vec<CoflowRecord> {
-    let record = |c: &CoflowSpec| {
-        let (theirs, cct) = book.of(c.id);
-        let all = seen.map_or(&[][..], |s| &s.coflows);
-        let view = theirs.and_then(|n| all.binary_search_by_key(&n, |v| v.id).ok()).map(|k| &all[k]);
-        // A run ends with its last task, and word of the last coflow may not have come yet.
-        let cct = cct.or_else(|| view?.cct_ns.map(Span));
-        let share = view.map_or(0.0, |v| v.over_ocs_bytes as f64 / v.asked_bytes.max(1) as f64);
-        CoflowRecord::new(c, topology, cct.map(|s| c.arrival + s), share)
-    };
-    asked.map(record).collect()
 }
 
 /// The network's part of a result.
