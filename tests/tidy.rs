@@ -17,7 +17,7 @@ const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "sched
 /// Where a clock may be read and randomness made.
 const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "client", "experiment", "cli", "main"];
 /// Where `unsafe` may stand.
-const UNSAFE_ROOMS: &[&str] = &["fabric/kernel", "fabric/traffic", "circuits/matching/simd"];
+const UNSAFE_ROOMS: &[&str] = &["fabric/kernel/sys", "fabric/kernel/bpf/vm", "circuits/matching/simd"];
 /// Beside the rooms that decide, where the use of floating point is listed.
 const FLOATS_TOO: &str = "fabric/sim";
 /// Functions of floating point whose last digit differs between machines.

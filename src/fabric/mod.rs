@@ -33,7 +33,9 @@ pub struct Observation {
     pub at: Time,
     /// What the planes are programmed to do.
     pub programmed: Programmed,
-    /// Since the fabric was built: payload that hosts of the row's rack sent to the column's rack, in bytes, repetitions included.
+    /// Since the fabric was built: payload that hosts of the row's rack sent to the column's rack, in bytes, repetitions included. `timed`
+    /// counts payload as hosts hand it to their ToR; `netlink` counts frames that leave the ToR's queues, as if all were full, so that
+    /// small packets count for more than they carry; `sim` knows the payload, and repeats nothing.
     pub sent: DemandMatrix,
     /// Of those, what went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,

@@ -7,6 +7,7 @@
 #[path = "../shared/tries.rs"]
 mod tries;
 
+mod conformance;
 mod daemon;
 mod emulation;
 mod faults;

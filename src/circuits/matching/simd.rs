@@ -17,9 +17,12 @@ pub(super) const FAR: i64 = 1 << 60;
 /// The price of a closed column, so that no offer reaches it: more than [`FAR`] after any weight is taken off.
 pub(super) const SHUT: i64 = 1 << 61;
 
-/// What the processor can do.
+/// What the processor can do. A value is the proof that it can: other files cannot make one but by asking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) struct Level(Kind);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
@@ -35,32 +38,32 @@ impl Level {
         #[cfg(target_arch = "x86_64")]
         {
             if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
-                return Self::Avx512;
+                return Self(Kind::Avx512);
             }
             if std::is_x86_feature_detected!("avx2") {
-                return Self::Avx2;
+                return Self(Kind::Avx2);
             }
         }
-        Self::Plain
+        Self(Kind::Plain)
     }
 
     /// The best for rows of `n` cells: the vector scans take sixteen at a time, and where there are fewer only cost their putting together.
     #[inline]
     pub(super) fn for_rows_of(n: usize) -> Self {
-        if n < 16 { Self::Plain } else { Self::best() }
+        if n < 16 { Self(Kind::Plain) } else { Self::best() }
     }
 
     /// All that this processor has.
     #[cfg(test)]
     pub(super) fn all() -> Vec<Self> {
-        let mut all = vec![Self::Plain];
+        let mut all = vec![Self(Kind::Plain)];
         #[cfg(target_arch = "x86_64")]
         {
             if std::is_x86_feature_detected!("avx2") {
-                all.push(Self::Avx2);
+                all.push(Self(Kind::Avx2));
             }
             if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512vl") {
-                all.push(Self::Avx512);
+                all.push(Self(Kind::Avx512));
             }
         }
         all
@@ -70,14 +73,14 @@ impl Level {
 /// Calls the variant of a scan that `level` names.
 macro_rules! choose {
     ($level:expr, $name:ident($($arg:expr),*)) => {
-        match $level {
-            // SAFETY: `Level::Avx512` is made only where the processor was asked for AVX-512F and VL and has them.
+        match $level.0 {
+            // SAFETY: a level of `Kind::Avx512` is made only where the processor was asked for AVX-512F and VL and has them.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { avx512::$name($($arg),*) },
-            // SAFETY: `Level::Avx2` is made only where the processor was asked for AVX2 and has it.
+            Kind::Avx512 => unsafe { avx512::$name($($arg),*) },
+            // SAFETY: a level of `Kind::Avx2` is made only where the processor was asked for AVX2 and has it.
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { avx2::$name($($arg),*) },
-            Level::Plain => plain::$name($($arg),*),
+            Kind::Avx2 => unsafe { avx2::$name($($arg),*) },
+            Kind::Plain => plain::$name($($arg),*),
         }
     };
 }
@@ -154,10 +157,10 @@ pub(super) fn two_best(level: Level, w: &[i64], shift: u32, v: &[i64]) -> (i64, 
 #[inline]
 pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64]) -> usize {
     assert!(w.len() == v.len(), "rows of one matrix");
-    let place = match level {
+    let place = match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::place_of(value, w, shift, v) },
+        Kind::Avx512 => unsafe { avx512::place_of(value, w, shift, v) },
         _ => plain::place_of(value, w, shift, v),
     };
     place.expect("the value is one of these")
@@ -169,10 +172,10 @@ pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64
 /// If there is no such place.
 #[inline]
 pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
-    match level {
+    match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::raise(v, j, by) },
+        Kind::Avx512 => unsafe { avx512::raise(v, j, by) },
         _ => v[j] += by,
     }
 }
@@ -210,10 +213,10 @@ pub(super) fn relax(level: Level, o: Offer, key: &mut [i64], from: &mut [i64]) -
 #[inline]
 pub(super) fn gather(level: Level, row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) -> u64 {
     assert!(columns.len() == bytes.len(), "lists of the same cells");
-    match level {
+    match level.0 {
         // SAFETY: as in `choose`.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::gather(row, columns, bytes) },
+        Kind::Avx512 => unsafe { avx512::gather(row, columns, bytes) },
         _ => plain::gather(row, columns, bytes),
     }
 }

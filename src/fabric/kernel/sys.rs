@@ -1,6 +1,7 @@
 //! The system calls that no library wraps as needed: namespaces, bind mounts, scheduling, the monotonic clock.
 //!
-//! Every `unsafe` here passes integers, or pointers to values that outlive the call.
+//! All of `unsafe` in the kernel's room is here, but for the tests' virtual machine. It passes integers, or pointers to values that
+//! outlive the call.
 
 use std::ffi::CString;
 use std::io;
@@ -146,17 +147,55 @@ pub fn uid_gid() -> (u32, u32) {
     unsafe { (libc::getuid(), libc::getgid()) }
 }
 
-/// `bpf(2)`: `attr` is the command's attribute block, of the size that the kernel knows or zero beyond.
-pub fn bpf(command: u32, attr: &mut [u64; 16]) -> io::Result<i32> {
-    // SAFETY: the block is valid and writable for its whole size; pointers in it are the callers' duty (see `bpf/mod.rs`).
+/// A command of `bpf(2)` that returns a new descriptor: `attr` is its attribute block, zero beyond what the kernel knows of it.
+///
+/// # Safety
+/// `command` returns a descriptor that nothing else owns, and every address in `attr` is that of memory which stays valid for the call, for
+/// writing if the command writes there.
+unsafe fn bpf(command: u32, attr: &mut [u64; 16]) -> io::Result<OwnedFd> {
+    // SAFETY: the block is valid and writable for its whole size; the caller answers for the addresses in it.
     let r = unsafe { libc::syscall(libc::SYS_bpf, command, attr.as_mut_ptr(), std::mem::size_of_val(attr)) };
-    check(r as i32)
+    let fd = check(r as i32)?;
+    // SAFETY: the caller says that this descriptor is new.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes ownership of a descriptor that a system call has just returned.
-pub fn own(fd: i32) -> OwnedFd {
-    // SAFETY: called only with fresh descriptors that nothing else owns.
-    unsafe { OwnedFd::from_raw_fd(fd) }
+/// The attribute block of a bpf() call: 32-bit and 64-bit values at their offsets.
+fn block(words: &[(usize, u32)], longs: &[(usize, u64)]) -> [u64; 16] {
+    let mut bytes = [0u8; 128];
+    for &(at, v) in words {
+        bytes[at..at + 4].copy_from_slice(&v.to_ne_bytes());
+    }
+    for &(at, v) in longs {
+        bytes[at..at + 8].copy_from_slice(&v.to_ne_bytes());
+    }
+    std::array::from_fn(|i| u64::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("eight bytes")))
+}
+
+/// A BPF array that can be mapped: `entries` values of `bytes` each, all zero. Without the right to use bpf(), `PermissionDenied`.
+pub fn bpf_array(bytes: u32, entries: u32) -> io::Result<OwnedFd> {
+    const MAP_CREATE: u32 = 0;
+    const ARRAY: u32 = 2;
+    const KEY: u32 = 4;
+    const MMAPABLE: u32 = 1 << 10;
+    let mut attr = block(&[(0, ARRAY), (4, KEY), (8, bytes), (12, entries), (16, MMAPABLE)], &[]);
+    // SAFETY: this command returns a new descriptor, and no field of the block is an address.
+    unsafe { bpf(MAP_CREATE, &mut attr) }
+}
+
+/// Loads a classifier program, under the GPL; the verifier's words go into `log` if there is one.
+pub fn bpf_classifier(instructions: &[u64], log: Option<&mut [u8]>) -> io::Result<OwnedFd> {
+    const PROG_LOAD: u32 = 5;
+    const SCHED_CLS: u32 = 3;
+    let mut words = vec![(0, SCHED_CLS), (4, instructions.len() as u32)];
+    let mut longs = vec![(8, instructions.as_ptr() as u64), (16, c"GPL".as_ptr() as u64)];
+    if let Some(log) = log {
+        words.extend([(24, 1), (28, log.len() as u32)]);
+        longs.push((32, log.as_mut_ptr() as u64));
+    }
+    // SAFETY: this command returns a new descriptor; instructions, licence and log outlive the call, with the lengths that the block
+    // says, and the log may be written.
+    unsafe { bpf(PROG_LOAD, &mut block(&words, &longs)) }
 }
 
 /// A shared, writable mapping of a descriptor from offset zero.
@@ -202,15 +241,21 @@ impl Drop for Mapping {
 }
 
 /// Reads memory of this process: what a test's virtual machine points its helpers to.
+///
+/// # Safety
+/// As many bytes as `into` has are valid for reading at `at`.
 #[cfg(test)]
-pub fn peek(at: u64, into: &mut [u8]) {
-    // SAFETY: the tests' helpers pass addresses of their machine's stack, which it holds for the length of the call.
+pub unsafe fn peek(at: u64, into: &mut [u8]) {
+    // SAFETY: the caller says so, and `into` is a valid slice.
     unsafe { std::ptr::copy(at as *const u8, into.as_mut_ptr(), into.len()) }
 }
 
 /// Writes memory of this process: what a test's virtual machine wants filled by its helpers.
+///
+/// # Safety
+/// As many bytes as `from` has are valid for writing at `at`.
 #[cfg(test)]
-pub fn poke(at: u64, from: &[u8]) {
-    // SAFETY: as for `peek`.
+pub unsafe fn poke(at: u64, from: &[u8]) {
+    // SAFETY: the caller says so, and `from` is a valid slice.
     unsafe { std::ptr::copy(from.as_ptr(), at as *mut u8, from.len()) }
 }

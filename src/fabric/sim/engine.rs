@@ -7,6 +7,7 @@ use super::ledger::Ledger;
 use super::links::Links;
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
+use crate::coflows::elephants::Admit;
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::units::{Bytes, Time};
 
@@ -16,10 +17,8 @@ pub struct World<'a> {
     pub links: &'a Links,
     /// Which circuits have light.
     pub crossbars: &'a Crossbars,
-    /// Circuits take all flows, not only those that are marked.
-    pub admit_all: bool,
-    /// Marked flows between racks wait for a circuit.
-    pub elephants_wait: bool,
+    /// Which flows circuits take, and whether those have another way.
+    pub admit: Admit,
     /// The books.
     pub ledger: &'a mut Ledger,
     /// Flows that have finished.
@@ -34,8 +33,8 @@ impl World<'_> {
         if racks.0 == racks.1 {
             return Route::Local;
         }
-        let circuit = if marked || self.admit_all { self.crossbars.plane(racks.0, racks.1) } else { None };
-        let without = if marked && self.elephants_wait { Route::Wait } else { Route::Eps };
+        let circuit = if marked || self.admit == Admit::All { self.crossbars.plane(racks.0, racks.1) } else { None };
+        let without = if marked && self.admit == Admit::Wait { Route::Wait } else { Route::Eps };
         circuit.map_or(without, Route::Ocs)
     }
 

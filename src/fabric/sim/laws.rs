@@ -63,7 +63,7 @@ fn an_elephant_that_must_wait_takes_nothing_but_its_circuit() {
     // Two elephants and a mouse; a circuit for one pair after 50 ms.
     for kind in [MaxMin, Varys] {
         let network = Network { kind, ..Network::default() };
-        let settings = Settings { elephants_wait: true, network, ..Settings::default() };
+        let settings = Settings { admit: Admit::Wait, network, ..Settings::default() };
         let mut f = SimFabric::new(topology(3, 1, 1000), settings);
         f.add_flows(&coflow(0, 0, &[(0, 1, 1_000_000), (0, 2, 1_000_000), (1, 2, 1_000)]), &[true, true, false], Time(0));
         f.apply(&[circuit(0, 1, 40_000_000, 90_000_000)], Time(0));
@@ -151,6 +151,12 @@ struct Script {
     pods: u32,
 }
 
+impl Script {
+    fn admit(&self) -> Admit {
+        if self.admit_all { Admit::All } else { Admit::Marked }
+    }
+}
+
 fn script() -> impl Strategy<Value = Script> {
     let flow = (0u32..8, 0u32..8, 0u64..3_000_000);
     let coflows = prop::collection::vec(prop::collection::vec(flow, 0..6), 1..6);
@@ -184,7 +190,7 @@ type Told = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, Delivered>);
 
 /// Runs a script, looking at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError> {
-    let mut f = SimFabric::new(t.clone(), Settings { admit_all: s.admit_all, network: s.network, ..Settings::default() });
+    let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), network: s.network, ..Settings::default() });
     for &(i, j, at, long) in &s.circuits {
         let refused = f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
         prop_assert_eq!(refused.len(), 1);

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Fabric, FabricError, Observation, OpResult};
+use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::DemandMatrix;
@@ -65,9 +66,8 @@ pub struct FlowFinished {
 /// A network that exists in virtual time only.
 pub struct SimFabric {
     links: Links,
-    /// Circuits take all flows, not only those that are marked.
-    admit_all: bool,
-    elephants_wait: bool,
+    /// Which flows circuits take, and whether those have another way.
+    admit: Admit,
     circuits: bool,
     now: Time,
     crossbars: Crossbars,
@@ -82,10 +82,8 @@ pub struct SimFabric {
 /// What a [`SimFabric`] is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Circuits take all flows of their rack pair, not only elephants.
-    pub admit_all: bool,
-    /// Elephants have no other way than circuits.
-    pub elephants_wait: bool,
+    /// Which flows of a rack pair its circuit takes, and whether those have another way.
+    pub admit: Admit,
     /// Circuits may be set. Without them a network of two links a flow is far cheaper.
     pub circuits: bool,
     /// How coflows share the links.
@@ -98,29 +96,21 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { admit_all: false, elephants_wait: false, circuits: true, network: Network::default(), may_fail: false, bucket: None }
+        Self { admit: Admit::Marked, circuits: true, network: Network::default(), may_fail: false, bucket: None }
     }
 }
 
 /// Lends an engine the rest of the fabric.
 macro_rules! world {
     ($f:ident) => {
-        &mut World {
-            links: &$f.links,
-            crossbars: &$f.crossbars,
-            admit_all: $f.admit_all,
-            elephants_wait: $f.elephants_wait,
-            ledger: &mut $f.ledger,
-            done: &mut $f.done,
-            now: $f.now,
-        }
+        &mut World { links: &$f.links, crossbars: &$f.crossbars, admit: $f.admit, ledger: &mut $f.ledger, done: &mut $f.done, now: $f.now }
     };
 }
 
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit_all, elephants_wait, circuits, network, may_fail, bucket } = settings;
+        let Settings { admit, circuits, network, may_fail, bucket } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
         let interfaces = &links.capacity()[..2 * hosts];
@@ -133,8 +123,8 @@ impl SimFabric {
         Self {
             meter: bucket.map(|b| Meter::new(b, &links)),
             links,
-            admit_all,
-            elephants_wait: elephants_wait && !dark,
+            // Where no circuit can ever come, elephants do not wait for one.
+            admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
             circuits,
             now: Time::ZERO,
             crossbars: Crossbars::new(&topology),

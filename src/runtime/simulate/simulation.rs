@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::circuits::SetBy;
-use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
 use crate::control::record::{Record, Snapshot};
@@ -139,8 +138,7 @@ impl<'a> Simulation<'a> {
     ) -> Self {
         let circuits = plan.policy.scheduler.build().set_by() != SetBy::Nobody;
         let (admit, network) = (plan.run.admit, plan.run.network);
-        let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
-        let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };
+        let settings = Settings { admit, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, log };

@@ -2,8 +2,9 @@
 //!
 //! Every OCS port holds a ring of [`SLOTS`] circuits with their times; the programs compare them with their own clock
 //! (CLOCK_MONOTONIC), so that a circuit goes up and down at its nanosecond whatever the daemon does then. A slot is written
-//! while its `until` is zero or past, `until` last; programs read `until` first. That order suffices where loads and stores
-//! are not reordered among themselves (x86-64), and elsewhere because a slot is written long before it is valid.
+//! while its `until` is zero or past, `until` last; programs read `until` first. That order suffices where loads are not reordered among
+//! themselves, nor stores (x86-64). Elsewhere (aarch64) a program could read the `until` of a slot's next circuit beside the `from` and
+//! `out` of its last one, in the nanoseconds in which it is written, and light that one again: `timed` is meant for x86-64.
 
 use std::os::fd::OwnedFd;
 

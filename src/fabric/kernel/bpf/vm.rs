@@ -149,7 +149,8 @@ pub fn program(code: &[u64]) -> Vec<u8> {
 
 fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
     let mut k = [0; 4];
-    sys::peek(key, &mut k);
+    // SAFETY: programs pass a key of four bytes on the machine's stack, which outlives the call.
+    unsafe { sys::peek(key, &mut k) };
     let k = u64::from(u32::from_ne_bytes(k));
     let (at, width, entries) = WORLD.with_borrow(|w| w.maps[&map]);
     if k < entries { at + k * width } else { 0 }
@@ -158,7 +159,8 @@ fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
 fn load_bytes(_: u64, from: u64, to: u64, length: u64, _: u64) -> u64 {
     WORLD.with_borrow(|w| match w.packet.get(from as usize..(from + length) as usize) {
         Some(bytes) => {
-            sys::poke(to, bytes);
+            // SAFETY: programs pass room for so many bytes on the machine's stack, which outlives the call.
+            unsafe { sys::poke(to, bytes) };
             0
         }
         None => EFAULT,
@@ -174,7 +176,8 @@ fn redirect(link: u64, flags: u64, _: u64, _: u64, _: u64) -> u64 {
 fn redirect_neigh(link: u64, hop: u64, length: u64, flags: u64, _: u64) -> u64 {
     assert_eq!((length, flags), (20, 0));
     let mut bytes = [0; 20];
-    sys::peek(hop, &mut bytes);
+    // SAFETY: programs pass a next hop of twenty bytes (asserted) on the machine's stack, which outlives the call.
+    unsafe { sys::peek(hop, &mut bytes) };
     WORLD.with_borrow_mut(|w| w.out = Some((link as u32, Some(bytes))));
     REDIRECTED
 }

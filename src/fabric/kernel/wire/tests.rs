@@ -132,7 +132,7 @@ proptest! {
     fn every_request_gets_its_own_answers(
         stream in prop::collection::vec((5..10u32, 0..13u8, any::<bool>()), 0..60), cuts in prop::collection::vec(1..6usize, 60),
     ) {
-        let torn = |m: &(u32, u8, bool)| m.2 && m.1 % 4 == 0;
+        let torn = |m: &(u32, u8, bool)| m.2 && m.1.is_multiple_of(4);
         let bytes = |m: &(u32, u8, bool)| message(ITEM, if torn(m) { 2 | NLM_F_DUMP_INTR } else { 2 }, m.0, &[m.1]);
         let mut parts: Vec<Vec<u8>> = stream.iter().map(bytes).collect();
         parts.push(done(OWN));

@@ -84,7 +84,7 @@ fn nobody_waits_for_room(f: &mut SimFabric, span: Span) -> Result<(), TestCaseEr
 
 /// Plays coflows and checks the law in every interval between two events.
 fn play_few(s: &Few) -> Result<(), TestCaseError> {
-    let settings = Settings { admit_all: true, network: s.network, circuits: !s.big_switch, ..Settings::default() };
+    let settings = Settings { admit: Admit::All, network: s.network, circuits: !s.big_switch, ..Settings::default() };
     let mut f = SimFabric::new(network(s.big_switch), settings);
     if !s.big_switch {
         f.apply(&[circuit(0, 1, 0, 70), circuit(1, 2, 20, 200)], Time(0));

@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn links_with_clocks_are_single_flows_to_the_bit(s in script(), look in 1_000_000u64..90_000_000) {
         let t = tree(&s);
-        let mut f = SimFabric::new(t.clone(), Settings { admit_all: s.admit_all, ..Settings::default() });
+        let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), ..Settings::default() });
         for &(i, j, at, long) in &s.circuits {
             f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
         }
