@@ -57,6 +57,8 @@ pub mod circuits;
 
 pub mod coflows;
 
+pub mod paths;
+
 pub mod workload;
 
 pub mod placement;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Flaws, Step};
 use crate::coflows::rates::MAX_HOPS;
-use crate::topology::graph::{Cable, Graph, Level, MAX_SWITCHES, Routes, Switch};
+use crate::topology::graph::{Cable, Graph, Level, MAX_SWITCHES, Routes, Switch, Tier};
 use crate::units::BitRate;
 
 /// The most links of a graph.
@@ -163,8 +163,12 @@ impl RawGraph {
         flaws.unless(n == racks, at(["racks".into()]), format!("{n} entries"), format!("one of each of the {racks} racks"));
         let stand = self.racks.iter().enumerate();
         let racks = stand.filter_map(|(k, name)| find(name, at(["racks".into(), k.into()]), flaws)).collect();
-        let switches = self.switches.iter().map(|s| Switch { name: s.name.clone(), rate: s.rate }).collect();
-        (flaws.0.len() == before).then_some(Graph { switches, cables, racks })
+        let switches = self.switches.iter().map(|s| Switch { name: s.name.clone(), tier: Tier::Access, rate: s.rate }).collect();
+        (flaws.0.len() == before).then(|| {
+            let mut graph = Graph { switches, cables, racks };
+            graph.tiers_by_distance();
+            graph
+        })
     }
 }
 
