@@ -193,6 +193,11 @@ impl Switches {
         self.layered
     }
 
+    /// Whether no switch has a limit to what it carries.
+    pub fn is_limitless(&self) -> bool {
+        self.capacity.iter().all(Option::is_none)
+    }
+
     /// The sum of unit costs of a list: the cost of a byte that goes over it (section 3.1, with the unit cost charged for the switch that
     /// a segment enters). O(length).
     pub fn cost(&self, list: &List) -> u64 {

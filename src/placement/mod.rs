@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod codecide;
 pub mod corral;
 pub mod coscheduler;
+pub mod hit;
 pub mod jobpacker;
 pub mod latency;
 pub mod policy;
