@@ -8,4 +8,5 @@
 //! (ICPP 2018), section 5.
 
 pub mod matching;
+pub mod plan;
 pub mod wave;
