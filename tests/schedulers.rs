@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use heliostat::circuits::clearing::{Setting, clear};
+use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
 use heliostat::config::read_workload;
-use heliostat::control::policy::{Admit, Elephants, Policy, SchedulerKind};
+use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::demand::{DemandMatrix, Estimator};
 use heliostat::ids::{CoflowId, HostId, PlaneId};
 use heliostat::runtime::report::RunResult;
+use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::runtime::simulate::simulate;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -38,10 +40,14 @@ fn workload() -> Workload {
     Workload::new("test", vec![coflow(0, 0, all.collect()), coflow(1, 150_000_000, vec![flow(0, 2, 30), flow(3, 1, 20)])])
 }
 
+/// A policy in a network whose ToRs admit all packets to circuits.
+fn all_admitted(policy: CircuitPolicy) -> RunPlan {
+    RunPlan { policy, run: RunSettings { admit: Admit::All, ..RunSettings::default() }, jobs: None }
+}
+
 fn run(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) -> RunResult {
-    let elephants = Elephants { admit: Admit::All, threshold: Bytes(0) };
-    let policy = Policy { scheduler, demand, elephants, ..Policy::default() };
-    simulate(topology, &policy, &workload(), None, &mut |_| {}).expect("the workload fits the network")
+    let policy = CircuitPolicy { scheduler, demand, ..CircuitPolicy::default() };
+    simulate(topology, &all_admitted(policy), &workload(), None, &mut |_| {}).expect("the workload fits the network")
 }
 
 fn check(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) -> RunResult {
@@ -140,9 +146,8 @@ fn the_weights_of_a_workload_file_decide_who_goes_first() {
         let coflow = |to, w| format!("  - weight: {w}\n    shuffle: {{from: [r0], to: [{to}], bytes: 60MB}}\n");
         let text = format!("name: two\ncoflows:\n{}{}", coflow("r1", weights[0]), coflow("r2", weights[1]));
         let workload = read_workload(&text, "two.yaml", &topology, &Default::default()).unwrap();
-        let elephants = Elephants { admit: Admit::All, threshold: Bytes(0) };
-        let policy = Policy { scheduler: SchedulerKind::SunflowWeighted, demand: Estimator::Declared, elephants, ..Policy::default() };
-        let r = simulate(&topology, &policy, &workload, None, &mut |_| {}).expect("the workload fits the network");
+        let policy = CircuitPolicy { scheduler: SchedulerKind::SunflowWeighted, demand: Estimator::Declared, ..CircuitPolicy::default() };
+        let r = simulate(&topology, &all_admitted(policy), &workload, None, &mut |_| {}).expect("the workload fits the network");
         assert_eq!(r.coflows.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["coflow-0", "coflow-1"]);
         [r.coflows[0].finished.unwrap(), r.coflows[1].finished.unwrap()]
     };

@@ -78,6 +78,11 @@ impl Server {
         }
     }
 
+    /// Whether the server's thread still runs.
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
     /// Stops accepting, lets open requests end for up to 3 s, and returns when all is closed.
     pub fn stop(mut self) {
         self.halt();
@@ -140,6 +145,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         sender: options.sender,
         ledger: Arc::default(),
         policy_turn: Arc::default(),
+        patience: super::CONTROLLER_TIMEOUT,
         stopping,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

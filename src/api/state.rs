@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use tokio::sync::watch;
 
 use super::problem::{Problem, Reply};
-use crate::coflows::CoflowSpec;
 use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
-use crate::fabric::traffic::FlowProgress;
+use crate::fabric::traffic::{FlowProgress, Shipment};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
 use crate::runtime::posted::Posted;
@@ -24,11 +24,11 @@ const KEYS: usize = 1024;
 /// Sends the bytes of coflows that are posted with `send: true`; given by whoever runs traffic on the fabric.
 pub trait Sender: Send + Sync {
     /// Starts sending; the sender then reports [`Event::CoflowProgress`] and [`Event::CoflowFinished`] itself, and before that
-    /// [`Event::FlowFinished`] of every flow if `watched`.
+    /// [`Event::FlowFinished`] of every flow if the report is of flows.
     ///
     /// # Errors
     /// Why it cannot, in words for the client.
-    fn send(&self, coflow: &CoflowSpec, watched: bool) -> Result<(), String>;
+    fn send(&self, what: Shipment<'_>) -> Result<(), String>;
 
     /// Stops sending a coflow that was cancelled.
     fn cancel(&self, _id: CoflowId) {}
@@ -45,8 +45,8 @@ pub trait Sender: Send + Sync {
 }
 
 impl Sender for Posted {
-    fn send(&self, coflow: &CoflowSpec, watched: bool) -> Result<(), String> {
-        self.send(coflow, watched);
+    fn send(&self, what: Shipment<'_>) -> Result<(), String> {
+        self.send(what);
         Ok(())
     }
 
@@ -76,6 +76,8 @@ pub struct App {
     pub ledger: Arc<tokio::sync::Mutex<Ledger>>,
     /// Held while the policy is compared and replaced.
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
+    /// How long the controller may take for an answer.
+    pub patience: Duration,
     /// True once the server stops: open streams end.
     pub stopping: watch::Receiver<bool>,
 }
@@ -88,12 +90,12 @@ impl App {
 
     /// Whether the controller still runs.
     pub fn alive(&self) -> bool {
-        self.handle.watch().has_changed().is_ok()
+        self.handle.ended().is_none()
     }
 
     /// Tells the controller, and waits for its answer, but not for ever.
     pub async fn tell(&self, event: Event) -> Reply<()> {
-        match tokio::time::timeout(super::CONTROLLER_TIMEOUT, self.handle.tell(event)).await {
+        match tokio::time::timeout(self.patience, self.handle.tell(event)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(rejected)) => Err(rejected.into()),
             Err(_) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller does not answer")),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{CliError, print, read_text};
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
-use crate::control::policy::Policy;
+use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::topology::graph::Graph;
 use crate::units::Bytes;
@@ -69,7 +69,7 @@ struct File {
 #[derive(Default)]
 struct Found {
     topologies: Vec<Topology>,
-    policies: Vec<Policy>,
+    policies: Vec<RunPlan>,
     workloads: Vec<File>,
     /// What is said of valid files.
     said: String,
@@ -132,7 +132,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
             },
             Ok(Kind::Policy) => match config::read_policy(&file.text, &file.name) {
                 Ok(p) => {
-                    let _ = writeln!(found.said, "{}: policy {}: every {}", file.name, p.name, p.interval);
+                    let _ = writeln!(found.said, "{}: policy {}: every {}", file.name, p.policy.name, p.policy.interval);
                     found.policies.push(p);
                 }
                 Err(e) => found.errors.push(e.to_string()),

@@ -221,7 +221,7 @@ fn exact(c: &Comparison) -> Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::policy::Policy;
+    use crate::runtime::settings::RunPlan;
     use crate::runtime::simulate::simulate;
     use crate::topology::Topology;
     use crate::units::BitRate;
@@ -231,7 +231,7 @@ mod tests {
     fn result(uplink: u64, trace: &str) -> RunResult {
         let t = Arc::new(Topology::uniform("t", 3, 1, BitRate::mbit(1000), BitRate::mbit(uplink), vec![]));
         let w = parse(trace).unwrap().to_workload("w", &t, &Default::default()).unwrap();
-        simulate(&t, &Policy::default(), &w, None, &mut |_| ()).unwrap()
+        simulate(&t, &RunPlan::default(), &w, None, &mut |_| ()).unwrap()
     }
 
     #[test]

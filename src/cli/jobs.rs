@@ -7,9 +7,9 @@ use super::workload::reading::{JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
 use super::{CliError, Output, read_text};
 use crate::config;
-use crate::control::policy::Policy;
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::settings::RunPlan;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -150,8 +150,8 @@ impl Tuning {
     ///
     /// # Errors
     /// A file that cannot be read or makes no sense, a mix of coflows.
-    pub fn read(&self, file: &Path, policy: &Policy, reading: &Reading, seed: u64) -> Result<JobList, CliError> {
-        let reading = Reading { scale: Some(reading.scale.unwrap_or(policy.scale)), ..reading.clone() };
+    pub fn read(&self, file: &Path, plan: &RunPlan, reading: &Reading, seed: u64) -> Result<JobList, CliError> {
+        let reading = Reading { scale: Some(reading.scale.unwrap_or(plan.run.scale)), ..reading.clone() };
         let args = JobsArgs {
             model: self.model.clone(),
             seed,
@@ -171,13 +171,13 @@ impl Tuning {
     }
 }
 
-/// How jobs are scheduled by the policy.
+/// How jobs are scheduled by a policy file.
 ///
 /// # Errors
 /// A policy without a `placement` section.
-pub fn scheduling(policy: &Policy, file: &str) -> Result<JobPolicy, CliError> {
+pub fn scheduling(plan: &RunPlan, file: &str) -> Result<JobPolicy, CliError> {
     let none = || CliError::Invalid(format!("{file}: no `placement` section, which says where tasks go; see policies/fair.yaml"));
-    policy.placement.clone().ok_or_else(none)
+    plan.jobs.clone().ok_or_else(none)
 }
 
 fn refuse(given: &[(&str, bool)], jobs: &str) -> Result<(), CliError> {

@@ -14,7 +14,7 @@ use super::workload::Reading;
 use super::{CliError, Output, attach, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
 use crate::config;
-use crate::control::policy::{Policy, SchedulerKind};
+use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
@@ -22,6 +22,7 @@ use crate::fabric::kernel::{Mechanism, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::posted::Posted;
 use crate::runtime::report::RunResult;
+use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
@@ -88,7 +89,7 @@ pub enum MechanismArg {
 /// What a run needs, read and checked.
 struct Plan {
     topology: Arc<Topology>,
-    policy: Policy,
+    run: RunPlan,
     workload: Option<Workload>,
     forced: bool,
     options: Options,
@@ -119,11 +120,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let Some(workload) = &plan.workload else { return serve(args, &plan, &stop) };
     let mut results = vec![];
     if args.baseline {
-        let off = Policy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.policy.clone() };
-        results.push(one(args, &plan, &off, workload, &stop)?);
+        let off = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.run.policy.clone() };
+        results.push(one(args, &plan, &plan.run.under(off), workload, &stop)?);
     }
     if !stop.load(Relaxed) {
-        results.push(one(args, &plan, &plan.policy, workload, &stop)?);
+        results.push(one(args, &plan, &plan.run, workload, &stop)?);
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
@@ -138,26 +139,26 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 fn prepare(args: &Args) -> Result<Plan, CliError> {
     let mut topology = config::read_topology(&read_text(&args.topology)?, &args.topology.display().to_string())?;
-    let policy = match &args.policy {
+    let run = match &args.policy {
         Some(file) => config::read_policy(&read_text(file)?, &file.display().to_string())?,
-        None => Policy {
+        None => RunPlan::from(CircuitPolicy {
             name: "default".into(),
             scheduler: SchedulerKind::Edmonds,
             demand: crate::demand::Estimator::Backlog,
-            ..Policy::default()
-        },
+            ..CircuitPolicy::default()
+        }),
     };
     if args.schedule.is_some() {
         // Here, what is built is what the placement policy is meant for.
         let file = args.policy.as_ref().map_or("the default policy".into(), |f| f.display().to_string());
-        topology = jobs::scheduling(&policy, &file)?.placement.network(&topology);
+        topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
         if !sys::is_root() {
             let why = "without root the network stands in a namespace of its own, which the scheduler cannot enter";
             return Err(CliError::Failed(format!("--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`")));
         }
     }
-    config::fit(&topology, &policy)?;
-    for line in config::advice(&topology, &policy) {
+    config::fit(&topology, &run)?;
+    for line in config::advice(&topology, &run) {
         tracing::warn!("{line}");
     }
     if args.reading.local == Local::Ports {
@@ -165,7 +166,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
             "--local ports: in an emulation, what stays in a host crosses no interface; it is for `simulate`".into(),
         ));
     }
-    let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
+    let adjust = Adjust { scale: args.reading.scale.unwrap_or(run.run.scale), ..args.reading.adjust() };
     let read = |f: &PathBuf| args.reading.read(f, &topology).map(|w| w.adjusted(&adjust));
     let workload = args.workload.as_ref().map(read).transpose()?;
     if args.attach.is_some() && !sys::is_root() {
@@ -188,7 +189,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         MechanismArg::Netlink => Some(Mechanism::Netlink),
     };
     let options = Options { name, mechanism, base, attach };
-    Ok(Plan { topology: Arc::new(topology), policy, workload, forced: exceeded.is_some(), options, listener })
+    Ok(Plan { topology: Arc::new(topology), run, workload, forced: exceeded.is_some(), options, listener })
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -209,12 +210,12 @@ fn no_api(e: api::ServeError) -> CliError {
 }
 
 /// Starts an emulation and its API.
-fn start(args: &Args, plan: &Plan, policy: &Policy) -> Result<(Emulation, api::Server), CliError> {
+fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<(Emulation, api::Server), CliError> {
     let begun = Instant::now();
     let o = &plan.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
     let socket = owned.socket();
-    let e = Emulation::start_as(owned, plan.topology.clone(), policy.clone(), o).map_err(|e| explain(&e))?;
+    let e = Emulation::start_as(owned, plan.topology.clone(), run.clone(), o).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
@@ -238,19 +239,20 @@ fn explain(e: &StartError) -> CliError {
     CliError::Failed(format!("{e}{hint}"))
 }
 
-fn one(args: &Args, plan: &Plan, policy: &Policy, workload: &Workload, stop: &AtomicBool) -> Result<RunResult, CliError> {
-    let (e, server) = start(args, plan, policy)?;
-    let mut progress = Progress::new(&policy.name, workload.coflows.len());
+fn one(args: &Args, plan: &Plan, run: &RunPlan, workload: &Workload, stop: &AtomicBool) -> Result<RunResult, CliError> {
+    let (e, server) = start(args, plan, run)?;
+    let mut progress = Progress::new(&run.policy.name, workload.coflows.len());
     let mut result = e.run(workload, stop, |s| progress.show(s));
     progress.done();
     result.forced = plan.forced;
+    let lost = lost(&e, &server);
     server.stop();
-    e.lost().map_or(Ok(result), |why| Err(CliError::Failed(why)))
+    lost.map_or(Ok(result), |why| Err(CliError::Failed(why)))
 }
 
 /// Runs jobs over the API of the emulation that is started for them.
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
-    let (e, server) = start(args, plan, &plan.policy)?;
+    let (e, server) = start(args, plan, &plan.run)?;
     let ask = schedule::Ask {
         place: Where { controller: server.url(), token: args.token.clone() },
         workload: jobs,
@@ -261,28 +263,48 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         output: args.output,
         json: args.json.as_deref(),
     };
-    let ended = schedule::carry(&ask, stop);
+    // The jobs' run hears only of the API, which outlives a controller that has died.
+    let (ends, over) = (AtomicBool::new(stop.load(Relaxed)), AtomicBool::new(false));
+    let ended = std::thread::scope(|s| {
+        s.spawn(|| {
+            while !over.load(Relaxed) && !ends.load(Relaxed) {
+                std::thread::sleep(LOOK);
+                ends.store(stop.load(Relaxed) || lost(&e, &server).is_some(), Relaxed);
+            }
+        });
+        let ended = schedule::carry(&ask, &ends);
+        over.store(true, Relaxed);
+        ended
+    });
+    let lost = lost(&e, &server);
     server.stop();
-    e.lost().map_or(ended, |why| Err(CliError::Failed(why)))
+    lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
 
-/// Stays up until a signal.
+/// A run is looked at so often: whether it was told to stop, and whether everything in it still works.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why a run cannot go on, if that is so.
+fn lost(e: &Emulation, server: &api::Server) -> Option<String> {
+    e.lost().or_else(|| (!server.is_alive()).then(|| "the API's thread has died".into()))
+}
+
+/// Stays up until a signal, or until something that it needs has died.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
-    let (e, server) = start(args, plan, &plan.policy)?;
+    let (e, server) = start(args, plan, &plan.run)?;
     eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
-    let mut lost = None;
+    let mut why = None;
     for tick in 1_u32.. {
-        std::thread::sleep(Duration::from_millis(50));
-        if tick.is_multiple_of(20) {
-            lost = e.lost();
-        }
-        if stop.load(Relaxed) || lost.is_some() {
+        std::thread::sleep(LOOK);
+        // Attached nodes are many, and looked at once a second.
+        why = if tick.is_multiple_of(20) { lost(&e, &server) } else { e.died() };
+        if stop.load(Relaxed) || why.is_some() {
             break;
         }
     }
     server.stop();
     drop(e);
-    lost.map_or(Ok(()), |why| Err(CliError::Failed(why)))
+    why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
 /// Becomes true when the process is asked to stop.

@@ -174,12 +174,11 @@ fn coflows(c: &wire::Coflows, exact: bool) -> Rows {
     let programs = ["name", "id", "state", "pairs", "asked_bytes", "received_bytes", "over_ocs_bytes", "arrival_ns", "cct_ns", "bound_ns"];
     let mut rows = header(exact, &people, &programs);
     for c in &c.coflows {
-        let state = if c.state == wire::CoflowState::Active { "active" } else { "finished" };
         let share = c.over_ocs_bytes as f64 / c.received_bytes.max(1) as f64;
         rows.rows.push(vec![
             c.name.clone(),
             c.id.to_string(),
-            state.into(),
+            c.state.name().into(),
             c.pairs.len().to_string(),
             data(exact, c.asked_bytes),
             data(exact, c.received_bytes),

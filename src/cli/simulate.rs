@@ -9,12 +9,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::progress::Clock;
 use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
+use crate::coflows::network::NetworkKind;
 use crate::config;
-use crate::control::policy::{NetworkKind, Policy};
 use crate::fabric::sim::faults::Fault;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
 use crate::runtime::report::{End, Machine, RunResult};
+use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
@@ -99,19 +100,19 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let (file, policy_file) = (args.topology.display().to_string(), args.policy.display().to_string());
     let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
     let topology = Arc::new(Topology { loopback: args.reading.local == Local::Ports, ..topology });
-    let policy = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
-    config::fit(&topology, &policy)?;
+    let plan = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
+    config::fit(&topology, &plan)?;
     match (&args.jobs, &args.workload) {
-        (Some(jobs), _) => run_jobs(args, &topology, &policy, jobs),
-        (None, Some(workload)) => run_workload(args, &topology, &policy, workload),
+        (Some(jobs), _) => run_jobs(args, &topology, &plan, jobs),
+        (None, Some(workload)) => run_workload(args, &topology, &plan, workload),
         (None, None) => Err(CliError::Usage("either --workload or --jobs".into())),
     }
 }
 
-fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload: &Path) -> Result<(), CliError> {
-    let adjust = Adjust { scale: args.reading.scale.unwrap_or(policy.scale), ..args.reading.adjust() };
+fn run_workload(args: &Args, topology: &Arc<Topology>, plan: &RunPlan, workload: &Path) -> Result<(), CliError> {
+    let adjust = Adjust { scale: args.reading.scale.unwrap_or(plan.run.scale), ..args.reading.adjust() };
     let load = |seed| Ok::<_, CliError>(args.reading.draw(workload, topology, seed)?.adjusted(&adjust));
-    let faults = args.read_faults(topology, policy)?;
+    let faults = args.read_faults(topology, plan)?;
     let how = How { until: args.until(), faults: &faults, bucket: None };
     if let Some(n) = args.repeat {
         if !args.reading.depends_on_seed(workload)? {
@@ -121,7 +122,7 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         let one = |seed, stop: &AtomicBool| {
             let load = load(seed)?;
             let how = How { bucket: Some(args.bucket.unwrap_or_else(|| bucket(topology, &load))), ..how };
-            let result = simulate_watched(topology, policy, &load, &how, &mut |_| {}, &mut |_| !stop.load(Ordering::Relaxed));
+            let result = simulate_watched(topology, plan, &load, &how, &mut |_| {}, &mut |_| !stop.load(Ordering::Relaxed));
             let result = result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))?;
             Ok((result.end != End::Stopped).then_some(result))
         };
@@ -144,9 +145,9 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, policy: &Policy, workload
         !stop.load(Ordering::Relaxed)
     };
     let result = if args.alone {
-        simulate_alone(topology, policy, &workload, &mut watch)
+        simulate_alone(topology, plan, &workload, &mut watch)
     } else {
-        simulate_watched(topology, policy, &workload, &how, &mut write, &mut watch)
+        simulate_watched(topology, plan, &workload, &how, &mut write, &mut watch)
     };
     let result = result.map_err(|e| CliError::Failed(e.to_string()))?;
     let took = clock.stop(result.end);
@@ -166,10 +167,10 @@ fn stuck(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
     if end == End::Stuck { Err(why()) } else { Ok(()) }
 }
 
-fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> Result<(), CliError> {
-    let jobs_by = jobs::scheduling(policy, &args.policy.display().to_string())?;
-    let (failures, faults) = (args.tuning.failures(topology)?, args.read_faults(topology, policy)?);
-    let run = JobsRun { args, topology, policy, file, jobs_by, failures, faults };
+fn run_jobs(args: &Args, topology: &Topology, plan: &RunPlan, file: &Path) -> Result<(), CliError> {
+    let jobs_by = jobs::scheduling(plan, &args.policy.display().to_string())?;
+    let (failures, faults) = (args.tuning.failures(topology)?, args.read_faults(topology, plan)?);
+    let run = JobsRun { args, topology, plan, file, jobs_by, failures, faults };
     if let Some(n) = args.repeat {
         let one = |seed, stop: &AtomicBool| {
             let result = run.play(seed, stop, None, &mut |_| {})?;
@@ -206,7 +207,7 @@ fn run_jobs(args: &Args, topology: &Topology, policy: &Policy, file: &Path) -> R
 struct JobsRun<'a> {
     args: &'a Args,
     topology: &'a Topology,
-    policy: &'a Policy,
+    plan: &'a RunPlan,
     file: &'a Path,
     jobs_by: JobPolicy,
     failures: Vec<(Time, Event)>,
@@ -222,16 +223,16 @@ impl JobsRun<'_> {
         watch: Option<&dyn Fn(of_jobs::Progress)>,
         write: &mut dyn FnMut(of_jobs::Line),
     ) -> Result<JobsResult, CliError> {
-        let Self { args, topology, policy, failures, faults, .. } = self;
+        let Self { args, topology, plan, failures, faults, .. } = self;
         let errors = args.wrong.errors(seed);
-        let (list, foreseen) = errors.apply(&args.tuning.read(self.file, policy, &args.reading, seed)?);
+        let (list, foreseen) = errors.apply(&args.tuning.read(self.file, plan, &args.reading, seed)?);
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch };
         let mut jobs_by = self.jobs_by.clone();
         jobs_by.settings.grain = args.how.grain(topology);
         jobs_by.placement.seed = jobs_by.placement.seed.wrapping_add(seed.wrapping_sub(args.seed));
-        let ask = Ask { topology, policy, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
+        let ask = Ask { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
         of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)
     }
 }
@@ -243,14 +244,14 @@ fn push_line(log: &mut String, line: &impl serde::Serialize) {
 
 impl Args {
     /// What `--fault` and `--faults` say.
-    fn read_faults(&self, topology: &Topology, policy: &Policy) -> Result<Vec<Fault>, CliError> {
+    fn read_faults(&self, topology: &Topology, plan: &RunPlan) -> Result<Vec<Fault>, CliError> {
         let one = |text: &String| config::faults::read_fault(text, topology).map_err(|e| CliError::Usage(format!("--fault {e}")));
         let mut all = self.fault.iter().map(one).collect::<Result<Vec<_>, _>>()?;
         if let Some(file) = &self.faults {
             let list = config::faults::read_faults(&read_text(file)?, &file.display().to_string(), topology);
             all.extend(list.map_err(CliError::Invalid)?);
         }
-        if !all.is_empty() && policy.network.kind == NetworkKind::Sunflow {
+        if !all.is_empty() && plan.run.network.kind == NetworkKind::Sunflow {
             return Err(CliError::Usage("--fault: `network: sunflow` knows no faults; use a policy with `scheduler: sunflow`".into()));
         }
         Ok(all)

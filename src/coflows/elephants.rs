@@ -8,15 +8,6 @@ use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::Bytes;
 
-/// Which traffic may use circuits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Elephants {
-    /// Which packets a ToR admits to a circuit.
-    pub admit: Admit,
-    /// A rack-to-rack aggregate of one coflow below this is never marked, and demand below it never gets a circuit.
-    pub threshold: Bytes,
-}
-
 /// Which packets a ToR admits to a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

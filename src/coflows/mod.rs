@@ -102,3 +102,19 @@ pub struct RackBytes {
     /// Payload.
     pub bytes: Bytes,
 }
+
+impl RackBytes {
+    /// The pairs of racks between which flows send, by sender and receiver, each with the sum of its flows; what stays in a rack is left
+    /// out. O(flows log pairs).
+    pub fn of(flows: &[FlowSpec], topology: &Topology) -> Vec<Self> {
+        let mut sums = std::collections::BTreeMap::new();
+        for f in flows.iter().filter(|f| f.bytes > Bytes::ZERO) {
+            let (from, to) = (topology.rack_of(f.from), topology.rack_of(f.to));
+            if from != to {
+                let sum: &mut Bytes = sums.entry((from, to)).or_default();
+                *sum = sum.saturating_add(f.bytes);
+            }
+        }
+        sums.into_iter().map(|((from, to), bytes)| Self { from, to, bytes }).collect()
+    }
+}

@@ -1,7 +1,10 @@
 //! Whether a policy can work on a network.
 
 use super::error::{ConfigError, Flaw, Problem, Step};
-use crate::control::policy::{Admit, Estimator, Network, NetworkKind, Policy, SchedulerKind};
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::{Network, NetworkKind};
+use crate::control::policy::{Estimator, SchedulerKind};
+use crate::runtime::settings::RunPlan;
 use crate::topology::{Framing, StopMode, Topology};
 use crate::units::Bytes;
 
@@ -10,8 +13,9 @@ use crate::units::Bytes;
 /// # Errors
 /// When the lead and a plane's reconfiguration delay fill the whole interval. The problem has no place in a file, since
 /// it lies between two.
-pub fn fit(topology: &Topology, policy: &Policy) -> Result<(), ConfigError> {
-    let flaws = unfit(topology, policy);
+pub fn fit(topology: &Topology, plan: &RunPlan) -> Result<(), ConfigError> {
+    let flaws = unfit(topology, plan);
+    let policy = &plan.policy;
     if flaws.is_empty() {
         return Ok(());
     }
@@ -21,8 +25,9 @@ pub fn fit(topology: &Topology, policy: &Policy) -> Result<(), ConfigError> {
 }
 
 /// What [`fit`] finds, as flaws of the policy; none if they fit.
-pub fn unfit(topology: &Topology, policy: &Policy) -> Vec<Flaw> {
-    if policy.network.kind == NetworkKind::Sunflow {
+pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
+    let policy = &plan.policy;
+    if plan.run.network.kind == NetworkKind::Sunflow {
         return reserves(topology).into_iter().collect();
     }
     // Nobody changes circuits by the clock under these two.
@@ -52,7 +57,8 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
 }
 
 /// What is allowed and probably not meant, one sentence each.
-pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
+pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
+    let policy = &plan.policy;
     let mut out = Vec::new();
     let wants = !matches!(policy.scheduler, SchedulerKind::EpsOnly);
     if wants && topology.planes.is_empty() {
@@ -68,16 +74,16 @@ pub fn advice(topology: &Topology, policy: &Policy) -> Vec<String> {
         let name = &topology.name;
         out.push(format!("what topology {name} has behind the uplinks exists in simulations only: an emulation's EPS is one switch"));
     }
-    if policy.network != Network::default() {
+    if plan.run.network != Network::default() {
         out.push(format!(
             "policy {} shares the packet network by its own rule, which simulations obey: an emulation has kernel TCP",
             policy.name
         ));
     }
-    if policy.elephants.admit == Admit::Wait && topology.planes.len() > 1 {
+    if plan.run.admit == Admit::Wait && topology.planes.len() > 1 {
         out.push(format!("policy {}: elephants wait for circuits, which an emulation can do on one OCS plane only", policy.name));
     }
-    if policy.elephants.admit == Admit::Wait && policy.elephants.threshold > Bytes(0) && policy.demand != Estimator::Declared {
+    if plan.run.admit == Admit::Wait && policy.elephant_threshold > Bytes(0) && policy.demand != Estimator::Declared {
         out.push(format!(
             "policy {}: elephants wait for circuits, and what is left of one below the threshold never gets any: `demand: declared` gives it one",
             policy.name

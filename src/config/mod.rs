@@ -1,10 +1,10 @@
-//! From YAML to checked types, once: text -> raw shapes -> [`Topology`], [`Policy`], [`Workload`](crate::workload::Workload) and
+//! From YAML to checked types, once: text -> raw shapes -> [`Topology`], [`RunPlan`], [`Workload`](crate::workload::Workload) and
 //! [`JobList`]; and from the formats of others to the same types.
 //!
 //! `yaml` is the only file that calls the YAML library. Every error carries the file, line and column, the path of the
 //! key, and what is allowed there; errors of meaning (a duplicate id, an impossible value) are all reported at once.
 
-use crate::control::policy::Policy;
+use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::workload::job_model::JobModel;
 use crate::workload::jobs::JobList;
@@ -38,7 +38,7 @@ pub fn read_topology(text: &str, file: &str) -> Result<Topology, ConfigError> {
 ///
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
-pub fn read_policy(text: &str, file: &str) -> Result<Policy, ConfigError> {
+pub fn read_policy(text: &str, file: &str) -> Result<RunPlan, ConfigError> {
     yaml::read_checked(text, file, policy::RawPolicy::check)
 }
 

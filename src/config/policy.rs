@@ -1,14 +1,20 @@
 //! Policy files: the raw shape, and its check. The same shape as JSON is the body of `PUT /api/v1/policy`.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
 use super::{NAME_RULE, is_name};
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Sharing};
 use crate::coflows::sunflow::Order;
-use crate::control::policy::{Admit, Elephants, Estimator, Network, NetworkKind, Policy, SchedulerKind, Within};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
+use crate::runtime::settings::{RunPlan, RunSettings};
 use crate::units::{Bytes, Span};
 
 /// The shortest interval.
@@ -159,34 +165,60 @@ where
     }
 }
 
-impl From<&Policy> for RawPolicy {
-    fn from(p: &Policy) -> Self {
+impl From<&RunPlan> for RawPolicy {
+    fn from(plan: &RunPlan) -> Self {
+        let (p, run) = (&plan.policy, &plan.run);
+        let kind = run.network.kind;
         Self {
             name: p.name.clone(),
             interval: p.interval,
             lead: Some(p.lead),
-            elephants: RawElephants { admit: p.elephants.admit, threshold: p.elephants.threshold },
+            elephants: RawElephants { admit: run.admit, threshold: p.elephant_threshold },
             demand: p.demand,
             ageing: p.ageing,
             scheduler: p.scheduler,
-            network: p.network.kind,
-            within: p.network.kind.has_within().then_some(p.network.within),
-            aalo: (p.network.kind == NetworkKind::Aalo).then(|| p.network.aalo.into()),
-            order: (p.network.kind == NetworkKind::Sunflow).then_some(p.network.order),
-            scale: p.scale,
-            congestion: p.congestion.clone(),
+            network: kind,
+            within: kind.has_within().then_some(run.network.within),
+            aalo: (kind == NetworkKind::Aalo).then(|| run.network.aalo.into()),
+            order: (kind == NetworkKind::Sunflow).then_some(run.network.order),
+            scale: run.scale,
+            congestion: run.congestion.clone(),
             probes: p.probes,
-            placement: p.placement.as_ref().map(RawPlacement::from),
+            placement: plan.jobs.as_ref().map(RawPlacement::from),
         }
     }
 }
 
+/// The keys of a policy file that `wanted` would change and that were fixed when the run `current` started, as
+/// `elephants.admit`: all that is not of a [`CircuitPolicy`].
+pub fn fixed_keys(wanted: &RunPlan, current: &RunPlan) -> Vec<String> {
+    let as_file = |plan: &RunPlan| serde_json::to_value(RawPolicy::from(plan)).unwrap_or_default();
+    let mut keys = vec![];
+    differing(&as_file(wanted), &as_file(&current.under(wanted.policy.clone())), "", &mut keys);
+    keys
+}
+
+/// The paths at which two JSON values differ, keys joined by dots.
+fn differing(a: &Value, b: &Value, path: &str, into: &mut Vec<String>) {
+    let (Value::Object(x), Value::Object(y)) = (a, b) else {
+        if a != b {
+            into.push(path.to_owned());
+        }
+        return;
+    };
+    let keys: BTreeSet<&String> = x.keys().chain(y.keys()).collect();
+    for key in keys {
+        let inner = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        differing(x.get(key).unwrap_or(&Value::Null), y.get(key).unwrap_or(&Value::Null), &inner, into);
+    }
+}
+
 impl RawPolicy {
-    /// The checked policy.
+    /// What the file says, checked.
     ///
     /// # Errors
     /// Every value that makes no sense.
-    pub fn check(self) -> Result<Policy, Vec<Flaw>> {
+    pub fn check(self) -> Result<RunPlan, Vec<Flaw>> {
         let mut flaws = Flaws::default();
         flaws.unless(is_name(&self.name), vec!["name".into()], format!("`{}` is not a name", self.name), NAME_RULE);
         let fits = (MIN_INTERVAL..=MAX_INTERVAL).contains(&self.interval);
@@ -206,21 +238,21 @@ impl RawPolicy {
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
-        let placement = self.placement.as_ref().map(|p| p.check(&mut flaws));
+        let jobs = self.placement.as_ref().map(|p| p.check(&mut flaws));
         let network = self.check_network(&mut flaws);
-        flaws.done(|| Policy {
-            name: self.name,
-            interval: self.interval,
-            lead,
-            elephants: Elephants { admit: self.elephants.admit, threshold: self.elephants.threshold },
-            demand: self.demand,
-            ageing: self.ageing,
-            scheduler: self.scheduler,
-            network,
-            scale: self.scale,
-            congestion: self.congestion,
-            probes: self.probes,
-            placement,
+        flaws.done(|| RunPlan {
+            policy: CircuitPolicy {
+                name: self.name,
+                interval: self.interval,
+                lead,
+                elephant_threshold: self.elephants.threshold,
+                demand: self.demand,
+                ageing: self.ageing,
+                scheduler: self.scheduler,
+                probes: self.probes,
+            },
+            run: RunSettings { admit: self.elephants.admit, network, scale: self.scale, congestion: self.congestion },
+            jobs,
         })
     }
 

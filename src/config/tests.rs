@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::orders::Aalo;
-use crate::control::policy::{Admit, Elephants, Estimator};
+use crate::control::policy::Estimator;
 use crate::topology::StopMode;
 use crate::units::{BitRate, Bytes, Span};
 
@@ -53,12 +54,12 @@ fn all_shipped_files_are_valid_and_fit_together() {
         "varys",
         "wait",
     ];
-    assert_eq!(policies.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), names);
-    assert_eq!((policies[0].network.kind, policies[0].network.aalo), (NetworkKind::Aalo, Aalo::default()));
+    assert_eq!(policies.iter().map(|p| p.policy.name.as_str()).collect::<Vec<_>>(), names);
+    assert_eq!((policies[0].run.network.kind, policies[0].run.network.aalo), (NetworkKind::Aalo, Aalo::default()));
     for t in &topologies {
         for p in &policies {
             let one_by_one = matches!(&t.planes[..], [q] if !q.duplex);
-            assert_eq!(fit(t, p).is_ok(), p.network.kind != NetworkKind::Sunflow || one_by_one, "{} on {}", p.name, t.name);
+            assert_eq!(fit(t, p).is_ok(), p.run.network.kind != NetworkKind::Sunflow || one_by_one, "{} on {}", p.policy.name, t.name);
         }
     }
     let t = &topologies[6];
@@ -176,10 +177,10 @@ fn fit_wants_light_within_the_interval() {
 fn elephants_that_may_wait_for_ever_are_told() {
     let mut t = read_topology(GOOD, "t").unwrap();
     let mut p = read_policy(POLICY, "p").unwrap();
-    p.elephants = Elephants { admit: Admit::Wait, threshold: Bytes(1) };
-    p.demand = Estimator::Backlog;
+    (p.run.admit, p.policy.elephant_threshold) = (Admit::Wait, Bytes(1));
+    p.policy.demand = Estimator::Backlog;
     assert!(advice(&t, &p)[0].contains("below the threshold"));
-    p.demand = Estimator::Declared;
+    p.policy.demand = Estimator::Declared;
     assert_eq!(advice(&t, &p), Vec::<String>::new());
     t.planes.push(t.planes[0].clone());
     assert!(advice(&t, &p)[0].contains("one OCS plane only"));
@@ -188,7 +189,7 @@ fn elephants_that_may_wait_for_ever_are_told() {
 #[test]
 fn a_policy_survives_the_round_trip_through_its_shape() {
     let mut p = read_policy(POLICY, "p").unwrap();
-    p.lead = Span(1_234_567);
+    p.policy.lead = Span(1_234_567);
     let json = serde_json::to_string(&policy::RawPolicy::from(&p)).unwrap();
     assert!(json.contains(r#""interval":"100ms","lead":1234567"#), "{json}");
     assert_eq!(read_policy(&json, "j").unwrap(), p);
@@ -293,7 +294,7 @@ fn options_of_the_planners_are_read_and_written() {
     let read = |text: &str| read_policy(text, "p.yaml").unwrap();
     let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n";
     let p = read(&text("jobpacker", options));
-    let planner = p.placement.as_ref().unwrap().placement.planner;
+    let planner = p.jobs.as_ref().unwrap().placement.planner;
     let (objective, shuffle_model) =
         (Some(crate::placement::corral::Scenario::Online), crate::placement::latency::hybrid::ShuffleModel::Figure);
     let elephant = Some(crate::units::Bytes(2_000_000));
@@ -302,7 +303,7 @@ fn options_of_the_planners_are_read_and_written() {
         crate::placement::spec::Planner { objective, shuffle_model, elephant, sub_batches: 7, over_provisioning_percent: 150, ..usual };
     assert_eq!(planner, want);
     let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n  strict: true\n"));
-    let planner = other.placement.as_ref().unwrap().placement.planner;
+    let planner = other.jobs.as_ref().unwrap().placement.planner;
     assert_eq!((planner.sir_percent, planner.wavelengths, planner.strict, planner.imbalance_percent), (250, Some(4), true, 100));
     for given in [p, other, read(&text("corral", "  imbalance: 0\n  provisioning: best\n"))] {
         let written = serde_json::to_string(&policy::RawPolicy::from(&given)).unwrap();

@@ -35,14 +35,14 @@ struct Account {
     /// The most that a pair asked.
     largest: u64,
     finished: Option<Time>,
-    cancelled: bool,
+    cancelled: Option<Time>,
     /// Some bytes that have arrived may not be split.
     news: bool,
 }
 
 impl Account {
     fn open(&self) -> bool {
-        self.finished.is_none() && !self.cancelled
+        self.finished.is_none() && self.cancelled.is_none()
     }
 
     /// Whether a pair asked `threshold` or more.
@@ -91,7 +91,7 @@ impl Accounts {
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
         self.by_counters += usize::from(progress == ProgressBy::Counters);
         let largest = pairs.iter().map(|p| p.asked).max().unwrap_or(0);
-        let (finished, cancelled, news) = (None, false, false);
+        let (finished, cancelled, news) = (None, None, false);
         let account = Account { name, arrival: now, bound, weight, progress, pairs, largest, finished, cancelled, news };
         self.coflows.insert(id, account);
         self.live.insert(id);
@@ -146,9 +146,9 @@ impl Accounts {
     ///
     /// # Errors
     /// No such coflow, or it is closed.
-    pub fn cancel(&mut self, id: CoflowId) -> Result<(), Rejected> {
+    pub fn cancel(&mut self, id: CoflowId, now: Time) -> Result<(), Rejected> {
         let a = self.open_mut(id)?;
-        a.cancelled = true;
+        a.cancelled = Some(now);
         let counted = a.progress == ProgressBy::Counters;
         self.by_counters -= usize::from(counted);
         Ok(())
@@ -249,6 +249,11 @@ impl Accounts {
         self.open_accounts().filter(|(_, a)| a.is_heavy(threshold)).map(coflow).collect()
     }
 
+    /// Whether a coflow was taken back, or broke.
+    pub fn is_cancelled(&self, id: CoflowId) -> bool {
+        self.coflows.get(&id).is_some_and(|a| a.cancelled.is_some())
+    }
+
     /// Whether a number was ever in use.
     pub fn knows(&self, id: CoflowId) -> bool {
         self.coflows.contains_key(&id)
@@ -268,7 +273,7 @@ impl Accounts {
 
     /// All accounts, by id, as the API shows them.
     pub fn views(&self) -> Vec<CoflowView> {
-        self.coflows.iter().filter(|(_, a)| !a.cancelled).map(|(&id, a)| view(id, a)).collect()
+        self.coflows.iter().map(|(&id, a)| view(id, a)).collect()
     }
 }
 
@@ -283,6 +288,7 @@ fn view(id: CoflowId, a: &Account) -> CoflowView {
         received: sum(|p| p.received),
         over_ocs: sum(|p| p.over_ocs),
         finished: a.finished,
+        cancelled: a.cancelled,
         cct: a.finished.map(|t| t.since(a.arrival)),
         bound: a.bound,
     }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::accounts::Accounts;
 use super::faults::Faults;
 use super::meter::Meter;
-use super::policy::{Estimator, Policy};
+use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
-use super::{Action, Event, ProgressBy, Rejected};
+use super::{Action, Event, ProgressBy, Rejected, Skip, Wake, Why};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
 use crate::coflows::RackBytes;
@@ -51,7 +51,7 @@ fn port_name(op: &Op) -> String {
 /// Decides about circuits. See the module's documentation.
 pub struct Controller {
     topology: Arc<Topology>,
-    policy: Policy,
+    policy: CircuitPolicy,
     scheduler: Box<dyn Scheduler>,
     estimator: EstimatorState,
     /// How long before it takes effect an operation must stand in the fabric.
@@ -91,7 +91,7 @@ struct Meters {
 impl Controller {
     /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must
     /// stand in the fabric ([`crate::fabric::Fabric::notice`]).
-    pub fn new(topology: Arc<Topology>, policy: Policy, start: Time, notice: Span) -> Self {
+    pub fn new(topology: Arc<Topology>, policy: CircuitPolicy, start: Time, notice: Span) -> Self {
         let racks = topology.rack_count();
         Self {
             scheduler: policy.scheduler.build(),
@@ -120,17 +120,19 @@ impl Controller {
         }
     }
 
-    /// When the controller wants [`Event::Tick`].
-    pub fn poll_timeout(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Idle => Some(self.top_up_at.map_or(self.next_cycle, |t| t.min(self.next_cycle))),
-            _ => None,
+    /// When the controller wants [`Event::Tick`], and why; `None` while it waits for an answer of the fabric. O(1).
+    pub fn poll_timeout(&self) -> Option<Wake> {
+        if self.phase != Phase::Idle {
+            return None;
         }
+        let cycle = Wake { at: self.next_cycle, why: Why::Cycle, skip: self.skip() };
+        let room = self.top_up_at.filter(|&t| t < self.next_cycle).map(|at| Wake { at, why: Why::Room, skip: Skip::Never });
+        Some(room.unwrap_or(cycle))
     }
 
     /// Whether the next decision may depend on how far a coflow is: it has an aggregate worth circuits, and the policy reads coflows.
     pub fn follows(&self, coflow: CoflowId) -> bool {
-        self.policy.demand.reads_coflows() && self.accounts.is_heavy(coflow, self.policy.elephants.threshold)
+        self.policy.demand.reads_coflows() && self.accounts.is_heavy(coflow, self.policy.elephant_threshold)
     }
 
     /// The next thing to do, if any.
@@ -178,7 +180,7 @@ impl Controller {
             Event::CoflowConfirmed { id, pairs, bound, progress } => self.confirmed(id, &pairs, bound, progress, now)?,
             Event::CoflowCancelled { id } => {
                 if !self.promises.cancel(id, now)? {
-                    self.accounts.cancel(id)?;
+                    self.accounts.cancel(id, now)?;
                 }
                 self.log(now, What::CoflowCancelled { id });
             }
@@ -188,7 +190,7 @@ impl Controller {
             Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
             Event::Fault { what, over } => self.log(now, What::Fault { what, over }),
-            Event::PolicyReplaced { policy } => self.replace_policy(*policy, now)?,
+            Event::PolicyReplaced { policy } => self.replace_policy(*policy, now),
         }
         Ok(())
     }
@@ -212,29 +214,21 @@ impl Controller {
         if let Some(p) = pairs.iter().find(|p| p.from.index().max(p.to.index()) >= racks) {
             return Err(Rejected::Invalid(format!("racks are 0 to {}, not {} -> {}", racks - 1, p.from.0, p.to.0)));
         }
-        let Some(p) = self.promises.confirm(id, now)? else { return Ok(()) };
+        let Some(p) = self.promises.confirm(id, now)? else {
+            let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
+            return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
+        };
         let bytes = self.accounts.open((id, p.name.clone(), p.weight.max(1)), pairs, bound, progress, (now, racks))?;
         self.log(now, What::CoflowArrived { id, bytes });
         Ok(())
     }
 
-    /// Decides by another policy from the next cycle on. What the fabric and the traffic took at their start stays.
-    fn replace_policy(&mut self, policy: Policy, now: Time) -> Result<(), Rejected> {
-        let old = &self.policy;
-        let fixed = [
-            ("elephants.admit", old.elephants.admit == policy.elephants.admit),
-            ("network", old.network == policy.network),
-            ("scale", old.scale == policy.scale),
-            ("congestion", old.congestion == policy.congestion),
-        ];
-        if let Some((key, _)) = fixed.iter().find(|f| !f.1) {
-            return Err(Rejected::Conflict(format!("`{key}` was fixed when this run started: to change it, start another run")));
-        }
+    /// Decides by another policy from the next cycle on.
+    fn replace_policy(&mut self, policy: CircuitPolicy, now: Time) {
         self.scheduler = policy.scheduler.build();
         self.estimator.switch_to(policy.demand, policy.ageing);
         self.log(now, What::PolicyChanged { name: policy.name.clone() });
         self.policy = policy;
-        Ok(())
     }
 
     fn tick(&mut self, now: Time) {
@@ -279,7 +273,7 @@ impl Controller {
         let racks = self.topology.rack_count();
         self.account(seen, now);
         let by_coflow = self.policy.demand.reads_coflows();
-        let threshold = self.policy.elephants.threshold;
+        let threshold = self.policy.elephant_threshold;
         let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { DemandMatrix::zero(racks) };
         let inputs = Inputs {
             sent: &seen.sent,

@@ -25,7 +25,7 @@ pub mod record;
 
 pub use controller::Controller;
 
-use policy::Policy;
+use policy::CircuitPolicy;
 
 /// What the controller is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,7 +111,7 @@ pub enum Event {
         /// Whoever confirms it wants its bytes sent.
         send: bool,
     },
-    /// A coflow that was proposed begins; nothing happens if it has begun already.
+    /// A coflow that was proposed begins; nothing happens if it has begun already. Refused if it was taken back since.
     CoflowConfirmed {
         /// Its number.
         id: CoflowId,
@@ -167,7 +167,7 @@ pub enum Event {
     /// Decide by this policy from the next cycle on.
     PolicyReplaced {
         /// The policy, already checked.
-        policy: Box<Policy>,
+        policy: Box<CircuitPolicy>,
     },
 }
 
@@ -183,6 +183,47 @@ pub enum ProgressBy {
     Sender,
     /// Nobody: the ToRs' counters are read, oldest coflow of a pair first.
     Counters,
+}
+
+/// When the controller wants to be woken, and why: the answer of [`Controller::poll_timeout`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wake {
+    /// When it wants [`Event::Tick`].
+    pub at: Time,
+    /// What for.
+    pub why: Why,
+    /// Whether [`Controller::skip_until`] will do instead.
+    pub skip: Skip,
+}
+
+/// What a wake-up is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A cycle's deadline: observe, decide, write.
+    Cycle,
+    /// A port of the fabric has room again for reservations that did not fit before: write them.
+    Room,
+}
+
+/// Whether a wake-up provably changes nothing, so that it may be skipped. It matters in virtual time only, where a day has 864,000 cycles
+/// of 100 ms and most of them find an empty network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// It may change something.
+    Never,
+    /// It does what the last cycle did, which was nothing, if the fabric shows what it showed then.
+    IfQuiet,
+    /// The network or the policy has no circuits: every cycle decides nothing, whatever the fabric shows.
+    Always,
+}
+
+impl Skip {
+    /// Whether the wake-up may be skipped; `quiet`: the fabric shows what it showed when it was last observed.
+    pub fn is_allowed(self, quiet: bool) -> bool {
+        self == Self::Always || self == Self::IfQuiet && quiet
+    }
 }
 
 /// What the controller wants done.

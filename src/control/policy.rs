@@ -1,20 +1,17 @@
-//! A policy: how the controller decides. Read from `policies/*.yaml` by [`crate::config`].
+//! How the controller decides about circuits: the part of a policy file that can change while a run lasts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::circuits::Scheduler;
 use crate::circuits::{decompose, matching};
-pub use crate::coflows::elephants::{Admit, ELEPHANT_DSCP, Elephants};
-pub use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::sunflow::{Order, Sunflow};
 pub use crate::demand::Estimator;
-use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Plane, StopMode};
 use crate::units::{Bytes, Span};
 
-/// How the controller decides, checked.
+/// How the controller decides about circuits, checked. It can be replaced while a run lasts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
+pub struct CircuitPolicy {
     /// Its name in results.
     pub name: String,
     /// Reconfiguration interval: one decision each.
@@ -22,8 +19,8 @@ pub struct Policy {
     /// What a cycle may take to poll, decide and write. Its decision takes effect so long after the cycle's beginning (plus the
     /// notice that the fabric needs to drain queues), however fast it was: compute time is charged to the interval.
     pub lead: Span,
-    /// What may use circuits.
-    pub elephants: Elephants,
+    /// A rack-to-rack aggregate of one coflow below this is never marked as an elephant, and demand below it never gets a circuit.
+    pub elephant_threshold: Bytes,
     /// Where demand comes from.
     pub demand: Estimator,
     /// How much of the counters' old estimate stays with each interval, in percent, 100 at most: see
@@ -31,16 +28,8 @@ pub struct Policy {
     pub ageing: u8,
     /// The circuit scheduler.
     pub scheduler: SchedulerKind,
-    /// How coflows share the packet network in a simulation; a live network has what TCP and its switches give.
-    pub network: Network,
-    /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
-    pub scale: u64,
-    /// TCP congestion control of the generated traffic.
-    pub congestion: String,
     /// Whether newly connected circuits are probed with a frame.
     pub probes: bool,
-    /// How jobs are scheduled, where there are any; the controller itself looks at coflows only.
-    pub placement: Option<JobPolicy>,
 }
 
 /// The circuit schedulers by name.
@@ -164,21 +153,17 @@ impl SchedulerKind {
     }
 }
 
-impl Default for Policy {
+impl Default for CircuitPolicy {
     fn default() -> Self {
         Self {
             name: "default".into(),
             interval: Span::millis(100),
             lead: Span::millis(5),
-            elephants: Elephants { admit: Admit::Marked, threshold: Bytes(0) },
+            elephant_threshold: Bytes(0),
             demand: Estimator::Counters,
             ageing: 0,
             scheduler: SchedulerKind::Bipartite,
-            network: Network::default(),
-            scale: 1,
-            congestion: "cubic".into(),
             probes: true,
-            placement: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::Policy;
+use super::policy::CircuitPolicy;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -21,8 +21,8 @@ pub struct Snapshot {
     pub now: Time,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
-    /// The policy in force.
-    pub policy: Policy,
+    /// How circuits are decided now.
+    pub policy: CircuitPolicy,
     /// Circuits with light, being set up, or promised.
     pub circuits: Vec<CircuitView>,
     /// By plane, then rack.
@@ -116,6 +116,9 @@ pub struct CoflowView {
     pub over_ocs: Bytes,
     /// When it was done.
     pub finished: Option<Time>,
+    /// When it was taken back, or broke.
+    #[serde(default)]
+    pub cancelled: Option<Time>,
     /// Coflow completion time.
     pub cct: Option<Span>,
     /// Lower bound of its completion time on this network.

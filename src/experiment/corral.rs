@@ -7,7 +7,7 @@ use super::Size;
 use super::claim::{Claim, Printed, Side};
 use super::runs::Measure::{self, Gap, Makespan, MedianJct, PlanTime};
 use super::setting::{Load, Setting, System, Work, electrical, network};
-use crate::control::policy::NetworkKind::{MaxMin, Varys};
+use crate::coflows::network::NetworkKind::{MaxMin, Varys};
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
 use crate::placement::spec::Kind;

@@ -130,15 +130,8 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
     }
     let mut jobs_by = system.jobs_by.clone();
     jobs_by.placement.seed = seed;
-    let ask = Ask {
-        topology: &setting.topology,
-        policy: &system.policy,
-        jobs_by: &jobs_by,
-        jobs: &jobs,
-        failures: &[],
-        faults: &[],
-        until: None,
-    };
+    let ask =
+        Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
     let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), ..Course::default() };
     let result = simulate_with(&ask, &course, &mut |_| {})?;

@@ -7,12 +7,15 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Size;
 use super::free::Free;
-use crate::control::policy::{Admit, Elephants, Estimator, Network, NetworkKind, Policy, SchedulerKind};
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::{Network, NetworkKind};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::PlaneId;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
 use crate::placement::spec::Kind;
 use crate::runtime::jobs::errors::Errors;
+use crate::runtime::settings::{RunPlan, RunSettings};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
@@ -25,8 +28,8 @@ use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
 pub struct System {
     /// Its name in the report.
     pub name: &'static str,
-    /// The network's policy.
-    pub policy: Policy,
+    /// How circuits are decided, and what the network is like.
+    pub plan: RunPlan,
     /// The scheduler's.
     pub jobs_by: JobPolicy,
 }
@@ -113,17 +116,24 @@ pub fn network(name: &str, c: &Cluster) -> Topology {
 
 /// A system of the papers on circuits: elephants of T_e wait for a circuit, all else takes the EPS; demand is what was declared.
 pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval: Span, elephant: Bytes) -> System {
-    let elephants = Elephants { admit: Admit::Wait, threshold: elephant };
-    let lead = Span::millis(5);
-    let policy =
-        Policy { name: name.into(), interval, lead, elephants, demand: Estimator::Declared, scheduler: circuits, ..Policy::default() };
+    let policy = CircuitPolicy {
+        name: name.into(),
+        interval,
+        lead: Span::millis(5),
+        elephant_threshold: elephant,
+        demand: Estimator::Declared,
+        scheduler: circuits,
+        ..CircuitPolicy::default()
+    };
+    let run = RunSettings { admit: Admit::Wait, ..RunSettings::default() };
     let mut jobs_by = JobPolicy::new(kind);
     jobs_by.settings.grain = Grain::Rack;
-    System { name, policy, jobs_by }
+    System { name, plan: RunPlan { policy, run, jobs: None }, jobs_by }
 }
 
 /// A system on a packet network without circuits, where coflows share by `network`.
 pub fn electrical(name: &'static str, kind: Kind, network: NetworkKind) -> System {
-    let s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
-    System { policy: Policy { network: Network { kind: network, ..Network::default() }, ..s.policy }, ..s }
+    let mut s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
+    s.plan.run.network = Network { kind: network, ..Network::default() };
+    s
 }

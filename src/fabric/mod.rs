@@ -18,6 +18,13 @@ pub mod traffic;
 /// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.
 pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 
+/// A probe that has not come out so long after its circuit should have light is lost: long against what a busy machine delays a frame,
+/// short against an interval.
+pub const PROBE_PATIENCE: Span = Span::millis(30);
+
+/// How many reservations an input port holds at once, on the kernel and in the model; later ones are written when there is room.
+pub const SLOTS_PER_PORT: usize = 8;
+
 /// Everything that we own, as the fabric saw it at one instant; never half of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
@@ -58,6 +65,21 @@ pub struct OpResult {
     pub op: Op,
     /// When it stood in the fabric, or why it does not.
     pub outcome: Result<Time, String>,
+}
+
+/// A probe to be made: a frame to be sent into a newly connected input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeRequest {
+    /// The plane.
+    pub plane: PlaneId,
+    /// Where to send.
+    pub input: RackId,
+    /// Where it should come out.
+    pub output: RackId,
+    /// When the mirrors began to move.
+    pub dark_from: Time,
+    /// When the circuit should have light.
+    pub at: Time,
 }
 
 /// What became of a circuit probe: a frame sent into a newly connected input.
@@ -114,4 +136,10 @@ pub trait Fabric: Send {
 
     /// How a run names this mechanism in its results: `timed`, `netlink` or `sim`.
     fn mechanism(&self) -> &'static str;
+
+    /// Which part of the fabric's own machinery has died, so that it can never again do what it is asked. What the network itself
+    /// refuses is an error of [`Fabric::observe`] or [`Fabric::apply`] instead.
+    fn lost(&self) -> Option<String> {
+        None
+    }
 }

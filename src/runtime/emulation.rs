@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use super::live::Live;
 use super::report::{Counted, End, RunResult, Summary};
+use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
-use crate::control::policy::Policy;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy};
 use crate::fabric::kernel::attached::Processes;
@@ -75,8 +75,8 @@ pub struct Emulation {
     pub clock: Clock,
     /// The mechanism in use.
     pub mechanism: Mechanism,
-    finished: mpsc::Receiver<TrafficEvent>,
-    policy: Policy,
+    finished: Mutex<mpsc::Receiver<TrafficEvent>>,
+    plan: RunPlan,
     attached: Option<Processes>,
     /// Last: the names go when nothing uses them any more.
     pub owned: Owned,
@@ -87,22 +87,22 @@ impl Emulation {
     ///
     /// # Errors
     /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
-    pub fn start(topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+    pub fn start(topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
         let owned = Owned::take(&options.base, &options.name)?;
-        Self::start_as(owned, topology, policy, options)
+        Self::start_as(owned, topology, plan, options)
     }
 
     /// Builds the network and starts the control loop under a name that was taken before.
     ///
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
-    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, policy: Policy, options: &Options) -> Result<Self, StartError> {
+    pub fn start_as(mut owned: Owned, topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         sys::raise_open_files();
-        check_congestion(&policy.congestion)?;
+        check_congestion(&plan.run.congestion)?;
         let clock = Clock::start();
         let net = match &options.attach {
-            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&policy.congestion))
+            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&plan.run.congestion))
                 .map_err(kernel("build the network"))?,
             Some(nodes) => {
                 let others: Vec<String> = ownership::held(&options.base).into_iter().filter(|n| *n != options.name).collect();
@@ -113,13 +113,13 @@ impl Emulation {
             owned.publish(&net)?;
         }
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
-        let fabric = KernelFabric::install(net, mechanism, policy.elephants.admit, clock).map_err(kernel("set the fabric up"))?;
+        let fabric = KernelFabric::install(net, mechanism, plan.run.admit, clock).map_err(kernel("set the fabric up"))?;
         owned.write(fabric.network(), mechanism.name(), None).map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
         let (tell, finished) = mpsc::channel();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
-        let traffic = Traffic::start(topology, hosts, clock, &policy.congestion, move |e| {
+        let traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
             if let Some(h) = &*slot.lock().expect("never poisoned") {
                 h.notify(for_the_controller(&e));
             }
@@ -137,9 +137,9 @@ impl Emulation {
             let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
             progress.chain(names.look(clock.now())).collect()
         });
-        let live = Live::start(fabric, policy.clone(), clock, feed).map_err(kernel("start the control loop"))?;
+        let live = Live::start(fabric, plan.clone(), clock, feed).map_err(kernel("start the control loop"))?;
         *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, finished, policy, attached: options.attach.clone(), owned })
+        Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
     }
 
     /// Writes down where the API listens, so that other commands find it.
@@ -150,8 +150,16 @@ impl Emulation {
         self.owned.amend(|note| note.api = Some(api.to_owned()))
     }
 
-    /// Says so when nodes that we attached to are gone: whoever made them took them down. Costs about 10 us a node.
+    /// Why the run cannot go on, if that is so: the control loop or the traffic has died. O(hosts), well below a microsecond each.
+    pub fn died(&self) -> Option<String> {
+        self.live.lost().or_else(|| self.traffic.lost())
+    }
+
+    /// The same, or nodes that we attached to are gone, because their owner took them down. Costs about 10 us a node.
     pub fn lost(&self) -> Option<String> {
+        if let Some(why) = self.died() {
+            return Some(why);
+        }
         let (node, pid) = self.attached.as_ref()?.lost()?;
         Some(format!("the network is gone: node {node} (process {pid}) has ended"))
     }
@@ -164,21 +172,22 @@ impl Emulation {
         let bound = bounds::hybrid(spec, topology);
         let (id, name, weight, progress) = (spec.id, spec.name.clone(), spec.weight, ProgressBy::Sender);
         self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight });
-        let threshold = self.live.handle.snapshot().policy.elephants.threshold;
+        let threshold = self.live.handle.snapshot().policy.elephant_threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
     /// The next instant half-way between two cycles: workloads begin there, as they do in simulation, so that the two can be
     /// compared.
     fn between_cycles(&self) -> Time {
-        let (first, interval) = (self.live.first_cycle, self.policy.interval);
+        let (first, interval) = (self.live.first_cycle, self.plan.policy.interval);
         let cycles = self.clock.now().since(first).0 / interval.0 + 1;
         first + interval * cycles + Span(interval.0 / 2)
     }
 
     /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
-    /// ends the run early, with what has finished by then.
+    /// ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
+        let heard = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
@@ -186,14 +195,14 @@ impl Emulation {
         let mut next = 0;
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
-        while finished.len() + failed < specs.len() && !stop.load(Relaxed) {
+        while finished.len() + failed < specs.len() && !stop.load(Relaxed) && self.died().is_none() {
             while next < specs.len() && specs[next].arrival <= self.clock.now() {
                 self.launch(&specs[next]);
                 next += 1;
             }
             let due = specs.get(next).map_or(Time::MAX, |c| c.arrival);
             let pause = due.since(self.clock.now()).min(Span::millis(200));
-            match self.finished.recv_timeout(pause.std()) {
+            match heard.recv_timeout(pause.std()) {
                 Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
                 Ok(TrafficEvent::Failed { .. }) => failed += 1,
                 Ok(TrafficEvent::FlowFinished { .. }) => {}
@@ -210,10 +219,10 @@ impl Emulation {
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
     fn settled(&self) -> Arc<Snapshot> {
         let cycle = self.live.handle.snapshot().stats.cycles;
-        let deadline = self.clock.now() + self.policy.interval * 3 + Span::secs(1);
+        let deadline = self.clock.now() + self.plan.policy.interval * 3 + Span::secs(1);
         loop {
             let s = self.live.handle.snapshot();
-            if s.stats.cycles >= cycle + 2 || self.clock.now() > deadline {
+            if s.stats.cycles >= cycle + 2 || self.clock.now() > deadline || !self.live.is_alive() {
                 return s;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -242,7 +251,7 @@ impl Emulation {
             topology: topology.name.clone(),
             policy: end.policy.name.clone(),
             workload: workload.name.clone(),
-            congestion: self.policy.congestion.clone(),
+            congestion: self.plan.run.congestion.clone(),
             forced: false,
             end: End::default(),
             events: None,

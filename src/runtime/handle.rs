@@ -1,9 +1,10 @@
 //! A handle to a running controller: how the API, the traffic and the command line speak to it.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::sync::{broadcast, oneshot, watch};
 
+use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
 use crate::topology::Topology;
@@ -21,9 +22,12 @@ pub struct Command {
 pub struct Handle {
     /// The network; it never changes.
     pub topology: Arc<Topology>,
+    /// What the run was started with; the policy in force is the snapshot's.
+    pub plan: Arc<RunPlan>,
     commands: mpsc::Sender<Command>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     events: broadcast::Sender<Arc<Record>>,
+    ended: Arc<OnceLock<String>>,
 }
 
 /// The controller's thread's ends of a [`Handle`].
@@ -34,16 +38,25 @@ pub struct Ends {
     pub snapshot: watch::Sender<Arc<Snapshot>>,
     /// Where log lines go.
     pub events: broadcast::Sender<Arc<Record>>,
+    ended: Arc<OnceLock<String>>,
+}
+
+impl Ends {
+    /// Says why the thread ends although it was not stopped; to be called before the other ends are dropped.
+    pub fn say_why(&self, why: String) {
+        let _ = self.ended.set(why);
+    }
 }
 
 impl Handle {
     /// A handle, and the ends for the thread that runs the controller.
-    pub fn new(topology: Arc<Topology>, first: Snapshot) -> (Self, Ends) {
+    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot) -> (Self, Ends) {
         let (command_tx, command_rx) = mpsc::channel();
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096);
-        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone() };
-        (Self { topology, commands: command_tx, snapshot: snapshot_rx, events }, ends)
+        let ended = Arc::new(OnceLock::new());
+        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), ended: ended.clone() };
+        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, ended }, ends)
     }
 
     /// The newest snapshot; it costs nothing and never waits.
@@ -56,6 +69,12 @@ impl Handle {
         self.snapshot.clone()
     }
 
+    /// Why the controller decides nothing any more; `None` while it runs. O(1).
+    pub fn ended(&self) -> Option<String> {
+        let stopped = || self.snapshot.has_changed().is_err().then(|| "the controller has stopped".to_owned());
+        self.ended.get().cloned().or_else(stopped)
+    }
+
     /// Log lines from now on.
     pub fn events(&self) -> broadcast::Receiver<Arc<Record>> {
         self.events.subscribe()
@@ -66,9 +85,17 @@ impl Handle {
     /// # Errors
     /// What the controller refused, or [`Rejected::Stopped`].
     pub async fn tell(&self, event: Event) -> Result<(), Rejected> {
+        self.ask(event)?.await.unwrap_or(Err(Rejected::Stopped))
+    }
+
+    /// Tells the controller; its answer comes later. Once it is there, [`Handle::snapshot`] shows what was done.
+    ///
+    /// # Errors
+    /// [`Rejected::Stopped`].
+    pub fn ask(&self, event: Event) -> Result<oneshot::Receiver<Result<(), Rejected>>, Rejected> {
         let (tx, rx) = oneshot::channel();
         self.commands.send(Command { event, reply: Some(tx) }).map_err(|_| Rejected::Stopped)?;
-        rx.await.unwrap_or(Err(Rejected::Stopped))
+        Ok(rx)
     }
 
     /// Tells the controller without waiting; nothing happens if it has stopped.

@@ -1,29 +1,39 @@
-//! The live runtime: one thread drives the controller over a kernel fabric by the monotonic clock.
+//! The live runtime: one thread drives the controller over a fabric by the monotonic clock.
+//!
+//! Cycles keep their deadlines however many commands come: a cycle that is due goes first, and between two looks at the deadline only a
+//! bounded number of commands is taken. All of those that were taken together are answered after one snapshot, which shows what they did.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+use tokio::sync::{broadcast, oneshot};
+
+use super::drive::{self, Driver};
 use super::handle::{Command, Ends, Handle};
-use crate::control::policy::Policy;
-use crate::control::record::What;
-use crate::control::{Action, Controller, Event};
-use crate::fabric::Fabric;
-use crate::fabric::kernel::prober::{ProbeRequest, Prober};
+use super::settings::RunPlan;
+use crate::control::record::{Record, What};
+use crate::control::{Controller, Event, Rejected};
+use crate::fabric::kernel::prober::Prober;
 use crate::fabric::kernel::{Clock, KernelFabric, sys};
+use crate::fabric::{Fabric, ProbeRequest};
+use crate::topology::Topology;
 use crate::units::{Span, Time};
 
+#[cfg(test)]
+mod tests;
+
 /// A controller on its thread. Dropping it stops the thread and takes the fabric down.
-pub struct Live {
+pub struct Live<F = KernelFabric> {
     /// How to speak to it.
     pub handle: Handle,
     /// When the first cycle begins; the others follow an interval apart.
     pub first_cycle: Time,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<KernelFabric>>,
+    thread: Option<JoinHandle<F>>,
 }
 
 /// Called at the beginning of every cycle; its events go to the controller before the fabric is observed.
@@ -34,34 +44,60 @@ impl Live {
     ///
     /// # Errors
     /// When probes cannot be sent or no thread be had.
-    pub fn start(fabric: KernelFabric, policy: Policy, clock: Clock, feed: Feed) -> io::Result<Self> {
+    pub fn start(fabric: KernelFabric, plan: RunPlan, clock: Clock, feed: Feed) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
+        let prober = |fabric: &KernelFabric, probes: Handle| {
+            let report = move |report| probes.notify(Event::Probed { report });
+            Prober::start(fabric.network(), clock, fabric.may_probe(), report).map(Some)
+        };
+        Self::over(fabric, topology, plan, clock, feed, prober)
+    }
+}
+
+impl<F: Fabric + 'static> Live<F> {
+    /// [`Live::start`] over any fabric. `prober` makes what sends probes; where it makes nothing, none are sent.
+    fn over(
+        fabric: F,
+        topology: Arc<Topology>,
+        plan: RunPlan,
+        clock: Clock,
+        feed: Feed,
+        prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
+    ) -> io::Result<Self> {
         // The first cycle shall not be late because threads are still being made.
         let start = clock.now() + Span::millis(20);
-        let controller = Controller::new(topology.clone(), policy, start, fabric.notice());
-        let (handle, ends) = Handle::new(topology, controller.snapshot(start, fabric.mechanism()));
-        let probes = handle.clone();
-        let prober = Prober::start(fabric.network(), clock, fabric.may_probe(), move |report| probes.notify(Event::Probed { report }))?;
+        let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
+        let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()));
+        let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut driver =
-            Driver { fabric, controller, clock, ends, prober, feed, spent: Spent::default(), shown: start, told: BTreeMap::new() };
+        let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("controller".into()).spawn(move || {
             sys::realtime(10);
-            while !stopped.load(Relaxed) {
-                driver.step();
-            }
-            driver.fabric
+            control.run(&stopped);
+            control.driver.fabric
         })?;
         Ok(Self { handle, first_cycle: start, stop, thread: Some(thread) })
     }
 
     /// Stops the control loop and gives the fabric back.
-    pub fn stop(mut self) -> Option<KernelFabric> {
+    pub fn stop(mut self) -> Option<F> {
         self.halt()
     }
 
-    fn halt(&mut self) -> Option<KernelFabric> {
+    /// Whether the control thread still decides.
+    pub fn is_alive(&self) -> bool {
+        self.lost().is_none()
+    }
+
+    /// Why the control thread decides nothing any more, if that is so: it, or a thread that it needs, has died.
+    pub fn lost(&self) -> Option<String> {
+        self.handle.ended()
+    }
+}
+
+impl<F> Live<F> {
+    fn halt(&mut self) -> Option<F> {
         self.stop.store(true, Relaxed);
         // Wakes the thread.
         self.handle.notify(Event::Tick);
@@ -69,103 +105,63 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl<F> Drop for Live<F> {
     fn drop(&mut self) {
         drop(self.halt());
     }
 }
 
-/// Time spent in the parts of a cycle.
-#[derive(Default)]
-struct Spent {
-    poll: Span,
-    decide: Span,
+/// A clock that the control loop goes by.
+trait Watch {
+    fn now(&self) -> Time;
 }
 
-struct Driver {
-    fabric: KernelFabric,
-    controller: Controller,
-    clock: Clock,
-    ends: Ends,
-    prober: Prober,
+impl Watch for Clock {
+    fn now(&self) -> Time {
+        Self::now(*self)
+    }
+}
+
+/// What the driver needs of a live run.
+struct LiveHost<C> {
+    clock: C,
     feed: Feed,
-    spent: Spent,
-    shown: Time,
+    prober: Option<Prober>,
+    events: broadcast::Sender<Arc<Record>>,
     /// Failures that the log has told of, and why.
     told: BTreeMap<String, String>,
 }
 
-/// A snapshot is made at least so often while events come in.
-const SHOW_EVERY: Span = Span::millis(20);
+impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
 
-impl Driver {
-    /// Waits for the next deadline or command, and does what it asks for.
-    fn step(&mut self) {
-        let deadline = self.controller.poll_timeout();
-        let pause = deadline.map_or(Duration::from_millis(100), |t| t.since(self.clock.now()).std());
-        match self.ends.commands.recv_timeout(pause) {
-            Ok(command) => self.command(command),
-            Err(mpsc::RecvTimeoutError::Timeout) => self.event(Event::Tick),
-            Err(mpsc::RecvTimeoutError::Disconnected) => self.event(Event::Tick),
-        }
-        while let Ok(command) = self.ends.commands.try_recv() {
-            self.command(command);
-        }
-        while let Some(action) = self.controller.poll_action() {
-            self.act(action);
-        }
-        if self.clock.now().since(self.shown) >= SHOW_EVERY {
-            self.show();
+    fn feed(&mut self, _: &mut F, _: &Controller) -> Vec<Event> {
+        (self.feed)()
+    }
+
+    fn probe(&mut self, probe: ProbeRequest) {
+        if let Some(prober) = &self.prober {
+            prober.request(probe);
         }
     }
 
-    fn command(&mut self, command: Command) {
-        let answer = self.controller.handle(command.event, self.clock.now());
-        if let Some(reply) = command.reply {
-            // Whoever asked shall see what was done.
-            self.show();
-            let _ = reply.send(answer);
-        } else if let Err(why) = answer {
-            tracing::debug!("{why}");
-        }
+    fn log(&mut self, record: Record) {
+        tracing::trace!(seq = record.seq, at = %record.at, "{:?}", record.what);
+        self.tell(&record.what);
+        // An error only says that there are no listeners.
+        let _ = self.events.send(Arc::new(record));
     }
 
-    fn event(&mut self, event: Event) {
-        if let Err(why) = self.controller.handle(event, self.clock.now()) {
-            tracing::debug!("{why}");
-        }
+    /// Word of a coflow that has ended meanwhile, most likely.
+    fn refused(&mut self, why: Rejected) -> Result<(), Rejected> {
+        tracing::debug!("{why}");
+        Ok(())
     }
+}
 
-    fn act(&mut self, action: Action) {
-        match action {
-            Action::Observe => {
-                (self.feed)().into_iter().for_each(|e| self.event(e));
-                let begun = self.clock.now();
-                let result = self.fabric.observe(begun);
-                let seen = self.clock.now();
-                self.event(Event::Observed { result });
-                self.spent = Spent { poll: seen.since(begun), decide: self.clock.now().since(seen) };
-            }
-            Action::Apply { ops } => {
-                let begun = self.clock.now();
-                let results = self.fabric.apply(&ops, begun);
-                let apply = self.clock.now().since(begun);
-                self.event(Event::Applied { results });
-                self.event(Event::CycleCost { poll: self.spent.poll, decide: self.spent.decide, apply });
-                self.show();
-            }
-            Action::Probe { plane, input, output, dark_from, at } => {
-                self.prober.request(ProbeRequest { plane, input, output, dark_from, at });
-            }
-            Action::Log { record } => {
-                tracing::trace!(seq = record.seq, at = %record.at, "{:?}", record.what);
-                self.tell(&record.what);
-                // Nobody may be listening.
-                let _ = self.ends.events.send(Arc::new(record));
-            }
-        }
-    }
-
+impl<C> LiveHost<C> {
     /// What an operator must know goes to the log: a failure when it begins or changes, not every time that it is tried again.
     fn tell(&mut self, what: &What) {
         match what {
@@ -176,11 +172,142 @@ impl Driver {
             _ => {}
         }
     }
+}
 
+/// The control thread's work.
+struct Loop<F, C> {
+    driver: Driver<F, LiveHost<C>>,
+    ends: Ends,
+    /// Commands that were taken and not answered: their answers come with the next snapshot.
+    unanswered: Vec<Answer>,
+    /// When the last snapshot was made, and what it took.
+    shown: Time,
+    show_cost: Span,
+    /// The last step was a cycle.
+    ticked: bool,
+}
+
+/// A command's answer, and where it goes.
+type Answer = (oneshot::Sender<Result<(), Rejected>>, Result<(), Rejected>);
+
+/// A snapshot is made at least so often while events come in.
+const SHOW_EVERY: Span = Span::millis(20);
+/// The most commands that are taken before the loop acts, answers and looks at everything again.
+const BATCH: usize = 256;
+/// So many commands are taken between two cycles even if the second is due already: a machine that is too slow for its interval still
+/// answers.
+const LEAST: usize = 16;
+/// The longest wait where there is no deadline.
+const PAUSE: Span = Span::millis(100);
+
+/// Why the control thread ends although nobody stopped it.
+type Lost = String;
+
+impl<F: Fabric, C: Watch> Loop<F, C> {
+    fn new((controller, fabric): (Controller, F), clock: C, (feed, prober): (Feed, Option<Prober>), ends: Ends) -> Self {
+        let shown = clock.now();
+        let host = LiveHost { clock, feed, prober, events: ends.events.clone(), told: BTreeMap::new() };
+        let driver = Driver::new(controller, fabric, host);
+        Self { driver, ends, unanswered: vec![], shown, show_cost: Span::ZERO, ticked: false }
+    }
+
+    /// Runs until told to stop, or until it cannot go on; then [`Handle::ended`] says why.
+    fn run(&mut self, stopped: &AtomicBool) {
+        let why = catch_unwind(AssertUnwindSafe(|| {
+            while !stopped.load(Relaxed) {
+                if let Err(why) = self.step() {
+                    return Some(why);
+                }
+            }
+            None
+        }));
+        let why = why.unwrap_or_else(|panic| Some(format!("the controller's thread died: {}", panic_text(&*panic))));
+        if let Some(why) = why {
+            tracing::error!("{why}");
+            self.ends.say_why(why);
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.driver.host.clock.now()
+    }
+
+    /// When the controller must be woken.
+    fn deadline(&self) -> Option<Time> {
+        self.driver.controller.poll_timeout().map(|w| w.at)
+    }
+
+    /// One cycle if one is due, else commands.
+    fn step(&mut self) -> Result<(), Lost> {
+        self.check_threads()?;
+        let now = self.now();
+        if !self.ticked && self.deadline().is_some_and(|t| t <= now) {
+            self.ticked = true;
+            // Never quiet: packets may have gone anywhere meanwhile.
+            if let Err(why) = self.driver.wake(false) {
+                tracing::debug!("{why}");
+            }
+            self.act();
+            self.show();
+            return Ok(());
+        }
+        self.ticked = false;
+        self.take_commands(now)?;
+        self.act();
+        let now = self.now();
+        let near = self.deadline().is_some_and(|t| now + self.show_cost >= t);
+        // A snapshot that would delay a cycle waits for it.
+        if !near && (!self.unanswered.is_empty() || now.since(self.shown) >= SHOW_EVERY) {
+            self.show();
+        }
+        Ok(())
+    }
+
+    /// A fabric or prober whose thread has died does nothing any more, and says nothing either.
+    fn check_threads(&self) -> Result<(), Lost> {
+        let prober = self.driver.host.prober.as_ref().is_some_and(|p| !p.is_alive());
+        let prober = prober.then(|| "the thread that sends probes has died".to_owned());
+        self.driver.fabric.lost().or(prober).map_or(Ok(()), Err)
+    }
+
+    /// Waits for commands until the next deadline, and takes what there is.
+    fn take_commands(&mut self, now: Time) -> Result<(), Lost> {
+        let deadline = self.deadline().unwrap_or(now + PAUSE);
+        let mut next = match self.ends.commands.recv_timeout(deadline.since(now).min(PAUSE).std()) {
+            Ok(command) => Some(command),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err("all handles to the controller are gone".into()),
+        };
+        let mut taken = 0;
+        while let Some(command) = next {
+            self.command(command);
+            taken += 1;
+            let goes_on = taken < BATCH && (taken < LEAST || self.now() < deadline);
+            next = if goes_on { self.ends.commands.try_recv().ok() } else { None };
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: Command) {
+        let answer = self.driver.tell(command.event);
+        match (command.reply, answer) {
+            (Some(reply), answer) => self.unanswered.push((reply, answer)),
+            (None, Err(why)) => tracing::debug!("{why}"),
+            (None, Ok(())) => {}
+        }
+    }
+
+    fn act(&mut self) {
+        if let Err(why) = self.driver.act() {
+            tracing::debug!("{why}");
+        }
+    }
+
+    /// Makes a snapshot, and answers what was asked before it.
     fn show(&mut self) {
-        self.shown = self.clock.now();
-        let snapshot = self.controller.snapshot(self.shown, self.fabric.mechanism());
-        self.told.retain(|what, _| {
+        let begun = self.now();
+        let snapshot = self.driver.controller.snapshot(begun, self.driver.fabric.mechanism());
+        self.driver.host.told.retain(|what, _| {
             let goes_on = snapshot.failures.iter().any(|f| f.what == *what);
             if !goes_on {
                 tracing::debug!("{what}: well again");
@@ -188,5 +315,17 @@ impl Driver {
             goes_on
         });
         self.ends.snapshot.send_replace(Arc::new(snapshot));
+        for (reply, answer) in self.unanswered.drain(..) {
+            // The caller may have given up.
+            let _ = reply.send(answer);
+        }
+        self.shown = self.now();
+        self.show_cost = self.shown.since(begun);
     }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }

@@ -1,5 +1,6 @@
 //! The rooms that read a clock: `live` drives the controller over a kernel fabric, `simulate` in virtual time.
 
+pub mod drive;
 pub mod emulation;
 pub mod handle;
 pub mod jobs;
@@ -8,4 +9,5 @@ pub mod measure;
 pub mod posted;
 pub mod repeat;
 pub mod report;
+pub mod settings;
 pub mod simulate;

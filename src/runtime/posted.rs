@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::emulation::Emulation;
 use super::handle::Handle;
 use crate::coflows::elephants::is_elephant;
-use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
-use crate::fabric::traffic::{FlowProgress, Traffic};
+use crate::coflows::{FlowSpec, RackBytes};
+use crate::fabric::traffic::{FlowProgress, Shipment, Traffic};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
 use crate::units::Bytes;
@@ -23,13 +23,11 @@ impl Posted {
         Self { traffic: e.traffic.clone(), handle: e.live.handle.clone() }
     }
 
-    /// Starts sending; the traffic reports progress and the end to the controller, which must know the coflow already, and of a
-    /// `watched` one the end of every flow.
-    pub fn send(&self, coflow: &CoflowSpec, watched: bool) {
-        let matrix = coflow.matrix(&self.handle.topology);
-        let threshold = self.handle.snapshot().policy.elephants.threshold;
-        let elephant = |i, j| is_elephant(&matrix, i, j, threshold);
-        if watched { self.traffic.launch_watched(coflow, elephant) } else { self.traffic.launch(coflow, elephant) }
+    /// Starts sending; the traffic reports progress and the ends that are asked for to the controller, which must know the coflow already.
+    pub fn send(&self, what: Shipment<'_>) {
+        let matrix = what.coflow.matrix(&self.handle.topology);
+        let threshold = self.handle.snapshot().policy.elephant_threshold;
+        self.traffic.ship(what, |i, j| is_elephant(&matrix, i, j, threshold));
     }
 
     /// Stops sending a coflow.

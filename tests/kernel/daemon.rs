@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use heliostat::api;
-use heliostat::control::policy::Policy;
 use heliostat::control::record::Snapshot;
 use heliostat::fabric::kernel::{Mechanism, netns, sys};
 use heliostat::runtime::emulation::{Emulation, Options};
 use heliostat::runtime::posted::Posted;
+use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::Topology;
 use serde_json::Value;
 
@@ -26,10 +26,10 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub fn start(name: &str, topology: Topology, policy: Policy, mechanism: Mechanism) -> Self {
+    pub fn start(name: &str, topology: Topology, plan: impl Into<RunPlan>, mechanism: Mechanism) -> Self {
         let base = base();
         let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
-        let e = Emulation::start(Arc::new(topology), policy, &options).expect("started");
+        let e = Emulation::start(Arc::new(topology), plan.into(), &options).expect("started");
         let sender: Arc<dyn api::Sender> = Arc::new(Posted::new(&e));
         let listen = Some(([127, 0, 0, 1], 0).into());
         let server =

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
-use heliostat::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, HostId};
 use heliostat::runtime::emulation::{Emulation, Options};
 use heliostat::runtime::report::RunResult;
+use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
@@ -35,11 +37,11 @@ fn workload() -> Workload {
     }
 }
 
-pub fn run(policy: &Policy, mechanism: Mechanism, name: &str) -> RunResult {
+pub fn run(plan: &RunPlan, mechanism: Mechanism, name: &str) -> RunResult {
     let topology = Arc::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)));
     let base = base();
     let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
-    let e = Emulation::start(topology, policy.clone(), &options).expect("started");
+    let e = Emulation::start(topology, plan.clone(), &options).expect("started");
     let result = e.run(&workload(), &AtomicBool::new(false), |_| {});
     drop(e);
     let left = std::fs::read_dir("/run/netns")
@@ -59,12 +61,12 @@ fn circuits_carry_coflows_and_lose_nothing() {
         for scheduler in
             [SchedulerKind::Edmonds, SchedulerKind::Bipartite, SchedulerKind::Greedy, SchedulerKind::Hold, SchedulerKind::RoundRobin]
         {
-            let policy = Policy { scheduler, name: format!("{scheduler:?}"), ..Policy::default() };
-            let r = run(&policy, mechanism, "hst-circuits");
+            let plan = RunPlan::from(CircuitPolicy { scheduler, name: format!("{scheduler:?}"), ..CircuitPolicy::default() });
+            let r = run(&plan, mechanism, "hst-circuits");
             println!(
                 "{} {}: makespan {} OCS share {:.2} {:?}",
                 mechanism.name(),
-                policy.name,
+                plan.policy.name,
                 r.summary.makespan,
                 r.summary.ocs_share,
                 r.summary.stats
@@ -87,10 +89,17 @@ fn circuits_carry_coflows_and_lose_nothing() {
 #[test]
 fn elephants_that_wait_go_over_the_ocs_alone() {
     each_mechanism("elephants_that_wait_go_over_the_ocs_alone", |mechanism| {
-        let elephants = Elephants { admit: Admit::Wait, threshold: Bytes(1_000_000) };
+        let settings = RunSettings { admit: Admit::Wait, ..RunSettings::default() };
         let demand = Estimator::Declared;
-        let policy = Policy { elephants, demand, scheduler: SchedulerKind::Bipartite, name: "wait".into(), ..Policy::default() };
-        let r = run(&policy, mechanism, "hst-wait");
+        let policy = CircuitPolicy {
+            elephant_threshold: Bytes(1_000_000),
+            demand,
+            scheduler: SchedulerKind::Bipartite,
+            name: "wait".into(),
+            ..CircuitPolicy::default()
+        };
+        let plan = RunPlan { policy, run: settings, jobs: None };
+        let r = run(&plan, mechanism, "hst-wait");
         assert_eq!((r.summary.finished, r.summary.unfinished), (3, 0));
         assert_eq!(r.summary.bytes_received, r.summary.bytes_asked);
         assert_eq!(r.summary.misdelivered, 0);

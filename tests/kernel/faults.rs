@@ -1,6 +1,6 @@
 //! Broken OCS ports under a running emulation: found by probes, left alone, used again when mended.
 
-use heliostat::control::policy::{Policy, SchedulerKind};
+use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::control::record::{Record, Snapshot, What};
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::units::{BitRate, Span};
@@ -24,7 +24,7 @@ fn told(events: &mut broadcast::Receiver<std::sync::Arc<Record>>) -> Vec<What> {
 
 /// Breaks the port of `rack` under a rotation, sees it found and avoided while the others go on, mends it, and sees it used again.
 fn break_and_mend(mechanism: Mechanism, name: &str, rack: u32, damage: (&str, &str), mend: Option<(&str, &str)>, finding: &str) {
-    let policy = Policy { scheduler: SchedulerKind::RoundRobin, name: "round-robin".into(), ..Policy::default() };
+    let policy = CircuitPolicy { scheduler: SchedulerKind::RoundRobin, name: "round-robin".into(), ..CircuitPolicy::default() };
     let d = Daemon::start(name, topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), policy, mechanism);
     let mut events = d.emulation().live.handle.events();
     let s = d.wait("a whole rotation", |s| s.stats.probes_ok >= 12);

@@ -1,7 +1,7 @@
 //! Circuits and the EPS carry what their rate allows, and never more.
 
 use heliostat::coflows::bounds::payload_rate;
-use heliostat::control::policy::Admit;
+use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::units::{BitRate, Span};
 

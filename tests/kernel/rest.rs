@@ -3,22 +3,25 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-use heliostat::control::policy::{Admit, Elephants, Policy, SchedulerKind};
+use heliostat::coflows::elephants::Admit;
+use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::control::record::What;
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::CoflowId;
+use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span};
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::support::{each_mechanism, topology};
 
-fn daemon(name: &str, policy: Policy, mechanism: Mechanism) -> Daemon {
+fn daemon(name: &str, policy: RunPlan, mechanism: Mechanism) -> Daemon {
     Daemon::start(name, topology(3, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), policy, mechanism)
 }
 
-fn policy(scheduler: SchedulerKind, admit: Admit) -> Policy {
-    Policy { scheduler, name: "test".into(), elephants: Elephants { admit, threshold: Bytes(0) }, ..Policy::default() }
+fn policy(scheduler: SchedulerKind, admit: Admit) -> RunPlan {
+    let policy = CircuitPolicy { scheduler, name: "test".into(), ..CircuitPolicy::default() };
+    RunPlan { policy, run: RunSettings { admit, ..RunSettings::default() }, jobs: None }
 }
 
 fn post(d: &Daemon, from: u32, to: u32, bytes: u64, send: bool) -> CoflowId {

@@ -1,9 +1,11 @@
 //! Every circuit scheduler by its name, live: one fabric, one long shuffle, the policy changed under way.
 
+use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::control::Event;
-use heliostat::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
+use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 
 use crate::daemon::Daemon;
@@ -15,9 +17,10 @@ const AT_LEAST: u64 = 1_000_000;
 #[test]
 fn every_scheduler_carries_bytes_over_circuits() {
     each_mechanism("every_scheduler_carries_bytes_over_circuits", |mechanism| {
-        let base =
-            Policy { demand: Estimator::Combined, elephants: Elephants { admit: Admit::All, threshold: Bytes(0) }, ..Policy::default() };
-        let d = Daemon::start("hst-all", topology(4, BitRate::mbit(200), BitRate::mbit(40), Span::millis(10)), base.clone(), mechanism);
+        let base = CircuitPolicy { demand: Estimator::Combined, ..CircuitPolicy::default() };
+        let run = RunSettings { admit: Admit::All, ..RunSettings::default() };
+        let plan = RunPlan { policy: base.clone(), run, jobs: None };
+        let d = Daemon::start("hst-all", topology(4, BitRate::mbit(200), BitRate::mbit(40), Span::millis(10)), plan, mechanism);
         // Far more than will be sent: the shuffle lasts as long as the test.
         let flows = (0..4).flat_map(|a| (0..4).filter(move |b| a != *b).map(move |b| (a, b)));
         let flows = flows.map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(2_000_000_000 + u64::from(a)) }).collect();
@@ -31,7 +34,7 @@ fn every_scheduler_carries_bytes_over_circuits() {
         });
         let handle = &d.emulation().live.handle;
         for scheduler in SchedulerKind::ALL {
-            handle.notify(Event::PolicyReplaced { policy: Box::new(Policy { scheduler, ..base.clone() }) });
+            handle.notify(Event::PolicyReplaced { policy: Box::new(CircuitPolicy { scheduler, ..base.clone() }) });
             d.wait("the policy's change", |s| s.policy.scheduler == scheduler);
             // The decision under way may still be of the last scheduler; the one after it is not, and takes effect within a cycle.
             let began = d.cycles(3);

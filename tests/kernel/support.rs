@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use heliostat::circuits::timetable::Reservation;
+use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
-use heliostat::control::policy::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::network::Network;
 use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism, sys};

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
+use super::body;
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire;
@@ -52,10 +53,7 @@ pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, Str
 }
 
 fn output(app: &App, plane: PlaneId, input: RackId, output: u32) -> Reply<RackId> {
-    let racks = app.handle.topology.rack_count();
-    if output as usize >= racks {
-        return Err(Problem::value("/output", format!("no rack {output}: they are 0 to {}", racks - 1)));
-    }
+    body::exists("rack", output, app.handle.topology.rack_count(), || "/output".into())?;
     if output == input.0 {
         return Err(Problem::value("/output", format!("plane {} does not join rack {output} with itself", plane.0)));
     }

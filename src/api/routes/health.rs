@@ -1,12 +1,12 @@
 //! For machines that watch: metrics, liveness, readiness.
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 
 use crate::api::metrics as exposition;
 use crate::api::problem::{Problem, Reply};
-use crate::api::state::{self, App};
+use crate::api::state::App;
 
 /// Counters in the OpenMetrics text format.
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "health",
@@ -16,21 +16,22 @@ pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], exposition::text(app.snapshot()))
 }
 
-/// Whether this process answers.
-#[utoipa::path(get, path = "/livez", operation_id = "isLive", tag = "health", responses((status = 200, body = String, content_type = "text/plain")))]
-pub async fn live() -> &'static str {
-    "ok\n"
+/// Whether this process works: it answers, and its controller still decides.
+#[utoipa::path(get, path = "/livez", operation_id = "isLive", tag = "health", 
+    responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
+pub async fn live(State(app): State<App>) -> Reply<&'static str> {
+    app.handle.ended().map_or(Ok("ok\n"), |why| Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)))
 }
 
 /// Whether the controller runs and has decided at least once.
 #[utoipa::path(get, path = "/readyz", operation_id = "isReady", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
 pub async fn ready(State(app): State<App>) -> Reply<&'static str> {
-    if !app.alive() {
-        return Err(state::stopped());
+    if let Some(why) = app.handle.ended() {
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why));
     }
     if app.snapshot().stats.cycles == 0 {
-        return Err(Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, "the first cycle has not been decided"));
+        return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the first cycle has not been decided"));
     }
     Ok("ok\n")
 }

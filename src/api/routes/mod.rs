@@ -14,13 +14,16 @@ use super::openapi;
 use super::problem::{Problem, Reply};
 use super::state::App;
 
+mod body;
 pub mod circuits;
 pub mod coflows;
 pub mod events;
 pub mod health;
+mod launch;
 pub mod network;
 pub mod policy;
 pub mod proposals;
+mod resource;
 
 /// All routes with their descriptions.
 pub fn described() -> OpenApiRouter<App> {

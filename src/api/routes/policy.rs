@@ -7,23 +7,24 @@ use axum::response::{IntoResponse, Response};
 
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
-use crate::config::policy::RawPolicy;
+use crate::config::policy::{RawPolicy, fixed_keys};
 use crate::control::Event;
-use crate::control::policy::Policy;
+use crate::runtime::settings::RunPlan;
 
 /// The policy in force. Its `ETag` goes into the `If-Match` of a PUT.
 #[utoipa::path(get, path = "/api/v1/policy", operation_id = "getPolicy", tag = "policy",
     responses((status = 200, body = ref("#/components/schemas/RawPolicy"), headers(("ETag" = String, description = "Its revision")))))]
 pub async fn get(State(app): State<App>) -> Response {
-    shown(&app.snapshot().policy)
+    shown(&in_force(&app))
 }
 
-/// Decides by another policy from the next cycle on. An invalid one changes nothing.
+/// Decides by another policy from the next cycle on. An invalid one changes nothing. The body is a whole policy; what was fixed when the
+/// run started stands in it as it is.
 #[utoipa::path(put, path = "/api/v1/policy", operation_id = "replacePolicy", tag = "policy", request_body = ref("#/components/schemas/RawPolicy"),
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
         (status = 200, body = ref("#/components/schemas/RawPolicy"), description = "Taken; as the file would have it", headers(("ETag" = String, description = "Its revision"))),
-        (status = 400, body = Problem), (status = 409, body = Problem, description = "It changes `elephants.admit`, `scale` or `congestion`, which were fixed when the run started"),
+        (status = 400, body = Problem), (status = 409, body = Problem, description = "It changes `elephants.admit`, `network`, `within`, `aalo`, `order`, `scale`, `congestion` or `placement`, which were fixed when the run started"),
         (status = 412, body = Problem, description = "Another policy is in force"),
         (status = 415, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem, description = "No If-Match")
     ))]
@@ -32,29 +33,41 @@ pub async fn put(State(app): State<App>, headers: HeaderMap, body: Body<RawPolic
         let detail = "give the ETag of the policy that you replace in If-Match, or * for any";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, detail));
     };
-    let policy = body.value.check().map_err(|flaws| Problem::flaws(&flaws))?;
-    let unfit = crate::config::unfit(&app.handle.topology, &policy);
+    let plan = body.value.check().map_err(|flaws| Problem::flaws(&flaws))?;
+    let unfit = crate::config::unfit(&app.handle.topology, &plan);
     if !unfit.is_empty() {
         return Err(Problem::flaws(&unfit));
     }
     let _turn = app.policy_turn.lock().await;
-    let current = etag(&app.snapshot().policy);
+    let current = in_force(&app);
+    let tag = etag(&current);
     let wanted = wanted.to_str().unwrap_or("");
-    if !wanted.split(',').any(|t| t.trim() == "*" || t.trim() == current) {
-        return Err(Problem::new(StatusCode::PRECONDITION_FAILED, format!("the policy in force is {current}")));
+    if !wanted.split(',').any(|t| t.trim() == "*" || t.trim() == tag) {
+        return Err(Problem::new(StatusCode::PRECONDITION_FAILED, format!("the policy in force is {tag}")));
     }
-    app.tell(Event::PolicyReplaced { policy: Box::new(policy.clone()) }).await?;
-    Ok(shown(&policy))
+    let fixed = fixed_keys(&plan, &current);
+    if !fixed.is_empty() {
+        let (keys, were) = (fixed.join("`, `"), if fixed.len() == 1 { "was" } else { "were" });
+        let detail = format!("`{keys}` {were} fixed when this run started: to change it, start another run");
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
+    }
+    app.tell(Event::PolicyReplaced { policy: Box::new(plan.policy.clone()) }).await?;
+    Ok(shown(&plan))
 }
 
-fn shown(policy: &Policy) -> Response {
-    let tag = HeaderValue::from_str(&etag(policy)).unwrap_or(HeaderValue::from_static("\"\""));
-    ([(header::ETAG, tag)], Json(RawPolicy::from(policy))).into_response()
+/// What the run was started with, under the policy for circuits that is in force.
+fn in_force(app: &App) -> RunPlan {
+    app.handle.plan.under(app.snapshot().policy.clone())
+}
+
+fn shown(plan: &RunPlan) -> Response {
+    let tag = HeaderValue::from_str(&etag(plan)).unwrap_or(HeaderValue::from_static("\"\""));
+    ([(header::ETAG, tag)], Json(RawPolicy::from(plan))).into_response()
 }
 
 /// The policy's content as a tag: FNV-1a of its JSON, so that it holds whoever changed the policy.
-fn etag(policy: &Policy) -> String {
-    let json = serde_json::to_vec(policy).unwrap_or_default();
+fn etag(plan: &RunPlan) -> String {
+    let json = serde_json::to_vec(plan).unwrap_or_default();
     let hash = json.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
     format!("\"{hash:016x}\"")
 }

@@ -2,6 +2,7 @@
 
 mod events;
 mod hostile;
+mod launch;
 mod proposals;
 mod resources;
 mod serving;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Options, Server, serve};
-use crate::control::policy::{Policy, SchedulerKind};
+use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::{Action, Controller, Event};
 use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, OpResult, PortCounters, ProbeReport};
@@ -69,13 +70,13 @@ fn rig() -> Rig {
 }
 
 pub(crate) fn rig_with(options: Options) -> Rig {
-    rig_by(Policy { scheduler: SchedulerKind::Manual, ..Policy::default() }, options)
+    rig_by(CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() }, options)
 }
 
-fn rig_by(policy: Policy, options: Options) -> Rig {
+fn rig_by(policy: CircuitPolicy, options: Options) -> Rig {
     let topology = Arc::new(network());
-    let controller = Controller::new(topology.clone(), policy, Time(Span::millis(100).0), Span::ZERO);
-    let (handle, ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
+    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"));
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     std::thread::spawn(move || drive(controller, &ends, &stopped));

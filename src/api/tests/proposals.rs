@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::wire::{self, CoflowState};
-use crate::control::policy::{Elephants, Estimator};
+use crate::control::policy::Estimator;
 use crate::units::Bytes;
 
 const MB: u64 = 1_000_000;
@@ -12,8 +12,9 @@ const MS: u64 = 1_000_000;
 
 /// Four racks, circuits by Sunflow; a cycle every 100 ms of the rig's time, elephants from 1 MB.
 fn sunflow() -> Rig {
-    let elephants = Elephants { threshold: Bytes(MB), ..Policy::default().elephants };
-    let policy = Policy { scheduler: SchedulerKind::Sunflow, demand: Estimator::Declared, elephants, ..Policy::default() };
+    let elephant_threshold = Bytes(MB);
+    let policy =
+        CircuitPolicy { scheduler: SchedulerKind::Sunflow, demand: Estimator::Declared, elephant_threshold, ..CircuitPolicy::default() };
     rig_by(policy, Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
 }
 
@@ -210,12 +211,13 @@ fn impossible_shuffles_are_refused_with_a_pointer() {
 #[test]
 fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     use crate::coflows::CoflowSpec;
+    use crate::fabric::traffic::{Report, Shipment};
     use crate::ids::HostId;
     #[derive(Default)]
-    struct Notes(std::sync::Mutex<Vec<(CoflowSpec, bool)>>);
+    struct Notes(std::sync::Mutex<Vec<(CoflowSpec, Report)>>);
     impl crate::api::Sender for Notes {
-        fn send(&self, c: &CoflowSpec, watched: bool) -> Result<(), String> {
-            self.0.lock().unwrap().push((c.clone(), watched));
+        fn send(&self, what: Shipment<'_>) -> Result<(), String> {
+            self.0.lock().unwrap().push((what.coflow.clone(), what.report));
             Ok(())
         }
     }
@@ -235,6 +237,6 @@ fn a_proposal_may_begin_with_the_flows_as_the_tasks_stand() {
     assert_eq!(coflow(&r.send("POST", &format!("{second}/confirm"), &json!({"send": true}))).asked_bytes, 50 * MB);
     let sent = notes.0.lock().unwrap();
     let (a, b) = (&sent[0], &sent[1]);
-    assert_eq!((sent.len(), a.1, a.0.flows.len(), a.0.flows[1].to, b.1), (2, true, 3, HostId(5), false));
+    assert_eq!((sent.len(), a.1, a.0.flows.len(), a.0.flows[1].to, b.1), (2, Report::Flows, 3, HostId(5), Report::Coflow));
     assert!(b.0.flows.len() > 1 && b.0.bytes() == Bytes(50 * MB), "spread over the rack's hosts");
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::api::state::FIRST_POSTED;
 use crate::api::wire;
+use crate::fabric::traffic::{Report, Shipment};
 
 /// The place of the n-th coflow that was posted.
 fn posted(n: u32) -> String {
@@ -102,7 +103,9 @@ fn a_coflow_is_declared_watched_and_taken_back() {
     assert_eq!(r.call("DELETE", &posted(0), &[], b"").status, 204);
     r.call("DELETE", &posted(1), &[], b"").problem(409);
     r.call("DELETE", "/api/v1/coflows/77", &[], b"").problem(404);
-    r.get(&posted(0)).problem(404);
+    let c: wire::Coflow = serde_json::from_str(&r.get(&posted(0)).text).unwrap();
+    assert_eq!((c.state, c.received_bytes, ids("?state=cancelled")), (wire::CoflowState::Cancelled, 150_000, vec![0]));
+    r.call("DELETE", &posted(0), &[], b"").problem(409);
     // The id of a coflow that was taken back is not given again.
     let c = r.send("POST", "/api/v1/coflows", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
     assert_eq!(c.header("location"), posted(2));
@@ -124,14 +127,14 @@ fn clients_may_choose_ids_and_ask_again() {
     assert_eq!((second.status, second.header("location"), second.header("idempotency-replayed")), (201, posted(0).as_str(), "true"));
     post(&json!({"pairs": []})).problem(422);
     assert_eq!(r.call("DELETE", &posted(0), &[], b"").status, 204);
-    let gone = r.call("POST", "/api/v1/coflows", &key, body.to_string().as_bytes()).problem(410).1;
-    assert!(gone.contains("is gone"), "{gone}");
+    let third: wire::Coflow = serde_json::from_str(&post(&body).text).unwrap();
+    assert_eq!(third.state, wire::CoflowState::Cancelled, "the answer says what became of it");
     let long = "k".repeat(129);
     for bad in ["", long.as_str()] {
         let headers = [("content-type", "application/json"), ("idempotency-key", bad)];
         r.call("POST", "/api/v1/coflows", &headers, body.to_string().as_bytes()).problem(400);
     }
-    assert_eq!(r.get("/api/v1/coflows").json()["coflows"].as_array().unwrap().len(), 1);
+    assert_eq!(r.get("/api/v1/coflows").json()["coflows"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -153,6 +156,71 @@ fn impossible_coflows_are_refused_with_a_pointer() {
     assert_eq!(post(json!({"name": "a"}), 422), "/pairs");
     assert_eq!(post(json!([]), 422), "");
     assert_eq!(r.get("/api/v1/coflows").json()["coflows"], json!([]));
+}
+
+/// Another value of a key of a policy file, with what it takes beside it.
+fn changed(policy: &mut Value, key: &str) {
+    let mut set = |key: &str, value: Value| policy[key] = value;
+    match key {
+        "name" => set(key, json!("other")),
+        "interval" => set(key, json!("200ms")),
+        "lead" => set(key, json!("7ms")),
+        "elephants.admit" => policy["elephants"]["admit"] = json!("all"),
+        "elephants.threshold" => policy["elephants"]["threshold"] = json!("1MB"),
+        "demand" => set(key, json!("backlog")),
+        "ageing" => set(key, json!(7)),
+        "scheduler" => set(key, json!("greedy")),
+        "network" => set(key, json!("varys")),
+        "within" => (set("network", json!("fifo")), set(key, json!("max-min"))).1,
+        "aalo" => (set("network", json!("aalo")), set(key, json!({"queues": 3}))).1,
+        "order" => (set("network", json!("sunflow")), set("scheduler", json!("eps-only")), set(key, json!("fifo"))).2,
+        "scale" => set(key, json!(3)),
+        "congestion" => set(key, json!("reno")),
+        "probes" => set(key, json!(false)),
+        "placement" => set(key, json!({"policy": "fair"})),
+        other => panic!("give `{other}` another value here, and say in docs/api.md whether PUT may change it"),
+    }
+}
+
+/// The keys of a policy file that PUT may not change: those that it refuses.
+fn fixed() -> Vec<&'static str> {
+    vec!["elephants.admit", "network", "within", "aalo", "order", "scale", "congestion", "placement"]
+}
+
+/// Every key of the schema either changes or is refused, as the description of the API and the documentation say.
+#[test]
+fn what_was_fixed_when_a_run_started_is_said_everywhere() {
+    let r = rig();
+    let base = r.get("/api/v1/policy").json();
+    let schema = crate::config::schema_policy();
+    let keys = schema["properties"].as_object().unwrap().keys().flat_map(|k| match k.as_str() {
+        "elephants" => vec!["elephants.admit".to_owned(), "elephants.threshold".to_owned()],
+        _ => vec![k.clone()],
+    });
+    let headers = [("content-type", "application/json"), ("if-match", "*")];
+    let put = |body: &Value| r.call("PUT", "/api/v1/policy", &headers, body.to_string().as_bytes());
+    let mut refused = vec![];
+    for key in keys {
+        let mut body = base.clone();
+        changed(&mut body, &key);
+        let answer = put(&body);
+        match answer.status {
+            200 => assert_eq!(put(&base).status, 200),
+            _ => refused.push((answer.problem(409).1.contains(&format!("`{key}`")), key)),
+        }
+    }
+    let mut said: Vec<(bool, String)> = fixed().into_iter().map(|k| (true, k.to_owned())).collect();
+    (refused.sort(), said.sort());
+    assert_eq!(refused, said, "each is named by its refusal");
+    let doc = r.get("/openapi.json").json();
+    let conflict = doc.pointer("/paths/~1api~1v1~1policy/put/responses/409/description").unwrap().as_str().unwrap().to_owned();
+    let manual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md")).unwrap();
+    let row = manual.lines().find(|l| l.contains("PUT /api/v1/policy")).unwrap().to_owned();
+    for text in [conflict, row] {
+        for key in fixed() {
+            assert!(text.contains(&format!("`{key}`")), "{text} does not name {key}");
+        }
+    }
 }
 
 #[test]
@@ -187,21 +255,23 @@ fn a_policy_is_replaced_only_by_who_knows_it() {
     assert_eq!(bad("elephants", json!({"admit": "some"})), "/elephants/admit");
     assert_eq!(bad("color", json!(1)), "/color");
     put("*", &json!({"name": "x"})).problem(422);
-    for (key, value) in [("elephants", json!({"admit": "all"})), ("scale", json!(3)), ("congestion", json!("reno"))] {
+    assert_eq!(put("*", &json!({"name": "x", "interval": "100ms", "demand": "backlog", "scheduler": "manual"})).status, 200);
+    assert_eq!(put("*", &next).status, 200);
+    for key in fixed() {
         let mut body = next.clone();
-        body[key] = value;
-        assert!(put("*", &body).problem(409).1.contains("start another run"), "{key} was fixed at the start");
+        changed(&mut body, key);
+        let (_, why) = put("*", &body).problem(409);
+        assert!(why.contains(&format!("`{key}`")) && why.contains("start another run"), "{why}");
     }
     assert_eq!(r.get("/api/v1/policy").json(), next, "the old one is kept");
 }
 
 #[test]
 fn a_sender_sends_or_says_why_not() {
-    use crate::coflows::CoflowSpec;
     struct Picky(std::sync::Mutex<Vec<u32>>);
     impl crate::api::Sender for Picky {
-        fn send(&self, coflow: &CoflowSpec, watched: bool) -> Result<(), String> {
-            assert!(!watched && coflow.flows.len() == 2, "nine bytes from two hosts: {coflow:?}");
+        fn send(&self, Shipment { coflow, report }: Shipment<'_>) -> Result<(), String> {
+            assert!(report == Report::Coflow && coflow.flows.len() == 2, "nine bytes from two hosts: {coflow:?}");
             self.0.lock().unwrap().push(coflow.id.0);
             if coflow.name == "no" { Err("no such traffic".into()) } else { Ok(()) }
         }
@@ -214,18 +284,18 @@ fn a_sender_sends_or_says_why_not() {
     assert_eq!(post("yes").status, 201);
     assert_eq!(post("no").problem(409).1, "no such traffic");
     assert_eq!(*sender.0.lock().unwrap(), [FIRST_POSTED, FIRST_POSTED + 1]);
-    r.get(&posted(1)).problem(404);
+    assert_eq!(r.get(&posted(1)).json()["state"], json!("cancelled"));
     r.tick();
     assert_eq!(r.get(&posted(0)).json()["received_bytes"], json!(0), "the sender reports, not the counters");
 }
 
 /// Sends nothing, and says what it was asked.
 #[derive(Default)]
-struct Asked(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, bool)>>);
+struct Asked(std::sync::Mutex<Vec<(crate::coflows::CoflowSpec, Report)>>);
 
 impl crate::api::Sender for Asked {
-    fn send(&self, coflow: &crate::coflows::CoflowSpec, watched: bool) -> Result<(), String> {
-        self.0.lock().unwrap().push((coflow.clone(), watched));
+    fn send(&self, what: Shipment<'_>) -> Result<(), String> {
+        self.0.lock().unwrap().push((what.coflow.clone(), what.report));
         Ok(())
     }
 
@@ -257,8 +327,8 @@ fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
     let body = json!({"name": "sort", "send": true, "flows": [flow(0, 2, 5), flow(1, 3, 7), flow(4, 5, 9)]});
     let made: wire::Coflow = serde_json::from_str(&r.send("POST", "/api/v1/coflows", &body).text).unwrap();
     assert_eq!((made.pairs.clone(), made.asked_bytes), (vec![wire::Pair { from: 0, to: 1, bytes: 12 }], 12));
-    let (sent, watched) = sender.0.lock().unwrap()[0].clone();
-    assert!(watched && sent.flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).eq([(0, 2, 5), (1, 3, 7), (4, 5, 9)]));
+    let (sent, report) = sender.0.lock().unwrap()[0].clone();
+    assert!(report == Report::Flows && sent.flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0)).eq([(0, 2, 5), (1, 3, 7), (4, 5, 9)]));
     let one: wire::Coflow = serde_json::from_str(&r.get(&posted(0)).text).unwrap();
     let flows = one.flows.unwrap();
     assert_eq!((flows.len(), flows[2].received_bytes, flows[2].finished_ns, flows[1].bytes), (3, 4, None, 7));

@@ -22,15 +22,29 @@ fn health_says_what_is() {
     r.get("/readyz").problem(503);
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
     assert_eq!(r.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller has stopped");
+    assert_eq!(r.get("/livez").problem(503).1, "the controller has stopped");
+}
+
+#[test]
+fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
+    let topology = Arc::new(network());
+    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
+    let options = Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() };
+    let r = Rig { server: serve(handle.clone(), options).unwrap(), handle, stop: Arc::default() };
     assert_eq!(r.get("/livez").status, 200);
+    ends.say_why("the controller's thread died: boom".into());
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(r.get(path).problem(503).1, "the controller's thread died: boom", "{path}");
+    }
 }
 
 #[test]
 fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let topology = Arc::new(network());
-    let controller = Controller::new(topology.clone(), Policy::default(), Time::ZERO, Span::ZERO);
+    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     // Nobody reads the commands until the API has given up.
-    let (handle, ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
     let server = serve(handle.clone(), Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() }).unwrap();
     let rig = Rig { server, handle, stop: Arc::default() };
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});

@@ -114,6 +114,21 @@ pub enum CoflowState {
     Active,
     /// All of them have.
     Finished,
+    /// Taken back, or its sender's connection broke: what had not been received by then is not waited for.
+    Cancelled,
+}
+
+impl CoflowState {
+    /// As the API writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Proposed => "proposed",
+            Self::Expired => "expired",
+            Self::Active => "active",
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// Bytes from a rack to a rack.
@@ -144,7 +159,11 @@ impl From<&record::CoflowView> for Coflow {
         Self {
             id: c.id.0,
             name: c.name.clone(),
-            state: if c.finished.is_some() { CoflowState::Finished } else { CoflowState::Active },
+            state: match (c.finished, c.cancelled) {
+                (Some(_), _) => CoflowState::Finished,
+                (None, Some(_)) => CoflowState::Cancelled,
+                (None, None) => CoflowState::Active,
+            },
             arrival_ns: c.arrival.0,
             pairs: c.pairs.iter().map(Pair::from).collect(),
             asked_bytes: c.bytes.0,

@@ -149,8 +149,8 @@ mod tests {
         let p = config::read_policy(&text(policy), policy).unwrap();
         let mut list = config::read_jobs(&text("workloads/jobs-20.yaml"), "j").unwrap();
         list.jobs.truncate(jobs);
-        let jobs_by = p.placement.clone().unwrap();
-        let ask = Ask { topology: &t, policy: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
+        let jobs_by = p.jobs.clone().unwrap();
+        let ask = Ask { topology: &t, plan: &p, jobs_by: &jobs_by, jobs: &list, failures: &[], faults: &[], until: None };
         simulate(&ask, &mut |_| ()).unwrap()
     }
 

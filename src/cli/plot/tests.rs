@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::input::Bar;
 use super::*;
-use crate::control::policy::{Estimator, Policy, SchedulerKind};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::PlaneId;
 use crate::runtime::simulate::simulate;
 use crate::topology::{Plane, StopMode, Topology};
@@ -141,10 +141,10 @@ fn an_event_log_says_when_each_circuit_ends() {
     let trace = synth(&Synth { racks: 5, hosts: 1, coflows: 12, seed: 3, mean_gap: Span::millis(200) });
     let w = trace.to_workload("w", &t, &Mapping::default()).unwrap().adjusted(&Adjust { scale: 10, ..Adjust::default() });
     for scheduler in SchedulerKind::ALL {
-        let policy = Policy { scheduler, demand: Estimator::Combined, ..Policy::default() };
+        let policy = CircuitPolicy { scheduler, demand: Estimator::Combined, ..CircuitPolicy::default() };
         let mut log = String::new();
         let mut write = |r| log += &(serde_json::to_string(&r).unwrap() + "\n");
-        simulate(&t, &policy, &w, None, &mut write).unwrap();
+        simulate(&t, &policy.into(), &w, None, &mut write).unwrap();
         let bars = input::read(&log, "f").unwrap().circuits.unwrap().bars;
         assert_eq!(bars.is_empty(), matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly), "{scheduler:?}");
         for port in [|b: &Bar| b.input, |b: &Bar| b.output] {

@@ -21,7 +21,7 @@ use super::workload::Reading;
 use super::{CliError, Output, jobs, print, read_text, run, timeline, write_text};
 use crate::api::wire;
 use crate::config;
-use crate::control::policy::Policy;
+use crate::control::policy::CircuitPolicy;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::{Counted, End, RunResult};
@@ -107,16 +107,17 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let topology = Arc::new(topology);
     let theirs = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
-    let (policy, file) = match ask.policy {
+    let (plan, file) = match ask.policy {
         Some(f) => (config::read_policy(&read_text(f)?, &f.display().to_string())?, f.display().to_string()),
         None => (theirs.clone(), "the daemon's policy".into()),
     };
-    let jobs_by = jobs::scheduling(&policy, &file)?;
-    fits(&topology, &jobs_by, (&policy, &theirs), &file)?;
-    let list = ask.tuning.read(ask.workload, &policy, &ask.reading, ask.seed)?;
+    let jobs_by = jobs::scheduling(&plan, &file)?;
+    fits(&topology, &jobs_by, (&plan.policy, &theirs.policy), &file)?;
+    let list = ask.tuning.read(ask.workload, &plan, &ask.reading, ask.seed)?;
     let failures = ask.tuning.failures(&topology)?;
-    let what = live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: policy.elephants.threshold, jobs: &list, failures: &failures };
-    let (result, ended) = play(&client, &what, (&policy, &theirs), stop)?;
+    let what =
+        live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
+    let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), stop)?;
     print(&jobs::result(&result, ask.output))?;
     if let Some(file) = ask.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
@@ -132,7 +133,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
 }
 
 /// Whether the daemon's network is the one that the placement policy is meant for, and its circuits go by the same threshold.
-fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&Policy, &Policy), file: &str) -> Result<(), CliError> {
+fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&CircuitPolicy, &CircuitPolicy), file: &str) -> Result<(), CliError> {
     let meant = jobs_by.placement.network(topology);
     let uplink = |t: &Topology| t.racks.iter().map(|r| r.uplink).min().unwrap_or_default();
     if meant.racks != topology.racks || meant.planes != topology.planes {
@@ -143,7 +144,7 @@ fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&Policy, &P
             policy.name, topology.name
         )));
     }
-    let (ours, other) = (policy.elephants.threshold, theirs.elephants.threshold);
+    let (ours, other) = (policy.elephant_threshold, theirs.elephant_threshold);
     if ours != other {
         tracing::warn!("{file} places tasks by an elephant threshold of {ours}, the daemon ({}) sets circuits by {other}", theirs.name);
     }
@@ -154,7 +155,7 @@ fn fits(topology: &Topology, jobs_by: &JobPolicy, (policy, theirs): (&Policy, &P
 fn play(
     client: &Arc<Client>,
     ask: &live::Ask,
-    (policy, theirs): (&Policy, &Policy),
+    (policy, theirs): (&CircuitPolicy, &CircuitPolicy),
     stop: &AtomicBool,
 ) -> Result<(JobsResult, Result<(), CliError>), CliError> {
     let (topology, list) = (ask.topology, ask.jobs);

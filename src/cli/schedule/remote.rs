@@ -243,16 +243,17 @@ impl Shared {
             let (status, text) = self.client.ask("POST", "/api/v1/coflows", &[("idempotency-key", &key)], &body)?;
             if status == 201 { Ok(text) } else { Err(self.refused(status, &text)) }
         })?;
-        let made: wire::Coflow = parse(&answer)?;
-        self.posted(c.id, made.id)
+        self.posted(c.id, &parse(&answer)?)
     }
 
-    fn posted(&self, id: CoflowId, theirs: u32) -> Result<(), CliError> {
+    /// Notes the answer to a post. It may show a coflow that has broken by then.
+    fn posted(&self, id: CoflowId, made: &wire::Coflow) -> Result<(), CliError> {
         // As in `hear`: the book is held until its words are passed on.
         let mut book = self.book();
-        let words = book.posted(id, theirs).map_err(|b| broke(&b))?;
+        let words = book.posted(id, made.id).map_err(|b| broke(&b))?;
         words.into_iter().for_each(|w| self.tell(Ok(w)));
-        Ok(())
+        drop(book);
+        if made.state == wire::CoflowState::Cancelled { self.hear(made.id, Heard::Gone) } else { Ok(()) }
     }
 
     /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not held any more.
@@ -262,12 +263,12 @@ impl Shared {
         let begun = self.again(|| {
             let (status, text) = self.client.ask("POST", &format!("/api/v1/coflows/{theirs}/confirm"), &[], &body)?;
             match status {
-                200 => Ok(true),
-                404 | 410 => Ok(false),
+                200 => parse(&text).map(Some),
+                404 | 410 => Ok(None),
                 _ => Err(self.client.refused(status, &text)),
             }
         })?;
-        if begun { self.posted(c.id, theirs) } else { self.post(c) }
+        begun.map_or_else(|| self.post(c), |made| self.posted(c.id, &made))
     }
 
     /// Asks where the tasks of a stage shall go; nothing if they cannot be placed.
@@ -404,7 +405,7 @@ impl Shared {
     fn look_at_all(&self) -> Result<(), CliError> {
         let open = self.book().open();
         for (_, theirs) in open {
-            let Some(c) = self.look(theirs)? else {
+            let Some(c) = self.look(theirs)?.filter(|c| c.state != wire::CoflowState::Cancelled) else {
                 self.hear(theirs, Heard::Gone)?;
                 continue;
             };

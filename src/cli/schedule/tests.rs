@@ -7,6 +7,7 @@ use crate::api::tests::{Rig, rig_with};
 use crate::api::{Options, Sender};
 use crate::coflows::CoflowSpec;
 use crate::control::Event;
+use crate::fabric::traffic::{Report, Shipment};
 use crate::ids::{CoflowId, FlowId};
 use crate::placement::spec::Kind;
 use crate::runtime::handle::Handle;
@@ -25,7 +26,7 @@ struct Mail {
 }
 
 impl Sender for Mail {
-    fn send(&self, c: &CoflowSpec, watched: bool) -> Result<(), String> {
+    fn send(&self, Shipment { coflow: c, report }: Shipment<'_>) -> Result<(), String> {
         let h = self.handle.get().expect("given before anybody asks");
         let mut sent = self.sent.lock().unwrap();
         let k = sent.len();
@@ -33,7 +34,7 @@ impl Sender for Mail {
         if self.breaks_at == Some(k) {
             h.notify(Event::CoflowCancelled { id: c.id });
         } else if self.silent_from.is_none_or(|s| k < s) {
-            assert!(watched);
+            assert_eq!(report, Report::Flows);
             let flows = c.flows.iter().enumerate();
             flows.for_each(|(k, f)| h.notify(Event::FlowFinished { id: c.id, flow: FlowId::from(k), bytes: f.bytes }));
             h.notify(Event::CoflowFinished { id: c.id, at: Time(1) });
@@ -81,9 +82,8 @@ impl Bed {
     }
 
     fn play_by(&self, kind: Kind, stop: &AtomicBool) -> (JobsResult, Result<(), CliError>) {
-        let policy = Policy { name: "p".into(), placement: Some(JobPolicy::new(kind)), ..Policy::default() };
-        let by = policy.placement.clone().unwrap();
-        let (elephant, jobs) = (policy.elephants.threshold, few());
+        let (policy, by) = (CircuitPolicy { name: "p".into(), ..CircuitPolicy::default() }, JobPolicy::new(kind));
+        let (elephant, jobs) = (policy.elephant_threshold, few());
         let ask = live::Ask { topology: &self.topology, jobs_by: &by, elephant, jobs: &jobs, failures: &[] };
         play(&self.client, &ask, (&policy, &policy), stop).unwrap()
     }
@@ -188,8 +188,7 @@ fn a_daemon_that_sends_nothing_or_has_another_network_is_refused() {
     let (_, ended) = bed.play(&AtomicBool::new(false));
     assert!(ended.clone().unwrap_err().to_string().contains("/send: nobody sends for the API here"), "{ended:?}");
 
-    let policy = Policy { name: "f-eps".into(), placement: Some(JobPolicy::new(Kind::FEps)), ..Policy::default() };
-    let by = policy.placement.clone().unwrap();
+    let (policy, by) = (CircuitPolicy { name: "f-eps".into(), ..CircuitPolicy::default() }, JobPolicy::new(Kind::FEps));
     let why = fits(&bed.topology, &by, (&policy, &policy), "f-eps.yaml").unwrap_err();
     assert_eq!(why.code(), 3);
     assert!(why.to_string().contains("meant for 4 racks with an EPS uplink of 1Gb/s each and no circuits"), "{why}");

@@ -63,12 +63,12 @@ fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
 #[test]
 fn everything_is_shown_from_a_server() {
     use crate::api;
-    use crate::control::{Controller, policy::Policy};
+    use crate::control::{Controller, policy::CircuitPolicy};
     use crate::runtime::handle::Handle;
     let text = std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap();
     let topology = std::sync::Arc::new(crate::config::read_topology(&text, "t").unwrap());
-    let controller = Controller::new(topology.clone(), Policy::default(), Time::ZERO, Span::ZERO);
-    let (handle, _ends) = Handle::new(topology, controller.snapshot(Time::ZERO, "test"));
+    let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+    let (handle, _ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
     let token = "0123456789abcdef";
     let listen = Some(([127, 0, 0, 1], 0).into());
     let server = api::serve(handle, api::Options { listen, token: Some(token.into()), ..api::Options::default() }).unwrap();

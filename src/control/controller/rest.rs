@@ -1,12 +1,10 @@
-//! Cycles that nobody needs: they are counted, and cost next to nothing.
-//!
-//! They matter in virtual time only, where a day has 864,000 cycles of 100 ms and most of them find an empty network.
+//! Cycles that change nothing ([`Skip`]): they are counted, and cost next to nothing.
 
 use super::{Controller, Phase};
 use crate::circuits::timetable::Timetable;
-use crate::control::Event;
 use crate::control::policy::SchedulerKind;
 use crate::control::record::What;
+use crate::control::{Event, Skip};
 use crate::fabric::Observation;
 use crate::units::{Bytes, Span, Time};
 
@@ -19,24 +17,47 @@ pub(super) fn ends_a_cycle(event: &Event) -> bool {
 }
 
 impl Controller {
-    /// Whether every cycle provably decides nothing, so that nobody needs to wake the controller: the network or the policy has no
-    /// circuits, nothing is set or set by hand, and nobody's progress is read from the counters.
-    pub fn is_passive(&self) -> bool {
+    /// Whether the next cycle may be skipped. O(1).
+    pub(super) fn skip(&self) -> Skip {
+        match (self.is_passive(), self.resting) {
+            (true, _) => Skip::Always,
+            (false, true) => Skip::IfQuiet,
+            (false, false) => Skip::Never,
+        }
+    }
+
+    /// Skips the cycles whose deadlines have come by `now`, and says whether it did; else they are due as before. They are counted as
+    /// cycles that cost nothing, and logged where a cycle could have decided something else ([`Skip::IfQuiet`]; there only at the
+    /// deadline itself, one by one). The caller has looked at [`Wake::skip`](crate::control::Wake::skip). O(1).
+    pub fn skip_until(&mut self, now: Time) -> bool {
+        match self.skip() {
+            _ if self.phase != Phase::Idle || now < self.next_cycle => false,
+            Skip::Never => false,
+            Skip::Always => {
+                let n = now.since(self.next_cycle).0 / self.policy.interval.0.max(1) + 1;
+                self.next_cycle += self.policy.interval * n;
+                self.count_cycles(n);
+                true
+            }
+            Skip::IfQuiet if now > self.next_cycle => false,
+            Skip::IfQuiet => {
+                self.revision += EVENTS;
+                self.next_cycle = now + self.policy.interval;
+                self.last.iter_mut().for_each(|seen| seen.at = now);
+                self.count_cycles(1);
+                self.log(now, What::Cycle { cycle: self.cycle - 1, demand: Bytes::ZERO, ops: 0, late: false });
+                true
+            }
+        }
+    }
+
+    /// Whether every cycle provably decides nothing: the network or the policy has no circuits, nothing is set or set by hand, and
+    /// no progress is read from the counters.
+    fn is_passive(&self) -> bool {
         let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
         let without = self.topology.planes.is_empty() || self.policy.scheduler == SchedulerKind::EpsOnly;
-        without && nothing && dark && self.phase == Phase::Idle && !self.accounts.read_counters()
-    }
-
-    /// Passes the cycles whose deadline has come by `now` at once: they are counted, with no cost, and not logged. Only for a
-    /// passive controller ([`Controller::is_passive`]). O(1).
-    pub fn pass(&mut self, now: Time) {
-        if now < self.next_cycle || !self.is_passive() {
-            return;
-        }
-        let n = now.since(self.next_cycle).0 / self.policy.interval.0.max(1) + 1;
-        self.next_cycle += self.policy.interval * n;
-        self.count_cycles(n);
+        without && nothing && dark && !self.accounts.read_counters()
     }
 
     /// Whether the next cycle will do what the one that saw this did, which was nothing: there was nothing to carry, no circuit is
@@ -47,25 +68,6 @@ impl Controller {
         let unchanged = self.wanted.timetable == seen.programmed.timetable && steady(&self.wanted.timetable);
         let asked = self.demand.total() > 0 || seen.backlog.total() > 0 || self.accounts.any_open();
         !by_hand && unchanged && !asked && self.estimator.rests() && self.scheduler.rests()
-    }
-
-    /// Whether the next cycle provably does what the last one did, which was nothing, as long as the fabric shows nothing new. O(1).
-    pub fn is_resting(&self) -> bool {
-        self.resting && self.phase == Phase::Idle
-    }
-
-    /// Passes the cycle whose deadline this is, and says whether it did; else it is due as ever. It is counted and logged as one that
-    /// cost nothing. Only while [`Controller::is_resting`], and the fabric shows what it did when it was last observed. O(1).
-    pub fn rest(&mut self, now: Time) -> bool {
-        if !self.is_resting() || now != self.next_cycle {
-            return false;
-        }
-        self.revision += EVENTS;
-        self.next_cycle = now + self.policy.interval;
-        self.last.iter_mut().for_each(|seen| seen.at = now);
-        self.count_cycles(1);
-        self.log(now, What::Cycle { cycle: self.cycle - 1, demand: Bytes::ZERO, ops: 0, late: false });
-        true
     }
 
     fn count_cycles(&mut self, n: u64) {

@@ -34,7 +34,7 @@ impl Controller {
 
     /// What placements are judged by, as of `now`. O(R^2 + circuits + coflows).
     pub fn standing(&self, now: Time) -> Standing {
-        let threshold = self.policy.elephants.threshold;
+        let threshold = self.policy.elephant_threshold;
         let from = self.next_cycle.max(now) + self.policy.lead + self.notice;
         let mut coflows = self.accounts.to_carry(threshold);
         coflows.extend(self.promises.held(now));

@@ -56,6 +56,11 @@ impl Backlog {
         Ok(Self { newest, stop: Some(stop), thread: Some(thread) })
     }
 
+    /// Whether the thread still takes samples.
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
     /// The newest sample, `R x R` bytes.
     ///
     /// # Errors

@@ -115,6 +115,11 @@ impl Flips {
         Ok(Self { shared, wake: Some(wake), thread: Some(thread) })
     }
 
+    /// Whether the thread still changes circuits.
+    pub fn is_alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
     /// Says that its slots were changed.
     pub fn wake(&self) {
         if let Some(w) = &self.wake {

@@ -279,4 +279,17 @@ impl Fabric for KernelFabric {
     fn mechanism(&self) -> &'static str {
         self.kind().name()
     }
+
+    fn lost(&self) -> Option<String> {
+        let flips = match &self.circuits {
+            Circuits::Timed(t) => t.gates(),
+            Circuits::Switched(s) => Some(s.flips()),
+        };
+        let died = |what: &str| Some(format!("the thread that {what} has died"));
+        match (flips.is_none_or(Flips::is_alive), self.backlog.is_alive()) {
+            (false, _) => died("switches circuits"),
+            (true, false) => died("reads what waits in the hosts' sockets"),
+            (true, true) => None,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Around the instant at which a circuit should have light, its ToR sends a short train of frames (EtherType 0x88b5) into its
 //! OCS port. The first that comes out at the right ToR proves the circuit and dates it; one that comes out elsewhere, or none
-//! within [`PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
+//! within [`PROBE_PATIENCE`] of the first that was sent, is a failure (the controller repeats such a probe before it blames a port).
 //! Circuits that are shorter than that are not judged. The train's grain bounds what can be said of the dark time: some 100 us on
 //! an idle machine.
 
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
@@ -18,34 +19,16 @@ use pnet::util::MacAddr;
 use super::bpf::programs::PROBE_ETHERTYPE;
 use super::network::Network;
 use super::{Clock, netns, sys};
-use crate::fabric::ProbeReport;
+use crate::fabric::{PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{PlaneId, RackId};
 use crate::units::{Span, Time};
 
-/// A probe that did not come out so long after its circuit should have light is lost. Long against what a busy machine delays
-/// a frame, short against an interval.
-pub const PATIENCE: Span = Span::millis(30);
 /// The train begins so long before the circuit should have light.
 const EARLY: Span = Span::micros(40);
 /// Between two frames of a train.
 const GRAIN: Span = Span::micros(30);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;
-
-/// A probe to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProbeRequest {
-    /// The plane.
-    pub plane: PlaneId,
-    /// Where to send.
-    pub input: RackId,
-    /// Where it should come out.
-    pub output: RackId,
-    /// When the mirrors began to move.
-    pub dark_from: Time,
-    /// When the circuit should have light.
-    pub at: Time,
-}
 
 struct Port {
     sender: Box<dyn DataLinkSender>,
@@ -57,9 +40,9 @@ struct Port {
 pub type MaySend = Arc<dyn Fn(&ProbeRequest) -> bool + Send + Sync>;
 
 /// Asks the probing thread; dropping it ends the thread.
-#[derive(Clone)]
 pub struct Prober {
     requests: mpsc::Sender<ProbeRequest>,
+    thread: JoinHandle<()>,
 }
 
 impl Prober {
@@ -78,12 +61,17 @@ impl Prober {
             ports.extend(opened.into_iter().enumerate().map(|(p, port)| ((PlaneId::from(p), RackId::from(r)), port)));
         }
         let (tx, rx) = mpsc::channel();
-        std::thread::Builder::new().name("prober".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name("prober".into()).spawn(move || {
             // Frames that leave late make circuits look late: ask to be served first.
             sys::realtime(5);
             Loop { ports, clock, may_send, waiting: vec![], report: Box::new(report) }.run(&rx);
         })?;
-        Ok(Self { requests: tx })
+        Ok(Self { requests: tx, thread })
+    }
+
+    /// Whether the thread still sends probes.
+    pub fn is_alive(&self) -> bool {
+        !self.thread.is_finished()
     }
 
     /// Has a circuit probed.
@@ -121,7 +109,7 @@ struct Waiting {
 
 impl Waiting {
     fn gives_up(&self) -> Time {
-        self.sent.unwrap_or(self.request.at) + PATIENCE
+        self.sent.unwrap_or(self.request.at) + PROBE_PATIENCE
     }
 }
 

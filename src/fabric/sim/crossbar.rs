@@ -1,14 +1,11 @@
 //! The optical planes of the model: what they are programmed to do, and which circuits have light.
 
 use super::faults::{PortFault, Side};
-use crate::fabric::OpResult;
+use crate::fabric::{OpResult, SLOTS_PER_PORT};
 use crate::ids::{PlaneId, RackId};
 use crate::plan::{self, Op, Programmed};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
-
-/// Reservations that an input port holds at once, as many as the kernel's ring.
-pub const SLOTS_PER_PORT: usize = 8;
 
 /// All planes.
 #[derive(Debug)]

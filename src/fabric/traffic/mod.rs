@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -36,6 +37,24 @@ pub const PORT: u16 = 5300;
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
+/// Whose ends the sender of a coflow reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The coflow's.
+    Coflow,
+    /// Every flow's, each before its coflow's ([`TrafficEvent::FlowFinished`]), and the coflow's.
+    Flows,
+}
+
+/// A coflow that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Shipment<'a> {
+    /// The coflow, with its flows.
+    pub coflow: &'a CoflowSpec,
+    /// What is reported of it.
+    pub report: Report,
+}
+
 /// A socket that somebody wants in a host's namespace.
 struct OpenRequest {
     host: usize,
@@ -47,6 +66,8 @@ pub struct Traffic {
     shared: Arc<Shared>,
     runtime: Option<tokio::runtime::Runtime>,
     opener: mpsc::Sender<OpenRequest>,
+    opener_thread: JoinHandle<()>,
+    receivers: Vec<tokio::task::JoinHandle<()>>,
 }
 
 impl Traffic {
@@ -65,29 +86,39 @@ impl Traffic {
         sys::raise_open_files();
         let shared = Arc::new(Shared::new(topology, clock, Box::new(events)));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("traffic").enable_all().build()?;
+        let mut receivers = vec![];
         for (k, ns) in hosts.iter().enumerate() {
             let socket = netns::within(ns.as_fd(), listener)
                 .map_err(|e| io::Error::new(e.kind(), format!("listen on {}: {e}", shared.topology.host_name(k.into()))))?;
             let _inside = runtime.enter();
             let listener = TcpListener::from_std(socket)?;
-            runtime.spawn(accept(listener, shared.clone()));
+            receivers.push(runtime.spawn(accept(listener, shared.clone())));
         }
-        let opener = start_opener(hosts, congestion)?;
-        Ok(Self { shared, runtime: Some(runtime), opener })
+        let (opener, opener_thread) = start_opener(hosts, congestion)?;
+        Ok(Self { shared, runtime: Some(runtime), opener, opener_thread, receivers })
     }
 
-    /// Starts all flows of a coflow now. `elephant` says which rack pairs' packets are marked.
+    /// Which part of the traffic has died, so that coflows would wait for ever: the thread that opens sockets, a host's receiver, or the
+    /// task of a flow.
+    pub fn lost(&self) -> Option<String> {
+        if self.opener_thread.is_finished() {
+            return Some("the thread that opens the hosts' sockets has died".into());
+        }
+        if let Some(k) = self.receivers.iter().position(tokio::task::JoinHandle::is_finished) {
+            return Some(format!("the receiver of {} has died", self.shared.topology.host_name(k.into())));
+        }
+        self.shared.flow_died.load(Relaxed).then(|| "the task that carried a flow has died".into())
+    }
+
+    /// Starts all flows of a coflow now; only the coflow's end is reported. `elephant` says which rack pairs' packets are marked.
     pub fn launch(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
-        self.start_flows(coflow, elephant, false);
+        self.ship(Shipment { coflow, report: Report::Coflow }, elephant);
     }
 
-    /// [`Traffic::launch`], and every flow's end is an event ([`TrafficEvent::FlowFinished`]).
-    pub fn launch_watched(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool) {
-        self.start_flows(coflow, elephant, true);
-    }
-
-    fn start_flows(&self, coflow: &CoflowSpec, elephant: impl Fn(RackId, RackId) -> bool, watched: bool) {
-        let on_its_way = OnItsWay::new(coflow, &self.shared.topology, watched);
+    /// Starts all flows of a shipment now. `elephant` says which rack pairs' packets are marked.
+    pub fn ship(&self, what: Shipment<'_>, elephant: impl Fn(RackId, RackId) -> bool) {
+        let coflow = what.coflow;
+        let on_its_way = OnItsWay::new(what, &self.shared.topology);
         let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
         // Senders begin under the table's lock: no receiver looks before the coflow is there, and who cancels finds all of them.
         let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
@@ -102,6 +133,7 @@ impl Traffic {
         let racks = (t.rack_of(f.from), t.rack_of(f.to));
         let (elephant, to) = (elephant(racks.0, racks.1), host_ip(t, f.to));
         let task = self.runtime.as_ref().expect("running").spawn(async move {
+            let _alarm = Alarm(shared.clone());
             let again = (racks.0 != racks.1).then_some(&shared.sent_again);
             if let Err(e) = send(&opener, (id, k), f, (to, elephant), again).await {
                 let t = &shared.topology;
@@ -133,6 +165,17 @@ impl Traffic {
     }
 }
 
+/// Held by the task of a flow: tells of its panic, of which its coflow would never hear.
+struct Alarm(Arc<Shared>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.flow_died.store(true, Relaxed);
+        }
+    }
+}
+
 impl Drop for Traffic {
     fn drop(&mut self) {
         if let Some(r) = self.runtime.take() {
@@ -150,19 +193,19 @@ fn listener() -> io::Result<std::net::TcpListener> {
 }
 
 /// The thread that opens sockets: it walks from namespace to namespace, 0.4 us a step.
-fn start_opener(hosts: Arc<Vec<OwnedFd>>, congestion: &str) -> io::Result<mpsc::Sender<OpenRequest>> {
+fn start_opener(hosts: Arc<Vec<OwnedFd>>, congestion: &str) -> io::Result<(mpsc::Sender<OpenRequest>, JoinHandle<()>)> {
     let (tx, rx) = mpsc::channel::<OpenRequest>();
     let congestion = congestion.to_owned();
     let first = hosts.first().ok_or_else(|| io::Error::other("a network without hosts"))?;
     netns::within(first.as_fd(), || socket(&congestion).map(drop))
         .map_err(|e| io::Error::new(e.kind(), format!("TCP congestion control {congestion}: {e}")))?;
-    std::thread::Builder::new().name("opener".into()).spawn(move || {
+    let thread = std::thread::Builder::new().name("opener".into()).spawn(move || {
         for r in rx {
             let opened = sys::setns(hosts[r.host].as_fd(), libc::CLONE_NEWNET).and_then(|()| socket(&congestion));
             let _ = r.reply.send(opened);
         }
     })?;
-    Ok(tx)
+    Ok((tx, thread))
 }
 
 fn socket(congestion: &str) -> io::Result<std::net::TcpStream> {
@@ -246,6 +289,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Ok((stream, _)) => {
                 let shared = shared.clone();
                 tokio::spawn(async move {
+                    let _alarm = Alarm(shared.clone());
                     if let Err((coflow, e)) = receive(stream, &shared).await {
                         match coflow {
                             Some(c) => shared.failed(c, format!("receiver: {e}")),

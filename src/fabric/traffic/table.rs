@@ -1,12 +1,13 @@
 //! What is on its way: coflows, their flows, and what has been received of each.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::task::AbortHandle;
 
-use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
+use super::{Report, Shipment};
+use crate::coflows::{FlowSpec, RackBytes};
 use crate::fabric::kernel::Clock;
 use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
@@ -78,13 +79,13 @@ impl Flow {
 pub struct OnItsWay {
     flows: Vec<Flow>,
     left: AtomicU64,
-    watched: bool,
+    report: Report,
     senders: Vec<AbortHandle>,
 }
 
 impl OnItsWay {
-    /// A coflow before its senders begin; `watched`: every flow's end is told.
-    pub fn new(coflow: &CoflowSpec, topology: &Topology, watched: bool) -> Self {
+    /// A coflow before its senders begin.
+    pub fn new(Shipment { coflow, report }: Shipment<'_>, topology: &Topology) -> Self {
         let flow = |f: &FlowSpec| Flow {
             spec: *f,
             racks: (topology.rack_of(f.from), topology.rack_of(f.to)),
@@ -93,7 +94,7 @@ impl OnItsWay {
         };
         let flows: Vec<Flow> = coflow.flows.iter().map(flow).collect();
         let left = flows.iter().filter(|f| f.is_sent()).count() as u64;
-        Self { flows, left: AtomicU64::new(left), watched, senders: Vec::new() }
+        Self { flows, left: AtomicU64::new(left), report, senders: Vec::new() }
     }
 
     /// The flows that have anything to send, with their places.
@@ -140,13 +141,16 @@ pub struct Shared {
     pub clock: Clock,
     /// Payload between racks that was sent again.
     pub sent_again: AtomicU64,
+    /// The task of a flow ended in a panic.
+    pub flow_died: AtomicBool,
     table: Mutex<Table>,
     events: Mutex<Tell>,
 }
 
 impl Shared {
     pub fn new(topology: Arc<Topology>, clock: Clock, events: Tell) -> Self {
-        Self { topology, clock, sent_again: AtomicU64::new(0), table: Mutex::default(), events: Mutex::new(events) }
+        let (table, events) = (Mutex::default(), Mutex::new(events));
+        Self { topology, clock, sent_again: AtomicU64::new(0), flow_died: AtomicBool::new(false), table, events }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -184,7 +188,7 @@ impl Shared {
         let Some(c) = self.get(coflow) else { return };
         let f = &c.flows[flow.index()];
         f.finished.store(now.0, Relaxed);
-        if c.watched {
+        if c.report == Report::Flows {
             self.say(TrafficEvent::FlowFinished { coflow, flow, bytes: Bytes(f.received.load(Relaxed)), at: now });
         }
         if c.left.fetch_sub(1, Relaxed) > 1 {
@@ -235,6 +239,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coflows::CoflowSpec;
     use crate::ids::HostId;
     use crate::units::BitRate;
     use std::sync::mpsc;
@@ -258,17 +263,17 @@ mod tests {
     }
 
     /// Opens a coflow whose senders wait for ever; says whether it was finished at once.
-    fn open(s: &Shared, c: &CoflowSpec, watched: bool) -> bool {
-        let coming = OnItsWay::new(c, &s.topology, watched);
+    fn open(s: &Shared, coflow: &CoflowSpec, report: Report) -> bool {
+        let coming = OnItsWay::new(Shipment { coflow, report }, &s.topology);
         let n = coming.to_send().count();
-        s.open(c.id, coming, || (0..n).map(|_| tokio::spawn(std::future::pending::<()>()).abort_handle()).collect())
+        s.open(coflow.id, coming, || (0..n).map(|_| tokio::spawn(std::future::pending::<()>()).abort_handle()).collect())
     }
 
     #[tokio::test]
     async fn flows_keep_their_places_and_end_before_their_coflow() {
         let (s, events) = shared();
         let c = coflow(7, &[(0, 0, 5), (0, 2, 9), (1, 3, 0), (1, 3, 4), (0, 1, 3)]);
-        assert!(!open(&s, &c, true));
+        assert!(!open(&s, &c, Report::Flows));
         let ends = |s: &Shared| s.flows(CoflowId(7)).unwrap().iter().map(|f| f.finished.is_some()).collect::<Vec<_>>();
         assert_eq!(ends(&s), [true, false, true, false, false], "what sends nothing is finished at once");
         for (flow, bytes) in [(3, 4), (1, 9), (4, 3)] {
@@ -292,7 +297,7 @@ mod tests {
     async fn what_is_cancelled_stops_its_senders_and_is_not_heard_of_again() {
         let (s, events) = shared();
         let c = coflow(1, &[(0, 2, 9), (1, 3, 4)]);
-        open(&s, &c, true);
+        open(&s, &c, Report::Flows);
         let held = s.get(CoflowId(1)).unwrap();
         assert!(s.cancel(CoflowId(1)) && !s.cancel(CoflowId(1)));
         tokio::task::yield_now().await;
@@ -306,7 +311,7 @@ mod tests {
     async fn only_the_last_are_remembered() {
         let (s, _events) = shared();
         for id in 0..=KEPT as u32 {
-            assert!(open(&s, &coflow(id, &[(0, 0, 1)]), false));
+            assert!(open(&s, &coflow(id, &[(0, 0, 1)]), Report::Coflow));
         }
         assert!(s.flows(CoflowId(0)).is_none() && s.flows(CoflowId(1)).is_some());
     }

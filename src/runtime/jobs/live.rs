@@ -1,33 +1,27 @@
 //! Jobs by the wall clock: the scheduler over a network that somebody else controls.
 //!
-//! The driver keeps the tasks' time and hands everything that moves to a [`Network`], which is told what to send and says what has
-//! arrived: over HTTP in the command line, in process in tests. Blocks are where they shall be as soon as a job is submitted, as in
-//! [`super::simulate`], and the scheduler is the same to the last line.
+//! Everything that moves is handed to a [`Network`], which is told what to send and says what has arrived: over HTTP in the command line,
+//! in process in tests. Blocks are where they shall be as soon as a job is submitted, as in [`super::simulate`]; scheduler and driver
+//! ([`super::drive`]) are the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+pub use super::drive::Word;
+use super::drive::{Driver, Round, Transport};
 use crate::coflows::CoflowSpec;
-use crate::ids::{CoflowId, FlowId, JobId, RackId};
+use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::runtime::report::End;
 use crate::scheduler::record::{Snapshot, TaskRun};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
-use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::scheduler::{Event, Scheduler};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
-
-/// What a network has to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// A flow's last byte was received.
-    Flow(CoflowId, FlowId),
-    /// A coflow's last byte was received; of its flows that were not told, too.
-    Coflow(CoflowId),
-}
 
 /// Who moves bytes. Coflows go by the scheduler's numbers.
 pub trait Network {
@@ -103,136 +97,102 @@ pub fn run(ask: &Ask, network: &mut dyn Network, stop: &AtomicBool, watch: &mut 
     let mut placement = ask.jobs_by.placement.build(ask.elephant);
     placement.plan(ask.topology, &ask.jobs.jobs)?;
     let settings = crate::scheduler::state::Settings { grain: Grain::Host, ..ask.jobs_by.settings.clone() };
-    let mut run = Run {
-        network,
-        scheduler: Scheduler::new(ask.topology.clone(), settings, placement),
-        timers: BTreeMap::new(),
-        timers_set: 0,
-        on_their_way: BTreeSet::new(),
-        began: Instant::now(),
+    let scheduler = Scheduler::new(ask.topology.clone(), settings, placement);
+    let wall = Wall { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
+    let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
+    let mut looked = Time::ZERO;
+    let mut look = |r: &Round<Wall>| {
+        let now = r.transport.now();
+        if now.since(looked) >= LOOK {
+            looked = now;
+            watch(&r.scheduler.snapshot());
+        }
+        !stop.load(Relaxed)
     };
-    let broken = run.play(ask, stop, watch).err();
+    let broken = match run.play(&mut look) {
+        Ok(End::Stuck) => Some("nothing moves any more, and jobs are unfinished".into()),
+        Ok(_) => None,
+        Err(why) => Some(why),
+    };
     let end = run.scheduler.snapshot();
+    watch(&end);
     Ok(Outcome { end, timeline: run.scheduler.timeline().to_vec(), broken })
 }
 
-struct Run<'a> {
+/// A network, and the wall's clock.
+struct Wall<'a> {
     network: &'a mut dyn Network,
-    scheduler: Scheduler,
-    /// Tasks that compute, by when they are done and in which order they began.
-    timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
-    timers_set: u64,
+    /// What ended the last wait.
+    heard: Option<Word>,
     /// Coflows that have been started, and neither ended nor been cancelled.
     on_their_way: BTreeSet<CoflowId>,
     began: Instant,
 }
 
-impl Run<'_> {
+impl Transport for Wall<'_> {
     fn now(&self) -> Time {
         Time(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn play(&mut self, ask: &Ask, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<(), String> {
-        let mut coming = ask.jobs.jobs.iter().peekable();
-        let mut failures = ask.failures.iter().peekable();
-        let mut looked = Time::ZERO;
-        let mut patience = Span::ZERO;
-        while !stop.load(Relaxed) {
-            // One word may be followed by others of the same instant.
-            let mut word = self.network.next(patience.std())?;
-            while let Some(w) = word {
-                self.heard(w)?;
-                word = self.network.next(Duration::ZERO)?;
-            }
-            let now = self.now();
-            while let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= now) {
-                let (task, attempt) = e.remove();
-                self.tell(Event::TaskFinished(task, attempt))?;
-            }
-            while let Some((_, e)) = failures.next_if(|f| f.0 <= now) {
-                self.tell(e.clone())?;
-            }
-            while let Some(j) = coming.next_if(|j| j.arrival <= now) {
-                self.tell(Event::Submitted(Box::new(j.clone())))?;
-            }
-            if self.scheduler.poll_timeout().is_some_and(|w| w <= now) {
-                self.tell(Event::Tick)?;
-            }
-            self.act()?;
-            if coming.peek().is_none() && self.scheduler.is_idle() {
-                break;
-            }
-            if now.since(looked) >= LOOK {
-                looked = now;
-                watch(&self.scheduler.snapshot());
-            }
-            let own = [coming.peek().map(|j| j.arrival), failures.peek().map(|f| f.0), self.timers.keys().next().map(|k| k.0)];
-            let Some(next) = own
-                .into_iter()
-                .chain([self.scheduler.poll_timeout()])
-                .flatten()
-                .min()
-                .or((!self.on_their_way.is_empty()).then_some(Time::MAX))
-            else {
-                return Err("nothing moves any more, and jobs are unfinished".into());
-            };
-            patience = next.since(self.now()).min(LOOK);
+    fn wait(&mut self, wake: Option<Time>) -> Result<bool, String> {
+        let patience = wake.unwrap_or(Time::MAX).since(self.now()).min(LOOK);
+        self.heard = self.network.next(patience.std())?;
+        Ok(true)
+    }
+
+    fn word(&mut self) -> Result<Option<Word>, String> {
+        let word = match self.heard.take() {
+            None => self.network.next(Duration::ZERO)?,
+            heard => heard,
+        };
+        if let Some(Word::Coflow(coflow)) = word {
+            self.on_their_way.remove(&coflow);
         }
-        watch(&self.scheduler.snapshot());
+        Ok(word)
+    }
+
+    fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String> {
+        self.on_their_way.insert(coflow.id);
+        self.network.start(coflow)
+    }
+
+    fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
+        self.on_their_way.remove(&coflow);
+        self.network.cancel(coflow)
+    }
+
+    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+        self.network.place(what, request)
+    }
+
+    fn begins(&mut self, what: (JobId, usize)) -> Result<(), String> {
+        self.network.begins(what)
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    fn heard(&mut self, word: Word) -> Result<(), String> {
-        match word {
-            Word::Flow(coflow, flow) => self.tell(Event::FlowFinished(coflow, flow)),
-            Word::Coflow(coflow) => {
-                self.on_their_way.remove(&coflow);
-                self.tell(Event::CoflowFinished(coflow))
-            }
-        }
+    /// A run ends with its last job: what is still on its way was given up by the scheduler.
+    fn is_over(&self) -> bool {
+        true
     }
 
-    fn tell(&mut self, e: Event) -> Result<(), String> {
-        self.scheduler.handle(e, self.now()).map_err(|e| e.to_string())
-    }
-
-    fn act(&mut self) -> Result<(), String> {
-        while let Some(action) = self.scheduler.poll_action() {
-            match action {
-                Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
-                Action::Compute { task, attempt, span } => {
-                    self.timers_set += 1;
-                    self.timers.insert((self.now() + span, self.timers_set), (task, attempt));
-                }
-                Action::AskPlacement { job, stage, request } => {
-                    let racks = self.network.place((job, stage), &request)?;
-                    self.tell(Event::Placed { job, stage, racks })?;
-                }
-                Action::StartCoflow { coflow, job, stage, shuffle } => {
-                    if shuffle {
-                        self.network.begins((job, stage))?;
-                    }
-                    self.on_their_way.insert(coflow.id);
-                    self.network.start(&coflow)?;
-                }
-                Action::CancelCoflow(coflow) => {
-                    self.on_their_way.remove(&coflow);
-                    self.network.cancel(coflow)?;
-                }
-                Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
-            }
-        }
-        Ok(())
+    fn is_stuck(&self) -> bool {
+        self.on_their_way.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::ids::HostId;
+    use crate::ids::{FlowId, HostId};
     use crate::placement::codecide;
     use crate::placement::spec::Kind;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
+    use crate::scheduler::TaskRef;
 
     /// Delivers every flow after the same time, the last first, and remembers what was asked.
     #[derive(Default)]

@@ -4,25 +4,27 @@
 //! decides and its coflows begin, the controller wakes. Blocks are where they shall be as soon as a job is submitted: uploading is
 //! not part of a run. Nothing reads a clock or a random number, so one input gives one event log, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
+use super::drive::{Driver, Round, Transport, Word};
 use super::report::JobsResult;
+use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
-use crate::control::policy::Policy;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, JobId, RackId};
 use crate::placement::codecide::Request;
-use crate::runtime::report::{End, RunResult};
+use crate::runtime::report::RunResult;
+use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Simulation;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
-use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::scheduler::{Action, Event, Scheduler};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
@@ -31,8 +33,8 @@ use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 pub struct Ask<'a> {
     /// The network.
     pub topology: &'a Topology,
-    /// How circuits are decided.
-    pub policy: &'a Policy,
+    /// How circuits are decided, and what the fabric is like.
+    pub plan: &'a RunPlan,
     /// How jobs are scheduled; its grain is the run's.
     pub jobs_by: &'a JobPolicy,
     /// What is run.
@@ -128,7 +130,7 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     if grain == Grain::Rack && ask.faults.iter().any(|f| matches!(f.what, Broken::Links { which: Which::Nic(_), .. })) {
         return Err("racks as a whole have no hosts' interfaces that could fail; ask for --grain host".into());
     }
-    let mut placement = ask.jobs_by.placement.build(ask.policy.elephants.threshold);
+    let mut placement = ask.jobs_by.placement.build(ask.plan.policy.elephant_threshold);
     placement.plan(&topology, course.foreseen.unwrap_or(&ask.jobs.jobs))?;
     let mut scheduler = Scheduler::new(topology, ask.jobs_by.settings.clone(), placement);
     if let Some((percent, seed)) = course.remaining {
@@ -136,33 +138,41 @@ pub fn simulate_with(ask: &Ask, course: &Course, log: &mut dyn FnMut(Line)) -> R
     }
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
-    let mut run = Run {
-        network: Simulation::with(&network, ask.policy, (ask.faults, course.bucket), &mut from_network),
-        scheduler,
-        timers: BTreeMap::new(),
-        timers_set: 0,
+    let transport = Virtual {
+        network: Simulation::with(&network, ask.plan, (ask.faults, course.bucket), &mut from_network),
         promised: BTreeMap::new(),
         promises: 0,
+        words: VecDeque::new(),
         now: Time::ZERO,
+        until: ask.until.unwrap_or(Time::MAX),
         events: 0,
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
-    let end = run.play(ask, course)?;
+    let mut run = Driver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
+    let end = run.play(&mut |r: &Round<Virtual>| {
+        let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
+        let (now, events, coflows) = (r.transport.now, r.transport.events, r.transport.network.unfinished());
+        if events.is_multiple_of(LOOK) || r.ends || stopped {
+            course.watch.inspect(|tell| tell(Progress { now, events, coming: r.coming, coflows }));
+        }
+        !stopped
+    })?;
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
-    let network = RunResult { end, events: Some(run.events), ..run.network.result(&ask.jobs.name, &[]) };
+    let Virtual { network, events, .. } = run.transport;
+    let network = RunResult { end, events: Some(events), ..network.result(&ask.jobs.name, &[]) };
     Ok(JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, network))
 }
 
-struct Run<'a> {
+/// The simulated network, and its clock.
+struct Virtual<'a> {
     network: Simulation<'a>,
-    scheduler: Scheduler,
-    /// Tasks that compute, by when they are done and in which order they began.
-    timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
-    timers_set: u64,
     /// What the controller holds for shuffles that have not begun.
     promised: BTreeMap<(JobId, usize), CoflowId>,
     promises: u32,
+    /// What the network has said and the scheduler has not heard.
+    words: VecDeque<Word>,
     now: Time,
+    until: Time,
     events: u64,
     log: &'a mut dyn FnMut(Time, &Action),
 }
@@ -174,69 +184,38 @@ fn refused(e: &Rejected) -> String {
     e.to_string()
 }
 
-impl Run<'_> {
-    /// Says why the run ended.
-    fn play(&mut self, ask: &Ask, course: &Course) -> Result<End, String> {
-        let mut coming = ask.jobs.jobs.iter().peekable();
-        let mut failures = ask.failures.iter().peekable();
-        let until = ask.until.unwrap_or(Time::MAX);
-        loop {
-            let own = [coming.peek().map(|j| j.arrival), failures.peek().map(|f| f.0), self.timers.keys().next().map(|k| k.0)];
-            let next = own.into_iter().chain([self.scheduler.poll_timeout(), self.network.next_event()]).flatten().min();
-            let done = coming.peek().is_none() && self.scheduler.is_idle() && self.network.unfinished() == 0;
-            let alone = own.iter().all(Option::is_none) && self.scheduler.poll_timeout().is_none();
-            let stopped = course.stop.is_some_and(|s| s.load(Ordering::Relaxed));
-            let go_on = !(done || stopped || alone && self.network.is_stuck());
-            if self.events.is_multiple_of(LOOK) || !go_on {
-                let (now, events, coflows) = (self.now, self.events, self.network.unfinished());
-                course.watch.inspect(|tell| tell(Progress { now, events, coming: coming.len(), coflows }));
-            }
-            let Some(t) = next.filter(|_| go_on) else {
-                let why = if stopped { End::Stopped } else { End::Stuck };
-                return Ok(if done { End::Finished } else { why });
-            };
-            self.events += 1;
-            self.now = t.min(until).max(self.now);
-            self.network.advance(self.now).map_err(|e| refused(&e))?;
-            self.take_finished()?;
-            if t > until {
-                return Ok(End::Until);
-            }
-            while let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= t) {
-                let (task, attempt) = e.remove();
-                self.tell(Event::TaskFinished(task, attempt))?;
-            }
-            while let Some((_, e)) = failures.next_if(|f| f.0 <= t) {
-                self.tell(e.clone())?;
-            }
-            while let Some(j) = coming.next_if(|j| j.arrival <= t) {
-                self.tell(Event::Submitted(Box::new(j.clone())))?;
-            }
-            if self.scheduler.poll_timeout().is_some_and(|w| w <= t) {
-                self.tell(Event::Tick)?;
-            }
-            self.act()?;
-            self.network.wake().map_err(|e| refused(&e))?;
-        }
+impl Transport for Virtual<'_> {
+    fn now(&self) -> Time {
+        self.now
     }
 
-    fn tell(&mut self, e: Event) -> Result<(), String> {
-        self.scheduler.handle(e, self.now).map_err(|e| e.to_string())
+    fn wait(&mut self, wake: Option<Time>) -> Result<bool, String> {
+        let next = wake.into_iter().chain(self.network.next_event()).min().unwrap_or(Time::MAX);
+        self.events += 1;
+        self.now = next.min(self.until).max(self.now);
+        self.network.advance(self.now).map_err(|e| refused(&e))?;
+        Ok(next <= self.until)
     }
 
-    fn take_finished(&mut self) -> Result<(), String> {
-        let done = self.network.take_finished();
-        for f in done.flows {
-            self.tell(Event::FlowFinished(f.coflow, f.flow))?;
+    fn word(&mut self) -> Result<Option<Word>, String> {
+        if self.words.is_empty() {
+            let flows = self.network.take_finished().flows;
+            self.words.extend(flows.into_iter().map(|f| Word::Flow(f.coflow, f.flow)));
         }
-        Ok(())
+        Ok(self.words.pop_front())
     }
 
-    /// Asks the controller as it stands where the tasks of a stage shall go; it holds what it says until their shuffle begins.
-    fn ask(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
-        if let Some(old) = self.promised.remove(&what) {
-            self.network.withdraw(old);
-        }
+    fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String> {
+        self.network.arrive(coflow).map_err(|e| refused(&e))
+    }
+
+    fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
+        self.network.cancel(coflow).map_err(|e| refused(&e))
+    }
+
+    /// Asks the controller as it stands; it holds what it says until the shuffle begins.
+    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
+        self.begins(what)?;
         // The scheduler counts its coflows from zero.
         let id = CoflowId(u32::MAX - self.promises);
         let Some(p) = self.network.propose(id, request, GRACE).map_err(|e| refused(&e))? else { return Ok(None) };
@@ -245,30 +224,26 @@ impl Run<'_> {
         Ok(Some(p.chosen.racks.clone()))
     }
 
-    fn act(&mut self) -> Result<(), String> {
-        while let Some(action) = self.scheduler.poll_action() {
-            (self.log)(self.now, &action);
-            match action {
-                Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
-                Action::Compute { task, attempt, span } => {
-                    self.timers_set += 1;
-                    self.timers.insert((self.now + span, self.timers_set), (task, attempt));
-                }
-                Action::AskPlacement { job, stage, request } => {
-                    let racks = self.ask((job, stage), &request)?;
-                    self.tell(Event::Placed { job, stage, racks })?;
-                }
-                Action::StartCoflow { coflow, job, stage, shuffle } => {
-                    if let Some(id) = self.promised.remove(&(job, stage)).filter(|_| shuffle) {
-                        self.network.withdraw(id);
-                    }
-                    self.network.arrive(&coflow).map_err(|e| refused(&e))?;
-                    self.take_finished()?;
-                }
-                Action::CancelCoflow(id) => self.network.cancel(id).map_err(|e| refused(&e))?,
-                Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
-            }
+    fn begins(&mut self, what: (JobId, usize)) -> Result<(), String> {
+        if let Some(old) = self.promised.remove(&what) {
+            self.network.withdraw(old);
         }
         Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        self.network.wake().map_err(|e| refused(&e))
+    }
+
+    fn is_over(&self) -> bool {
+        self.network.unfinished() == 0
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.network.is_stuck() || self.network.next_event().is_none()
+    }
+
+    fn log(&mut self, action: &Action) {
+        (self.log)(self.now, action);
     }
 }

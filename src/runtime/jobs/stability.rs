@@ -6,7 +6,7 @@
 use super::errors::Errors;
 use super::simulate::{Ask, Course, Line, simulate_with};
 use super::tests::{racks, stage};
-use crate::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::placement::spec::Kind;
 use crate::scheduler::spec::JobPolicy;
 use crate::units::{Bytes, Span, Time};
@@ -37,12 +37,13 @@ enum Told {
 
 /// Mean completion time, and what the scheduler did.
 fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
-    let elephants = Elephants { threshold: Bytes(5_000_000), admit: Admit::Marked };
-    let policy = Policy { demand: Estimator::Declared, scheduler: SchedulerKind::Sunflow, elephants, ..Policy::default() };
+    let elephant_threshold = Bytes(5_000_000);
+    let policy =
+        CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Sunflow, elephant_threshold, ..CircuitPolicy::default() };
     let mut jobs_by = JobPolicy::new(kind);
     (jobs_by.placement.wait, jobs_by.placement.planner.strict) = ((Span::millis(50), Span::millis(50)), true);
     let (topology, (real, foreseen)) = (racks(6, 4), errors.apply(&jobs()));
-    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &real, failures: &[], faults: &[], until: None };
+    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &real, failures: &[], faults: &[], until: None };
     let seen = (told == Told::Foreseen).then_some(&foreseen[..]);
     let remaining = (told == Told::Foreseen && errors.remaining_percent > 0).then_some((errors.remaining_percent, errors.seed));
     let mut did = vec![];

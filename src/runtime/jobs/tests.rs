@@ -2,7 +2,7 @@
 
 use super::report::JobsResult;
 use super::simulate::{Ask, Line, simulate};
-use crate::control::policy::{Admit, Elephants, Estimator, Policy, SchedulerKind};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::placement::spec::Kind;
 use crate::scheduler::Event;
@@ -40,13 +40,14 @@ pub(crate) fn jobs() -> JobList {
 }
 
 fn run(kind: Kind, grain: Grain, failures: &[(Time, Event)], until: Option<Time>) -> (JobsResult, String) {
-    let elephants = Elephants { threshold: Bytes(2_000_000), admit: Admit::Marked };
-    let policy = Policy { demand: Estimator::Declared, scheduler: SchedulerKind::Bipartite, elephants, ..Policy::default() };
+    let elephant_threshold = Bytes(2_000_000);
+    let policy =
+        CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Bipartite, elephant_threshold, ..CircuitPolicy::default() };
     let mut jobs_by = JobPolicy::new(kind);
     jobs_by.settings.grain = grain;
     let (topology, jobs) = (network(), jobs());
     let mut log = String::new();
-    let ask = Ask { topology: &topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
+    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures, faults: &[], until };
     let r = simulate(&ask, &mut |line: Line| log.push_str(&(serde_json::to_string(&line).unwrap() + "\n"))).unwrap();
     (r, log)
 }
@@ -121,16 +122,16 @@ fn co_decided_asks_the_controller_which_holds_its_answer_until_the_shuffle_begin
 
 /// Jobs under Co-scheduler with strict guidelines and T_e of 2 MB, whose shuffles wait ten minutes for slots.
 fn strictly(topology: &Topology, jobs: Vec<JobSpec>) -> JobsResult {
-    let policy = Policy {
+    let policy = CircuitPolicy {
         demand: Estimator::Declared,
         scheduler: SchedulerKind::Sunflow,
-        elephants: Elephants { threshold: Bytes(2_000_000), admit: Admit::Marked },
-        ..Policy::default()
+        elephant_threshold: Bytes(2_000_000),
+        ..CircuitPolicy::default()
     };
     let mut jobs_by = JobPolicy::new(Kind::CoScheduler);
     (jobs_by.placement.planner.strict, jobs_by.placement.patience) = (true, Span::secs(600));
     let jobs = JobList::new("strict", jobs);
-    let ask = Ask { topology, policy: &policy, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let ask = Ask { topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     simulate(&ask, &mut |_| {}).unwrap()
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Progress, simulate};
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
-use crate::control::policy::Policy;
 use crate::runtime::report::{Counted, End, RunResult, Summary};
+use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 use crate::workload::Workload;
@@ -19,11 +19,11 @@ use crate::workload::Workload;
 /// What the controller refuses; a workload over this topology is never refused.
 pub fn simulate_alone(
     topology: &Arc<Topology>,
-    policy: &Policy,
+    plan: &RunPlan,
     workload: &Workload,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<RunResult, Rejected> {
-    let mut all = simulate(topology, policy, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
+    let mut all = simulate(topology, plan, &Workload::new(&workload.name, vec![]), None, &mut |_| {})?;
     let (mut received, mut counted, mut over_ocs, mut events) = (Bytes::ZERO, Counted::default(), 0.0, 0);
     for (k, c) in workload.coflows.iter().enumerate() {
         if !watch(Progress { now: c.arrival, events, open: 1, coming: workload.coflows.len() - k - 1 }) {
@@ -31,7 +31,7 @@ pub fn simulate_alone(
             break;
         }
         let first = Workload::new(&workload.name, vec![CoflowSpec { arrival: Time::ZERO, ..c.clone() }]);
-        let one = simulate(topology, policy, &first, None, &mut |_| {})?;
+        let one = simulate(topology, plan, &first, None, &mut |_| {})?;
         let at = |t: Time| c.arrival + t.since(Time::ZERO);
         all.coflows.extend(one.coflows.into_iter().map(|r| crate::coflows::CoflowRecord {
             arrival: c.arrival,

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use super::report::{End, RunResult};
+use super::settings::RunPlan;
 use crate::coflows::FlowSpec;
 use crate::control::Rejected;
-use crate::control::policy::Policy;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::Fault;
 use crate::fabric::sim::meter::bucket_for;
@@ -36,12 +36,12 @@ const LOOK: u64 = 100;
 /// What the controller refuses; a workload over this topology is never refused.
 pub fn simulate(
     topology: &Arc<Topology>,
-    policy: &Policy,
+    plan: &RunPlan,
     workload: &Workload,
     until: Option<Time>,
     log: &mut dyn FnMut(Record),
 ) -> Result<RunResult, Rejected> {
-    simulate_watched(topology, policy, workload, &How { until, ..How::default() }, log, &mut |_| true)
+    simulate_watched(topology, plan, workload, &How { until, ..How::default() }, log, &mut |_| true)
 }
 
 /// What else a run is asked for.
@@ -92,7 +92,7 @@ pub struct Progress {
 /// What the controller refuses; a workload over this topology is never refused.
 pub fn simulate_watched(
     topology: &Arc<Topology>,
-    policy: &Policy,
+    plan: &RunPlan,
     workload: &Workload,
     how: &How,
     log: &mut dyn FnMut(Record),
@@ -100,7 +100,7 @@ pub fn simulate_watched(
 ) -> Result<RunResult, Rejected> {
     let until = how.until.unwrap_or(Time::MAX);
     let (mut events, mut end) = (0, None);
-    let mut run = Simulation::with(topology, policy, (how.faults, how.bucket), log);
+    let mut run = Simulation::with(topology, plan, (how.faults, how.bucket), log);
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {
         if events % LOOK == 0 && !watch(Progress { now: run.now(), events, open: run.unfinished(), coming: coming.len() }) {

@@ -3,24 +3,25 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
-use crate::control::policy::{Admit, NetworkKind, Policy, SchedulerKind};
+use crate::control::policy::SchedulerKind;
 use crate::control::record::{Record, Snapshot};
-use crate::control::{Action, Controller, Event, ProgressBy, Rejected};
+use crate::control::{Controller, Event, ProgressBy, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
-use crate::fabric::{Fabric, ProbeReport};
+use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::CoflowId;
 use crate::placement::codecide::{self, Proposal, Request};
+use crate::runtime::drive::{Driver, Host};
 use crate::runtime::report::{End, RunResult, Summary};
+use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 #[cfg(test)]
 mod resting;
-
-/// A probe that has not come out so long after it was sent is given up, as live.
-const GIVEN_UP: Span = Span::millis(30);
 
 /// A run in which no flow moves for so many intervals will never end.
 const PATIENCE: u64 = 1000;
@@ -64,21 +65,52 @@ enum Probe {
 /// ```
 pub struct Simulation<'a> {
     topology: Arc<Topology>,
-    policy: Policy,
-    now: Time,
+    plan: RunPlan,
     /// When a flow last moved.
     moved: Time,
     coflows: BTreeMap<CoflowId, Known>,
     unfinished: usize,
     finished: Finished,
+    /// What breaks, and what is mended, by time.
+    faults: VecDeque<(Time, bool, Fault)>,
+    driver: Driver<SimFabric, SimHost<'a>>,
+}
+
+/// What the driver needs of a run in virtual time.
+struct SimHost<'a> {
+    now: Time,
     /// By time and order: probes that arrive then if the circuit has light, or are given up.
     probes: BTreeMap<(Time, u64), (ProbeReport, Probe)>,
     probes_sent: u64,
-    /// What breaks, and what is mended, by time.
-    faults: VecDeque<(Time, bool, Fault)>,
-    fabric: SimFabric,
-    controller: Controller,
     log: &'a mut dyn FnMut(Record),
+}
+
+impl Host<SimFabric> for SimHost<'_> {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Only of coflows whose progress the decision may read: the others are not looked at before they end.
+    fn feed(&mut self, fabric: &mut SimFabric, controller: &Controller) -> Vec<Event> {
+        let progress = fabric.progress(|id| controller.follows(id)).into_iter();
+        progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+    }
+
+    fn probe(&mut self, probe: ProbeRequest) {
+        let ProbeRequest { plane, input, output, dark_from, at } = probe;
+        let (arrived, dark) = (Some((output, at)), Some(at.since(dark_from)));
+        self.probes_sent += 1;
+        let report = ProbeReport { plane, input, output, at, arrived, dark };
+        self.probes.insert((at.max(self.now), self.probes_sent), (report, Probe::Arrives));
+    }
+
+    fn log(&mut self, record: Record) {
+        (self.log)(record);
+    }
+
+    fn refused(&mut self, why: Rejected) -> Result<(), Rejected> {
+        Err(why)
+    }
 }
 
 /// No coflow finishes sooner in the model: Sunflow's has flows within a rack that do not share their hosts' interfaces.
@@ -88,45 +120,41 @@ fn bound(coflow: &CoflowSpec, topology: &Topology, kind: NetworkKind) -> Span {
 
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
-    pub fn new(topology: &Arc<Topology>, policy: &Policy, log: &'a mut dyn FnMut(Record)) -> Self {
-        Self::with(topology, policy, (&[], None), log)
+    pub fn new(topology: &Arc<Topology>, plan: &RunPlan, log: &'a mut dyn FnMut(Record)) -> Self {
+        Self::with(topology, plan, (&[], None), log)
     }
 
     /// The same; things break as `faults` say, and what links carry is kept in buckets that begin with the length `bucket`.
     pub fn with(
         topology: &Arc<Topology>,
-        policy: &Policy,
+        plan: &RunPlan,
         (faults, bucket): (&[Fault], Option<Span>),
         log: &'a mut dyn FnMut(Record),
     ) -> Self {
-        let circuits = policy.scheduler != SchedulerKind::EpsOnly;
-        let (admit, network) = (policy.elephants.admit, policy.network);
+        let circuits = plan.policy.scheduler != SchedulerKind::EpsOnly;
+        let (admit, network) = (plan.run.admit, plan.run.network);
         let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
         let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         // Workloads begin between two decisions, here as in an emulation: half an interval before the first.
-        let first = Time(policy.interval.0 / 2);
-        let controller = Controller::new(topology.clone(), policy.clone(), first, fabric.notice());
+        let first = Time(plan.policy.interval.0 / 2);
+        let controller = Controller::new(topology.clone(), plan.policy.clone(), first, fabric.notice());
+        let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, log };
         Self {
             topology: topology.clone(),
-            policy: policy.clone(),
-            now: Time::ZERO,
+            plan: plan.clone(),
             moved: Time::ZERO,
             coflows: BTreeMap::new(),
             unfinished: 0,
             finished: Finished::default(),
-            probes: BTreeMap::new(),
-            probes_sent: 0,
             faults: by_time(faults),
-            fabric,
-            controller,
-            log,
+            driver: Driver::new(controller, fabric, host),
         }
     }
 
     /// The instant up to which everything has happened.
     pub fn now(&self) -> Time {
-        self.now
+        self.driver.host.now
     }
 
     /// Coflows that have arrived and not finished.
@@ -135,18 +163,18 @@ impl<'a> Simulation<'a> {
     }
 
     /// When something will next happen by itself: a flow finishes, a circuit gets or loses its light, a probe arrives or the
-    /// controller wakes. `None`: never. Cycles that provably decide nothing are no events ([`Controller::is_passive`]).
+    /// controller wakes. `None`: never. Cycles that provably decide nothing are no events ([`Skip::Always`]).
     pub fn next_event(&self) -> Option<Time> {
-        let probe = self.probes.keys().next().map(|k| k.0);
-        let wake = if self.controller.is_passive() { None } else { self.controller.poll_timeout() };
+        let probe = self.driver.host.probes.keys().next().map(|k| k.0);
+        let wake = self.driver.controller.poll_timeout().filter(|w| w.skip != Skip::Always).map(|w| w.at);
         let fault = self.faults.front().map(|f| f.0);
-        [probe, wake, fault, self.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.now))
+        [probe, wake, fault, self.driver.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.driver.host.now))
     }
 
     /// Whether coflows wait and nothing has moved for so long that nothing ever will, unless others come.
     pub fn is_stuck(&self) -> bool {
-        let waiting = self.unfinished > 0 && !self.fabric.is_moving() && self.faults.is_empty();
-        waiting && (self.next_event().is_none() || self.now.since(self.moved) > self.policy.interval * PATIENCE)
+        let waiting = self.unfinished > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
+        waiting && (self.next_event().is_none() || self.driver.host.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
     }
 
     /// Lets time pass up to `to`: what happens before `to` happens altogether, and at `to` flows finish and circuits change.
@@ -166,16 +194,16 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// What the controller refuses.
     pub fn arrive(&mut self, coflow: &CoflowSpec) -> Result<(), Rejected> {
-        let now = self.now;
+        let now = self.driver.host.now;
         let matrix = coflow.matrix(&self.topology);
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let (id, name, weight, progress) = (coflow.id, coflow.name.clone(), coflow.weight, ProgressBy::Sender);
         let bound = self.bound(coflow);
-        self.controller.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now)?;
+        self.driver.tell_of(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now)?;
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
-        self.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.policy.elephants.threshold), now);
+        self.driver.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.plan.policy.elephant_threshold), now);
         if coflow.flows.is_empty() {
             self.over(id, now)?;
         }
@@ -183,7 +211,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn bound(&self, coflow: &CoflowSpec) -> Span {
-        bound(coflow, &self.topology, self.policy.network.kind)
+        bound(coflow, &self.topology, self.plan.run.network.kind)
     }
 
     /// Takes a coflow back now, if it has not finished: what it has not sent is never sent, and it counts as unfinished.
@@ -193,9 +221,9 @@ impl<'a> Simulation<'a> {
     pub fn cancel(&mut self, coflow: CoflowId) -> Result<(), Rejected> {
         let Some(known) = self.coflows.get(&coflow).filter(|k| k.left > 0) else { return Ok(()) };
         debug_assert!(known.record.finished.is_none());
-        self.fabric.cancel(coflow, self.now);
+        self.driver.fabric.cancel(coflow, self.driver.host.now);
         self.unfinished -= 1;
-        self.controller.handle(Event::CoflowCancelled { id: coflow }, self.now)
+        self.driver.tell_of(Event::CoflowCancelled { id: coflow }, self.driver.host.now)
     }
 
     /// What the controller proposes for a shuffle, as the network stands now; it holds that under this number until the shuffle should
@@ -204,28 +232,28 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// What the controller refuses.
     pub fn propose(&mut self, id: CoflowId, request: &Request, grace: Span) -> Result<Option<Arc<Proposal>>, Rejected> {
-        let now = self.now;
-        for (id, received) in self.fabric.progress(|_| true) {
-            self.controller.handle(Event::CoflowProgress { id, received }, now)?;
+        let now = self.driver.host.now;
+        for (id, received) in self.driver.fabric.progress(|_| true) {
+            self.driver.tell_of(Event::CoflowProgress { id, received }, now)?;
         }
-        let Ok(proposal) = codecide::decide(&self.topology, &self.controller.standing(now), request) else { return Ok(None) };
+        let Ok(proposal) = codecide::decide(&self.topology, &self.driver.controller.standing(now), request) else { return Ok(None) };
         let (proposal, name) = (Arc::new(proposal), format!("proposal-{}", id.0));
         let expires = proposal.chosen.start + grace;
         let held = Event::CoflowProposed { id, name, proposal: proposal.clone(), weight: 1, expires, send: false };
-        self.controller.handle(held, now)?;
+        self.driver.tell_of(held, now)?;
         Ok(Some(proposal))
     }
 
     /// Has the controller forget what it holds under this number, if it still does.
     pub fn withdraw(&mut self, id: CoflowId) {
         // Late: it is forgotten already.
-        let _ = self.controller.handle(Event::CoflowCancelled { id }, self.now);
+        let _ = self.driver.tell_of(Event::CoflowCancelled { id }, self.driver.host.now);
     }
 
     /// From now on `coflow`, which may come later, goes before those of larger `priority`, where the policy's network has strict
     /// priorities. A coflow of which nothing is said has its bytes for a priority: the smallest goes first.
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64) {
-        self.fabric.prefer(coflow, priority, self.now);
+        self.driver.fabric.prefer(coflow, priority, self.driver.host.now);
     }
 
     /// Lets probes arrive and the controller act at this instant.
@@ -233,17 +261,12 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// What the controller refuses.
     pub fn wake(&mut self) -> Result<(), Rejected> {
-        let now = self.now;
+        let now = self.driver.host.now;
         self.probe(now)?;
-        if self.controller.is_passive() {
-            self.controller.pass(now);
-        } else if self.unfinished == 0 && self.controller.rest(now) {
-            // Nobody sends, and whoever stopped since the last observation has told the controller.
-        } else if self.controller.poll_timeout().is_some_and(|t| t <= now) {
-            self.controller.handle(Event::Tick, now)?;
-        }
-        self.act(now)?;
-        if self.fabric.is_moving() || self.unfinished == 0 {
+        // Without coflows the fabric shows nothing new: what was still under way when it was last observed has been told.
+        self.driver.wake(self.unfinished == 0)?;
+        self.driver.act()?;
+        if self.driver.fabric.is_moving() || self.unfinished == 0 {
             self.moved = now;
         }
         Ok(())
@@ -262,9 +285,9 @@ impl<'a> Simulation<'a> {
 
     /// Flows finish and circuits change up to `to`.
     fn enter(&mut self, to: Time) -> Result<(), Rejected> {
-        self.now = self.now.max(to);
-        let done = self.fabric.advance(self.now);
-        while self.faults.front().is_some_and(|f| f.0 <= self.now) {
+        self.driver.host.now = self.driver.host.now.max(to);
+        let done = self.driver.fabric.advance(self.driver.host.now);
+        while self.faults.front().is_some_and(|f| f.0 <= self.driver.host.now) {
             let (_, begins, fault) = self.faults.pop_front().expect("there is a first one");
             self.strike(&fault, begins)?;
         }
@@ -283,11 +306,11 @@ impl<'a> Simulation<'a> {
 
     /// Something breaks now, or is mended: then somebody says so of a port, as an operator would.
     fn strike(&mut self, fault: &Fault, begins: bool) -> Result<(), Rejected> {
-        self.fabric.strike(&fault.what, begins, self.now);
-        self.controller.handle(Event::Fault { what: fault.text.clone(), over: !begins }, self.now)?;
+        self.driver.fabric.strike(&fault.what, begins, self.driver.host.now);
+        self.driver.tell_of(Event::Fault { what: fault.text.clone(), over: !begins }, self.driver.host.now)?;
         if let (Broken::Port { plane, rack, .. }, false) = (fault.what, begins) {
             // It may never have been found.
-            let _ = self.controller.handle(Event::PortRepaired { plane, rack }, self.now);
+            let _ = self.driver.tell_of(Event::PortRepaired { plane, rack }, self.driver.host.now);
         }
         Ok(())
     }
@@ -297,51 +320,21 @@ impl<'a> Simulation<'a> {
         (record.finished, record.cct) = (Some(at), Some(at.since(record.arrival)));
         self.unfinished -= 1;
         self.finished.coflows.push((id, at));
-        self.controller.handle(Event::CoflowFinished { id, at }, at)
+        self.driver.tell_of(Event::CoflowFinished { id, at }, at)
     }
 
     fn probe(&mut self, now: Time) -> Result<(), Rejected> {
-        while let Some(entry) = self.probes.first_entry().filter(|e| e.key().0 <= now) {
+        while let Some(entry) = self.driver.host.probes.first_entry().filter(|e| e.key().0 <= now) {
             let (mut report, what) = entry.remove();
-            let came = self.fabric.comes_out(report.plane, report.input);
+            let came = self.driver.fabric.comes_out(report.plane, report.input);
             if what == Probe::IsGivenUp || came != Some(report.output) {
                 (report.arrived, report.dark) = (came.filter(|_| what == Probe::Arrives).map(|r| (r, now)), None);
             }
             if what == Probe::Arrives && came.is_none() {
-                self.probes_sent += 1;
-                self.probes.insert((now + GIVEN_UP, self.probes_sent), (report, Probe::IsGivenUp));
+                self.driver.host.probes_sent += 1;
+                self.driver.host.probes.insert((now + PROBE_PATIENCE, self.driver.host.probes_sent), (report, Probe::IsGivenUp));
             } else {
-                self.controller.handle(Event::Probed { report }, now)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Carries out what the controller wants, until it wants nothing more.
-    fn act(&mut self, now: Time) -> Result<(), Rejected> {
-        while let Some(action) = self.controller.poll_action() {
-            match action {
-                Action::Observe => {
-                    // Nobody else asks how far coflows are before they end.
-                    for (id, received) in self.fabric.progress(|id| self.controller.follows(id)) {
-                        self.controller.handle(Event::CoflowProgress { id, received }, now)?;
-                    }
-                    let result = self.fabric.observe(now);
-                    self.controller.handle(Event::Observed { result }, now)?;
-                }
-                Action::Apply { ops } => {
-                    let results = self.fabric.apply(&ops, now);
-                    let free = Event::CycleCost { poll: Span::ZERO, decide: Span::ZERO, apply: Span::ZERO };
-                    self.controller.handle(free, now)?;
-                    self.controller.handle(Event::Applied { results }, now)?;
-                }
-                Action::Probe { plane, input, output, dark_from, at } => {
-                    let (arrived, dark) = (Some((output, at)), Some(at.since(dark_from)));
-                    self.probes_sent += 1;
-                    let report = ProbeReport { plane, input, output, at, arrived, dark };
-                    self.probes.insert((at.max(now), self.probes_sent), (report, Probe::Arrives));
-                }
-                Action::Log { record } => (self.log)(record),
+                self.driver.tell_of(Event::Probed { report }, now)?;
             }
         }
         Ok(())
@@ -349,24 +342,24 @@ impl<'a> Simulation<'a> {
 
     /// The account of the run as it stands now; coflows of `rest` have never arrived, and count as unfinished.
     pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
-        let delivered = self.fabric.delivered();
+        let delivered = self.driver.fabric.delivered();
         let received = delivered.values().map(|d| d.bytes).sum();
         let last = self.last_snapshot();
-        let utilisation = self.fabric.utilisation();
+        let utilisation = self.driver.fabric.utilisation();
         let mut coflows: Vec<CoflowRecord> = Vec::with_capacity(self.coflows.len() + rest.len());
         for (id, known) in self.coflows {
             let over_ocs = delivered.get(&id).map_or(Bytes::ZERO, |d| d.over_ocs);
             let ocs_share = over_ocs.0 as f64 / known.record.bytes_between_racks.0.max(1) as f64;
             coflows.push(CoflowRecord { ocs_share, ..known.record });
         }
-        let bound = |c: &CoflowSpec| bound(c, &self.topology, self.policy.network.kind);
+        let bound = |c: &CoflowSpec| bound(c, &self.topology, self.plan.run.network.kind);
         coflows.extend(rest.iter().map(|c| CoflowRecord { bound: bound(c), ..CoflowRecord::new(c, &self.topology, None, 0.0) }));
         coflows.sort_by_key(|c| c.id);
         RunResult {
             version: env!("CARGO_PKG_VERSION").into(),
-            mechanism: self.fabric.mechanism().into(),
+            mechanism: self.driver.fabric.mechanism().into(),
             topology: self.topology.name.clone(),
-            policy: self.policy.name.clone(),
+            policy: self.plan.policy.name.clone(),
             workload: workload.into(),
             congestion: "-".into(),
             forced: false,
@@ -381,8 +374,8 @@ impl<'a> Simulation<'a> {
 
     /// The controller's snapshot with the fabric's counters of this very instant, not of the last cycle.
     fn last_snapshot(&mut self) -> Snapshot {
-        let mut last = self.controller.snapshot(self.now, self.fabric.mechanism());
-        let seen = self.fabric.observe(self.now).expect("the model can always be observed");
+        let mut last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
+        let seen = self.driver.fabric.observe(self.driver.host.now).expect("the model can always be observed");
         for (port, counters) in last.ports.iter_mut().zip(seen.ports.into_iter().flatten()) {
             port.counters = counters;
         }

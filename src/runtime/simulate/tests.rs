@@ -1,10 +1,10 @@
 //! The virtual run as a whole: repeatable, honest about what is unfinished, and helped by circuits.
 
 use super::*;
+use crate::coflows::network::NetworkKind;
+use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
 use crate::coflows::{CoflowSpec, FlowSpec};
-use crate::control::policy::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
-use crate::control::policy::SchedulerKind;
-use crate::control::policy::{Network, NetworkKind};
+use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::record::What;
 use crate::ids::{CoflowId, HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
@@ -16,8 +16,19 @@ fn network(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     Arc::new(Topology::uniform("t", racks, hosts, BitRate::mbit(1000), BitRate::mbit(uplink), vec![plane]))
 }
 
-fn policy(scheduler: SchedulerKind) -> Policy {
-    Policy { scheduler, ..Policy::default() }
+fn policy(scheduler: SchedulerKind) -> RunPlan {
+    CircuitPolicy { scheduler, ..CircuitPolicy::default() }.into()
+}
+
+/// No circuits, and a packet network that coflows share by `kind`.
+fn shared_by(kind: NetworkKind) -> RunPlan {
+    under(kind, SchedulerKind::EpsOnly)
+}
+
+fn under(kind: NetworkKind, scheduler: SchedulerKind) -> RunPlan {
+    let mut plan = policy(scheduler);
+    plan.run.network.kind = kind;
+    plan
 }
 
 fn workload(t: &Topology, seed: u64) -> Workload {
@@ -26,7 +37,7 @@ fn workload(t: &Topology, seed: u64) -> Workload {
     w.adjusted(&crate::workload::Adjust { scale: 10, ..Default::default() })
 }
 
-fn run(t: &Arc<Topology>, p: &Policy, w: &Workload, until: Option<Time>) -> (RunResult, String) {
+fn run(t: &Arc<Topology>, p: &RunPlan, w: &Workload, until: Option<Time>) -> (RunResult, String) {
     let mut log = String::new();
     let result = simulate(t, p, w, until, &mut |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"))).unwrap();
     (result, log)
@@ -64,13 +75,13 @@ fn until_cuts_the_run_short() {
 #[test]
 fn an_empty_workload_and_a_local_coflow_take_no_time() {
     let t = network(2, 2, 100);
-    assert_eq!(run(&t, &Policy::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
+    assert_eq!(run(&t, &RunPlan::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
     let w = Workload::new(
         "x",
         vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), weight: 1, priorities: Default::default(), flows }],
     );
-    let r = run(&t, &Policy::default(), &w, None).0;
+    let r = run(&t, &RunPlan::default(), &w, None).0;
     assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
 }
 
@@ -158,7 +169,7 @@ fn no_network_scheduler_beats_the_bound_and_all_carry_everything() {
     let w = workload(&t, 7);
     for kind in [MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority] {
         for scheduler in [SchedulerKind::EpsOnly, SchedulerKind::Bipartite] {
-            let p = Policy { network: Network { kind, ..Network::default() }, ..policy(scheduler) };
+            let p = under(kind, scheduler);
             let (a, b) = (run(&t, &p, &w, None), run(&t, &p, &w, None));
             assert_eq!(a, b, "{kind:?}");
             assert_eq!((a.0.summary.unfinished, a.0.summary.bytes_received), (0, w.bytes()), "{kind:?}");
@@ -293,7 +304,7 @@ fn the_facebook_trace() {
     let w = trace.to_workload("fb", &t, &Default::default()).unwrap();
     let t = Arc::new(t);
     for (kind, mean_ms) in [(MaxMin, 57_958), (Varys, 22_050), (Sincronia, 22_169), (Aalo, 36_772)] {
-        let p = Policy { network: Network { kind, ..Network::default() }, ..policy(SchedulerKind::EpsOnly) };
+        let p = shared_by(kind);
         let r = simulate(&t, &p, &w, None, &mut |_| ()).unwrap();
         assert_eq!((r.summary.finished, r.summary.average_cct.0 / 1_000_000), (526, mean_ms), "{kind:?}");
         assert!(r.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
@@ -320,7 +331,7 @@ fn a_loopback_crosses_its_hosts_interface() {
         .collect();
     let w = Workload::new("w", coflows);
     for kind in [MaxMin, Varys, Aalo, Sincronia, Fifo, FairPerCoflow, Priority] {
-        let p = Policy { network: Network { kind, ..Network::default() }, ..policy(SchedulerKind::EpsOnly) };
+        let p = shared_by(kind);
         for (loopback, seconds) in [(false, 2), (true, 3)] {
             let t = Arc::new(Topology { loopback, ..plain.clone() });
             let (r, _) = run(&t, &p, &w, None);
@@ -346,7 +357,7 @@ fn no_coflow_beats_its_bound() {
                     [(0, 1), (0, 1), (2, 3), (4, 4)].map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(40_000_000) });
                 c.flows.extend(locals);
             }
-            let p = Policy { network: Network { kind, ..Network::default() }, ..policy(SchedulerKind::EpsOnly) };
+            let p = shared_by(kind);
             let (r, _) = run(&t, &p, &w, None);
             assert_eq!(r.summary.unfinished, 0, "{kind:?}");
             let beats = r.coflows.iter().find(|c| c.cct < Some(c.bound));

@@ -14,7 +14,7 @@ use super::{SharedArray, load, map_number};
 use crate::units::Span;
 
 /// Circuits that a port holds at once.
-pub const SLOTS: usize = 8;
+pub const SLOTS: usize = crate::fabric::SLOTS_PER_PORT;
 /// Cells of a slot: `until`, `from` (CLOCK_MONOTONIC ns) and `out` (interface index << 32 | rack).
 pub const SLOT_CELLS: usize = 3;
 /// Cell of a slot: its end; zero for an empty slot.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::FlowSpec;
-use crate::control::policy::{Elephants, Estimator};
+use crate::control::policy::{CircuitPolicy, Estimator};
 use crate::ids::{HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
 use crate::units::BitRate;
@@ -16,7 +16,7 @@ fn network(duplex: bool) -> Arc<Topology> {
 
 /// Plays coflows that come after gaps (milliseconds), and 3 s more; gives the event log, the result, and how many cycles were passed
 /// over. The twin hears, whenever it is woken, of a trouble that is over: that is nothing to log, but it may not rest.
-fn play(t: &Arc<Topology>, p: &Policy, coflows: &[(u64, CoflowSpec)], twin: bool) -> (Vec<String>, RunResult, usize) {
+fn play(t: &Arc<Topology>, p: &RunPlan, coflows: &[(u64, CoflowSpec)], twin: bool) -> (Vec<String>, RunResult, usize) {
     let (mut log, mut rested, mut at) = (Vec::new(), 0, Time::ZERO);
     let mut write = |r: Record| log.push(serde_json::to_string(&r).expect("a record is JSON"));
     let mut run = Simulation::new(t, p, &mut write);
@@ -28,17 +28,17 @@ fn play(t: &Arc<Topology>, p: &Policy, coflows: &[(u64, CoflowSpec)], twin: bool
         })
         .collect();
     let (mut arrivals, end) = (arrivals.into_iter().peekable(), at + Span::secs(3));
-    while run.now < end {
+    while run.now() < end {
         let next = arrivals.peek().map(|a| a.0).into_iter().chain(run.next_event()).chain([end]).min().expect("the end");
         run.advance(next).expect("nothing is refused");
         while let Some((_, c)) = arrivals.next_if(|a| a.0 <= next) {
             run.arrive(c).expect("a new coflow");
         }
         if twin {
-            run.controller.handle(Event::Trouble { what: "nothing".into(), why: None }, next).expect("it is heard");
+            run.driver.tell(Event::Trouble { what: "nothing".into(), why: None }).expect("it is heard");
         }
-        let due = run.controller.poll_timeout().is_some_and(|t| t <= next);
-        rested += usize::from(due && run.unfinished == 0 && run.controller.is_resting());
+        let due = run.driver.controller.poll_timeout().filter(|w| w.at <= next);
+        rested += usize::from(run.unfinished == 0 && due.is_some_and(|w| w.skip == Skip::IfQuiet));
         run.wake().expect("nothing is refused");
     }
     let result = run.result("w", &[]);
@@ -59,9 +59,8 @@ fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
 
 const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
 
-fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> Policy {
-    let elephants = Elephants { admit: Admit::Marked, threshold: Bytes(300_000) };
-    Policy { scheduler, demand, ageing, elephants, ..Policy::default() }
+fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> RunPlan {
+    CircuitPolicy { scheduler, demand, ageing, elephant_threshold: Bytes(300_000), ..CircuitPolicy::default() }.into()
 }
 
 proptest! {

@@ -1,0 +1,250 @@
+//! Bodies of coflows and of placement requests, checked against the network: what is wrong is told with a JSON pointer.
+
+use std::collections::BTreeSet;
+
+use axum::http::StatusCode;
+
+use crate::api::problem::{Problem, Reply};
+use crate::api::state::App;
+use crate::api::wire::{self, Place};
+use crate::coflows::{FlowSpec, RackBytes};
+use crate::ids::RackId;
+use crate::placement::codecide::{Request, Shuffle};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span};
+
+/// The longest name, in characters.
+const MAX_NAME: usize = 64;
+/// The most bytes of one coflow: an exabyte.
+const MAX_BYTES: u64 = 1_000_000_000_000_000_000;
+/// The most flows of one coflow: each has a connection of its own.
+const MAX_FLOWS: usize = 10_000;
+/// The most reduce tasks, and slots, of a request.
+const MAX_TASKS: u32 = 100_000;
+/// The longest time from now that a request may name: a week.
+const MAX_AHEAD: Span = Span::secs(604_800);
+/// How long a proposal is held unless said otherwise.
+const HOLD: Span = Span::secs(10);
+/// The shortest and the longest hold.
+const HOLDS: (Span, Span) = (Span::millis(1), Span::secs(600));
+
+/// What a coflow is made of.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub pairs: Vec<RackBytes>,
+    /// The flows between hosts; empty where only the pairs are known.
+    pub flows: Vec<FlowSpec>,
+}
+
+/// Whether the body makes sense on this network.
+pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
+    if body.send && app.sender.is_none() {
+        let mut p = Problem::new(StatusCode::CONFLICT, "nobody sends for the API here: leave `send` out, and send by yourself");
+        p.pointer = Some("/send".into());
+        return Err(p);
+    }
+    let bad_name = |n: &String| n.is_empty() || n.chars().count() > MAX_NAME || n.chars().any(char::is_control);
+    if body.name.as_ref().is_some_and(bad_name) {
+        return Err(Problem::value("/name", format!("a name has 1 to {MAX_NAME} characters, none of them a control character")));
+    }
+    if body.weight == Some(0) {
+        return Err(Problem::value("/weight", "a weight is 1 at least"));
+    }
+    if body.place.is_some() {
+        let given = [("pairs", body.pairs.is_empty()), ("flows", body.flows.is_empty())].into_iter().find(|g| !g.1);
+        let both = |key: &str| Problem::value(format!("/{key}"), "what is sent follows from `place`: leave one of the two out");
+        return given.map_or(Ok(Content { pairs: vec![], flows: vec![] }), |g| Err(both(g.0)));
+    }
+    let topology = &app.handle.topology;
+    match (body.pairs.is_empty(), body.flows.is_empty()) {
+        (true, true) => Err(Problem::value("/pairs", "a coflow has at least one pair of racks, or one of `flows`")),
+        (false, false) => Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two")),
+        (false, true) => Ok(Content { pairs: check_pairs(&body.pairs, topology.rack_count())?, flows: vec![] }),
+        (true, false) => {
+            let flows = check_flows(&body.flows, topology)?;
+            let pairs = RackBytes::of(&flows, topology);
+            Ok(Content { pairs, flows })
+        }
+    }
+}
+
+fn check_pairs(pairs: &[wire::Pair], racks: usize) -> Reply<Vec<RackBytes>> {
+    let (mut seen, mut total) = (BTreeSet::new(), 0u64);
+    for (k, p) in pairs.iter().enumerate() {
+        check_ends(("pairs", "rack"), k, (p.from, p.to), racks)?;
+        if p.from == p.to {
+            return Err(Problem::value(format!("/pairs/{k}/to"), "a rack's own traffic does not leave it"));
+        }
+        if !seen.insert((p.from, p.to)) {
+            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} stands twice", p.from, p.to)));
+        }
+        add_bytes("pairs", k, p.bytes, &mut total)?;
+    }
+    Ok(pairs.iter().map(Into::into).collect())
+}
+
+fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>> {
+    if flows.len() > MAX_FLOWS {
+        return Err(Problem::value("/flows", format!("{} flows: at most {MAX_FLOWS}", flows.len())));
+    }
+    let mut total = 0;
+    for (k, f) in flows.iter().enumerate() {
+        check_ends(("flows", "host"), k, (f.from, f.to), topology.hosts.len())?;
+        if f.from == f.to {
+            return Err(Problem::value(format!("/flows/{k}/to"), "a host's own bytes do not leave it"));
+        }
+        add_bytes("flows", k, f.bytes, &mut total)?;
+    }
+    Ok(flows.iter().map(Into::into).collect())
+}
+
+fn check_ends((list, what): (&str, &str), k: usize, (from, to): (u32, u32), n: usize) -> Reply<()> {
+    exists(what, from, n, || format!("/{list}/{k}/from"))?;
+    exists(what, to, n, || format!("/{list}/{k}/to"))
+}
+
+/// Whether the network has a rack or a host (`what`) of this number: they are 0 to `n - 1`.
+pub(super) fn exists(what: &str, number: u32, n: usize, pointer: impl FnOnce() -> String) -> Reply<()> {
+    let known = (number as usize) < n;
+    if known { Ok(()) } else { Err(Problem::value(pointer(), format!("no {what} {number}: they are 0 to {}", n - 1))) }
+}
+
+fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {
+    *total = total.saturating_add(bytes);
+    if bytes == 0 || *total > MAX_BYTES {
+        return Err(Problem::value(format!("/{list}/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all {list} together")));
+    }
+    Ok(())
+}
+
+/// How long the proposal of a request is held.
+pub(super) fn hold(place: Option<&Place>) -> Span {
+    place.and_then(|p| p.hold_ns).map_or(HOLD, Span)
+}
+
+/// The placement request of a body.
+pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
+    let maps = maps(app, place)?;
+    ahead("ready_ns", Some(place.ready_ns))?;
+    ahead("deadline_ns", place.deadline_ns)?;
+    let hold = hold(Some(place));
+    if !(HOLDS.0..=HOLDS.1).contains(&hold) {
+        return Err(Problem::value("/place/hold_ns", format!("{} to {}", HOLDS.0.0, HOLDS.1.0)));
+    }
+    let shuffle = match (&place.reduces, place.tasks) {
+        (Some(_), Some(_)) => return Err(Problem::value("/place/tasks", "the tasks stand in `reduces` already: leave one of the two out")),
+        (None, None) => {
+            return Err(Problem::value("/place", "where the reduce tasks stand (`reduces`), or how many are to be placed (`tasks`)"));
+        }
+        (Some(reduces), None) => Shuffle::Placed { maps, reduces: placed(app, place, reduces)? },
+        (None, Some(tasks)) => open(app, place, maps, tasks)?,
+    };
+    Ok(Request { shuffle, ready: Span(place.ready_ns), deadline: place.deadline_ns.map(Span) })
+}
+
+fn ahead(key: &str, ns: Option<u64>) -> Reply<()> {
+    let fits = ns.is_none_or(|n| n <= MAX_AHEAD.0);
+    if fits { Ok(()) } else { Err(Problem::value(format!("/place/{key}"), format!("at most {}", MAX_AHEAD.0))) }
+}
+
+/// A rack of a list in which each stands once.
+fn rack(app: &App, rack: u32, pointer: String, seen: &mut BTreeSet<u32>) -> Reply<RackId> {
+    exists("rack", rack, app.handle.topology.rack_count(), || pointer.clone())?;
+    if !seen.insert(rack) {
+        return Err(Problem::value(pointer, format!("rack {rack} stands twice")));
+    }
+    Ok(RackId(rack))
+}
+
+fn maps(app: &App, place: &Place) -> Reply<Vec<(RackId, Bytes)>> {
+    if place.maps.is_empty() {
+        return Err(Problem::value("/place/maps", "a shuffle has at least one sending rack"));
+    }
+    let (mut seen, mut total) = (BTreeSet::new(), 0u64);
+    let one = |(k, m): (usize, &wire::RackOutput)| {
+        let at = rack(app, m.rack, format!("/place/maps/{k}/rack"), &mut seen)?;
+        total = total.saturating_add(m.bytes);
+        let fits = m.bytes > 0 && total <= MAX_BYTES;
+        let wrong = || Problem::value(format!("/place/maps/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all racks together"));
+        if fits { Ok((at, Bytes(m.bytes))) } else { Err(wrong()) }
+    };
+    place.maps.iter().enumerate().map(one).collect()
+}
+
+fn placed(app: &App, place: &Place, reduces: &[wire::RackTasks]) -> Reply<Vec<(RackId, u32)>> {
+    for (given, key) in [
+        (place.slots.is_some(), "slots"),
+        (place.allowed.is_some(), "allowed"),
+        (!place.forbidden.is_empty(), "forbidden"),
+        (place.at_most.is_some(), "at_most"),
+    ] {
+        if given {
+            return Err(Problem::value(format!("/place/{key}"), "says nothing of tasks that stand somewhere: only with `tasks`"));
+        }
+    }
+    if reduces.is_empty() {
+        return Err(Problem::value("/place/reduces", "a shuffle has at least one reduce task"));
+    }
+    let (mut seen, mut total) = (BTreeSet::new(), 0u32);
+    let one = |(k, r): (usize, &wire::RackTasks)| {
+        let at = rack(app, r.rack, format!("/place/reduces/{k}/rack"), &mut seen)?;
+        total = total.saturating_add(r.tasks);
+        let wrong = || Problem::value(format!("/place/reduces/{k}/tasks"), format!("1 to {MAX_TASKS} tasks, all racks together"));
+        if r.tasks > 0 && total <= MAX_TASKS { Ok((at, r.tasks)) } else { Err(wrong()) }
+    };
+    reduces.iter().enumerate().map(one).collect()
+}
+
+fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> Reply<Shuffle> {
+    if !(1..=MAX_TASKS).contains(&reduces) {
+        return Err(Problem::value("/place/tasks", format!("1 to {MAX_TASKS} reduce tasks")));
+    }
+    if place.at_most == Some(0) {
+        return Err(Problem::value("/place/at_most", "1 at least"));
+    }
+    let mut free = match &place.slots {
+        Some(slots) => given(app, slots)?,
+        None => {
+            let t = &app.handle.topology;
+            let of = |r: RackId| t.hosts_of(r).iter().map(|h| h.slots).sum::<u32>();
+            t.racks.iter().map(|r| vec![Span::ZERO; of(r.id) as usize]).collect()
+        }
+    };
+    let named = |racks: &[u32], key: &str| -> Reply<BTreeSet<RackId>> {
+        let mut seen = BTreeSet::new();
+        let one = |(k, &r): (usize, &u32)| rack(app, r, format!("/place/{key}/{k}"), &mut seen);
+        racks.iter().enumerate().map(one).collect()
+    };
+    let allowed = place.allowed.as_ref().map(|a| named(a, "allowed")).transpose()?;
+    let forbidden = named(&place.forbidden, "forbidden")?;
+    for (r, f) in free.iter_mut().enumerate() {
+        let r = RackId::from(r);
+        if forbidden.contains(&r) || allowed.as_ref().is_some_and(|a| !a.contains(&r)) {
+            f.clear();
+        }
+    }
+    Ok(Shuffle::Open { maps, reduces, free, at_most: place.at_most, waves: false })
+}
+
+/// By rack: when each slot is free, from now.
+fn given(app: &App, slots: &[wire::RackSlots]) -> Reply<Vec<Vec<Span>>> {
+    let mut free = vec![vec![]; app.handle.topology.rack_count()];
+    let (mut seen, mut total) = (BTreeSet::new(), 0u32);
+    for (k, s) in slots.iter().enumerate() {
+        let at = rack(app, s.rack, format!("/place/slots/{k}/rack"), &mut seen)?;
+        let mut times = vec![(0, s.free, format!("/place/slots/{k}/free"))];
+        for (n, soon) in s.soon.iter().enumerate() {
+            ahead(&format!("slots/{k}/soon/{n}/in_ns"), Some(soon.in_ns))?;
+            times.push((soon.in_ns, soon.slots, format!("/place/slots/{k}/soon/{n}/slots")));
+        }
+        for (ns, count, pointer) in times {
+            total = total.saturating_add(count);
+            if total > MAX_TASKS {
+                return Err(Problem::value(pointer, format!("at most {MAX_TASKS} slots, all racks together")));
+            }
+            free[at.index()].extend(std::iter::repeat_n(Span(ns), count as usize));
+        }
+        free[at.index()].sort_unstable();
+    }
+    Ok(free)
+}

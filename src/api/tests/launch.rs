@@ -1,0 +1,169 @@
+//! The beginning of a coflow when things go wrong meanwhile: it breaks before the answer, or the controller is late.
+
+use std::sync::{Mutex, OnceLock};
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::*;
+use crate::api::Sender;
+use crate::api::problem::{Body, Problem};
+use crate::api::routes::{coflows, proposals};
+use crate::api::state::App;
+use crate::api::wire::{self, CoflowState};
+use crate::control::record::What;
+use crate::fabric::traffic::Shipment;
+use crate::ids::CoflowId;
+use crate::placement::codecide::{self, Shuffle};
+use crate::units::Bytes;
+
+/// Breaks every coflow while it is asked to send it.
+#[derive(Default)]
+struct Breaks(OnceLock<Handle>);
+
+impl Sender for Breaks {
+    fn send(&self, what: Shipment<'_>) -> Result<(), String> {
+        let handle = self.0.get().expect("given before anybody asks").clone();
+        let (id, told) = (what.coflow.id, std::thread::spawn);
+        // The controller has taken it before this returns, as when a connection breaks at once.
+        told(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(handle.tell(Event::CoflowCancelled { id }))
+        })
+        .join()
+        .unwrap()
+        .unwrap();
+        Ok(())
+    }
+}
+
+#[test]
+fn the_answer_shows_what_was_declared_though_it_broke_before() {
+    let breaks = Arc::new(Breaks::default());
+    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), sender: Some(breaks.clone()), ..Options::default() });
+    breaks.0.set(r.handle.clone()).ok().expect("once");
+    let flows = json!({"name": "sort", "send": true, "flows": [{"from": 0, "to": 2, "bytes": 5}]});
+    let shown = |a: &Answer| {
+        let c: wire::Coflow = serde_json::from_str(&a.text).unwrap_or_else(|e| panic!("{e}: {a:?}"));
+        assert_eq!((c.name.as_str(), c.state, c.asked_bytes, c.cct_ns), ("sort", CoflowState::Cancelled, 5, None), "{a:?}");
+        a.status
+    };
+    assert_eq!(shown(&r.send("POST", "/api/v1/coflows", &flows)), 201);
+    assert_eq!((shown(&r.send("PUT", "/api/v1/coflows/3", &flows)), shown(&r.send("PUT", "/api/v1/coflows/3", &flows))), (201, 200));
+    let key = [("content-type", "application/json"), ("idempotency-key", "k")];
+    let post = || r.call("POST", "/api/v1/coflows", &key, flows.to_string().as_bytes());
+    let (first, again) = (post(), post());
+    assert_eq!((shown(&first), shown(&again), first.text == again.text), (201, 201, true));
+    // A proposal that breaks as soon as it is confirmed.
+    let place = json!({"name": "sort", "place": {"maps": [{"rack": 0, "bytes": 5}], "reduces": [{"rack": 1, "tasks": 1}]}});
+    let made = r.send("POST", "/api/v1/coflows", &place);
+    let confirm = || r.send("POST", &format!("{}/confirm", made.header("location")), &json!({"send": true}));
+    assert_eq!(shown(&confirm()), 200);
+    assert_eq!(confirm().problem(410).1, format!("coflow {} was taken back", made.json()["id"]));
+}
+
+/// Counts what it is asked to send.
+#[derive(Default)]
+struct Counts(Mutex<Vec<CoflowId>>);
+
+impl Sender for Counts {
+    fn send(&self, what: Shipment<'_>) -> Result<(), String> {
+        self.0.lock().unwrap().push(what.coflow.id);
+        Ok(())
+    }
+}
+
+/// A controller that is driven by hand, and an application before it that soon loses patience.
+struct Late {
+    controller: Controller,
+    ends: Ends,
+    app: App,
+    sent: Arc<Counts>,
+    _stop: watch::Sender<bool>,
+}
+
+fn late() -> Late {
+    let topology = Arc::new(network());
+    let policy = CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() };
+    let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
+    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"));
+    let (sent, (stop, stopping)) = (Arc::new(Counts::default()), watch::channel(false));
+    let sender: Option<Arc<dyn Sender>> = Some(sent.clone());
+    let patience = Duration::from_millis(1);
+    let app = App { handle, log: Arc::default(), sender, ledger: Arc::default(), policy_turn: Arc::default(), patience, stopping };
+    Late { controller, ends, app, sent, _stop: stop }
+}
+
+impl Late {
+    /// The controller takes all that was told so far; says what it answered.
+    fn wakes(&mut self) -> Vec<bool> {
+        let answers = std::iter::from_fn(|| self.ends.commands.try_recv().ok()).map(|c| {
+            let answer = self.controller.handle(c.event, Time(1));
+            let taken = answer.is_ok();
+            if let Some(reply) = c.reply {
+                let _ = reply.send(answer);
+            }
+            taken
+        });
+        let answers = answers.collect();
+        self.ends.snapshot.send_replace(Arc::new(self.controller.snapshot(Time(1), "test")));
+        answers
+    }
+
+    /// What the controller made of coflows, and forgets of it.
+    fn said(&mut self) -> Vec<&'static str> {
+        let logged = std::iter::from_fn(|| self.controller.poll_action());
+        let said = logged.filter_map(|a| match a {
+            Action::Log { record } => Some(match record.what {
+                What::CoflowProposed { .. } => "proposed",
+                What::CoflowArrived { .. } => "arrived",
+                What::CoflowCancelled { .. } => "cancelled",
+                _ => "else",
+            }),
+            _ => None,
+        });
+        said.collect()
+    }
+
+    async fn post(&self, body: wire::CoflowBody) -> Result<u16, Problem> {
+        let raw = serde_json::to_vec(&body).unwrap().into();
+        let how = axum::extract::Query::try_from_uri(&"http://x/".parse().unwrap()).unwrap();
+        coflows::post(State(self.app.clone()), Ok(how), HeaderMap::new(), Body { value: body, raw }).await.map(|a| a.status().as_u16())
+    }
+
+    async fn confirm(&self, id: u32) -> Result<CoflowState, Problem> {
+        let body = wire::Confirmation { flows: vec![], send: true };
+        let body = Body { value: body, raw: axum::body::Bytes::new() };
+        proposals::confirm(State(self.app.clone()), Path(id.to_string()), Some(body)).await.map(|c| c.0.state)
+    }
+}
+
+#[tokio::test]
+async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
+    let mut l = late();
+    let pairs = vec![wire::Pair { from: 0, to: 1, bytes: 9 }];
+    let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None };
+    assert_eq!(l.post(body).await.unwrap_err().status, 503);
+    assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));
+    assert!(l.sent.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_a_sender() {
+    let mut l = late();
+    let shuffle = Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
+    let request = codecide::Request { shuffle, ready: Span::ZERO, deadline: None };
+    let proposal = codecide::decide(&l.app.handle.topology, &l.app.snapshot().standing, &request).unwrap();
+    let (id, proposal, expires) = (CoflowId(7), Arc::new(proposal), Time(1_000_000));
+    l.app.handle.notify(Event::CoflowProposed { id, name: "p".into(), proposal, weight: 1, expires, send: false });
+    assert_eq!((l.wakes(), l.said()), (vec![true], vec!["proposed"]));
+    // Twice, before the controller has looked: neither may be taken without its bytes being sent.
+    assert_eq!((l.confirm(7).await.unwrap_err().status, l.confirm(7).await.unwrap_err().status), (503, 503));
+    assert_eq!((l.wakes(), l.said()), (vec![true, true, false, false], vec!["arrived", "cancelled"]));
+    assert!(l.sent.0.lock().unwrap().is_empty());
+    assert_eq!(l.confirm(7).await.unwrap_err().status, 410, "whoever asks again is told");
+    let open = l.app.snapshot().coflows.iter().filter(|c| c.finished.is_none() && c.cancelled.is_none()).count();
+    assert_eq!(open, 0);
+}

@@ -1,0 +1,123 @@
+//! The one driver of the controller: it tells the controller what happens and carries out what the controller wants, over any fabric and
+//! by any clock.
+//!
+//! [`super::live`] and [`super::simulate`] both go by it, so the controller hears the same events in the same order in both: first the
+//! progress of coflows, then what was observed; after operations first what the cycle cost, then their results.
+
+use crate::control::record::Record;
+use crate::control::{Action, Controller, Event, Rejected};
+use crate::fabric::{Fabric, ProbeRequest};
+use crate::units::{Span, Time};
+
+/// What a driver needs beside a fabric: a clock, and places for what the controller wants done that is no business of the fabric.
+pub trait Host<F> {
+    /// The time by the run's clock.
+    fn now(&self) -> Time;
+
+    /// What the controller must hear before it sees the fabric: how far coflows are.
+    fn feed(&mut self, fabric: &mut F, controller: &Controller) -> Vec<Event>;
+
+    /// Sends a probe; its report comes back later as [`Event::Probed`].
+    fn probe(&mut self, probe: ProbeRequest);
+
+    /// Takes a line of the event log.
+    fn log(&mut self, record: Record);
+
+    /// The controller did not accept what the driver itself told it. An error ends [`Driver::act`].
+    ///
+    /// # Errors
+    /// The refusal, where it should not have come to that.
+    fn refused(&mut self, why: Rejected) -> Result<(), Rejected>;
+}
+
+/// A controller, its fabric and its host.
+pub struct Driver<F, H> {
+    /// Decides.
+    pub controller: Controller,
+    /// Carries circuits.
+    pub fabric: F,
+    /// Clock and log.
+    pub host: H,
+    /// What the last observation and the decision upon it took.
+    spent: (Span, Span),
+}
+
+impl<F: Fabric, H: Host<F>> Driver<F, H> {
+    /// A driver of a controller that has not been told anything.
+    pub fn new(controller: Controller, fabric: F, host: H) -> Self {
+        Self { controller, fabric, host, spent: (Span::ZERO, Span::ZERO) }
+    }
+
+    /// Tells the controller what happens now.
+    ///
+    /// # Errors
+    /// What it refuses; it is then as before.
+    pub fn tell(&mut self, event: Event) -> Result<(), Rejected> {
+        self.tell_of(event, self.host.now())
+    }
+
+    /// Tells the controller what happened at `at`.
+    ///
+    /// # Errors
+    /// What it refuses; it is then as before.
+    pub fn tell_of(&mut self, event: Event, at: Time) -> Result<(), Rejected> {
+        self.controller.handle(event, at)
+    }
+
+    /// Wakes the controller if that is due. `quiet`: the fabric shows what it showed when it was last observed, and cycles that then
+    /// provably decide nothing are skipped.
+    ///
+    /// # Errors
+    /// What the controller refuses.
+    pub fn wake(&mut self, quiet: bool) -> Result<(), Rejected> {
+        let now = self.host.now();
+        let Some(wake) = self.controller.poll_timeout().filter(|w| w.at <= now) else { return Ok(()) };
+        if wake.skip.is_allowed(quiet) && self.controller.skip_until(now) {
+            return Ok(());
+        }
+        self.tell_of(Event::Tick, now)
+    }
+
+    /// Carries out what the controller wants, until it wants nothing more.
+    ///
+    /// # Errors
+    /// What [`Host::refused`] says.
+    pub fn act(&mut self) -> Result<(), Rejected> {
+        while let Some(action) = self.controller.poll_action() {
+            match action {
+                Action::Observe => self.observe()?,
+                Action::Apply { ops } => {
+                    let begun = self.host.now();
+                    let results = self.fabric.apply(&ops, begun);
+                    let apply = self.host.now().since(begun);
+                    let (poll, decide) = self.spent;
+                    self.say(Event::CycleCost { poll, decide, apply })?;
+                    self.say(Event::Applied { results })?;
+                }
+                Action::Probe { plane, input, output, dark_from, at } => {
+                    self.host.probe(ProbeRequest { plane, input, output, dark_from, at });
+                }
+                Action::Log { record } => self.host.log(record),
+            }
+        }
+        Ok(())
+    }
+
+    fn observe(&mut self) -> Result<(), Rejected> {
+        for event in self.host.feed(&mut self.fabric, &self.controller) {
+            self.say(event)?;
+        }
+        let begun = self.host.now();
+        let result = self.fabric.observe(begun);
+        let seen = self.host.now();
+        self.say(Event::Observed { result })?;
+        self.spent = (seen.since(begun), self.host.now().since(seen));
+        Ok(())
+    }
+
+    /// Tells the controller something that it asked for.
+    fn say(&mut self, event: Event) -> Result<(), Rejected> {
+        let told = self.tell(event);
+        told.or_else(|why| self.host.refused(why))
+    }
+}

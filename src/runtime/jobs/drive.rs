@@ -1,0 +1,230 @@
+//! The one driver of the scheduler: it tells the scheduler what happens and carries out what the scheduler wants, over any network and by
+//! any clock.
+//!
+//! [`super::live`] and [`super::simulate`] both go by it. At one instant, in this order: what the network has to say, tasks that are done,
+//! hosts that fail or come back, jobs that arrive, the scheduler's own wake-up; then the scheduler decides.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::slice::Iter;
+
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, FlowId, JobId, RackId};
+use crate::placement::codecide::Request;
+use crate::runtime::report::End;
+use crate::scheduler::{Action, Event, Scheduler, TaskRef};
+use crate::units::{Span, Time};
+use crate::workload::jobs::JobSpec;
+
+/// What a network has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A flow's last byte was received.
+    Flow(CoflowId, FlowId),
+    /// A coflow's last byte was received; of its flows that were not told, too.
+    Coflow(CoflowId),
+}
+
+/// What the driver needs: a clock, and a network that moves bytes. Coflows go by the scheduler's numbers.
+///
+/// Every method's error says why the run cannot go on.
+pub trait Transport {
+    /// The time since the run's start.
+    fn now(&self) -> Time;
+
+    /// Lets time pass, until `wake` at the latest, or until the network has something to say. Returns whether the run goes on then: not
+    /// if its time is over.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn wait(&mut self, wake: Option<Time>) -> Result<bool, String>;
+
+    /// The next thing that the network has said by now; waits for nothing.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn word(&mut self) -> Result<Option<Word>, String>;
+
+    /// Begins to send all flows of a coflow.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String>;
+
+    /// Stops sending a coflow, which may have ended meanwhile.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn cancel(&mut self, coflow: CoflowId) -> Result<(), String>;
+
+    /// Where the controller would have the tasks of a stage (tasks by rack); it holds that until [`Transport::begins`], or for some time.
+    /// `None`: it cannot say.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String>;
+
+    /// The shuffle of a stage begins: what [`Transport::place`] held for it is not needed any more.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn begins(&mut self, what: (JobId, usize)) -> Result<(), String>;
+
+    /// The scheduler has decided everything for this instant.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn settle(&mut self) -> Result<(), String>;
+
+    /// Whether everything that was started is over.
+    fn is_over(&self) -> bool;
+
+    /// Whether the network will never say anything again unless something is started.
+    fn is_stuck(&self) -> bool;
+
+    /// Sees what the scheduler wants, before it is done.
+    fn log(&mut self, _action: &Action) {}
+}
+
+/// What happens at times that are known before: tasks that are done, hosts that fail and come back, jobs that arrive.
+struct Agenda<'a> {
+    /// Tasks that compute, by when they are done and in which order they began.
+    timers: BTreeMap<(Time, u64), (TaskRef, u32)>,
+    timers_set: u64,
+    failures: Peekable<Iter<'a, (Time, Event)>>,
+    coming: Peekable<Iter<'a, JobSpec>>,
+}
+
+impl Agenda<'_> {
+    /// When something happens next. O(1).
+    fn next(&mut self) -> Option<Time> {
+        let (job, failure) = (self.coming.peek().map(|j| j.arrival), self.failures.peek().map(|f| f.0));
+        [job, failure, self.timers.keys().next().map(|k| k.0)].into_iter().flatten().min()
+    }
+
+    /// The next of what has happened by `now`. O(log timers).
+    fn due(&mut self, now: Time) -> Option<Event> {
+        if let Some(e) = self.timers.first_entry().filter(|e| e.key().0 <= now) {
+            let (task, attempt) = e.remove();
+            return Some(Event::TaskFinished(task, attempt));
+        }
+        if let Some((_, e)) = self.failures.next_if(|f| f.0 <= now) {
+            return Some(e.clone());
+        }
+        self.coming.next_if(|j| j.arrival <= now).map(|j| Event::Submitted(Box::new(j.clone())))
+    }
+
+    fn set_timer(&mut self, at: Time, task: (TaskRef, u32)) {
+        self.timers_set += 1;
+        self.timers.insert((at, self.timers_set), task);
+    }
+}
+
+/// A run of jobs as it stands, for those that watch it.
+pub struct Round<'a, T> {
+    /// The scheduler.
+    pub scheduler: &'a Scheduler,
+    /// Clock and network.
+    pub transport: &'a T,
+    /// Jobs that have not arrived.
+    pub coming: usize,
+    /// The run ends here.
+    pub ends: bool,
+}
+
+/// A scheduler, the transport that it drives, and what will happen.
+pub struct Driver<'a, T> {
+    /// Decides.
+    pub scheduler: Scheduler,
+    /// Clock and network.
+    pub transport: T,
+    agenda: Agenda<'a>,
+}
+
+impl<'a, T: Transport> Driver<'a, T> {
+    /// A driver of a scheduler that has not been told anything. `jobs` by arrival; `failures` are hosts that fail and come back, by time.
+    pub fn new(scheduler: Scheduler, transport: T, jobs: &'a [JobSpec], failures: &'a [(Time, Event)]) -> Self {
+        let (failures, coming) = (failures.iter().peekable(), jobs.iter().peekable());
+        Self { scheduler, transport, agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming } }
+    }
+
+    /// Runs until all jobs have finished, or the transport's time is over, or nothing can move any more, or `watch` says no: it is asked
+    /// at every instant at which something happens, and at the end.
+    ///
+    /// # Errors
+    /// What the transport could not do, or the scheduler refused.
+    pub fn play(&mut self, watch: &mut dyn FnMut(&Round<T>) -> bool) -> Result<End, String> {
+        loop {
+            let wake = self.agenda.next().into_iter().chain(self.scheduler.poll_timeout()).min();
+            let coming = self.agenda.coming.len();
+            let done = coming == 0 && self.scheduler.is_idle() && self.transport.is_over();
+            let stuck = wake.is_none() && self.transport.is_stuck();
+            let ends = done || stuck;
+            let goes_on = watch(&Round { scheduler: &self.scheduler, transport: &self.transport, coming, ends });
+            match (done, goes_on, stuck) {
+                (true, ..) => return Ok(End::Finished),
+                (_, false, _) => return Ok(End::Stopped),
+                (_, _, true) => return Ok(End::Stuck),
+                (false, true, false) => {}
+            }
+            let in_time = self.transport.wait(wake)?;
+            self.hear()?;
+            if !in_time {
+                return Ok(End::Until);
+            }
+            let now = self.transport.now();
+            while let Some(event) = self.agenda.due(now) {
+                self.tell(event)?;
+            }
+            if self.scheduler.poll_timeout().is_some_and(|t| t <= now) {
+                self.tell(Event::Tick)?;
+            }
+            self.act()?;
+            self.transport.settle()?;
+        }
+    }
+
+    fn tell(&mut self, event: Event) -> Result<(), String> {
+        self.scheduler.handle(event, self.transport.now()).map_err(|e| e.to_string())
+    }
+
+    fn hear(&mut self) -> Result<(), String> {
+        while let Some(word) = self.transport.word()? {
+            self.tell(match word {
+                Word::Flow(coflow, flow) => Event::FlowFinished(coflow, flow),
+                Word::Coflow(coflow) => Event::CoflowFinished(coflow),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Carries out what the scheduler wants, until it wants nothing more.
+    fn act(&mut self) -> Result<(), String> {
+        while let Some(action) = self.scheduler.poll_action() {
+            self.transport.log(&action);
+            match action {
+                Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
+                Action::Compute { task, attempt, span } => self.compute(span, (task, attempt)),
+                Action::AskPlacement { job, stage, request } => {
+                    let racks = self.transport.place((job, stage), &request)?;
+                    self.tell(Event::Placed { job, stage, racks })?;
+                }
+                Action::StartCoflow { coflow, job, stage, shuffle } => {
+                    if shuffle {
+                        self.transport.begins((job, stage))?;
+                    }
+                    self.transport.start(&coflow)?;
+                    // Flows without bytes are over at once.
+                    self.hear()?;
+                }
+                Action::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
+                Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, span: Span, task: (TaskRef, u32)) {
+        self.agenda.set_timer(self.transport.now() + span, task);
+    }
+}

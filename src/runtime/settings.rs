@@ -1,0 +1,52 @@
+//! What a run is made of: how circuits are decided, what the fabric and the traffic take at their start, and how jobs are scheduled.
+
+use serde::{Deserialize, Serialize};
+
+use crate::coflows::elephants::Admit;
+use crate::coflows::network::Network;
+use crate::control::policy::CircuitPolicy;
+use crate::scheduler::spec::JobPolicy;
+
+/// All that one policy file says, checked. While a run lasts, only [`RunPlan::policy`] can be replaced.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPlan {
+    /// How the controller decides about circuits.
+    pub policy: CircuitPolicy,
+    /// What the fabric and the traffic take at their start.
+    pub run: RunSettings,
+    /// How jobs are scheduled; `None` in a file that is for runs of coflows only.
+    pub jobs: Option<JobPolicy>,
+}
+
+/// What the fabric and the traffic take at their start: fixed while a run lasts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// Which packets a ToR admits to a circuit.
+    pub admit: Admit,
+    /// How coflows share the packet network in a simulation; a live network has what TCP and its switches give.
+    pub network: Network,
+    /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
+    pub scale: u64,
+    /// TCP congestion control of the generated traffic, by its name in the kernel.
+    pub congestion: String,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        Self { admit: Admit::Marked, network: Network::default(), scale: 1, congestion: "cubic".into() }
+    }
+}
+
+impl From<CircuitPolicy> for RunPlan {
+    /// A policy for circuits under the usual settings, without jobs.
+    fn from(policy: CircuitPolicy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+}
+
+impl RunPlan {
+    /// This plan under another policy for circuits: what a run becomes whose policy is replaced.
+    pub fn under(&self, policy: CircuitPolicy) -> Self {
+        Self { policy, ..self.clone() }
+    }
+}
