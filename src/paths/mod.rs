@@ -210,7 +210,8 @@ impl Switches {
     }
 
     /// Whether a flow from one host to another can take a list: links join its switches, none stands twice, it begins and ends where the
-    /// hosts stand and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`]. O(length x degree).
+    /// hosts stand and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`]. O(length x
+    /// degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.

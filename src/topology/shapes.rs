@@ -55,9 +55,9 @@ impl Graph {
         g
     }
 
-    /// BCube(n, k): `n^(k + 1)` servers of k + 1 ports, and `n^k` switches of n ports on each of k + 1 levels. The servers relay, so they are
-    /// nodes of this graph ([`Tier::Server`]), and each is a rack of its own: rack r is server r.
-    /// Server a_k..a_0 is joined with the switch of level i whose digits are a_k..a_0 without a_i.
+    /// BCube(n, k): `n^(k + 1)` servers of k + 1 ports, and `n^k` switches of n ports on each of k + 1 levels. The servers relay, so they
+    /// are nodes of this graph ([`Tier::Server`]), and each is a rack of its own: rack r is server r. Server a_k..a_0 is joined with the
+    /// switch of level i whose digits are a_k..a_0 without a_i.
     ///
     /// Source: Guo et al., *BCube: a high performance, server-centric network architecture for modular data centers*, SIGCOMM 2009,
     /// section 3.1.

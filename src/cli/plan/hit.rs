@@ -16,8 +16,8 @@ use crate::workload::jobs::{JobList, JobSpec};
 
 /// Plans jobs as Hit-scheduler does: hosts of tasks and lists of switches together, each job on an empty cluster
 ///
-/// `-o table` has a row a job, and with --job the tasks and flows of that one; `-o json` has everything: what every host would save for every
-/// receiving task, the hosts, and the list of every flow. Costs are bytes times the switches that they cross.
+/// `-o table` has a row a job, and with --job the tasks and flows of that one; `-o json` has everything: what every host would save for
+/// every receiving task, the hosts, and the list of every flow. Costs are bytes times the switches that they cross.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs, such as workloads/jobs-8.yaml

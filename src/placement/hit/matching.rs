@@ -151,7 +151,10 @@ mod tests {
 
         /// One common matrix in which no two cells are alike: the best pair first.
         #[test]
-        fn without_ties_the_best_pairs_come_first(p in preferences(0i128..1), order in Just((0..30i128).collect::<Vec<_>>()).prop_shuffle()) {
+        fn without_ties_the_best_pairs_come_first(
+            p in preferences(0i128..1),
+            order in Just((0..30i128).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
             let mut p = p;
             let mut next = order.into_iter();
             p.utility.iter_mut().flatten().for_each(|u| *u = next.next().expect("5 x 4 cells at most"));

@@ -75,8 +75,8 @@ pub struct Plan {
 }
 
 /// Places a job on a cluster with all slots free, shuffle by shuffle: receivers and as many senders as slots are left go through
-/// [`place`], from a random assignment; senders beyond them, which come in later waves, go where a free slot costs least. A stage that has hosts from
-/// an earlier shuffle keeps them. At last every flow between two hosts gets its list.
+/// [`place`], from a random assignment; senders beyond them, which come in later waves, go where a free slot costs least. A stage that
+/// has hosts from an earlier shuffle keeps them. At last every flow between two hosts gets its list.
 ///
 /// # Errors
 /// A network with fewer than two slots, in words.
@@ -179,7 +179,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Tasks of later waves, one after the other: each goes to the free slot from which the shuffle with the tasks that are placed costs least.
+    /// Tasks of later waves, one after the other: each goes to the free slot from which the shuffle with the tasks that are placed costs
+    /// least.
     fn later(
         &mut self,
         (stage, tasks): (usize, std::ops::Range<u32>),

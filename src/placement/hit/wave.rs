@@ -170,8 +170,8 @@ impl Wave {
 /// host, in bytes times unit costs, every pair by its cheapest list before and after.
 /// O(pairs + movers x (switches with hosts^2 + hosts)).
 ///
-/// Source: the utility of equations (9) and (10) in section 5; read literally it counts the first segment of a list only, which is the same for
-/// every host, so whole lists are compared here.
+/// Source: the utility of equations (9) and (10) in section 5; read literally it counts the first segment of a list only, which is the
+/// same for every host, so whole lists are compared here.
 pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &[u32]) -> Vec<Vec<i128>> {
     let mut rows: Vec<Option<usize>> = vec![None; hosts.len()];
     movers.iter().enumerate().for_each(|(k, &t)| rows[t as usize] = Some(k));
