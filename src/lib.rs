@@ -53,9 +53,9 @@ pub mod topology;
 
 pub mod demand;
 
-pub mod circuits;
-
 pub mod coflows;
+
+pub mod circuits;
 
 pub mod paths;
 

@@ -313,6 +313,34 @@ impl fmt::Debug for Time {
     }
 }
 
+/// Writes a quantity with its unit where that is exact, and as an integer in its base unit otherwise.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn exact<T, S>(value: &T, s: S) -> Result<S::Ok, S::Error>
+where
+    T: fmt::Display + FromStr + PartialEq + Serialize,
+    S: Serializer,
+{
+    let text = value.to_string();
+    if text.parse::<T>().ok().as_ref() == Some(value) { s.serialize_str(&text) } else { value.serialize(s) }
+}
+
+/// [`exact`] for a quantity that may be absent.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn exact_or_null<T, S>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error>
+where
+    T: fmt::Display + FromStr + PartialEq + Serialize,
+    S: Serializer,
+{
+    match value {
+        Some(v) => exact(v, s),
+        None => s.serialize_none(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use heliostat::circuits::SetBy;
 use heliostat::circuits::clearing::{Setting, clear};
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
@@ -17,7 +18,6 @@ use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-const SCHEDULERS: [SchedulerKind; 23] = SchedulerKind::ALL;
 const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
 
 fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {
@@ -57,7 +57,7 @@ fn check(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) 
     assert_eq!((s.unfinished, s.bytes_received), (0, workload().bytes()), "{what}");
     assert_eq!((s.late_packets, s.misdelivered, s.stats.probes_lost, s.stats.probes_wrong), (0, 0, 0, 0), "{what}");
     assert!(r.coflows.iter().all(|c| c.cct.is_some_and(|t| t >= c.bound)), "{what}");
-    let sets = !matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly);
+    let sets = scheduler.build().set_by() == SetBy::Scheduler;
     assert_eq!(s.ocs_share > 0.0, sets, "{what} carried {} over circuits", s.ocs_share);
     r
 }
@@ -65,7 +65,7 @@ fn check(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) 
 #[test]
 fn all_schedulers_on_all_estimators() {
     let topology = network(1, false, StopMode::NotAllStop);
-    for scheduler in SCHEDULERS {
+    for scheduler in SchedulerKind::ALL {
         for demand in ESTIMATORS {
             check(&topology, scheduler, demand);
         }
@@ -76,7 +76,7 @@ fn all_schedulers_on_all_estimators() {
 fn all_schedulers_on_all_kinds_of_planes() {
     for (planes, duplex, stop) in [(1, true, StopMode::NotAllStop), (2, false, StopMode::AllStop), (2, true, StopMode::AllStop)] {
         let topology = network(planes, duplex, stop);
-        for scheduler in SCHEDULERS {
+        for scheduler in SchedulerKind::ALL {
             let first = check(&topology, scheduler, Estimator::Combined);
             assert_eq!(first, run(&topology, scheduler, Estimator::Combined), "{scheduler:?} is not repeatable");
         }
@@ -111,21 +111,21 @@ fn all_schedulers_at_the_edges() {
         let plane = |p| Plane { id: PlaneId(p), rate: BitRate::mbit(100_000), delta: Span::millis(1), stop, duplex };
         let planes: Vec<Plane> = (0..planes).map(plane).collect();
         for (name, demand, ends) in edges() {
-            for kind in SCHEDULERS {
+            for kind in SchedulerKind::ALL {
                 // Of a thousand racks one kind of plane is enough, and b-matching takes minutes in a build for tests.
                 if demand.racks() > 1000 && (planes.len() > 1 || duplex || kind == SchedulerKind::BMatching) {
                     continue;
                 }
                 let what = format!("{kind:?} on {name}, {} planes, duplex {duplex}, {stop:?}", planes.len());
                 // What takes decades is decided once, and so are a thousand racks.
-                let once = kind.plans_ahead(&planes[0]) || !ends;
+                let once = kind.build().plans_ahead(&planes[0]) || !ends;
                 let interval = if once { Span::MAX } else { Span::millis(10) };
                 let setting = Setting { planes: &planes, eps: BitRate::ZERO, interval };
                 let c = clear(&mut *kind.build(), &demand, &setting).unwrap_or_else(|clash| panic!("{what}: {clash}"));
                 let sum = |m: &DemandMatrix| m.cells().iter().map(|&b| u128::from(b)).sum::<u128>();
                 let carried = c.circuits.iter().map(|x| u128::from(x.1.0)).sum::<u128>();
                 assert!(carried <= sum(&demand), "{what}");
-                let sets = !matches!(kind, SchedulerKind::Manual | SchedulerKind::EpsOnly);
+                let sets = kind.build().set_by() == SetBy::Scheduler;
                 if ends && sets {
                     assert_eq!((carried, c.left), (sum(&demand), Bytes(0)), "{what}");
                     let bound = bounds::circuits(&demand, &planes[0], planes.len() as u64, BitRate::ZERO);

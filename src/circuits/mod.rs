@@ -1,20 +1,29 @@
 //! Circuit scheduling: which racks to join, and when.
 //!
 //! A [`Scheduler`] looks at an [`Ask`] (demand, what is up now, which ports are usable) and answers a [`Decision`]. Every
-//! decision ends in one [`timetable::Timetable`] of port reservations, whichever algorithm made it.
+//! decision ends in one [`timetable::Timetable`] of port reservations, whichever algorithm made it. The table at the end of this file
+//! names every scheduler.
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::coflows::OpenCoflow;
+use crate::coflows::orders::Order;
 use crate::demand::DemandMatrix;
-use crate::ids::{CoflowId, RackId};
+use crate::ids::RackId;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span, Time};
 use timetable::Reservation;
 
 pub mod clearing;
 pub mod decompose;
+#[cfg(test)]
+mod laws;
 pub mod matching;
+mod registry;
+pub mod sunflow;
 pub mod timetable;
+
+use registry::schedulers;
 
 /// A (partial) matching of inputs to outputs on one plane: at most one output an input, at most one input an output.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -106,21 +115,6 @@ impl Usable {
     }
 }
 
-/// A coflow that is under way, as a scheduler sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenCoflow {
-    /// Its number.
-    pub id: CoflowId,
-    /// When it arrived.
-    pub arrival: Time,
-    /// Its weight: of two alike, the one of twice the weight may take twice as long to be next.
-    pub weight: u32,
-    /// Bytes that have arrived so far.
-    pub sent: u64,
-    /// Bytes still to be sent, by (input, output); no pair twice, none of zero.
-    pub rest: Vec<(RackId, RackId, u64)>,
-}
-
 /// What a scheduler is asked: everything it may look at.
 pub struct Ask<'a> {
     /// Bytes wanted, `R x R`, mice and unusable ports already removed.
@@ -169,11 +163,20 @@ impl Decision {
     }
 }
 
+/// Who sets circuits under a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// The scheduler, as it decides.
+    Scheduler,
+    /// People over the API; the scheduler sets none.
+    Hand,
+    /// Nobody: a network without circuits.
+    Nobody,
+}
+
 /// A circuit scheduling algorithm. State between intervals (a rotor's position, warm duals) is its own; it holds no
-/// clock and no randomness, so the same asks give the same answers.
+/// clock and no randomness, so the same asks give the same answers. Its name is in the table of [`SchedulerKind`].
 pub trait Scheduler: Send {
-    /// The name in a policy file.
-    fn name(&self) -> &'static str;
     /// Decides what the planes do from `ask.at` on.
     fn decide(&mut self, ask: &Ask) -> Decision;
     /// Whether it rests with the network: asked again one interval later, with the same circuits and still no demand, it decides the
@@ -181,4 +184,68 @@ pub trait Scheduler: Send {
     fn rests(&self) -> bool {
         true
     }
+    /// Whether, on a plane like this, one decision is meant for the whole demand, in many configurations, and not for one interval.
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        let _ = plane;
+        false
+    }
+    /// Who sets circuits under it.
+    fn set_by(&self) -> SetBy {
+        SetBy::Scheduler
+    }
+    /// What would be better on a plane like this, as a sentence for people who chose it.
+    fn advice(&self, plane: &Plane) -> Option<String> {
+        let _ = plane;
+        None
+    }
+}
+
+// A new scheduler is a file here (or in `matching`, `decompose`), its `mod` above, its line below, and its row in docs/circuits.md.
+schedulers! {
+    /// Maximum weight matching of a general graph; circuits in pairs.
+    Edmonds = "edmonds" => matching::Edmonds::default(),
+    /// Maximum weight bipartite matching; circuits one way.
+    Bipartite = "bipartite" => matching::Bipartite::default(),
+    /// Maximum weight b-matching over all planes at once.
+    BMatching = "b-matching" => matching::BMatching,
+    /// Heaviest pair first.
+    Greedy = "greedy" => matching::Greedy,
+    /// Most circuits, whatever their weight.
+    HopcroftKarp = "hopcroft-karp" => matching::HopcroftKarp,
+    /// Most circuits, the thinnest of them as thick as can be.
+    Bottleneck = "bottleneck" => matching::Bottleneck,
+    /// iSLIP: blind to weights, fair over time.
+    Islip = "islip" => matching::Islip::default(),
+    /// Fixed rotation, blind to demand.
+    RoundRobin = "round-robin" => matching::RoundRobin,
+    /// Bipartite, but a change must pay for its dark time.
+    Hold = "hold" => matching::Hold,
+    /// Birkhoff-von Neumann: the whole demand, cut into configurations.
+    Bvn = "bvn" => decompose::Bvn,
+    /// Birkhoff-von Neumann, thickest configurations first.
+    BvnBottleneck = "bvn-bottleneck" => decompose::BvnBottleneck,
+    /// Birkhoff+: fewer configurations, by a barrier against thin cells.
+    BirkhoffPlus = "birkhoff-plus" => decompose::BirkhoffPlus,
+    /// Preemptive optimal clearance: an open shop; circuits go on where they can.
+    Clearance = "clearance" => decompose::Clearance,
+    /// Mordia's traffic matrix scheduling: shares of the interval in proportion to demand.
+    Tms = "tms" => decompose::Tms,
+    /// Solstice: few long configurations first.
+    Solstice = "solstice" => decompose::Solstice,
+    /// Eclipse: most bytes within the interval, every dark time counted.
+    Eclipse = "eclipse" => decompose::Eclipse,
+    /// Sunflow: every circuit with times of its own; coflows by shortest lower bound.
+    Sunflow = "sunflow" => sunflow::Sunflow { order: Order::Shortest },
+    /// Sunflow, smallest effective bottleneck first.
+    SunflowSebf = "sunflow-sebf" => sunflow::Sunflow { order: Order::Sebf },
+    /// Sunflow, first come first served.
+    SunflowFifo = "sunflow-fifo" => sunflow::Sunflow { order: Order::Fifo },
+    /// Sunflow, least attained service first.
+    SunflowLas = "sunflow-las" => sunflow::Sunflow { order: Order::Las },
+    /// Sunflow, shortest lower bound over weight first.
+    SunflowWeighted = "sunflow-weighted" => sunflow::Sunflow { order: Order::Weighted },
+    /// Only circuits set by hand over the API.
+    Manual = "manual" => matching::Manual,
+    /// No circuits.
+    EpsOnly = "eps-only" => matching::EpsOnly,
 }

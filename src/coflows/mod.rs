@@ -13,7 +13,6 @@ pub mod network;
 pub mod orders;
 pub mod priority;
 pub mod rates;
-pub mod sunflow;
 
 use priority::Priorities;
 
@@ -65,6 +64,21 @@ impl CoflowSpec {
         }
         m
     }
+}
+
+/// A coflow that is under way, as a scheduler sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCoflow {
+    /// Its number.
+    pub id: CoflowId,
+    /// When it arrived.
+    pub arrival: Time,
+    /// Its weight: of two alike, the one of twice the weight may take twice as long to be next.
+    pub weight: u32,
+    /// Bytes that have arrived so far.
+    pub sent: u64,
+    /// Bytes still to be sent, by (input, output); no pair twice, none of zero.
+    pub rest: Vec<(RackId, RackId, u64)>,
 }
 
 /// The final account of one coflow: a line of every result table, live and simulated.

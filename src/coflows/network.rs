@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::orders::Aalo;
-use super::sunflow::Order;
+use super::orders::{Aalo, Order};
 
 /// The network schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

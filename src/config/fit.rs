@@ -1,9 +1,10 @@
 //! Whether a policy can work on a network.
 
 use super::error::{ConfigError, Flaw, Problem, Step};
+use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind};
-use crate::control::policy::{Estimator, SchedulerKind};
+use crate::control::policy::Estimator;
 use crate::runtime::settings::RunPlan;
 use crate::topology::{Framing, StopMode, Topology};
 use crate::units::Bytes;
@@ -31,7 +32,7 @@ pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
         return reserves(topology).into_iter().collect();
     }
     // Nobody changes circuits by the clock under these two.
-    if matches!(policy.scheduler, SchedulerKind::EpsOnly | SchedulerKind::Manual) {
+    if policy.scheduler.build().set_by() != SetBy::Scheduler {
         return vec![];
     }
     let slow = topology.planes.iter().filter(|p| p.delta + policy.lead >= policy.interval);
@@ -60,7 +61,8 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
 pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     let policy = &plan.policy;
     let mut out = Vec::new();
-    let wants = !matches!(policy.scheduler, SchedulerKind::EpsOnly);
+    let scheduler = policy.scheduler.build();
+    let wants = scheduler.set_by() != SetBy::Nobody;
     if wants && topology.planes.is_empty() {
         out.push(format!("policy {} schedules circuits, and topology {} has no OCS plane", policy.name, topology.name));
     }
@@ -90,9 +92,7 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
         ));
     }
     for p in &topology.planes {
-        if matches!(policy.scheduler, SchedulerKind::Bipartite | SchedulerKind::Hold) && p.duplex {
-            out.push(format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", p.id));
-        }
+        out.extend(scheduler.advice(p));
         if wants && policy.interval < p.delta * 2 {
             out.push(format!("plane {} is dark for most of an interval of {}: delta is {}", p.id, policy.interval, p.delta));
         }

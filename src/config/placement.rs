@@ -1,25 +1,29 @@
 //! The `placement` section of policy files: how jobs are scheduled.
 
-use clap::ValueEnum as _;
-use schemars::JsonSchema;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema};
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::error::Flaws;
-use super::policy::{exact, exact_or_null};
-use crate::placement::corral::{Provisioning, Scenario};
-use crate::placement::latency::hybrid::ShuffleModel;
-use crate::placement::spec::{Kind, Planner, Spec};
+use super::yaml::plain;
+use crate::placement::registry::Spec;
+use crate::placement::spec::{BadOption, Common};
+use crate::placement::{Kind, Policy};
 use crate::scheduler::queues::Order;
-use crate::scheduler::spec::{JobPolicy, usual_order};
+use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, Settings};
-use crate::units::{Bytes, Span};
+use crate::units::{Span, exact, exact_or_null};
 
 /// The most queues with a weight of their own.
 const MAX_QUEUES: usize = 10_000;
 
-/// How jobs are scheduled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// How jobs are scheduled: what every policy is given, and options of the policy itself.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = add_options)]
 pub struct RawPlacement {
     /// Which tasks go where.
     policy: Kind,
@@ -53,47 +57,98 @@ pub struct RawPlacement {
     /// ShuffleWatcher: maps go first while what is on its way into a rack takes longer than this; 1 s if left out.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
     busy: Option<Span>,
-    /// Corral, LocalShuffle, JobPacker: what a plan is good at; batch if all planned jobs arrive at once, else online, if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    objective: Option<Scenario>,
-    /// Corral, LocalShuffle: the price of uneven data, in per cent of the paper's, 0 to 10000; 100 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 10000))]
-    imbalance: Option<u64>,
-    /// Corral, LocalShuffle: which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left
-    /// out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    provisioning: Option<Provisioning>,
-    /// JobPacker: into how many sub-batches a batch is divided, 1 to 1000; 5 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    sub_batches: Option<u32>,
-    /// JobPacker: slots that are planned beyond the estimate, in per cent of it, 0 to 1000; 0 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 1000))]
-    over_provisioning: Option<u32>,
-    /// JobPacker, Co-scheduler: which formula gives the time of a shuffle; bottleneck if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    shuffle_model: Option<ShuffleModel>,
-    /// Corral, LocalShuffle, JobPacker, Co-scheduler: T_e in plans, more than zero; `elephants.threshold` if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
-    elephant: Option<Bytes>,
-    /// Co-scheduler: the shuffle that is expected of a new job, in per cent of its input, 1 to 10000; 100 if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 10000))]
-    sir: Option<u32>,
-    /// Co-scheduler: circuits that a port holds at once, 1 to 1000; as many as there are planes if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 1000))]
-    wavelengths: Option<u32>,
-    /// Co-scheduler: tasks of shuffle-heavy jobs wait for the racks of their guideline; false if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
+    /// The policy's own options.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    options: Map<String, Value>,
 }
 
-/// A value that is not the usual one.
-fn differs<T: PartialEq>(value: T, usual: T) -> Option<T> {
-    (value != usual).then_some(value)
+/// Says in the schema which options each policy has, and that there are no others.
+fn add_options(schema: &mut Schema) {
+    let one = |kind: &Kind| {
+        let mut properties = kind.schema();
+        properties.insert("policy".into(), json!({"const": kind.name()}));
+        json!({"title": kind.name(), "properties": properties})
+    };
+    schema.insert("oneOf".into(), Kind::ALL.iter().map(one).collect());
+    schema.insert("unevaluatedProperties".into(), false.into());
+}
+
+/// The value of an option: options have numbers, texts and switches, so that a file cannot unfold here.
+struct Scalar(Value);
+
+impl<'de> Deserialize<'de> for Scalar {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl Visitor<'_> for Reader {
+            type Value = Scalar;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, a text, true or false")
+            }
+            fn visit_bool<E>(self, v: bool) -> Result<Scalar, E> {
+                Ok(Scalar(v.into()))
+            }
+            fn visit_i64<E>(self, v: i64) -> Result<Scalar, E> {
+                Ok(Scalar(v.into()))
+            }
+            fn visit_u64<E>(self, v: u64) -> Result<Scalar, E> {
+                Ok(Scalar(v.into()))
+            }
+            fn visit_f64<E>(self, v: f64) -> Result<Scalar, E> {
+                Ok(Scalar(v.into()))
+            }
+            fn visit_str<E>(self, v: &str) -> Result<Scalar, E> {
+                Ok(Scalar(v.into()))
+            }
+            fn visit_unit<E>(self) -> Result<Scalar, E> {
+                Ok(Scalar(Value::Null))
+            }
+        }
+        d.deserialize_any(Reader)
+    }
+}
+
+/// Read by hand: which keys there are depends on the policy, which may stand anywhere in the section, and serde's own `flatten` would
+/// lose the places of errors.
+impl<'de> Deserialize<'de> for RawPlacement {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = RawPlacement;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mapping of keys to values")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawPlacement, A::Error> {
+                let mut policy = None;
+                let mut raw = RawPlacement::of(Kind::Fair);
+                let mut seen = BTreeSet::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    if !seen.insert(key.clone()) {
+                        return Err(A::Error::custom(format!("duplicate field `{key}`")));
+                    }
+                    match &*key {
+                        "policy" => policy = Some(map.next_value()?),
+                        "order" => raw.order = map.next_value()?,
+                        "weights" => raw.weights = map.next_value()?,
+                        "slowstart" => raw.slowstart = map.next_value()?,
+                        "fetch" => raw.fetch = map.next_value()?,
+                        "seed" => raw.seed = map.next_value()?,
+                        "wait" => raw.wait = map.next_value()?,
+                        "patience" => raw.patience = map.next_value()?,
+                        "lost" => raw.lost = map.next_value()?,
+                        "busy" => raw.busy = map.next_value()?,
+                        // Null is a key that is left out, as among the others.
+                        _ => match map.next_value::<Scalar>()?.0 {
+                            Value::Null => {}
+                            value => drop(raw.options.insert(key, value)),
+                        },
+                    }
+                }
+                Ok(RawPlacement { policy: policy.ok_or_else(|| A::Error::missing_field("policy"))?, ..raw })
+            }
+        }
+        d.deserialize_map(Reader)
+    }
 }
 
 /// How long a job waits for a slot near its data.
@@ -109,100 +164,83 @@ struct RawWait {
 }
 
 impl RawPlacement {
+    /// A section that says no more than its policy.
+    fn of(policy: Kind) -> Self {
+        let (order, weights, options) = (None, vec![], Map::new());
+        let (slowstart, fetch, seed, lost) = (None, None, None, None);
+        Self { policy, order, weights, slowstart, fetch, seed, wait: None, patience: None, lost, busy: None, options }
+    }
+
     /// The checked section; what makes no sense goes to `flaws`.
     pub(super) fn check(&self, flaws: &mut Flaws) -> JobPolicy {
         let usual = Spec::new(self.policy);
         let at = |key: &str| vec!["placement".into(), key.into()];
-        let slowstart = self.slowstart.unwrap_or(usual.slowstart);
+        let slowstart = self.slowstart.unwrap_or(usual.common.slowstart);
         flaws.unless(slowstart <= 100, at("slowstart"), format!("a slowstart of {slowstart} %"), "0 to 100");
         let fetch_percent = self.fetch.unwrap_or(Settings::default().fetch_percent);
         flaws.unless((1..=100).contains(&fetch_percent), at("fetch"), format!("a fetch of {fetch_percent} %"), "1 to 100");
         let many = self.weights.len() <= MAX_QUEUES && self.weights.iter().all(|&w| (1..=1_000_000).contains(&w));
         flaws.unless(many, at("weights"), "weights that no queue can have", format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"));
-        let wait = self.wait.map_or(usual.wait, |w| (w.host, w.rack));
-        let lost_percent = self.lost.unwrap_or(usual.lost_percent);
+        let lost_percent = self.lost.unwrap_or(usual.common.lost_percent);
         flaws.unless(lost_percent <= 100, at("lost"), format!("a loss of {lost_percent} %"), "0 to 100");
-        let (patience, busy) = (self.patience.unwrap_or(usual.patience), self.busy.unwrap_or(usual.busy));
-        let order = self.order.unwrap_or(usual_order(self.policy));
+        let common = Common {
+            slowstart,
+            seed: self.seed.unwrap_or(usual.common.seed),
+            wait: self.wait.map_or(usual.common.wait, |w| (w.host, w.rack)),
+            patience: self.patience.unwrap_or(usual.common.patience),
+            lost_percent,
+            busy: self.busy.unwrap_or(usual.common.busy),
+        };
+        let policy = self.check_options(flaws).unwrap_or(usual.policy);
+        let order = self.order.unwrap_or(self.policy.order());
         JobPolicy {
-            placement: Spec {
-                slowstart,
-                seed: self.seed.unwrap_or(usual.seed),
-                wait,
-                patience,
-                lost_percent,
-                busy,
-                planner: self.check_planner(flaws),
-                ..usual
-            },
+            placement: Spec { policy, common },
             settings: Settings { order, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
         }
     }
-}
 
-impl RawPlacement {
-    /// The planner's options; those that mean nothing under the policy are flaws.
-    fn check_planner(&self, flaws: &mut Flaws) -> Planner {
-        use Kind::{CoDecided, CoScheduler, Corral, Jobpacker, LocalShuffle};
-        let at = |key: &str| vec!["placement".into(), key.into()];
-        let mut option = |key: &str, value: Option<u64>, range: std::ops::RangeInclusive<u64>, kinds: &[Kind]| {
-            let (low, high) = (*range.start(), *range.end());
-            let Some(v) = value else { return };
-            flaws.unless(range.contains(&v), at(key), format!("`{key}` of {v}"), format!("{low} to {high}"));
-            let names: Vec<String> = kinds.iter().filter_map(Kind::to_possible_value).map(|n| n.get_name().to_owned()).collect();
-            let only = format!("only with `policy: {}`", names.join("`, `"));
-            flaws.unless(kinds.contains(&self.policy), at(key), format!("`{key}` says nothing under this placement policy"), only);
-        };
-        let usual = Planner::default();
-        option("objective", self.objective.map(|_| 0), 0..=0, &[Corral, LocalShuffle, Jobpacker]);
-        option("imbalance", self.imbalance, 0..=10_000, &[Corral, LocalShuffle]);
-        option("provisioning", self.provisioning.map(|_| 0), 0..=0, &[Corral, LocalShuffle]);
-        option("sub_batches", self.sub_batches.map(u64::from), 1..=1_000, &[Jobpacker]);
-        option("over_provisioning", self.over_provisioning.map(u64::from), 0..=1_000, &[Jobpacker]);
-        option("shuffle_model", self.shuffle_model.map(|_| 0), 0..=0, &[Jobpacker, CoScheduler, CoDecided]);
-        option("elephant", self.elephant.map(|b| b.0), 1..=u64::MAX, &[Corral, LocalShuffle, Jobpacker, CoScheduler, CoDecided]);
-        option("sir", self.sir.map(u64::from), 1..=10_000, &[CoScheduler, CoDecided]);
-        option("strict", self.strict.map(u64::from), 0..=1, &[CoScheduler, CoDecided]);
-        option("wavelengths", self.wavelengths.map(u64::from), 1..=1_000, &[CoScheduler, CoDecided]);
-        Planner {
-            objective: self.objective,
-            imbalance_percent: self.imbalance.unwrap_or(usual.imbalance_percent),
-            provisioning: self.provisioning.unwrap_or(usual.provisioning),
-            sub_batches: self.sub_batches.unwrap_or(usual.sub_batches),
-            over_provisioning_percent: self.over_provisioning.unwrap_or(usual.over_provisioning_percent),
-            shuffle_model: self.shuffle_model.unwrap_or(usual.shuffle_model),
-            elephant: self.elephant,
-            sir_percent: self.sir.unwrap_or(usual.sir_percent),
-            wavelengths: self.wavelengths,
-            strict: self.strict.unwrap_or(usual.strict),
+    /// The policy with its options. First those go out that only other policies have, or none.
+    fn check_options(&self, flaws: &mut Flaws) -> Option<Policy> {
+        let own = self.policy.schema();
+        let (own, strange): (Map<_, _>, Map<_, _>) = self.options.clone().into_iter().partition(|(key, _)| own.contains_key(key));
+        for key in strange.keys() {
+            let path = vec!["placement".into(), key.as_str().into()];
+            let of: Vec<&str> = Kind::ALL.iter().filter(|k| k.schema().contains_key(key)).map(|k| k.name()).collect();
+            if of.is_empty() {
+                flaws.add(path, format!("unknown key `{key}`"), format!("`{}`", self.keys().join("`, `")));
+            } else {
+                let only = format!("only with `policy: {}`", of.join("`, `"));
+                flaws.add(path, format!("`{key}` says nothing under this placement policy"), only);
+            }
         }
+        let read = Policy::read(self.policy, own);
+        let flaw = |bad: BadOption| flaws.add(vec!["placement".into(), bad.key.as_str().into()], plain(&bad.message), bad.allowed);
+        read.map_err(|bad| bad.into_iter().for_each(flaw)).ok()
+    }
+
+    /// The keys of a section of this policy.
+    fn keys(&self) -> Vec<String> {
+        let common = schemars::schema_for!(Self).to_value();
+        let common = common["properties"].as_object().cloned().unwrap_or_default();
+        common.into_iter().chain(self.policy.schema()).map(|(key, _)| key).collect()
     }
 }
 
 impl From<&JobPolicy> for RawPlacement {
     fn from(p: &JobPolicy) -> Self {
-        let (planner, usual) = (p.placement.planner, Planner::default());
+        let common = &p.placement.common;
         Self {
-            policy: p.placement.kind,
+            policy: p.placement.kind(),
             order: Some(p.settings.order),
             weights: p.settings.weights.clone(),
-            slowstart: Some(p.placement.slowstart),
+            slowstart: Some(common.slowstart),
             fetch: Some(p.settings.fetch_percent),
-            seed: Some(p.placement.seed),
-            wait: Some(RawWait { host: p.placement.wait.0, rack: p.placement.wait.1 }),
-            patience: Some(p.placement.patience),
-            lost: Some(p.placement.lost_percent),
-            busy: Some(p.placement.busy),
-            objective: planner.objective,
-            imbalance: differs(planner.imbalance_percent, usual.imbalance_percent),
-            provisioning: differs(planner.provisioning, usual.provisioning),
-            sub_batches: differs(planner.sub_batches, usual.sub_batches),
-            over_provisioning: differs(planner.over_provisioning_percent, usual.over_provisioning_percent),
-            shuffle_model: differs(planner.shuffle_model, usual.shuffle_model),
-            elephant: planner.elephant,
-            sir: differs(planner.sir_percent, usual.sir_percent),
-            wavelengths: planner.wavelengths,
-            strict: differs(planner.strict, usual.strict),
+            seed: Some(common.seed),
+            wait: Some(RawWait { host: common.wait.0, rack: common.wait.1 }),
+            patience: Some(common.patience),
+            lost: Some(common.lost_percent),
+            busy: Some(common.busy),
+            options: p.placement.policy.written(),
         }
     }
 }

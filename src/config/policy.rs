@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
 use super::{NAME_RULE, is_name};
+use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
-use crate::coflows::orders::{Aalo, Sharing};
-use crate::coflows::sunflow::Order;
+use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::runtime::settings::{RunPlan, RunSettings};
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Span, exact, exact_or_null};
 
 /// The shortest interval.
 pub const MIN_INTERVAL: Span = Span::micros(10);
@@ -144,27 +144,6 @@ fn yes() -> bool {
     true
 }
 
-/// Writes a quantity with its unit where that is exact, and as an integer in its base unit otherwise.
-pub(super) fn exact<T, S>(value: &T, s: S) -> Result<S::Ok, S::Error>
-where
-    T: std::fmt::Display + std::str::FromStr + PartialEq + Serialize,
-    S: Serializer,
-{
-    let text = value.to_string();
-    if text.parse::<T>().ok().as_ref() == Some(value) { s.serialize_str(&text) } else { value.serialize(s) }
-}
-
-pub(super) fn exact_or_null<T, S>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error>
-where
-    T: std::fmt::Display + std::str::FromStr + PartialEq + Serialize,
-    S: Serializer,
-{
-    match value {
-        Some(v) => exact(v, s),
-        None => s.serialize_none(),
-    }
-}
-
 impl From<&RunPlan> for RawPolicy {
     fn from(plan: &RunPlan) -> Self {
         let (p, run) = (&plan.policy, &plan.run);
@@ -265,7 +244,7 @@ impl RawPolicy {
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
         only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
         only(self.order.is_none() || kind == NetworkKind::Sunflow, "order", "only with `network: sunflow`", flaws);
-        if kind == NetworkKind::Sunflow && self.scheduler != SchedulerKind::EpsOnly {
+        if kind == NetworkKind::Sunflow && self.scheduler.build().set_by() != SetBy::Nobody {
             let message = "`network: sunflow` reserves all circuits itself".to_owned();
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
         }

@@ -6,7 +6,10 @@ use super::*;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::orders::Aalo;
-use crate::control::policy::Estimator;
+use crate::control::policy::{Estimator, SchedulerKind};
+use crate::placement::coscheduler::executor::CoSchedulerOptions;
+use crate::placement::jobpacker::executor::JobPackerOptions;
+use crate::placement::{Kind, Policy};
 use crate::topology::StopMode;
 use crate::units::{BitRate, Bytes, Span};
 
@@ -28,34 +31,14 @@ fn all_shipped_files_are_valid_and_fit_together() {
         topologies.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
         ["fat-tree-4", "fb-150", "geni-10", "hybrid-16x1", "hybrid-4x2", "hybrid-64x1", "hybrid-8x2", "jobpacker-20"]
     );
-    let names = [
-        "aalo",
-        "c-through",
-        "capacity",
-        "co-decided",
-        "co-scheduler",
-        "corral",
-        "delay",
-        "eps-only",
-        "f-eps",
-        "fair-coflow",
-        "fair",
-        "fifo",
-        "helios",
-        "jobpacker",
-        "local-shufl",
-        "manual",
-        "priority",
-        "round-robin",
-        "shuffle-wat",
-        "sincronia",
-        "sunflow",
-        "tetris",
-        "varys",
-        "wait",
-    ];
-    assert_eq!(policies.iter().map(|p| p.policy.name.as_str()).collect::<Vec<_>>(), names);
-    assert_eq!((policies[0].run.network.kind, policies[0].run.network.aalo), (NetworkKind::Aalo, Aalo::default()));
+    for ((file, _), p) in shipped("policies").iter().zip(&policies) {
+        let stem = std::path::Path::new(file).file_stem().unwrap().to_str().unwrap();
+        assert!(stem.starts_with(&p.policy.name), "{file} is named {}", p.policy.name);
+    }
+    let names: std::collections::BTreeSet<&str> = policies.iter().map(|p| p.policy.name.as_str()).collect();
+    assert_eq!(names.len(), policies.len(), "no name twice");
+    let aalo = policies.iter().find(|p| p.policy.name == "aalo").unwrap();
+    assert_eq!((aalo.run.network.kind, aalo.run.network.aalo), (NetworkKind::Aalo, Aalo::default()));
     for t in &topologies {
         for p in &policies {
             let one_by_one = matches!(&t.planes[..], [q] if !q.duplex);
@@ -148,7 +131,9 @@ fn every_mistake_has_one_error_with_its_place() {
         .map(|(a, b)| broken(POLICY, a, b)),
     )
     .collect();
-    insta::assert_snapshot!(golden.join("\n"));
+    // A new scheduler shall not change this list.
+    let schedulers = SchedulerKind::ALL.map(|k| format!("`{}`", k.name())).join(", ");
+    insta::assert_snapshot!(golden.join("\n").replace(&schedulers, "<every circuit scheduler>"));
 }
 
 #[test]
@@ -288,23 +273,64 @@ proptest! {
     }
 }
 
+/// Options are checked by their policy's own type; what is wrong is shown where it stands.
+#[test]
+fn options_that_make_no_sense_are_shown_where_they_stand() {
+    let first = |placement: &str| {
+        let text = format!("{POLICY}placement:\n{placement}");
+        let e = read_policy(&text, "p.yaml").unwrap_err();
+        e.to_string().lines().next().unwrap().to_owned() + " # " + &e.problems[0].allowed
+    };
+    let all = [
+        "  sir: 100\n  policy: fair\n",
+        "  sir: 0\n  policy: co-scheduler\n",
+        "  policy: corral\n  imbalance: -1\n",
+        "  policy: corral\n  imbalance: [1]\n",
+        "  policy: corral\n  elephant: 0B\n",
+        "  policy: corral\n  elephant: 3Mb\n",
+        "  policy: corral\n  colour: red\n",
+        "  policy: co-scheduler\n  strict: 7\n",
+        "  policy: co-scheduler\n  sir: 5\n  sir: 6\n",
+        "  seed: 1\n",
+        "  policy: nobody\n",
+        "  fair\n",
+    ];
+    insta::assert_snapshot!(all.map(first).join("\n"));
+}
+
+/// The schema has each policy with its options, and no others.
+#[test]
+fn the_schema_says_which_options_each_policy_has() {
+    let schema = schema_policy();
+    let placement = &schema["$defs"]["RawPlacement"];
+    assert_eq!(placement["unevaluatedProperties"], false);
+    for (kind, one) in Kind::ALL.iter().zip(placement["oneOf"].as_array().unwrap()) {
+        assert_eq!(one["properties"]["policy"]["const"], kind.name());
+        assert_eq!(one["properties"].as_object().unwrap().len(), kind.schema().len() + 1);
+    }
+    let has = |kind: Kind, key: &str| kind.schema().contains_key(key);
+    assert!(has(Kind::Corral, "imbalance") && has(Kind::LocalShuffle, "imbalance") && !has(Kind::Jobpacker, "imbalance"));
+    assert!(has(Kind::CoDecided, "sir") && !has(Kind::Fair, "sir"));
+    assert_eq!(Kind::Jobpacker.schema()["sub_batches"]["maximum"], 1000);
+}
+
 #[test]
 fn options_of_the_planners_are_read_and_written() {
     let text = |policy: &str, options: &str| format!("{POLICY}placement:\n  policy: {policy}\n{options}");
     let read = |text: &str| read_policy(text, "p.yaml").unwrap();
     let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n";
     let p = read(&text("jobpacker", options));
-    let planner = p.jobs.as_ref().unwrap().placement.planner;
-    let (objective, shuffle_model) =
-        (Some(crate::placement::corral::Scenario::Online), crate::placement::latency::hybrid::ShuffleModel::Figure);
-    let elephant = Some(crate::units::Bytes(2_000_000));
-    let usual = crate::placement::spec::Planner::default();
-    let want =
-        crate::placement::spec::Planner { objective, shuffle_model, elephant, sub_batches: 7, over_provisioning_percent: 150, ..usual };
-    assert_eq!(planner, want);
+    let want = JobPackerOptions {
+        objective: Some(crate::placement::corral::Scenario::Online),
+        sub_batches: 7,
+        over_provisioning: 150,
+        shuffle_model: crate::placement::latency::hybrid::ShuffleModel::Figure,
+        elephant: Some(Bytes(2_000_000)),
+    };
+    assert_eq!(p.jobs.as_ref().unwrap().placement.policy, Policy::Jobpacker(want));
     let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n  strict: true\n"));
-    let planner = other.jobs.as_ref().unwrap().placement.planner;
-    assert_eq!((planner.sir_percent, planner.wavelengths, planner.strict, planner.imbalance_percent), (250, Some(4), true, 100));
+    let want = CoSchedulerOptions { sir: 250, wavelengths: Some(4), strict: true, ..CoSchedulerOptions::default() };
+    assert_eq!(other.jobs.as_ref().unwrap().placement.policy, Policy::CoScheduler(want));
     for given in [p, other, read(&text("corral", "  imbalance: 0\n  provisioning: best\n"))] {
         let written = serde_json::to_string(&policy::RawPolicy::from(&given)).unwrap();
         assert_eq!(read(&written), given, "{written}");

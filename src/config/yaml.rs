@@ -145,7 +145,7 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
 }
 
 /// Serde's sentences in words for people who write YAML.
-fn plain(message: &str) -> String {
+pub(super) fn plain(message: &str) -> String {
     message
         .replace("unknown field ", "unknown key ")
         .replace("missing field ", "missing key ")

@@ -318,7 +318,7 @@ impl Controller {
                 self.failures.remove(FOLLOW);
                 self.wanted.timetable = table;
             }
-            Err(clash) => self.failed(FOLLOW.into(), format!("{}: {clash}", self.scheduler.name()), now),
+            Err(clash) => self.failed(FOLLOW.into(), format!("{}: {clash}", self.policy.scheduler.name()), now),
         }
         let total = Bytes(self.demand.total());
         let ops = plan::diff(&self.wanted, &seen.programmed, now).len();

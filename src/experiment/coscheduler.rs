@@ -8,7 +8,8 @@ use super::runs::Measure::{self, Makespan, MeanCct, MeanJct, OcsShare, Overrun};
 use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
-use crate::placement::spec::Kind;
+use crate::placement::coscheduler::executor::CoDecidedOptions;
+use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::errors::Errors;
 use crate::units::Span;
 use crate::workload::synth_jobs::Mix;
@@ -29,7 +30,10 @@ fn systems() -> Vec<System> {
     let on = |name, kind| system(name, kind, SchedulerKind::Sunflow, Span::millis(100), ELEPHANT);
     let strict = |name, kind| {
         let mut s = on(name, kind);
-        (s.jobs_by.placement.planner.strict, s.jobs_by.placement.patience) = (true, PATIENCE);
+        if let Policy::CoScheduler(options) | Policy::CoDecided(CoDecidedOptions(options)) = &mut s.jobs_by.placement.policy {
+            options.strict = true;
+        }
+        s.jobs_by.placement.common.patience = PATIENCE;
         s
     };
     let literal = on(LITERAL, Kind::CoScheduler);

@@ -8,7 +8,7 @@ use super::runs::Measure::{self, Makespan, MedianAdHoc, MedianJct, MedianRecurri
 use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
-use crate::placement::spec::Kind;
+use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::errors::Errors;
 use crate::units::{BitRate, Bytes, Span};
 use crate::workload::synth_jobs::Mix;
@@ -66,7 +66,11 @@ pub fn settings(size: Size) -> Vec<Setting> {
     for s in &mut all {
         // The paper's (section 5.3): spare containers where some jobs are ad hoc.
         let spare = if s.name == MIXED { 100 } else { 0 };
-        s.systems.iter_mut().for_each(|y| y.jobs_by.placement.planner.over_provisioning_percent = spare);
+        for y in &mut s.systems {
+            if let Policy::Jobpacker(options) = &mut y.jobs_by.placement.policy {
+                options.over_provisioning = spare;
+            }
+        }
     }
     all
 }

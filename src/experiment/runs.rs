@@ -129,7 +129,7 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
         return Ok(Some(planned(setting, &jobs, scenario)));
     }
     let mut jobs_by = system.jobs_by.clone();
-    jobs_by.placement.seed = seed;
+    jobs_by.placement.common.seed = seed;
     let ask =
         Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));

@@ -1,7 +1,14 @@
 //! Placement: where data and tasks go.
 //!
 //! Each published system, and each baseline, is a file or folder; what they share (latency response functions, replicas, slot
-//! calendars) stands once. Planners are pure functions of jobs and a cluster.
+//! calendars) stands once. Planners are pure functions of jobs and a cluster; the executor beside each carries its plan out as a
+//! [`Placement`](policy::Placement). The table at the end of this file names every policy.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::topology::Topology;
+use crate::units::Bytes;
 
 pub mod baselines;
 pub mod calendar;
@@ -9,9 +16,42 @@ pub mod cluster;
 pub mod codecide;
 pub mod corral;
 pub mod coscheduler;
+pub mod hdfs;
 pub mod hit;
 pub mod jobpacker;
 pub mod latency;
 pub mod policy;
+pub mod registry;
 pub mod replicas;
 pub mod spec;
+
+use policy::{Order, Placement};
+use registry::policies;
+use spec::{BadOption, Common, PolicyOptions as _};
+
+// A new policy is a file with its options, its `mod` above (or in `baselines`), its line below, a file in policies/, and its row in
+// docs/scheduler.md.
+policies! {
+    /// Hadoop's Fair Scheduler; on a hybrid network, F-Hybrid.
+    Fair = "fair" => baselines::fair::FairOptions,
+    /// Fair on a packet core as fast as the circuits, without circuits.
+    FEps = "f-eps" => baselines::fair::FEpsOptions,
+    /// Queues of capacity and delay scheduling: Yarn-CS.
+    Capacity = "capacity" => baselines::delay::CapacityOptions,
+    /// Fair with delay scheduling.
+    Delay = "delay" => baselines::delay::DelayOptions,
+    /// Corral's tasks, HDFS's data.
+    LocalShuffle = "local-shuffle" => corral::executor::LocalShuffleOptions,
+    /// Each job on the racks between which it moves the fewest bytes.
+    ShuffleWatcher = "shuffle-watcher" => baselines::shuffle_watcher::ShuffleWatcherOptions,
+    /// Packing of slots and network.
+    Tetris = "tetris" => baselines::tetris::TetrisOptions,
+    /// Each planned job's data and tasks on racks of its own.
+    Corral = "corral" => corral::executor::CorralOptions,
+    /// Widths of maps and reduces that keep shuffles on circuits, planned ahead.
+    Jobpacker = "jobpacker" => jobpacker::executor::JobPackerOptions,
+    /// Data, maps and reduces placed so that shuffles use many circuits, decided when the maps are done.
+    CoScheduler = "co-scheduler" => coscheduler::executor::CoSchedulerOptions,
+    /// Co-scheduler, with the reduces where the network's controller would have them, by the circuits and coflows that it has.
+    CoDecided = "co-decided" => coscheduler::executor::CoDecidedOptions,
+}

@@ -25,6 +25,19 @@ pub enum Locality {
     Remote,
 }
 
+/// The order in which jobs get slots, as [`View::ready`] gives them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// As they came, whatever their queue.
+    Fifo,
+    /// Queues by slots held over weight, jobs of a queue by slots held.
+    #[default]
+    Fair,
+    /// Queues by slots held over weight, jobs of a queue as they came.
+    Capacity,
+}
+
 /// A task of this stage shall start on the rack that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
@@ -209,4 +222,21 @@ pub trait Placement: Send {
 /// reduce tasks.
 pub fn startable(view: &dyn View, job: JobId) -> impl Iterator<Item = usize> + '_ {
     (0..view.job(job).stages.len()).filter(move |&s| view.may_start(job, s) && view.counts(job, s).pending > 0)
+}
+
+/// The first job in the queues' order that has something for this rack, and which stage.
+pub fn first_of(view: &dyn View, mut fits: impl FnMut(JobId, usize) -> bool) -> Option<Pick> {
+    view.ready().find_map(|job| startable(view, job).find(|&s| fits(job, s)).map(|stage| Pick { job, stage }))
+}
+
+/// Whether a job has nothing left to do.
+pub fn is_over(view: &dyn View, job: JobId) -> bool {
+    (0..view.job(job).stages.len()).all(|s| view.counts(job, s).pending + view.counts(job, s).running == 0)
+}
+
+/// Whether more than `percent` of the hosts of these racks are down.
+pub fn gone(view: &dyn View, racks: &[RackId], percent: u32) -> bool {
+    let all: u64 = racks.iter().map(|r| u64::from(view.topology().racks[r.index()].hosts)).sum();
+    let up: u64 = racks.iter().map(|&r| u64::from(view.hosts_up(r))).sum();
+    (all - up) * 100 > all * u64::from(percent)
 }

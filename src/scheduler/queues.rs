@@ -6,22 +6,8 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::ids::JobId;
-
-/// The order of jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// As they came, whatever their queue.
-    Fifo,
-    /// Queues by slots held over weight, jobs of a queue by slots held.
-    #[default]
-    Fair,
-    /// Queues by slots held over weight, jobs of a queue as they came.
-    Capacity,
-}
+pub use crate::placement::policy::Order;
 
 #[derive(Clone, Debug)]
 struct Queue {

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::queues::Order;
 use super::state::Settings;
-use crate::placement::spec::{Kind, Spec};
+use crate::placement::Kind;
+use crate::placement::registry::Spec;
 
 /// The checked `placement` section of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,11 +18,6 @@ pub struct JobPolicy {
 impl JobPolicy {
     /// Of a kind, with its usual parameters.
     pub fn new(kind: Kind) -> Self {
-        Self { placement: Spec::new(kind), settings: Settings { order: usual_order(kind), ..Settings::default() } }
+        Self { placement: Spec::new(kind), settings: Settings { order: kind.order(), ..Settings::default() } }
     }
-}
-
-/// In which order jobs get slots under a policy, if nothing else is said.
-pub fn usual_order(kind: Kind) -> Order {
-    if kind == Kind::Capacity { Order::Capacity } else { Order::Fair }
 }

@@ -6,6 +6,7 @@ use super::{busiest, light, sequences};
 use crate::circuits::matching::assignment;
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
+use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
 /// The cost of a cell as thick as the mean of its row.
@@ -65,10 +66,10 @@ fn thickest(n: usize, cells: &[u64]) -> Option<Vec<u32>> {
 pub struct BirkhoffPlus;
 
 impl Scheduler for BirkhoffPlus {
-    fn name(&self) -> &'static str {
-        "birkhoff-plus"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| birkhoff_plus(demand, plane.rate, ask.interval))
+    }
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        !plane.duplex
     }
 }

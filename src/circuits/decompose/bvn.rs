@@ -4,6 +4,7 @@ use super::stuffed::Stuffed;
 use super::{busiest, light, sequences};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
 use crate::demand::DemandMatrix;
+use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
 /// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: nobody is faster when delta is 0.
@@ -67,11 +68,11 @@ pub(super) fn within(window: Span, slots: impl Iterator<Item = Slot>) -> Vec<Slo
 pub struct Bvn;
 
 impl Scheduler for Bvn {
-    fn name(&self) -> &'static str {
-        "bvn"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| bvn(demand, plane.rate, ask.interval))
+    }
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        !plane.duplex
     }
 }
 
@@ -79,10 +80,10 @@ impl Scheduler for Bvn {
 pub struct BvnBottleneck;
 
 impl Scheduler for BvnBottleneck {
-    fn name(&self) -> &'static str {
-        "bvn-bottleneck"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| bvn_bottleneck(demand, plane.rate, ask.interval))
+    }
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        !plane.duplex
     }
 }

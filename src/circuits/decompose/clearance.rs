@@ -4,6 +4,7 @@ use super::{busiest, light, sequences};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
 /// No row or column.
@@ -172,10 +173,10 @@ impl Shop {
 pub struct Clearance;
 
 impl Scheduler for Clearance {
-    fn name(&self) -> &'static str {
-        "clearance"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| clearance(demand, plane.rate, ask.interval))
+    }
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        !plane.duplex
     }
 }

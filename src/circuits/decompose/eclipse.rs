@@ -4,6 +4,7 @@ use super::{light, sequences};
 use crate::circuits::matching::bipartite;
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
 use crate::demand::DemandMatrix;
+use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
 /// Durations are not looked at where none can carry so much more for its time than the best so far: one part in this many.
@@ -154,10 +155,10 @@ fn promises(low: (u64, u128), high: (u64, u128), best: &Choice, delta: Span) -> 
 pub struct Eclipse;
 
 impl Scheduler for Eclipse {
-    fn name(&self) -> &'static str {
-        "eclipse"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| eclipse(demand, plane.rate, plane.delta, ask.interval))
+    }
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        !plane.duplex
     }
 }

@@ -4,6 +4,7 @@ use super::stuffed::Stuffed;
 use super::{busiest, light, sequences};
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
+use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
 /// Configurations that leave of `demand` no more than the electrical network carries meanwhile.
@@ -56,10 +57,10 @@ fn fits(rest: u64, rate: BitRate, eps: BitRate, elapsed: Span) -> bool {
 pub struct Solstice;
 
 impl Scheduler for Solstice {
-    fn name(&self) -> &'static str {
-        "solstice"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| solstice(demand, plane.rate, plane.delta, ask.eps, ask.interval))
+    }
+    fn plans_ahead(&self, plane: &Plane) -> bool {
+        !plane.duplex
     }
 }

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::circuits::timetable::{Timetable, lay_out};
-use crate::circuits::{Matching, Scheduler, Usable};
-use crate::ids::PlaneId;
-use crate::topology::StopMode;
-use crate::units::Time;
+use crate::circuits::Matching;
 
 /// A byte a nanosecond.
 const RATE: BitRate = BitRate(8_000_000_000);
@@ -143,42 +139,6 @@ proptest! {
         lawful(&slots, &d);
         prop_assert!(total(&slots) + delta * slots.len() as u64 <= period);
         prop_assert!(d.total() == 0 || period <= delta + d.racks() as u64 * 40 || !slots.is_empty());
-    }
-
-    #[test]
-    fn every_scheduler_ends_in_a_timetable_that_an_ocs_can_follow(d in any_demand(), mask: u64, duplex: bool, all_stop: bool) {
-        let r = d.racks();
-        let stop = if all_stop { StopMode::AllStop } else { StopMode::NotAllStop };
-        let planes: Vec<Plane> =
-            (0..2).map(|p| Plane { id: PlaneId(p), rate: RATE, delta: Span(10), stop, duplex: duplex && p == 0 }).collect();
-        let bits = |shift: usize| (0..r).map(|i| mask & (1 << (shift + i)) == 0).collect::<Vec<_>>();
-        let usable = [Usable { input: bits(0), output: bits(10) }, Usable { input: bits(20), output: bits(30) }];
-        let current = vec![Matching::empty(r); 2];
-        let (at, interval) = (Time(100), Span(1000));
-        let eps = BitRate::ZERO;
-        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &[] };
-        let all: [Box<dyn Scheduler>; 7] = [
-            Box::new(Bvn),
-            Box::new(BvnBottleneck),
-            Box::new(BirkhoffPlus),
-            Box::new(Clearance),
-            Box::new(Tms),
-            Box::new(Solstice),
-            Box::new(Eclipse),
-        ];
-        for mut s in all {
-            let decision = s.decide(&ask);
-            let Decision::Sequence(by_plane) = &decision else { unreachable!() };
-            for (p, slots) in by_plane.iter().enumerate() {
-                for (i, j) in slots.iter().flat_map(|s| s.matching.pairs()) {
-                    prop_assert!(usable_pair(&usable[p], planes[p].duplex, i, j), "{}", s.name());
-                }
-                prop_assert!(slots.iter().rev().skip(1).all(|s| s.hold.is_some()) && slots.last().unwrap().hold.is_none());
-            }
-            let table = lay_out(&Timetable::default(), &decision, &planes, r, at);
-            prop_assert_eq!(table.check(&planes, r), Ok(()));
-            prop_assert_eq!(table.check_all_stop(&planes), Ok(()));
-        }
     }
 }
 

@@ -94,9 +94,6 @@ fn scale(demand: &DemandMatrix) -> DemandMatrix {
 pub struct Tms;
 
 impl Scheduler for Tms {
-    fn name(&self) -> &'static str {
-        "tms"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         sequences(ask, |demand, plane| tms(demand, plane.delta, ask.interval))
     }

@@ -150,9 +150,6 @@ impl Colouring {
 pub struct BMatching;
 
 impl Scheduler for BMatching {
-    fn name(&self) -> &'static str {
-        "b-matching"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         let mut left = ask.demand.clone();
         let nothing = Matching::empty(left.racks());

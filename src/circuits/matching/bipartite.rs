@@ -5,10 +5,11 @@ use super::dense::{Dense, Weights};
 use super::num::{self, Scale};
 use super::simd;
 use super::sparse::{self, Cells, Rows};
-use super::{edmonds, plane_by_plane};
+use super::{edmonds, one_way, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
+use crate::topology::Plane;
 
 /// Up to one cell in this many the sparse solver is the faster one (measured, `benches/matching.rs`).
 pub(super) const SPARSE: usize = 4;
@@ -183,14 +184,14 @@ pub struct Bipartite {
 }
 
 impl Scheduler for Bipartite {
-    fn name(&self) -> &'static str {
-        "bipartite"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         self.prices.resize(ask.planes.len(), Prices::default());
         plane_by_plane(ask, false, |p, demand| {
             let (duplex, keep) = (ask.planes[p].duplex, ask.current.get(p));
             if duplex { edmonds(demand, keep) } else { bipartite_from(&mut self.prices[p], demand, keep) }
         })
+    }
+    fn advice(&self, plane: &Plane) -> Option<String> {
+        one_way(plane)
     }
 }

@@ -91,9 +91,6 @@ fn both(demand: &DemandMatrix, i: RackId, j: RackId) -> u128 {
 pub struct HopcroftKarp;
 
 impl Scheduler for HopcroftKarp {
-    fn name(&self) -> &'static str {
-        "hopcroft-karp"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { most_pairs(demand, 1) } else { hopcroft_karp(demand) })
     }
@@ -103,9 +100,6 @@ impl Scheduler for HopcroftKarp {
 pub struct Bottleneck;
 
 impl Scheduler for Bottleneck {
-    fn name(&self) -> &'static str {
-        "bottleneck"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { bottleneck_pairs(demand) } else { bottleneck(demand) })
     }

@@ -158,9 +158,6 @@ pub struct Edmonds {
 }
 
 impl Scheduler for Edmonds {
-    fn name(&self) -> &'static str {
-        "edmonds"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         self.prices.resize(ask.planes.len(), Prices::default());
         plane_by_plane(ask, true, |p, demand| edmonds_from(&mut self.prices[p], demand, ask.current.get(p)))

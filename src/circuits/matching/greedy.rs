@@ -66,9 +66,6 @@ fn heaviest_first(pairs: &mut [(RackId, RackId, u128)]) {
 pub struct Greedy;
 
 impl Scheduler for Greedy {
-    fn name(&self) -> &'static str {
-        "greedy"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| if ask.planes[p].duplex { greedy_pairs(demand) } else { greedy(demand) })
     }

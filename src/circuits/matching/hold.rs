@@ -1,6 +1,6 @@
 //! Hold: hysteresis, so that a circuit moves only when the move pays for its dark time.
 
-use super::{bipartite, edmonds, plane_by_plane};
+use super::{bipartite, edmonds, one_way, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
@@ -42,9 +42,6 @@ pub fn hold(demand: &DemandMatrix, current: &Matching, plane: &Plane, interval: 
 pub struct Hold;
 
 impl Scheduler for Hold {
-    fn name(&self) -> &'static str {
-        "hold"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         plane_by_plane(ask, false, |p, demand| {
             let mut current = ask.current.get(p).cloned().unwrap_or_else(|| Matching::empty(demand.racks()));
@@ -53,6 +50,9 @@ impl Scheduler for Hold {
             }
             hold(demand, &current, &ask.planes[p], ask.interval)
         })
+    }
+    fn advice(&self, plane: &Plane) -> Option<String> {
+        one_way(plane)
     }
 }
 

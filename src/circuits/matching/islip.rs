@@ -81,9 +81,6 @@ pub struct Islip {
 }
 
 impl Scheduler for Islip {
-    fn name(&self) -> &'static str {
-        "islip"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         self.pointers.resize(ask.planes.len(), Pointers::default());
         plane_by_plane(

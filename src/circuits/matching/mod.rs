@@ -21,7 +21,7 @@
 use super::{Ask, Decision, Matching, Usable};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
-use crate::topology::StopMode;
+use crate::topology::{Plane, StopMode};
 
 pub(crate) mod assignment;
 mod b_matching;
@@ -89,6 +89,11 @@ fn deduct(left: &mut DemandMatrix, ask: &Ask, p: usize, m: &Matching) {
 pub(crate) fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
     let (i, j) = (i.index(), j.index());
     usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
+}
+
+/// What to say of a scheduler of circuits one way on a duplex plane.
+fn one_way(plane: &Plane) -> Option<String> {
+    plane.duplex.then(|| format!("plane {} is duplex: edmonds is the exact matching there, not bipartite", plane.id))
 }
 
 /// No circuit on any plane.

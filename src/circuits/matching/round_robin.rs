@@ -73,9 +73,6 @@ pub fn rounds(racks: usize, duplex: bool) -> u64 {
 pub struct RoundRobin;
 
 impl Scheduler for RoundRobin {
-    fn name(&self) -> &'static str {
-        "round-robin"
-    }
     fn decide(&mut self, ask: &Ask) -> Decision {
         let racks = ask.demand.racks();
         Decision::hold(ask.planes.iter().enumerate().map(|(p, plane)| {

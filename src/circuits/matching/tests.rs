@@ -320,42 +320,6 @@ proptest! {
         m.run();
         m.certify();
     }
-
-    #[test]
-    fn schedulers_use_only_usable_ports(d in any_demand(9), mask: u64, duplex: bool, cycle: u64) {
-        let r = d.racks();
-        let planes: Vec<Plane> = (0..2).map(|p| plane(p, duplex)).collect();
-        let bits = |k: usize| (0..r).map(|i| mask & (1 << (k + i)) == 0).collect::<Vec<_>>();
-        let usable: Vec<Usable> = (0..2)
-            .map(|p| Usable { input: bits(p * 20), output: bits(p * 20 + 10) })
-            .collect();
-        let current: Vec<Matching> = (0..2).map(|p| round_robin(r, p)).collect();
-        let (at, interval, eps) = (Time(0), Span::millis(100), BitRate::ZERO);
-        let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle, eps, coflows: &[] };
-        let all: [Box<dyn Scheduler>; 11] = [
-            Box::new(BMatching),
-            Box::new(Bipartite::default()),
-            Box::new(Edmonds::default()),
-            Box::new(Greedy),
-            Box::new(HopcroftKarp),
-            Box::new(Bottleneck),
-            Box::new(Islip::default()),
-            Box::new(RoundRobin),
-            Box::new(Hold),
-            Box::new(Manual),
-            Box::new(EpsOnly),
-        ];
-        for mut s in all {
-            for (p, m) in matchings(s.decide(&ask)).iter().enumerate() {
-                let again = Matching::from_pairs(r, m.pairs().map(|(i, j)| (i.index(), j.index())));
-                prop_assert_eq!(&again, m, "{}", s.name());
-                for (i, j) in m.pairs() {
-                    prop_assert!(usable_pair(&usable[p], duplex, i, j), "{} uses {i} -> {j}", s.name());
-                    prop_assert!(!duplex || m.output(j) == Some(i), "{} leaves {j} -> {i} out", s.name());
-                }
-            }
-        }
-    }
 }
 
 fn plane(p: usize, duplex: bool) -> Plane {

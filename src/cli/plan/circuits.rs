@@ -135,7 +135,7 @@ fn plane(args: &Args, id: u32) -> Plane {
 
 fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     let planes: Vec<Plane> = (0..args.planes).map(|id| plane(args, id)).collect();
-    let own = if args.algorithm.plans_ahead(&plane(args, 0)) { Span::MAX } else { Span::millis(100) };
+    let own = if args.algorithm.build().plans_ahead(&plane(args, 0)) { Span::MAX } else { Span::millis(100) };
     let interval = args.interval.unwrap_or(own).max(Span(1));
     let setting = Setting { planes: &planes, eps: args.eps, interval };
     clear(&mut *args.algorithm.build(), demand, &setting).map_err(|clash| CliError::Failed(format!("{:?}: {clash}", args.algorithm)))

@@ -9,7 +9,7 @@ use crate::coflows::CoflowSpec;
 use crate::control::Event;
 use crate::fabric::traffic::{Report, Shipment};
 use crate::ids::{CoflowId, FlowId};
-use crate::placement::spec::Kind;
+use crate::placement::Kind;
 use crate::runtime::handle::Handle;
 use crate::units::{Bytes, Time};
 

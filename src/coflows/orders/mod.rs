@@ -5,13 +5,16 @@
 //! | [`sebf`](sebf()) | the one that the network could end soonest | Varys |
 //! | [`bssi`](bssi()) | the one that is not the costliest on the busiest link | Sincronia |
 //! | [`queue`] and arrival | the one that has sent little, whatever it still has | Aalo |
+//! | [`Order`] | as it says: of circuits that are reserved one by one | Sunflow |
 //!
 //! Each gives the positions of the coflows as given, first one first; equal ones stay as they stand.
 
 mod bssi;
 mod dclas;
+mod reserving;
 mod sebf;
 
 pub use bssi::bssi;
 pub use dclas::{Aalo, Sharing, queue};
+pub use reserving::{Key, Order};
 pub use sebf::sebf;

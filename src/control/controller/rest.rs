@@ -1,8 +1,8 @@
 //! Cycles that change nothing ([`Skip`]): they are counted, and cost next to nothing.
 
 use super::{Controller, Phase};
+use crate::circuits::SetBy;
 use crate::circuits::timetable::Timetable;
-use crate::control::policy::SchedulerKind;
 use crate::control::record::What;
 use crate::control::{Event, Skip};
 use crate::fabric::Observation;
@@ -56,7 +56,7 @@ impl Controller {
     fn is_passive(&self) -> bool {
         let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let without = self.topology.planes.is_empty() || self.policy.scheduler == SchedulerKind::EpsOnly;
+        let without = self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::Nobody;
         without && nothing && dark && !self.accounts.read_counters()
     }
 

@@ -2,7 +2,7 @@
 
 use super::Controller;
 use crate::circuits::Matching;
-use crate::control::policy::SchedulerKind;
+use crate::circuits::SetBy;
 use crate::control::record::{CircuitState, CircuitView, PortView, Snapshot, Stats};
 use crate::demand::DemandMatrix;
 use crate::placement::codecide::Standing;
@@ -42,7 +42,7 @@ impl Controller {
         Standing {
             now,
             from,
-            circuits: !matches!(self.policy.scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly),
+            circuits: self.scheduler.set_by() == SetBy::Scheduler,
             threshold,
             up: self.current(from),
             usable: self.usable(),

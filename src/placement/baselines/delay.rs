@@ -7,10 +7,38 @@
 
 use std::collections::BTreeMap;
 
-use super::{first_of, hdfs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{JobId, RackId};
-use crate::placement::policy::{Block, Locality, Pick, Placement, View};
-use crate::units::{Span, Time};
+use crate::placement::hdfs;
+use crate::placement::policy::{Block, Locality, Order, Pick, Placement, View, first_of};
+use crate::placement::spec::{Common, PolicyOptions};
+use crate::units::{Bytes, Span, Time};
+
+/// Options of the policy `delay`: none of its own; `wait` is every policy's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelayOptions {}
+
+impl PolicyOptions for DelayOptions {
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Delay::new("delay", common.wait, common.slowstart, common.seed))
+    }
+}
+
+/// Options of the policy `capacity`: none of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityOptions {}
+
+impl PolicyOptions for CapacityOptions {
+    const ORDER: Order = Order::Capacity;
+
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Delay::new("capacity", common.wait, common.slowstart, common.seed))
+    }
+}
 
 /// The policy.
 #[derive(Clone, Debug)]

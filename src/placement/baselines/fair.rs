@@ -4,9 +4,47 @@
 //! prefers a task whose block is near, but nobody waits for that. JobPacker calls it F-Hybrid on a hybrid network, and F-EPS on a
 //! packet core that is as fast as the circuits.
 
-use super::{first_of, hdfs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{JobId, RackId};
-use crate::placement::policy::{Block, Pick, Placement, View};
+use crate::placement::hdfs;
+use crate::placement::policy::{Block, Pick, Placement, View, first_of};
+use crate::placement::spec::{Common, PolicyOptions};
+use crate::topology::Topology;
+use crate::units::{BitRate, Bytes};
+
+/// Options of the policy `fair`: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FairOptions {}
+
+impl PolicyOptions for FairOptions {
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Fair::new("fair", common.slowstart, common.seed))
+    }
+}
+
+/// Options of the policy `f-eps`: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FEpsOptions {}
+
+impl PolicyOptions for FEpsOptions {
+    /// An EPS as fast as all circuits of a rack together, and no planes.
+    fn network(&self, topology: &Topology) -> Topology {
+        let mut t = topology.clone();
+        let fast = t.ocs_rate();
+        t.racks.iter_mut().for_each(|r| r.uplink = BitRate(r.uplink.0.max(fast.0)));
+        t.planes.clear();
+        t.eps.oversubscription_percent = t.oversubscription_percent();
+        t
+    }
+
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Fair::new("f-eps", common.slowstart, common.seed))
+    }
+}
 
 /// The policy.
 #[derive(Clone, Debug)]

@@ -10,16 +10,30 @@
 
 use std::collections::BTreeMap;
 
-use super::corral::gone;
-use super::{first_of, hdfs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{JobId, RackId};
-use crate::placement::policy::{Block, Pick, Placement, View};
-use crate::placement::spec::Spec;
+use crate::placement::hdfs;
+use crate::placement::policy::{Block, Pick, Placement, View, first_of, gone};
+use crate::placement::spec::{Common, PolicyOptions};
+use crate::units::Bytes;
+
+/// Options of the policy `shuffle-watcher`: none of its own; `busy` is every policy's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShuffleWatcherOptions {}
+
+impl PolicyOptions for ShuffleWatcherOptions {
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(ShuffleWatcher::new(common.clone()))
+    }
+}
 
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct ShuffleWatcher {
-    spec: Spec,
+    common: Common,
     /// By job: its racks, in ascending order.
     racks: BTreeMap<JobId, Vec<RackId>>,
     dropped: Vec<(JobId, String)>,
@@ -27,8 +41,8 @@ pub struct ShuffleWatcher {
 
 impl ShuffleWatcher {
     /// With parameters.
-    pub fn new(spec: Spec) -> Self {
-        Self { spec, racks: BTreeMap::new(), dropped: Vec::new() }
+    pub fn new(common: Common) -> Self {
+        Self { common, racks: BTreeMap::new(), dropped: Vec::new() }
     }
 }
 
@@ -58,11 +72,11 @@ impl Placement for ShuffleWatcher {
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        hdfs::blocks(view, job, self.spec.seed)
+        hdfs::blocks(view, job, self.common.seed)
     }
 
     fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
-        self.spec.slowstart
+        self.common.slowstart
     }
 
     fn submitted(&mut self, view: &dyn View, job: JobId) {
@@ -70,7 +84,7 @@ impl Placement for ShuffleWatcher {
         let in_racks = |b: &Block| b.iter().map(|&h| t.rack_of(h)).collect::<Vec<_>>();
         let blocks: Vec<Vec<RackId>> = (0..spec.stages.len()).flat_map(|s| view.blocks(job, s).iter().map(in_racks)).collect();
         let racks = cheapest(spec.input_bytes().0, spec.shuffle_bytes().0, &blocks, t.rack_count());
-        if !gone(view, &racks, self.spec.lost_percent) {
+        if !gone(view, &racks, self.common.lost_percent) {
             self.racks.insert(job, racks);
         }
     }
@@ -80,13 +94,13 @@ impl Placement for ShuffleWatcher {
         let map = |job: JobId, s: usize| view.job(job).edges_into(s).next().is_none();
         // Loaded: what is on its way into the rack takes longer than a heavy reduce is worth waiting for.
         let uplink = view.topology().racks[rack.index()].uplink;
-        let loaded = uplink.time_for(view.shuffling_into(rack)) > self.spec.busy;
+        let loaded = uplink.time_for(view.shuffling_into(rack)) > self.common.busy;
         let maps_first = if loaded { first_of(view, |job, s| here(job) && map(job, s)) } else { None };
         maps_first.or_else(|| first_of(view, |job, _| here(job)))
     }
 
     fn cluster_changed(&mut self, view: &dyn View) {
-        let lost = self.spec.lost_percent;
+        let lost = self.common.lost_percent;
         let over: Vec<JobId> = self.racks.iter().filter(|(_, r)| gone(view, r, lost)).map(|p| *p.0).collect();
         for job in over {
             self.racks.remove(&job);

@@ -6,11 +6,25 @@
 //! the job's remaining work, scaled so that both have the same mean. Only the jobs that are furthest below their fair share take part: the
 //! first 1 - f of the queues' order (section 3.4); f = 0.25.
 
-use super::hdfs;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{JobId, RackId};
+use crate::placement::hdfs;
 use crate::placement::policy::{Block, Locality, Pick, Placement, View, startable};
-use crate::placement::spec::Spec;
+use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::Bytes;
+
+/// Options of the policy `tetris`: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TetrisOptions {}
+
+impl PolicyOptions for TetrisOptions {
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Tetris::new(common.clone()))
+    }
+}
 
 /// The fairness knob f, in per cent: so many of the jobs wait.
 const KNOB: usize = 25;
@@ -20,13 +34,13 @@ const WINDOW: f64 = 1.0;
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Tetris {
-    spec: Spec,
+    common: Common,
 }
 
 impl Tetris {
     /// With parameters.
-    pub fn new(spec: Spec) -> Self {
-        Self { spec }
+    pub fn new(common: Common) -> Self {
+        Self { common }
     }
 }
 
@@ -71,11 +85,11 @@ impl Placement for Tetris {
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        hdfs::blocks(view, job, self.spec.seed)
+        hdfs::blocks(view, job, self.common.seed)
     }
 
     fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
-        self.spec.slowstart
+        self.common.slowstart
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {

@@ -14,6 +14,7 @@ use crate::workload::jobs::JobSpec;
 use super::cluster::Cluster;
 use super::latency::corral as response;
 
+pub mod executor;
 pub mod hull;
 pub mod lp;
 pub mod price;

@@ -12,6 +12,7 @@
 
 pub mod data;
 pub mod decide;
+pub mod executor;
 pub mod explore;
 pub mod maps;
 pub mod network;

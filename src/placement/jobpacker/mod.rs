@@ -14,6 +14,7 @@ use super::corral::Scenario;
 use super::latency::hybrid::ShuffleModel;
 
 pub mod aggregate;
+pub mod executor;
 pub mod manager;
 pub mod profile;
 pub mod realtime;

@@ -189,8 +189,8 @@ mod tests {
 
     use super::*;
     use crate::ids::{FlowId, HostId};
+    use crate::placement::Kind;
     use crate::placement::codecide;
-    use crate::placement::spec::Kind;
     use crate::runtime::jobs::tests::{jobs, kinds, network};
     use crate::scheduler::TaskRef;
 
@@ -267,7 +267,7 @@ mod tests {
     fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, Event)]) -> Outcome {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
-        (by.placement.wait, by.placement.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
+        (by.placement.common.wait, by.placement.common.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
         let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
         run(&ask, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
     }

@@ -7,7 +7,7 @@ use super::errors::Errors;
 use super::simulate::{Ask, Course, Line, simulate_with};
 use super::tests::{racks, stage};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
-use crate::placement::spec::Kind;
+use crate::placement::{Kind, Policy};
 use crate::scheduler::spec::JobPolicy;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec};
@@ -41,7 +41,10 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
     let policy =
         CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Sunflow, elephant_threshold, ..CircuitPolicy::default() };
     let mut jobs_by = JobPolicy::new(kind);
-    (jobs_by.placement.wait, jobs_by.placement.planner.strict) = ((Span::millis(50), Span::millis(50)), true);
+    jobs_by.placement.common.wait = (Span::millis(50), Span::millis(50));
+    if let Policy::CoScheduler(options) = &mut jobs_by.placement.policy {
+        options.strict = true;
+    }
     let (topology, (real, foreseen)) = (racks(6, 4), errors.apply(&jobs()));
     let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &real, failures: &[], faults: &[], until: None };
     let seen = (told == Told::Foreseen).then_some(&foreseen[..]);

@@ -4,7 +4,8 @@ use super::report::JobsResult;
 use super::simulate::{Ask, Line, simulate};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId, RackId};
-use crate::placement::spec::Kind;
+use crate::placement::coscheduler::executor::CoSchedulerOptions;
+use crate::placement::{Kind, Policy};
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -129,7 +130,8 @@ fn strictly(topology: &Topology, jobs: Vec<JobSpec>) -> JobsResult {
         ..CircuitPolicy::default()
     };
     let mut jobs_by = JobPolicy::new(Kind::CoScheduler);
-    (jobs_by.placement.planner.strict, jobs_by.placement.patience) = (true, Span::secs(600));
+    jobs_by.placement.policy = Policy::CoScheduler(CoSchedulerOptions { strict: true, ..CoSchedulerOptions::default() });
+    jobs_by.placement.common.patience = Span::secs(600);
     let jobs = JobList::new("strict", jobs);
     let ask = Ask { topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     simulate(&ask, &mut |_| {}).unwrap()

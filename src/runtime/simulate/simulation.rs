@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
-use crate::control::policy::SchedulerKind;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Controller, Event, ProgressBy, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault};
@@ -131,7 +131,7 @@ impl<'a> Simulation<'a> {
         (faults, bucket): (&[Fault], Option<Span>),
         log: &'a mut dyn FnMut(Record),
     ) -> Self {
-        let circuits = plan.policy.scheduler != SchedulerKind::EpsOnly;
+        let circuits = plan.policy.scheduler.build().set_by() != SetBy::Nobody;
         let (admit, network) = (plan.run.admit, plan.run.network);
         let (admit_all, elephants_wait) = (admit == Admit::All, admit == Admit::Wait);
         let settings = Settings { admit_all, elephants_wait, circuits, network, may_fail: !faults.is_empty(), bucket };

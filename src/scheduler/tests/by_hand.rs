@@ -1,7 +1,9 @@
 //! Small schedules that are worked out by hand.
 
 use super::*;
-use crate::placement::spec::{Kind, Spec};
+use crate::placement::coscheduler::executor::CoSchedulerOptions;
+use crate::placement::registry::Spec;
+use crate::placement::{Kind, Policy};
 
 #[test]
 fn a_map_reduce_on_one_host_takes_its_waves_and_no_network() {
@@ -165,7 +167,7 @@ fn what_cannot_be_is_refused() {
 fn guided(strict: bool, failed: &[(u64, u32)]) -> (Vec<BTreeSet<u32>>, Option<u64>) {
     let t = network(9, 2, 2);
     let mut spec = Spec::new(Kind::CoScheduler);
-    spec.planner.strict = strict;
+    spec.policy = Policy::CoScheduler(CoSchedulerOptions { strict, ..CoSchedulerOptions::default() });
     let settings = Settings { grain: Grain::Rack, ..Settings::default() };
     let mut policy = spec.build(Bytes(30));
     policy.plan(&t, &[]).unwrap();

@@ -5,9 +5,10 @@ use proptest::prelude::*;
 
 use super::laws::{Case, case};
 use super::*;
-use crate::placement::baselines::corral::{recurring, scenario};
 use crate::placement::cluster::Cluster;
-use crate::placement::spec::{Kind, Spec};
+use crate::placement::corral::executor::{LocalShuffleOptions, recurring, scenario};
+use crate::placement::registry::Spec;
+use crate::placement::{Kind, Policy};
 use crate::placement::{corral, jobpacker};
 use crate::scheduler::record::TaskRun;
 
@@ -25,16 +26,15 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
         return all;
     }
     let scenario = scenario(&known);
-    match spec.kind {
-        Kind::Corral | Kind::LocalShuffle => {
-            let provisioning = spec.planner.provisioning;
-            let options = corral::Options { scenario, imbalance_percent: spec.planner.imbalance_percent, provisioning };
+    match &spec.policy {
+        Policy::Corral(o) | Policy::LocalShuffle(LocalShuffleOptions(o)) => {
+            let options = corral::Options { scenario, imbalance_percent: o.imbalance, provisioning: o.provisioning };
             for (p, job) in corral::guidelines(&known, &cluster, options).into_iter().zip(&known) {
                 (0..job.stages.len()).for_each(|s| drop(all.insert((job.id, s), (p.racks.clone(), None))));
             }
         }
-        Kind::Jobpacker => {
-            let (shuffle_model, sub_batches, seed) = (spec.planner.shuffle_model, spec.planner.sub_batches, spec.seed);
+        Policy::Jobpacker(o) => {
+            let (shuffle_model, sub_batches, seed) = (o.shuffle_model, o.sub_batches, spec.common.seed);
             let options = jobpacker::Options { scenario, shuffle_model, sub_batches, over_provisioning_percent: 0, seed };
             for p in jobpacker::plan(&known, &cluster, options).jobs {
                 for s in &p.stages {
@@ -53,7 +53,8 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
 /// A run under a policy, and what was promised for it.
 fn run(c: &Case, kind: Kind, failures: bool) -> (World, Promises) {
     let t = network(c.network.0, c.network.1, c.network.2);
-    let spec = Spec { slowstart: c.slowstart, ..Spec::new(kind) };
+    let mut spec = Spec::new(kind);
+    spec.common.slowstart = c.slowstart;
     let jobs = JobList::new("l", c.jobs.clone()).jobs;
     let mut placement = spec.build(ELEPHANT);
     placement.plan(&t, &jobs).expect("it plans");

@@ -1,8 +1,8 @@
 //! One coflow under way over circuits of its own.
 
+use crate::circuits::sunflow::need::Need;
+use crate::circuits::sunflow::{Key, Order};
 use crate::coflows::CoflowSpec;
-use crate::coflows::sunflow::need::Need;
-use crate::coflows::sunflow::{Key, Order};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route, bytes};
 use crate::fabric::sim::engine::{Part, World};

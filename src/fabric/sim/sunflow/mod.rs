@@ -1,7 +1,7 @@
 //! Sunflow: every coflow over circuits of its own, and nothing over the packet network.
 //!
 //! Whenever a coflow comes or ends the reservations are made anew, coflows in their order, each taking the port time that those
-//! before it leave ([`crate::coflows::sunflow`]); a circuit that goes on does not go dark. A circuit is for one coflow: no other
+//! before it leave ([`crate::circuits::sunflow`]); a circuit that goes on does not go dark. A circuit is for one coflow: no other
 //! uses its light. Flows of a coflow between the same two racks go one after another.
 
 use std::cmp::Reverse;
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::FlowFinished;
 use super::bundle::{BYTE, Route};
 use super::engine::{Engine, Part, World};
+use crate::circuits::sunflow::Order;
+use crate::circuits::sunflow::need::Need;
+use crate::circuits::sunflow::window::{Circuit, Held, plan};
 use crate::coflows::CoflowSpec;
-use crate::coflows::sunflow::Order;
-use crate::coflows::sunflow::need::Need;
-use crate::coflows::sunflow::window::{Circuit, Held, plan};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::topology::Topology;
 use crate::units::{Span, Time};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::circuits::sunflow::Order;
+use crate::circuits::sunflow::need::Need;
+use crate::circuits::sunflow::window::{Held, plan};
 use crate::coflows::network::{Network, NetworkKind};
-use crate::coflows::sunflow::Order;
-use crate::coflows::sunflow::need::Need;
-use crate::coflows::sunflow::window::{Held, plan};
 use crate::coflows::{CoflowSpec, FlowSpec, bounds};
 use crate::fabric::Fabric;
 use crate::fabric::sim::{Settings, SimFabric};

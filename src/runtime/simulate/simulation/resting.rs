@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::FlowSpec;
-use crate::control::policy::{CircuitPolicy, Estimator};
+use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::{HostId, PlaneId};
 use crate::topology::{Plane, StopMode};
 use crate::units::BitRate;
@@ -84,7 +84,7 @@ fn an_idle_network_rests_but_for_a_rotation() {
     let coflows = coflows(vec![(0, vec![(0, 1, 2000)]), (60_000, vec![(1, 2, 2000)])]);
     for (scheduler, least, most) in [(SchedulerKind::Bipartite, 600, 630), (SchedulerKind::RoundRobin, 0, 0)] {
         let (log, _, rested) = play(&network(false), &policy(scheduler, Estimator::Declared, 0), &coflows, false);
-        assert!((least..=most).contains(&rested), "{rested} cycles of {}", scheduler.build().name());
+        assert!((least..=most).contains(&rested), "{rested} cycles of {}", scheduler.name());
         assert!(log.len() > 630, "and every cycle is logged");
     }
 }

@@ -7,18 +7,63 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::corral::{gone, is_over, recurring, scenario};
-use super::hdfs;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Options, aggregate, realtime};
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::{Cluster, ELEPHANT};
-use crate::placement::jobpacker::{self, Options, aggregate, realtime};
-use crate::placement::latency::hybrid;
-use crate::placement::policy::{Block, Pick, Placement, Shuffle, View, startable};
-use crate::placement::replicas;
-use crate::placement::spec::Spec;
+use crate::placement::corral::Scenario;
+use crate::placement::corral::executor::{recurring, scenario};
+use crate::placement::latency::hybrid::{self, ShuffleModel};
+use crate::placement::policy::{Block, Pick, Placement, Shuffle, View, gone, is_over, startable};
+use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
+use crate::placement::{hdfs, replicas};
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Time, exact_or_null};
 use crate::workload::jobs::JobSpec;
+
+/// Options of the policy `jobpacker`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct JobPackerOptions {
+    /// What a plan is good at; batch if all planned jobs arrive at once, else online, if left out.
+    pub objective: Option<Scenario>,
+    /// B, into how many sub-batches a batch is divided (section 4.3.2), 1 to 1000; 5 if left out.
+    #[schemars(range(min = 1, max = 1000))]
+    pub sub_batches: u32,
+    /// Slots that are planned beyond the estimate, in per cent of it, 0 to 1000; 0 if left out.
+    #[schemars(range(max = 1000))]
+    pub over_provisioning: u32,
+    /// Which formula gives the time of a shuffle; bottleneck if left out.
+    pub shuffle_model: ShuffleModel,
+    /// T_e in plans, more than zero; `elephants.threshold` if left out.
+    #[serde(serialize_with = "exact_or_null")]
+    pub elephant: Option<Bytes>,
+}
+
+impl Default for JobPackerOptions {
+    /// The paper's.
+    fn default() -> Self {
+        Self { objective: None, sub_batches: 5, over_provisioning: 0, shuffle_model: ShuffleModel::default(), elephant: None }
+    }
+}
+
+impl PolicyOptions for JobPackerOptions {
+    /// Section 5.2.
+    const SLOWSTART: u32 = 70;
+
+    fn check(&self) -> Vec<BadOption> {
+        let batches = outside("sub_batches", self.sub_batches.into(), (1, 1_000));
+        let spare = outside("over_provisioning", self.over_provisioning.into(), (0, 1_000));
+        let elephant = self.elephant.and_then(|e| outside("elephant", e.0, (1, u64::MAX)));
+        [batches, spare, elephant].into_iter().flatten().collect()
+    }
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        Box::new(JobPacker::new(*self, common.clone(), elephant))
+    }
+}
 
 /// A job's part of the schedule.
 #[derive(Clone, Debug)]
@@ -31,7 +76,8 @@ struct Planned {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct JobPacker {
-    spec: Spec,
+    options: JobPackerOptions,
+    common: Common,
     cluster: Cluster,
     plan: BTreeMap<JobId, Planned>,
     /// By rack: stages in the order of the schedule.
@@ -46,11 +92,12 @@ pub struct JobPacker {
 }
 
 impl JobPacker {
-    /// With parameters and the threshold T_e.
-    pub fn new(spec: Spec, elephant: Bytes) -> Self {
-        let cluster = Cluster { elephant, ..Cluster::jobpacker() };
+    /// With parameters; `elephant` is T_e, unless the options have one.
+    fn new(options: JobPackerOptions, common: Common, elephant: Bytes) -> Self {
+        let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::jobpacker() };
         Self {
-            spec,
+            options,
+            common,
             cluster,
             plan: BTreeMap::new(),
             sequences: Vec::new(),
@@ -107,17 +154,17 @@ impl Placement for JobPacker {
         if known.is_empty() {
             return Ok(());
         }
-        let p = self.spec.planner;
+        let p = self.options;
         let options = Options {
             scenario: p.objective.unwrap_or(scenario(&known)),
             shuffle_model: p.shuffle_model,
             sub_batches: p.sub_batches,
-            over_provisioning_percent: p.over_provisioning_percent,
-            seed: self.spec.seed,
+            over_provisioning_percent: p.over_provisioning,
+            seed: self.common.seed,
         };
-        let plan = jobpacker::plan(&known, &self.cluster, options);
+        let plan = super::plan(&known, &self.cluster, options);
         for p in plan.jobs {
-            let tasks = |s: &jobpacker::StagePlan| {
+            let tasks = |s: &super::StagePlan| {
                 let of = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
                 let racks: Vec<RackId> = s.racks();
                 (racks.clone(), racks.iter().map(of).collect())
@@ -137,14 +184,14 @@ impl Placement for JobPacker {
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        let Some(p) = self.plan.get(&job).filter(|p| !p.data.is_empty()) else { return hdfs::blocks(view, job, self.spec.seed) };
-        let (seed, racks) = (hdfs::mixed(self.spec.seed, job), view.topology().rack_count());
+        let Some(p) = self.plan.get(&job).filter(|p| !p.data.is_empty()) else { return hdfs::blocks(view, job, self.common.seed) };
+        let (seed, racks) = (hdfs::mixed(self.common.seed, job), view.topology().rack_count());
         let share = |s: usize| -> Vec<(RackId, u32)> { p.stages[s].0.iter().copied().zip(p.stages[s].1.iter().copied()).collect() };
-        hdfs::in_racks(view, job, self.spec.seed, |s| replicas::jobpacker(&share(s), racks, seed))
+        hdfs::in_racks(view, job, self.common.seed, |s| replicas::jobpacker(&share(s), racks, seed))
     }
 
     fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
-        self.spec.slowstart
+        self.common.slowstart
     }
 
     fn submitted(&mut self, view: &dyn View, job: JobId) {
@@ -195,7 +242,7 @@ impl Placement for JobPacker {
             }
         }
         // While maps run something will happen; afterwards racks might wait for each other's slots.
-        let until = if done { view.now() + self.spec.patience } else { Time::MAX };
+        let until = if done { view.now() + self.common.patience } else { Time::MAX };
         if racks.is_empty() { Shuffle::Hold(until) } else { Shuffle::Racks(racks, until) }
     }
 
@@ -209,7 +256,7 @@ impl Placement for JobPacker {
 
     fn cluster_changed(&mut self, view: &dyn View) {
         // One rack that fails is enough: its share of the tasks has nowhere to go.
-        let lost = self.spec.lost_percent;
+        let lost = self.common.lost_percent;
         let down: Vec<RackId> = view.topology().racks.iter().map(|r| r.id).filter(|&r| gone(view, &[r], lost)).collect();
         let hit = |p: &Planned| p.stages.iter().any(|s| s.0.iter().any(|r| down.contains(r)));
         let over: Vec<JobId> = self.plan.iter().filter(|(_, p)| hit(p)).map(|p| *p.0).collect();

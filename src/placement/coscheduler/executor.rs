@@ -9,9 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::corral::is_over;
-use super::hdfs;
-use super::jobpacker::output_by_rack;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::Cluster;
 use crate::placement::codecide::{self, Request};
@@ -21,13 +21,69 @@ use crate::placement::coscheduler::maps::MapGuideline;
 use crate::placement::coscheduler::network::Idle;
 use crate::placement::coscheduler::order::{self, Kind, Offer};
 use crate::placement::coscheduler::reduces;
-use crate::placement::latency::hybrid;
+use crate::placement::hdfs;
+use crate::placement::jobpacker::executor::output_by_rack;
+use crate::placement::latency::hybrid::{self, ShuffleModel};
 use crate::placement::latency::matrix::Matrix;
-use crate::placement::policy::{Asked, Block, Locality, Pick, Placement, Shuffle, View, startable};
-use crate::placement::spec::Spec;
+use crate::placement::policy::{Asked, Block, Locality, Pick, Placement, Shuffle, View, is_over, startable};
+use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Span, Time, exact_or_null};
 use crate::workload::jobs::JobSpec;
+
+/// Options of the policy `co-scheduler`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CoSchedulerOptions {
+    /// Which formula gives the time of a shuffle; bottleneck if left out.
+    pub shuffle_model: ShuffleModel,
+    /// T_e in plans, more than zero; `elephants.threshold` if left out.
+    #[serde(serialize_with = "exact_or_null")]
+    pub elephant: Option<Bytes>,
+    /// The shuffle that is expected of a new job, in per cent of its input (section IV-D: 1.0), 1 to 10000; 100 if left out.
+    #[schemars(range(min = 1, max = 10000))]
+    pub sir: u32,
+    /// Circuits that a port holds at once, W (section VI), 1 to 1000; as many as there are planes if left out.
+    #[schemars(range(min = 1, max = 1000))]
+    pub wavelengths: Option<u32>,
+    /// A task of a shuffle-heavy job waits for the racks of its guideline, as long as one of them is up. Otherwise any free slot takes
+    /// it where nothing else can run (Algorithm 2, lines 8 and 9); false if left out.
+    pub strict: bool,
+}
+
+impl Default for CoSchedulerOptions {
+    /// The paper's.
+    fn default() -> Self {
+        Self { shuffle_model: ShuffleModel::default(), elephant: None, sir: 100, wavelengths: None, strict: false }
+    }
+}
+
+impl PolicyOptions for CoSchedulerOptions {
+    fn check(&self) -> Vec<BadOption> {
+        let elephant = self.elephant.and_then(|e| outside("elephant", e.0, (1, u64::MAX)));
+        let wavelengths = self.wavelengths.and_then(|w| outside("wavelengths", w.into(), (1, 1_000)));
+        [outside("sir", self.sir.into(), (1, 10_000)), elephant, wavelengths].into_iter().flatten().collect()
+    }
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        Box::new(CoScheduler::new(*self, common.clone(), elephant))
+    }
+}
+
+/// Options of the policy `co-decided`: those of `co-scheduler`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CoDecidedOptions(pub CoSchedulerOptions);
+
+impl PolicyOptions for CoDecidedOptions {
+    fn check(&self) -> Vec<BadOption> {
+        self.0.check()
+    }
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        Box::new(CoScheduler::co_decided(self.0, common.clone(), elephant))
+    }
+}
 
 /// What is known of a job.
 #[derive(Clone, Debug)]
@@ -50,7 +106,8 @@ impl Guide {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct CoScheduler {
-    spec: Spec,
+    options: CoSchedulerOptions,
+    common: Common,
     cluster: Cluster,
     /// Recurring jobs as they are foreseen.
     foreseen: BTreeMap<JobId, JobSpec>,
@@ -66,16 +123,25 @@ pub struct CoScheduler {
 }
 
 impl CoScheduler {
-    /// With parameters and the threshold T_e.
-    pub fn new(spec: Spec, elephant: Bytes) -> Self {
-        let cluster = Cluster { elephant, ..Cluster::co_scheduler() };
-        let (foreseen, guides) = (BTreeMap::new(), BTreeMap::new());
-        Self { spec, cluster, foreseen, guides, asks: false, asked: Vec::new(), unanswered: BTreeSet::new(), chosen: Vec::new() }
+    /// With parameters; `elephant` is T_e, unless the options have one.
+    fn new(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
+        let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::co_scheduler() };
+        Self {
+            options,
+            common,
+            cluster,
+            foreseen: BTreeMap::new(),
+            guides: BTreeMap::new(),
+            asks: false,
+            asked: Vec::new(),
+            unanswered: BTreeSet::new(),
+            chosen: Vec::new(),
+        }
     }
 
     /// The same, but where reduces go is asked of the network's controller ([`crate::placement::codecide`]).
-    pub fn co_decided(spec: Spec, elephant: Bytes) -> Self {
-        Self { asks: true, ..Self::new(spec, elephant) }
+    fn co_decided(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
+        Self { asks: true, ..Self::new(options, common, elephant) }
     }
 
     /// A job as far as it is foreseen.
@@ -92,7 +158,7 @@ impl CoScheduler {
 
     /// The shuffle to expect of a job that never ran before.
     fn expected(&self, view: &dyn View, job: JobId) -> Bytes {
-        let (spec, mut sir) = (view.job(job), Sir::starting(self.spec.planner.sir_percent));
+        let (spec, mut sir) = (view.job(job), Sir::starting(self.options.sir));
         for e in &spec.edges {
             let (from, done) = (&spec.stages[e.from], view.counts(job, e.from).finished);
             let part = |b: Bytes| Bytes((u128::from(b.0) * u128::from(done) / u128::from(from.tasks)) as u64);
@@ -132,7 +198,7 @@ impl CoScheduler {
         let tasks = spec.stages[stage].tasks;
         let widths = match spec.recurring {
             true => reduces::recurring_widths(
-                &Matrix::of(self.known(view, job), &self.cluster, self.spec.planner.shuffle_model),
+                &Matrix::of(self.known(view, job), &self.cluster, self.options.shuffle_model),
                 &maps,
                 tasks,
                 &self.cluster,
@@ -149,20 +215,20 @@ impl CoScheduler {
         let heavy = self.is_heavy(view, job);
         let Some(g) = self.guides.get(&job) else { return Some(Offer { kind: Kind::Map, heavy, guided: false }) };
         if view.job(job).edges_into(stage).next().is_none() {
-            let allowed = || match self.spec.planner.strict {
+            let allowed = || match self.options.strict {
                 true => g.maps.open(&g.used).any(|r| r == rack),
                 false => g.maps.allows(rack, &g.used),
             };
             let guided = allowed() && self.has_data(view, job, stage, rack);
             let elsewhere = || g.maps.open(&g.used).any(|r| view.slots(r) > 0 && self.has_data(view, job, stage, r));
-            let waits = self.spec.planner.strict && heavy && !guided && elsewhere();
+            let waits = self.options.strict && heavy && !guided && elsewhere();
             return (!waits).then_some(Offer { kind: Kind::Map, heavy, guided });
         }
         let guided = g.open(view, job, stage).any(|r| r == rack);
         let elsewhere = || g.open(view, job, stage).any(|r| view.slots(r) > 0);
         // What its maps really made decides, not what was foreseen.
         let heavy = g.best.get(&stage).is_some_and(Option::is_some);
-        let waits = self.spec.planner.strict && heavy && !guided && elsewhere();
+        let waits = self.options.strict && heavy && !guided && elsewhere();
         (!waits).then_some(Offer { kind: Kind::Reduce, heavy, guided })
     }
 
@@ -170,7 +236,7 @@ impl CoScheduler {
     fn choose_racks(&mut self, job: JobId, stage: usize, racks: Option<Vec<(RackId, u32)>>) {
         let Some(g) = self.guides.get_mut(&job) else { return };
         // Maps that ran again choose again; the turn stays.
-        if racks.is_some() && self.spec.planner.strict && !self.chosen.contains(&(job, stage)) {
+        if racks.is_some() && self.options.strict && !self.chosen.contains(&(job, stage)) {
             self.chosen.push((job, stage));
         }
         g.best.insert(stage, racks);
@@ -202,16 +268,16 @@ impl Placement for CoScheduler {
 
     fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
         self.cluster = Cluster::of(topology, self.cluster.elephant);
-        self.cluster.circuits = self.spec.planner.wavelengths.unwrap_or(self.cluster.circuits);
+        self.cluster.circuits = self.options.wavelengths.unwrap_or(self.cluster.circuits);
         self.foreseen = jobs.iter().filter(|j| j.recurring).map(|j| (j.id, j.clone())).collect();
         Ok(())
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        let (spec, p) = (view.job(job), self.spec.planner);
-        let (sir, seed) = (Sir::starting(p.sir_percent), hdfs::mixed(self.spec.seed, job));
+        let (spec, p) = (view.job(job), self.options);
+        let (sir, seed) = (Sir::starting(p.sir), hdfs::mixed(self.common.seed, job));
         let d = data::guideline(self.known(view, job), &self.cluster, p.shuffle_model, sir, seed);
-        let blocks = hdfs::in_racks(view, job, self.spec.seed, |s| d.sets.blocks(spec.stages[s].tasks));
+        let blocks = hdfs::in_racks(view, job, self.common.seed, |s| d.sets.blocks(spec.stages[s].tasks));
         self.guides.insert(job, Guide { maps: MapGuideline::of(&d), used: Vec::new(), best: BTreeMap::new() });
         blocks
     }
@@ -283,9 +349,9 @@ impl Placement for CoScheduler {
         let counts = view.counts(job, stage);
         let all = || view.topology().racks.iter().map(|r| (r.id, u32::MAX)).collect();
         let best = self.guides.get(&job).and_then(|g| g.best.get(&stage)?.clone());
-        let racks: Vec<(RackId, u32)> = best.filter(|_| self.spec.planner.strict).unwrap_or_else(all);
+        let racks: Vec<(RackId, u32)> = best.filter(|_| self.options.strict).unwrap_or_else(all);
         let seats: u64 = racks.iter().map(|&(r, most)| u64::from(view.slots(r).min(most))).sum();
         let crowded = seats < u64::from(counts.tasks()) && racks.iter().all(|r| view.free(r.0) == 0);
-        if counts.pending == 0 || crowded { Shuffle::Start } else { Shuffle::Hold(view.now() + self.spec.patience) }
+        if counts.pending == 0 || crowded { Shuffle::Start } else { Shuffle::Hold(view.now() + self.common.patience) }
     }
 }

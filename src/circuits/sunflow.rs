@@ -9,14 +9,13 @@ use crate::ids::RackId;
 use crate::topology::Plane;
 use crate::units::{Bytes, Span, Time};
 
-use super::bounds;
+use crate::coflows::bounds;
 
 pub mod need;
-mod order;
 mod scheduler;
 pub mod window;
 
-pub use order::{Key, Order};
+pub use crate::coflows::orders::{Key, Order};
 pub use scheduler::Sunflow;
 
 /// What [`sunflow`] planned.
@@ -50,7 +49,7 @@ pub struct Plan {
 ///
 /// # Example
 /// ```
-/// use heliostat::{circuits::Matching, coflows::sunflow::sunflow, demand::DemandMatrix, ids::PlaneId};
+/// use heliostat::{circuits::Matching, circuits::sunflow::sunflow, demand::DemandMatrix, ids::PlaneId};
 /// use heliostat::{topology::{Plane, StopMode}, units::{BitRate, Span, Time}};
 /// let rate = BitRate(8_000_000_000); // a byte a nanosecond
 /// let plane = Plane { id: PlaneId(0), rate, delta: Span(10), stop: StopMode::NotAllStop, duplex: false };

@@ -7,17 +7,68 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::delay::Waits;
-use super::{first_of, hdfs};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Options, Provisioning, Scenario, guidelines};
 use crate::ids::{JobId, RackId};
+use crate::placement::baselines::delay::Waits;
 use crate::placement::cluster::Cluster;
-use crate::placement::corral::{self, Options, Scenario};
-use crate::placement::policy::{Block, Locality, Pick, Placement, View, startable};
-use crate::placement::replicas;
-use crate::placement::spec::Spec;
+use crate::placement::policy::{Block, Locality, Pick, Placement, View, first_of, gone, is_over, startable};
+use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
+use crate::placement::{hdfs, replicas};
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Time, exact_or_null};
 use crate::workload::jobs::JobSpec;
+
+/// Options of the policy `corral`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CorralOptions {
+    /// What a plan is good at; batch if all planned jobs arrive at once, else online, if left out.
+    pub objective: Option<Scenario>,
+    /// The price of uneven data, alpha, in per cent of the paper's (section 4.5), 0 to 10000; 100 if left out.
+    #[schemars(range(max = 10000))]
+    pub imbalance: u64,
+    /// Which allocations of racks are laid out: longest (the paper's) or best (those and others); longest if left out.
+    pub provisioning: Provisioning,
+    /// T_e in plans, more than zero; `elephants.threshold` if left out.
+    #[serde(serialize_with = "exact_or_null")]
+    pub elephant: Option<Bytes>,
+}
+
+impl Default for CorralOptions {
+    /// The paper's.
+    fn default() -> Self {
+        Self { objective: None, imbalance: 100, provisioning: Provisioning::Longest, elephant: None }
+    }
+}
+
+impl PolicyOptions for CorralOptions {
+    fn check(&self) -> Vec<BadOption> {
+        let elephant = self.elephant.and_then(|e| outside("elephant", e.0, (1, u64::MAX)));
+        outside("imbalance", self.imbalance, (0, 10_000)).into_iter().chain(elephant).collect()
+    }
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        Box::new(Corral::new("corral", true, (*self, common.clone()), elephant))
+    }
+}
+
+/// Options of the policy `local-shuffle`: those of `corral`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct LocalShuffleOptions(pub CorralOptions);
+
+impl PolicyOptions for LocalShuffleOptions {
+    fn check(&self) -> Vec<BadOption> {
+        self.0.check()
+    }
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        Box::new(Corral::new("local-shuffle", false, (self.0, common.clone()), elephant))
+    }
+}
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -25,7 +76,8 @@ pub struct Corral {
     name: &'static str,
     /// Blocks go where the plan says; else this is LocalShuffle.
     places_data: bool,
-    spec: Spec,
+    options: CorralOptions,
+    common: Common,
     elephant: Bytes,
     /// R_j and p_j.
     plan: BTreeMap<JobId, (Vec<RackId>, u32)>,
@@ -38,20 +90,12 @@ pub struct Corral {
 }
 
 impl Corral {
-    /// Corral.
-    pub fn new(spec: Spec, elephant: Bytes) -> Self {
-        Self::with("corral", true, spec, elephant)
-    }
-
-    /// LocalShuffle.
-    pub fn local_shuffle(spec: Spec, elephant: Bytes) -> Self {
-        Self::with("local-shuffle", false, spec, elephant)
-    }
-
-    fn with(name: &'static str, places_data: bool, spec: Spec, elephant: Bytes) -> Self {
-        let waits = Waits::new(spec.wait.0, spec.wait.1);
+    /// Under a name; `elephant` is T_e, unless the options have one.
+    fn new(name: &'static str, places_data: bool, (options, common): (CorralOptions, Common), elephant: Bytes) -> Self {
+        let waits = Waits::new(common.wait.0, common.wait.1);
         let (plan, assigned, held, dropped) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { name, places_data, spec, elephant, plan, assigned, held, waits, dropped }
+        let elephant = options.elephant.unwrap_or(elephant);
+        Self { name, places_data, options, common, elephant, plan, assigned, held, waits, dropped }
     }
 
     fn forget(&mut self, job: JobId) {
@@ -69,18 +113,6 @@ pub fn recurring(jobs: &[JobSpec]) -> Vec<JobSpec> {
     jobs.iter().filter(|j| j.recurring).cloned().collect()
 }
 
-/// Whether a job has nothing left to do.
-pub fn is_over(view: &dyn View, job: JobId) -> bool {
-    (0..view.job(job).stages.len()).all(|s| view.counts(job, s).pending + view.counts(job, s).running == 0)
-}
-
-/// Whether more than `percent` of the hosts of these racks are down.
-pub fn gone(view: &dyn View, racks: &[RackId], percent: u32) -> bool {
-    let all: u64 = racks.iter().map(|r| u64::from(view.topology().racks[r.index()].hosts)).sum();
-    let up: u64 = racks.iter().map(|&r| u64::from(view.hosts_up(r))).sum();
-    (all - up) * 100 > all * u64::from(percent)
-}
-
 impl Placement for Corral {
     fn name(&self) -> &'static str {
         self.name
@@ -94,13 +126,13 @@ impl Placement for Corral {
             return Ok(());
         }
         let cluster = Cluster::of(topology, self.elephant);
-        let planned = corral::guidelines(
+        let planned = guidelines(
             &known,
             &cluster,
             Options {
-                scenario: self.spec.planner.objective.unwrap_or(scenario(&known)),
-                imbalance_percent: self.spec.planner.imbalance_percent,
-                provisioning: self.spec.planner.provisioning,
+                scenario: self.options.objective.unwrap_or(scenario(&known)),
+                imbalance_percent: self.options.imbalance,
+                provisioning: self.options.provisioning,
             },
         );
         self.plan = planned.into_iter().map(|p| (p.job, (p.racks, p.priority))).collect();
@@ -108,18 +140,18 @@ impl Placement for Corral {
     }
 
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        let Some((racks, _)) = self.plan.get(&job).filter(|_| self.places_data) else { return hdfs::blocks(view, job, self.spec.seed) };
-        let (seed, spec) = (hdfs::mixed(self.spec.seed, job), view.job(job));
+        let Some((racks, _)) = self.plan.get(&job).filter(|_| self.places_data) else { return hdfs::blocks(view, job, self.common.seed) };
+        let (seed, spec) = (hdfs::mixed(self.common.seed, job), view.job(job));
         let held = &mut self.held;
         let racks_of = |s: usize| {
             let stage = &spec.stages[s];
             replicas::corral(stage.tasks, Bytes(stage.input.0 / u64::from(stage.tasks)), racks, held, seed)
         };
-        hdfs::in_racks(view, job, self.spec.seed, racks_of)
+        hdfs::in_racks(view, job, self.common.seed, racks_of)
     }
 
     fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
-        self.spec.slowstart
+        self.common.slowstart
     }
 
     fn submitted(&mut self, _: &dyn View, job: JobId) {
@@ -167,7 +199,7 @@ impl Placement for Corral {
     }
 
     fn cluster_changed(&mut self, view: &dyn View) {
-        let lost = self.spec.lost_percent;
+        let lost = self.common.lost_percent;
         let over: Vec<JobId> = self.plan.iter().filter(|(_, (racks, _))| gone(view, racks, lost)).map(|p| *p.0).collect();
         for job in over {
             self.plan.remove(&job);

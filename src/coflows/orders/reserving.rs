@@ -1,17 +1,16 @@
-//! The orders between coflows: who takes its circuits first.
+//! The orders of Sunflow: which coflow reserves its circuits first.
 
 use std::cmp::Ordering;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::circuits::OpenCoflow;
-use crate::coflows::bounds;
+use crate::coflows::{OpenCoflow, bounds};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{Span, Time};
 
-/// An order between coflows; equal ones go by id.
+/// Which coflow reserves its circuits first; of equal ones that of the smaller id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

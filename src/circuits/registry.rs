@@ -1,0 +1,59 @@
+//! The macro behind the table of circuit schedulers, which is at the end of `circuits/mod.rs`.
+
+/// Lists the circuit schedulers: what each does, its variant of [`SchedulerKind`](super::SchedulerKind), its name in policy files, and
+/// a value of it as it is before its first decision.
+macro_rules! schedulers {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal => $fresh:expr),* $(,)?) => {
+        /// The circuit schedulers by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+        pub enum SchedulerKind {
+            $($(#[$doc])* #[serde(rename = $name)] $kind),*
+        }
+
+        impl SchedulerKind {
+            /// Every kind, in the order of the table.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$kind),*];
+
+            /// Its name in policy files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name),*
+                }
+            }
+
+            /// A fresh scheduler of this kind.
+            pub fn build(self) -> Box<dyn Scheduler> {
+                match self {
+                    $(Self::$kind => Box::new($fresh)),*
+                }
+            }
+        }
+    };
+}
+
+pub(super) use schedulers;
+
+#[cfg(test)]
+mod tests {
+    use super::super::SchedulerKind;
+
+    #[test]
+    fn each_kind_is_read_by_its_name() {
+        let mut seen = std::collections::BTreeSet::new();
+        for kind in SchedulerKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+            assert!(seen.insert(kind.name()), "{kind:?} has a name of its own");
+        }
+    }
+
+    /// Each scheduler has one row in the tables of docs/circuits.md, and there is no row of another.
+    #[test]
+    fn the_documentation_has_a_row_for_each() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/circuits.md")).unwrap();
+        let tables = text.split("\n## ").filter(|s| s.contains("\n| `scheduler` |")).flat_map(str::lines);
+        let rows = tables.filter_map(|l| Some(l.strip_prefix("| `")?.split_once('`')?.0)).filter(|name| *name != "scheduler");
+        let (mut rows, mut names): (Vec<&str>, Vec<&str>) = (rows.collect(), SchedulerKind::ALL.map(SchedulerKind::name).to_vec());
+        (rows.sort_unstable(), names.sort_unstable());
+        assert_eq!(rows, names);
+    }
+}
