@@ -69,7 +69,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let net = Switches::new(&topology, Units::default());
     let chosen = choose(&jobs, args.job.as_deref())?;
     let options = Options { ends: args.ends, seed: args.seed };
-    let planned = |job: &&'_ JobSpec| plan(job, &topology, &net, options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
+    let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
+    let planned =
+        |job: &&'_ JobSpec| plan(job, &topology, &net, slots.clone(), options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
     let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
     print(&match (args.output, args.job.is_some()) {

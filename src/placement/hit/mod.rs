@@ -7,6 +7,7 @@
 //! Source: Yang, Rang and Cheng, *Hit: a scheduler that optimises shuffle traffic by joint task placement and flow policies*
 //! (ICPP 2018), section 5.
 
+pub mod executor;
 pub mod matching;
 pub mod plan;
 pub mod wave;

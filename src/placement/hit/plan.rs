@@ -1,6 +1,6 @@
 //! A whole job on an empty cluster: hosts of its tasks, and the lists of its flows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -27,10 +27,12 @@ pub struct Task {
     pub stage: usize,
     /// Its number in the stage.
     pub task: u32,
-    /// Where it was to begin with; the same as `host` for tasks of later waves, which come when slots are free again.
+    /// Where it was to begin with; the same as `host` for tasks of later waves.
     pub first: HostId,
     /// Where it goes.
     pub host: HostId,
+    /// It has no slot in the first wave of its shuffle, and comes when slots are free again.
+    pub later: bool,
 }
 
 /// What hosts are worth to the receiving tasks of a shuffle, before the first of them moves.
@@ -74,27 +76,37 @@ pub struct Plan {
     pub lists: Outcome,
 }
 
-/// Places a job on a cluster with all slots free, shuffle by shuffle: receivers and as many senders as slots are left go through
+/// Places a job on a cluster with these free slots (by host), shuffle by shuffle: receivers and as many senders as slots are left go through
 /// [`place`], from a random assignment; senders beyond them, which come in later waves, go where a free slot costs least. A stage that
 /// has hosts from an earlier shuffle keeps them. At last every flow between two hosts gets its list.
 ///
 /// # Errors
-/// A network with fewer than two slots, in words.
+/// Fewer than two slots, in words.
 ///
 /// Source: section 5.3. A flow's rate, which the paper profiles, is its share of the time that the busiest interface needs for the
 /// shuffle.
-pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, options: Options) -> Result<Plan, String> {
-    let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
+pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, slots: Vec<u32>, options: Options) -> Result<Plan, String> {
     let all: u64 = slots.iter().map(|&n| u64::from(n)).sum();
     if all < 2 {
         return Err(format!("a shuffle needs two slots at least, and the network has {all}"));
     }
-    let mut p = Planner { topology, net, slots, options, load: Load::new(net), hosts: BTreeMap::new(), flows: BTreeMap::new() };
+    let mut p = Planner {
+        topology,
+        net,
+        slots,
+        options,
+        load: Load::new(net),
+        hosts: BTreeMap::new(),
+        later: BTreeSet::new(),
+        flows: BTreeMap::new(),
+    };
     let mut plan = Plan { tasks: vec![], grades: vec![], flows: vec![], before: 0, after: 0, rounds: 0, lists: Outcome::default() };
     for edge in &job.edges {
         p.shuffle(job, edge, &mut plan);
     }
-    plan.tasks = p.hosts.iter().map(|(&(stage, task), &(first, host))| Task { stage, task, first, host }).collect();
+    let later = |key: &(usize, u32)| p.later.contains(key);
+    let task = |(key, &(first, host)): (&(usize, u32), _)| Task { stage: key.0, task: key.1, first, host, later: later(key) };
+    plan.tasks = p.hosts.iter().map(task).collect();
     let flow = |(&(from, to), &(bytes, rate)): (&(HostId, HostId), &(u64, u64))| Flow { from, to, bytes, rate, list: List::default() };
     let mut flows: Vec<Flow> = p.flows.iter().map(flow).collect();
     plan.lists = optimise(net, &mut p.load, &mut flows)
@@ -111,6 +123,8 @@ struct Planner<'a> {
     load: Load,
     /// By stage and task: the host to begin with, and the host chosen.
     hosts: BTreeMap<(usize, u32), (HostId, HostId)>,
+    /// Tasks of later waves.
+    later: BTreeSet<(usize, u32)>,
     /// By ends: bytes and rate.
     flows: BTreeMap<(HostId, HostId), (u64, u64)>,
 }
@@ -208,6 +222,7 @@ impl Planner<'_> {
         let chosen: Vec<HostId> = free().cycle().take(tasks.len()).collect();
         for (task, host) in tasks.zip(chosen) {
             self.hosts.insert((stage, task), (host, host));
+            self.later.insert((stage, task));
         }
     }
 }
@@ -225,6 +240,10 @@ mod tests {
         StageSpec { name: name.into(), tasks, times: TaskTimes::Even(Span::secs(1)), input: Bytes(0), output: Bytes(0) }
     }
 
+    fn slots(t: &Topology) -> Vec<u32> {
+        t.hosts.iter().map(|h| h.slots).collect()
+    }
+
     fn tree(slots: u32) -> Topology {
         let mut t = Topology::uniform("t", 16, 4, BitRate::mbit(1000), BitRate::mbit(4000), vec![]);
         t.hosts.iter_mut().for_each(|h| h.slots = slots);
@@ -239,7 +258,7 @@ mod tests {
         let net = Switches::new(&t, Units::default());
         let saved: Vec<f64> = (1..=5)
             .map(|seed| {
-                let p = plan(&job, &t, &net, Options { seed, ..Options::default() }).unwrap();
+                let p = plan(&job, &t, &net, slots(&t), Options { seed, ..Options::default() }).unwrap();
                 assert_eq!(p.tasks.len(), 20);
                 1.0 - p.after as f64 / p.before as f64
             })
@@ -252,15 +271,15 @@ mod tests {
 
         /// Every task once, no host overfull in a wave, the flows' bytes are the shuffle's, lists hold together.
         #[test]
-        fn plans_are_whole(maps in 1u32..90, reduces in 1u32..70, third in 0u32..20, bytes in 0u64..1 << 40, slots in 1u32..3, seed: u64) {
-            let t = tree(slots);
+        fn plans_are_whole(maps in 1u32..90, reduces in 1u32..70, third in 0u32..20, bytes in 0u64..1 << 40, each in 1u32..3, seed: u64) {
+            let t = tree(each);
             let mut job = JobSpec::map_reduce("j", Time(0), stage("map", maps), stage("reduce", reduces), Bytes(bytes));
             if third > 0 {
                 job.stages.push(stage("join", third));
                 job.edges.push(EdgeSpec { from: 1, to: 2, bytes: Bytes(bytes / 2) });
             }
             let net = Switches::new(&t, Units::default());
-            let p = plan(&job, &t, &net, Options { seed, ..Options::default() }).unwrap();
+            let p = plan(&job, &t, &net, slots(&t), Options { seed, ..Options::default() }).unwrap();
             let tasks: Vec<(usize, u32)> = p.tasks.iter().map(|t| (t.stage, t.task)).collect();
             let all: Vec<(usize, u32)> = job.stages.iter().enumerate().flat_map(|(s, st)| (0..st.tasks).map(move |k| (s, k))).collect();
             prop_assert_eq!(tasks, all);
@@ -284,7 +303,7 @@ mod tests {
     fn a_network_with_one_slot_is_refused() {
         let t = Topology::uniform("t", 1, 1, BitRate(8), BitRate(8), vec![]);
         let job = JobSpec::map_reduce("j", Time(0), stage("map", 1), stage("reduce", 1), Bytes(1));
-        let e = plan(&job, &t, &Switches::new(&t, Units::default()), Options::default()).unwrap_err();
+        let e = plan(&job, &t, &Switches::new(&t, Units::default()), slots(&t), Options::default()).unwrap_err();
         assert_eq!(e, "a shuffle needs two slots at least, and the network has 1");
     }
 }
