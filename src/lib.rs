@@ -83,6 +83,8 @@ pub mod coflows;
 
 pub mod circuits;
 
+pub mod paths;
+
 pub mod workload;
 
 pub mod placement;

@@ -6,6 +6,7 @@ pub mod circuits;
 pub mod co_scheduler;
 pub mod corral;
 mod gantt;
+pub mod hit;
 mod inputs;
 pub mod jobpacker;
 pub mod latency;
@@ -26,6 +27,7 @@ enum What {
     Corral(corral::Args),
     Jobpacker(jobpacker::Args),
     CoScheduler(co_scheduler::Args),
+    Hit(hit::Args),
     Latency(latency::Args),
 }
 
@@ -39,6 +41,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         What::Corral(a) => corral::run(a),
         What::Jobpacker(a) => jobpacker::run(a),
         What::CoScheduler(a) => co_scheduler::run(a),
+        What::Hit(a) => hit::run(a),
         What::Latency(a) => latency::run(a),
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::error::{Flaw, Flaws, Step};
 use super::{NAME_RULE, is_name};
 use crate::ids::PlaneId;
+use crate::topology::graph::Tier;
 use crate::topology::{Core, Eps, Framing, Plane, Pods, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
@@ -233,6 +234,11 @@ impl RawTopology {
         let racks = self.check_racks(&mut flaws);
         // Without its racks a graph cannot be judged.
         let graph = if flaws.0.is_empty() { self.eps.graph.as_ref().and_then(|g| g.check(racks.len(), &mut flaws)) } else { None };
+        if graph.as_ref().is_some_and(|g| g.switches.iter().any(|s| s.tier == Tier::Server)) {
+            let many = racks.iter().find(|r| r.hosts != 1).map_or(1, |r| r.hosts);
+            let path = vec!["eps".into(), "graph".into()];
+            flaws.unless(many == 1, path, format!("the servers of this graph relay, and a rack has {many} hosts"), "one host a rack");
+        }
         let total: u64 = racks.iter().map(|r| u64::from(r.hosts)).sum();
         flaws.unless(total <= MAX_HOSTS, vec!["racks".into()], format!("{total} hosts in all"), format!("at most {MAX_HOSTS}"));
         flaws.done(|| {

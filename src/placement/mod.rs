@@ -17,6 +17,7 @@ pub mod codecide;
 pub mod corral;
 pub mod coscheduler;
 pub mod hdfs;
+pub mod hit;
 pub mod jobpacker;
 pub mod latency;
 pub mod policy;
@@ -52,4 +53,6 @@ policies! {
     CoScheduler = "co-scheduler" => coscheduler::executor::CoSchedulerOptions,
     /// Co-scheduler, with the reduces where the network's controller would have them, by the circuits and coflows that it has.
     CoDecided = "co-decided" => coscheduler::executor::CoDecidedOptions,
+    /// Tasks on hosts whose shuffles cross few switches, by a stable matching.
+    Hit = "hit" => hit::executor::HitOptions,
 }

@@ -38,13 +38,23 @@ pub enum Order {
     Capacity,
 }
 
-/// A task of this stage shall start on the rack that was offered.
+/// A task of this stage shall start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
     /// Whose.
     pub job: JobId,
     /// Which stage.
     pub stage: usize,
+    /// On this host, in whatever rack; `None`: on the host of the rack that was offered that suits the stage best. A host without a
+    /// free slot counts as `None`.
+    pub host: Option<HostId>,
+}
+
+impl Pick {
+    /// Any task of a stage, on any host of the rack that was offered.
+    pub fn of(job: JobId, stage: usize) -> Self {
+        Self { job, stage, host: None }
+    }
 }
 
 /// Whether reduce tasks that hold slots may begin to fetch.
@@ -124,6 +134,8 @@ pub trait View {
     fn hosts_up(&self, rack: RackId) -> u32;
     /// Whether a host is up.
     fn is_up(&self, host: HostId) -> bool;
+    /// Free slots of a host; none while it is down.
+    fn free_on(&self, host: HostId) -> u32;
     /// When `n` slots of the rack will be free at once, by the estimated remaining times of the tasks that hold them; `None` if
     /// the rack has fewer. O(n log).
     fn released(&self, rack: RackId, n: u32) -> Option<Time>;
@@ -155,7 +167,7 @@ pub trait Placement: Send {
     /// never get one while a task before them is pending: who holds a slot must not wait for who has none.)
     fn slowstart(&self, view: &dyn View, job: JobId) -> u32;
 
-    /// A rack has a free slot: a task of which stage shall have it? `None`: nobody, until a slot of the rack becomes free, a
+    /// A rack has a free slot: a task of which stage shall have it? A policy that thinks of hosts may name one of any rack. `None`: nobody, until a slot of the rack becomes free, a
     /// stage becomes startable, or [`Placement::wake_at`]. Only stages that may start, with a pending task.
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
 
@@ -180,7 +192,7 @@ pub trait Placement: Send {
         let _ = (view, job);
     }
 
-    /// A task started on the rack, as it was picked.
+    /// A task started on the rack; the pick names its host, whether or not the policy's own did.
     fn started(&mut self, view: &dyn View, pick: Pick, rack: RackId, near: Locality) {
         let _ = (view, pick, rack, near);
     }
@@ -226,7 +238,7 @@ pub fn startable(view: &dyn View, job: JobId) -> impl Iterator<Item = usize> + '
 
 /// The first job in the queues' order that has something for this rack, and which stage.
 pub fn first_of(view: &dyn View, mut fits: impl FnMut(JobId, usize) -> bool) -> Option<Pick> {
-    view.ready().find_map(|job| startable(view, job).find(|&s| fits(job, s)).map(|stage| Pick { job, stage }))
+    view.ready().find_map(|job| startable(view, job).find(|&s| fits(job, s)).map(|stage| Pick::of(job, stage)))
 }
 
 /// Whether a job has nothing left to do.

@@ -269,9 +269,11 @@ impl Scheduler {
         });
     }
 
-    /// A task gets a slot on the rack that was offered.
-    fn start(&mut self, pick: Pick, rack: RackId) {
-        let Pick { job, stage: s } = pick;
+    /// A task gets a slot: on the host that was picked, if it has a free one, else on the rack that was offered.
+    fn start(&mut self, pick: Pick, offered: RackId) {
+        let Pick { job, stage: s, .. } = pick;
+        let wanted = pick.host.filter(|&h| self.state.slots.free_on(h) > 0);
+        let rack = wanted.map_or(offered, |h| self.state.topology.rack_of(h));
         self.counters.starts += 1;
         if self.policy.guideline(job, s).is_some_and(|racks| !racks.contains(&rack)) {
             self.counters.violations += 1;
@@ -279,8 +281,8 @@ impl Scheduler {
         let now = self.state.now;
         let State { topology, slots, jobs, .. } = &mut self.state;
         let stage = &mut jobs[job.index()].stages[s];
-        let host = stage.best_host(topology, rack, |h| slots.free_on(h)).or_else(|| slots.least_loaded(rack));
-        let host = host.expect("a rack that is offered has a free slot");
+        let best = || stage.best_host(topology, rack, |h| slots.free_on(h)).or_else(|| slots.least_loaded(rack));
+        let host = wanted.or_else(best).expect("a rack that is offered has a free slot");
         let (k, near) = stage.take(topology, host);
         let spec = &jobs[job.index()].spec.stages[s];
         let (input, span) = (spec.input.0, spec.times.of(k as usize));
@@ -319,7 +321,7 @@ impl Scheduler {
             self.reopen_after(job, s);
             self.state.refresh(job);
         }
-        self.policy.started(&self.state, pick, rack, near);
+        self.policy.started(&self.state, Pick { host: Some(host), ..pick }, rack, near);
     }
 
     /// A task has everything: it computes.

@@ -260,6 +260,9 @@ impl View for State {
     fn is_up(&self, host: HostId) -> bool {
         self.slots.is_up(host)
     }
+    fn free_on(&self, host: HostId) -> u32 {
+        self.slots.free_on(host)
+    }
     fn released(&self, rack: RackId, n: u32) -> Option<Time> {
         self.slots.released(rack, n, self.now)
     }

@@ -14,8 +14,24 @@ pub const MAX_SWITCHES: usize = 4096;
 pub struct Switch {
     /// What people call it.
     pub name: String,
+    /// Its place between the hosts and the core.
+    pub tier: Tier,
     /// What it carries in all; `None`: all that comes.
     pub rate: Option<BitRate>,
+}
+
+/// The place of a switch between the hosts and the core, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tier {
+    /// A server that relays for others (BCube).
+    Server,
+    /// A switch at which hosts stand: a rack's ToR.
+    Access,
+    /// Between the two.
+    Aggregation,
+    /// The highest: a root, spine or intermediate switch.
+    Core,
 }
 
 /// A link between two switches, alike in both directions.
@@ -48,24 +64,24 @@ pub struct Level {
 }
 
 impl Graph {
-    fn switch(&mut self, name: String, rate: Option<BitRate>) -> u32 {
-        self.switches.push(Switch { name, rate });
+    pub(super) fn switch(&mut self, name: String, tier: Tier, rate: Option<BitRate>) -> u32 {
+        self.switches.push(Switch { name, tier, rate });
         (self.switches.len() - 1) as u32
     }
 
-    fn join(&mut self, a: u32, b: u32, rate: BitRate) {
+    pub(super) fn join(&mut self, a: u32, b: u32, rate: BitRate) {
         self.cables.push(Cable { ends: (a, b), rate });
     }
 
-    fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         Self { switches: vec![], cables: vec![], racks: vec![] }
     }
 
     /// A leaf a rack, each joined with every one of `spines` switches. `switch` is what every switch carries.
     pub fn leaf_spine(racks: usize, spines: u32, rate: BitRate, switch: Option<BitRate>) -> Self {
         let mut g = Self::empty();
-        g.racks = (0..racks).map(|k| g.switch(format!("leaf{k}"), switch)).collect();
-        let spines: Vec<u32> = (0..spines).map(|k| g.switch(format!("spine{k}"), switch)).collect();
+        g.racks = (0..racks).map(|k| g.switch(format!("leaf{k}"), Tier::Access, switch)).collect();
+        let spines: Vec<u32> = (0..spines).map(|k| g.switch(format!("spine{k}"), Tier::Core, switch)).collect();
         for leaf in g.racks.clone() {
             spines.iter().for_each(|&s| g.join(leaf, s, rate));
         }
@@ -78,9 +94,10 @@ impl Graph {
     /// Source: Al-Fares, Loukissas and Vahdat, *A scalable, commodity data center network architecture*, SIGCOMM 2008, section 3.
     pub fn fat_tree(k: u32, rate: BitRate, switch: Option<BitRate>) -> Self {
         let (mut g, half) = (Self::empty(), k / 2);
-        g.racks = (0..k * half).map(|e| g.switch(format!("edge{}-{}", e / half, e % half), switch)).collect();
-        let middle: Vec<u32> = (0..k * half).map(|a| g.switch(format!("agg{}-{}", a / half, a % half), switch)).collect();
-        let core: Vec<u32> = (0..half * half).map(|c| g.switch(format!("core{c}"), switch)).collect();
+        g.racks = (0..k * half).map(|e| g.switch(format!("edge{}-{}", e / half, e % half), Tier::Access, switch)).collect();
+        let middle: Vec<u32> =
+            (0..k * half).map(|a| g.switch(format!("agg{}-{}", a / half, a % half), Tier::Aggregation, switch)).collect();
+        let core: Vec<u32> = (0..half * half).map(|c| g.switch(format!("core{c}"), Tier::Core, switch)).collect();
         for pod in 0..k {
             for (e, a) in (0..half).flat_map(|e| (0..half).map(move |a| (e, a))) {
                 g.join(g.racks[(pod * half + e) as usize], middle[(pod * half + a) as usize], rate);
@@ -99,7 +116,8 @@ impl Graph {
         for (n, level) in levels.iter().enumerate() {
             let join = level.join.max(1) as usize;
             let width = if n == 0 { racks } else { below.len() };
-            let own: Vec<u32> = (0..width.div_ceil(join)).map(|k| g.switch(format!("s{n}-{k}"), switch)).collect();
+            let tier = if n == 0 { Tier::Access } else { Tier::Aggregation };
+            let own: Vec<u32> = (0..width.div_ceil(join)).map(|k| g.switch(format!("s{n}-{k}"), tier, switch)).collect();
             if n == 0 {
                 g.racks = (0..racks).map(|r| own[r / join]).collect();
             } else {
@@ -108,7 +126,7 @@ impl Graph {
             }
             below = own;
         }
-        let root = g.switch("root".into(), switch);
+        let root = g.switch("root".into(), if levels.is_empty() { Tier::Access } else { Tier::Core }, switch);
         if let Some(last) = levels.last() {
             below.into_iter().for_each(|s| g.join(s, root, last.uplink));
         } else {
@@ -297,7 +315,7 @@ mod tests {
             cables in prop::collection::vec((0u32..6, 0u32..6), 0..14),
             racks in prop::collection::vec(0u32..6, 1..5),
         ) {
-            let switches = (0..6).map(|k| Switch { name: format!("s{k}"), rate: None }).collect();
+            let switches = (0..6).map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None }).collect();
             let cables: Vec<Cable> = cables.into_iter().filter(|e| e.0 != e.1).map(|ends| Cable { ends, rate: BitRate(1) }).collect();
             let g = Graph { switches, cables, racks };
             // The slow twin: Floyd and Warshall.

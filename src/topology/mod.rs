@@ -10,6 +10,7 @@ use crate::units::{BitRate, Span};
 
 pub mod addresses;
 pub mod graph;
+mod shapes;
 
 use graph::Graph;
 

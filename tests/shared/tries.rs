@@ -21,7 +21,8 @@ pub const TRIES: u32 = 3;
 #[macro_export]
 macro_rules! in_time {
     ($ok:expr, $($why:tt)+) => {
-        if !$ok {
+        let ok: bool = $ok;
+        if !ok {
             return Err($crate::tries::TooSlow(format!($($why)+)));
         }
     };

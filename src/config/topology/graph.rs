@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{Flaws, Step};
 use crate::coflows::rates::MAX_HOPS;
-use crate::topology::graph::{Cable, Graph, Level, MAX_SWITCHES, Routes, Switch};
+use crate::topology::graph::{Cable, Graph, Level, MAX_SWITCHES, Routes, Switch, Tier};
 use crate::units::BitRate;
 
 /// The most links of a graph.
@@ -53,6 +53,12 @@ shapes! {
     leaf_spine = "leaf-spine" => RawLeafSpine,
     /// A tree of switches.
     tree = "tree" => RawTree,
+    /// A tree by depth and fan-out, whose upper switches may stand there several times; rack r stands at access switch r.
+    hierarchy = "hierarchy" => RawHierarchy,
+    /// VL2; rack r stands at ToR r.
+    vl2 = "vl2" => RawVl2,
+    /// BCube; server r is rack r, of one host.
+    bcube = "bcube" => RawBCube,
 }
 
 /// Parameters of a usual network of switches.
@@ -98,6 +104,62 @@ struct RawTree {
     switch: Option<BitRate>,
 }
 
+/// Tiers of switches, each joining `fan` of the tier below. There are `fan^(depth - 1)` racks, for `fan` hosts each.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawHierarchy {
+    /// Tiers of switches.
+    #[schemars(range(min = 1, max = 3))]
+    depth: u32,
+    /// How many switches of the tier below, or hosts, each joins.
+    #[schemars(range(min = 2, max = 64))]
+    fan: u32,
+    /// How many there are of every switch above the access tier; 1 if left out.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 16))]
+    copies: u32,
+    /// Rate of every link, each direction.
+    rate: BitRate,
+    /// What every switch carries in all; all that comes if left out.
+    switch: Option<BitRate>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// `da * di / 4` ToRs, `di` aggregation and `da / 2` intermediate switches.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawVl2 {
+    /// Ports of an aggregation switch; even.
+    #[schemars(range(min = 2, max = 128))]
+    da: u32,
+    /// Ports of an intermediate switch; even, and `da * di` a multiple of 4.
+    #[schemars(range(min = 2, max = 128))]
+    di: u32,
+    /// Rate of every link, each direction.
+    rate: BitRate,
+    /// What every switch carries in all; all that comes if left out.
+    switch: Option<BitRate>,
+}
+
+/// `n^(k + 1)` servers that relay, and `n^k` switches on each of k + 1 levels.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawBCube {
+    /// Ports of a switch.
+    #[schemars(range(min = 2, max = 64))]
+    n: u32,
+    /// The highest level; a server has k + 1 ports.
+    #[schemars(range(max = 3))]
+    k: u32,
+    /// Rate of every link, each direction; a server's `nic` is k + 1 times that.
+    rate: BitRate,
+    /// What every switch carries in all; all that comes if left out.
+    switch: Option<BitRate>,
+}
+
 /// A level of a tree.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -115,6 +177,8 @@ struct RawLevel {
 struct RawSwitch {
     /// Its name.
     name: String,
+    /// Its place between hosts and core; by the distance to the nearest rack if no switch of the graph says one.
+    tier: Option<Tier>,
     /// What it carries in all; all that comes if left out.
     rate: Option<BitRate>,
 }
@@ -188,8 +252,18 @@ impl RawGraph {
         flaws.unless(n == racks, at(["racks".into()]), format!("{n} entries"), format!("one of each of the {racks} racks"));
         let stand = self.racks.iter().enumerate();
         let racks = stand.filter_map(|(k, name)| find(name, at(["racks".into(), k.into()]), flaws)).collect();
-        let switches = self.switches.iter().map(|s| Switch { name: s.name.clone(), rate: s.rate }).collect();
-        (flaws.0.len() == before).then_some(Graph { switches, cables, racks })
+        let tiers = self.switches.iter().filter(|s| s.tier.is_some()).count();
+        let every = tiers == 0 || tiers == self.switches.len();
+        flaws.unless(every, at(["switches".into()]), format!("{tiers} of {} switches have a tier", self.switches.len()), "all or none");
+        let switch = |s: &RawSwitch| Switch { name: s.name.clone(), tier: s.tier.unwrap_or(Tier::Access), rate: s.rate };
+        let switches = self.switches.iter().map(switch).collect();
+        (flaws.0.len() == before).then(|| {
+            let mut graph = Graph { switches, cables, racks };
+            if tiers == 0 {
+                graph.tiers_by_distance();
+            }
+            graph
+        })
     }
 }
 
@@ -236,6 +310,68 @@ impl Shape for RawTree {
     }
 }
 
+impl Shape for RawHierarchy {
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let (before, path) = (flaws.0.len(), |key: &str| at(["hierarchy".into(), key.into()]));
+        flaws.unless((1..=3).contains(&self.depth), path("depth"), format!("a depth of {}", self.depth), "1 to 3");
+        flaws.unless((2..=64).contains(&self.fan), path("fan"), format!("a fan-out of {}", self.fan), "2 to 64");
+        flaws.unless((1..=16).contains(&self.copies), path("copies"), format!("{} copies", self.copies), "1 to 16");
+        rates(&[(self.rate, "rate")], self.switch, &path, flaws);
+        if flaws.0.len() == before {
+            let n = self.fan.pow(self.depth - 1) as usize;
+            let rule = "racks = fan^(depth - 1)";
+            flaws.unless(
+                n == racks,
+                path("fan"),
+                format!("a tree of depth {} and fan-out {} has {n} racks, not {racks}", self.depth, self.fan),
+                rule,
+            );
+            let (upper, copies) = ((n - 1) / (self.fan as usize - 1), self.copies as usize);
+            small(n + upper * copies, (n + upper * copies) * copies, flaws);
+        }
+        (flaws.0.len() == before).then(|| Graph::hierarchy(self.depth, self.fan, self.copies, self.rate, self.switch))
+    }
+}
+
+impl Shape for RawVl2 {
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let (before, path) = (flaws.0.len(), |key: &str| at(["vl2".into(), key.into()]));
+        for (n, key) in [(self.da, "da"), (self.di, "di")] {
+            let good = n.is_multiple_of(2) && (2..=128).contains(&n);
+            flaws.unless(good, path(key), format!("`{key}` of {n}"), "an even number from 2 to 128");
+        }
+        rates(&[(self.rate, "rate")], self.switch, &path, flaws);
+        if flaws.0.len() == before {
+            let n = (self.da * self.di / 4) as usize;
+            flaws.unless(
+                n == racks,
+                path("da"),
+                format!("VL2({}, {}) has {n} racks, not {racks}", self.da, self.di),
+                "racks = da * di / 4",
+            );
+        }
+        (flaws.0.len() == before).then(|| Graph::vl2(self.da, self.di, self.rate, self.switch))
+    }
+}
+
+impl Shape for RawBCube {
+    fn check(&self, racks: usize, flaws: &mut Flaws) -> Option<Graph> {
+        let (before, path) = (flaws.0.len(), |key: &str| at(["bcube".into(), key.into()]));
+        flaws.unless((2..=64).contains(&self.n), path("n"), format!("switches of {} ports", self.n), "2 to 64");
+        flaws.unless(self.k <= 3, path("k"), format!("a highest level of {}", self.k), "0 to 3");
+        rates(&[(self.rate, "rate")], self.switch, &path, flaws);
+        if flaws.0.len() == before {
+            let (n, k) = (u64::from(self.n), self.k);
+            let servers = n.pow(k + 1);
+            let rule = "racks = n^(k + 1), each of one host";
+            flaws.unless(servers == racks as u64, path("n"), format!("BCube({n}, {k}) has {servers} servers, not {racks} racks"), rule);
+            let cables = servers * u64::from(k + 1);
+            small((servers + u64::from(k + 1) * n.pow(k)) as usize, cables as usize, flaws);
+        }
+        (flaws.0.len() == before).then(|| Graph::bcube(self.n, self.k, self.rate, self.switch))
+    }
+}
+
 fn rates(list: &[(BitRate, &str)], switch: Option<BitRate>, path: &dyn Fn(&str) -> Vec<Step>, flaws: &mut Flaws) {
     for (rate, key) in list.iter().copied().chain(switch.map(|s| (s, "switch"))) {
         flaws.rate(rate, path(key));
@@ -268,6 +404,7 @@ fn routable(graph: &Graph, flaws: &mut Flaws) {
 #[cfg(test)]
 mod tests {
     use crate::config::{fit, read_policy, read_topology};
+    use crate::topology::graph::Tier;
     use crate::units::BitRate;
 
     fn text(racks: usize, graph: &str) -> String {
@@ -282,6 +419,15 @@ mod tests {
         assert_eq!((g.switches.len(), g.cables.len(), g.switches[0].rate), (20, 32, Some(BitRate::mbit(4000))));
         assert_eq!(of(3, "{leaf-spine: {spines: 2, rate: 1Gb/s}}").cables.len(), 6);
         assert_eq!(of(5, "{tree: {levels: [{join: 2, uplink: 3Gb/s}]}}").switches.len(), 4);
+        let g = of(4, "{hierarchy: {depth: 3, fan: 2, copies: 2, rate: 1Gb/s}}");
+        assert_eq!((g.switches.len(), g.cables.len(), g.switches[6].tier), (10, 16, Tier::Aggregation));
+        assert_eq!(of(4, "{vl2: {da: 4, di: 4, rate: 1Gb/s}}").switches.len(), 10);
+        let one = text(4, "{bcube: {n: 2, k: 1, rate: 1Gb/s}}").replace("hosts_per_rack: 2", "hosts_per_rack: 1");
+        let g = read_topology(&one, "t").unwrap().eps.graph().cloned().unwrap();
+        assert_eq!((g.switches.len(), g.cables.len(), g.switches[0].tier), (8, 8, Tier::Server));
+        let g =
+            of(2, "{switches: [{name: a, tier: access}, {name: b, tier: core}], links: [{from: a, to: b, rate: 1Gb/s}], racks: [a, a]}");
+        assert_eq!((g.switches[0].tier, g.switches[1].tier), (Tier::Access, Tier::Core));
         let g = of(3, "{switches: [{name: a}, {name: b, rate: 5Gb/s}], links: [{from: a, to: b, rate: 7Gb/s}], racks: [a, b, a]}");
         assert_eq!((g.racks, g.cables[0].rate, g.switches[1].rate), (vec![0, 1, 0], BitRate::mbit(7000), Some(BitRate::mbit(5000))));
     }
@@ -298,6 +444,13 @@ mod tests {
             ("{leaf-spine: {spines: 5000, rate: 1Gb/s}}".into(), "{leaf", "5002 switches"),
             ("{tree: {levels: []}}".into(), "[]", "no levels"),
             ("{tree: {levels: [{join: 0, uplink: 1Gb/s}]}}".into(), "0, uplink", "0 is out of range"),
+            ("{hierarchy: {depth: 4, fan: 2, rate: 1Gb/s}}".into(), "4, fan", "a depth of 4"),
+            ("{hierarchy: {depth: 3, fan: 2, rate: 1Gb/s}}".into(), "2, rate", "has 4 racks, not 2"),
+            ("{vl2: {da: 3, di: 2, rate: 1Gb/s}}".into(), "3, di", "`da` of 3"),
+            ("{vl2: {da: 4, di: 4, rate: 1Gb/s}}".into(), "4, di", "VL2(4, 4) has 4 racks, not 2"),
+            ("{bcube: {n: 2, k: 4, rate: 1Gb/s}}".into(), "4, rate", "a highest level of 4"),
+            ("{bcube: {n: 2, k: 1, rate: 1Gb/s}}".into(), "2, k", "has 4 servers, not 2 racks"),
+            (format!("{{{}, racks: [a, a]}}", two.replace("name: a", "name: a, tier: core")), "[{name", "1 of 2 switches have a tier"),
             (format!("{{{two}, racks: [a, b]}}"), "{switches", "no way from switch `a` to `b`"),
             (format!("{{{two}, racks: [a]}}"), "[a]", "1 entries"),
             (format!("{{{two}, racks: [a, c]}}"), "c]", "no switch is called `c`"),
@@ -311,6 +464,8 @@ mod tests {
             let (line, start) = (text(2, &graph), p.column - 1);
             assert!(p.line == 7 && line.lines().nth(6).unwrap()[start..].starts_with(place), "{graph}: {e}");
         }
+        let hosts = read_topology(&text(4, "{bcube: {n: 2, k: 1, rate: 1Gb/s}}"), "f").unwrap_err().to_string();
+        assert!(hosts.contains("the servers of this graph relay, and a rack has 2 hosts") && hosts.contains("one host a rack"), "{hosts}");
         let both = text(2, "{leaf-spine: {spines: 1, rate: 1Gb/s}}") + "  core: 1Gb/s\n";
         assert!(read_topology(&both, "f").unwrap_err().to_string().contains("besides `graph`"));
         // Twelve switches in a row: too far from end to end.

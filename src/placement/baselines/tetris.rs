@@ -96,7 +96,7 @@ impl Placement for Tetris {
         let ready: Vec<JobId> = view.ready().collect();
         let eligible = (ready.len() * (100 - KNOB)).div_ceil(100);
         let picks: Vec<Pick> =
-            ready[..eligible].iter().filter_map(|&job| startable(view, job).next().map(|stage| Pick { job, stage })).collect();
+            ready[..eligible].iter().filter_map(|&job| startable(view, job).next().map(|stage| Pick::of(job, stage))).collect();
         let room = free(view, rack);
         let judge = |p: &Pick| {
             let (ask, elsewhere) = demand(view, *p, rack);

@@ -170,7 +170,7 @@ impl Placement for Corral {
         };
         for &(_, job) in self.assigned.get(rack.index()).into_iter().flatten() {
             if let Some(stage) = startable(view, job).find(|&s| near(job, s).is_some()) {
-                return Some(Pick { job, stage });
+                return Some(Pick::of(job, stage));
             }
         }
         let free =

@@ -252,7 +252,7 @@ impl CoScheduler {
         let room = |&(job, stage): &(JobId, usize)| {
             guides[&job].open(view, job, stage).any(|r| r == rack) && startable(view, job).any(|s| s == stage)
         };
-        self.chosen.iter().copied().find(room).map(|(job, stage)| Pick { job, stage })
+        self.chosen.iter().copied().find(room).map(|(job, stage)| Pick::of(job, stage))
     }
 
     /// Whether a pending task of the stage would find its block in the rack.
@@ -292,7 +292,7 @@ impl Placement for CoScheduler {
         }
         let ready: Vec<JobId> = view.ready().collect();
         for user in ready.chunk_by(|a, b| view.job(*a).queue == view.job(*b).queue) {
-            let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick { job, stage })).collect();
+            let picks: Vec<Pick> = user.iter().flat_map(|&job| startable(view, job).map(move |stage| Pick::of(job, stage))).collect();
             let answered = picks.into_iter().filter(|p| !self.unanswered.contains(&(p.job, p.stage)));
             let offered = answered.filter_map(|p| Some((p, self.classify(view, p.job, p.stage, rack)?)));
             let (picks, offers): (Vec<Pick>, Vec<Offer>) = offered.unzip();

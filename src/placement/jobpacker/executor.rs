@@ -207,13 +207,13 @@ impl Placement for JobPacker {
             ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.share_left(view, job, s, rack) > 0
         };
         if let Some(&(job, stage)) = self.sequences.get(rack.index()).and_then(|q| q.iter().find(can)) {
-            return Some(Pick { job, stage });
+            return Some(Pick::of(job, stage));
         }
         let ad_hoc: Vec<JobId> = view.ready().filter(|j| !self.plan.contains_key(j)).collect();
         let flags: Vec<bool> = ad_hoc.iter().map(|j| self.heavy.contains(j)).collect();
         let runs = |j: &JobId| (0..view.job(*j).stages.len()).any(|s| view.running_in(*j, s, rack) > 0);
         let job = ad_hoc[realtime::choose(self.heavy.iter().any(runs), &flags)?];
-        startable(view, job).next().map(|stage| Pick { job, stage })
+        startable(view, job).next().map(|stage| Pick::of(job, stage))
     }
 
     fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {

@@ -1,0 +1,166 @@
+//! `heliostat plan hit`: where Hit-scheduler would run a job's tasks, and which switches its flows would cross.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::cli::tables::Rows;
+use crate::cli::{CliError, Output, print, read_text};
+use crate::config;
+use crate::paths::{Switches, Units};
+use crate::placement::hit::plan::{Options, Plan, plan};
+use crate::placement::hit::wave::Ends;
+use crate::topology::Topology;
+use crate::units::Bytes;
+use crate::workload::jobs::{JobList, JobSpec};
+
+/// Plans jobs as Hit-scheduler does: hosts of tasks and lists of switches together, each job on an empty cluster
+///
+/// `-o table` has a row a job, and with --job the tasks and flows of that one; `-o json` has everything: what every host would save for
+/// every receiving task, the hosts, and the list of every flow. Costs are bytes times the switches that they cross.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The jobs, such as workloads/jobs-8.yaml
+    jobs: PathBuf,
+    /// The network, such as topologies/fat-tree-4.yaml
+    #[arg(long)]
+    topology: PathBuf,
+    /// Shows the tasks and flows of the job of this name only
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Which tasks move at once: reduces and maps in turns, or both at once as the paper prints it
+    #[arg(long, value_enum, default_value_t = Ends::Alternate)]
+    ends: Ends,
+    /// Draws the assignment that it begins with
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// One job's plan, as `-o json` prints it.
+#[derive(Serialize)]
+struct Planned<'a> {
+    name: &'a str,
+    plan: Plan,
+}
+
+/// All plans, as `-o json` prints them.
+#[derive(Serialize)]
+struct Report<'a> {
+    workload: &'a str,
+    topology: &'a str,
+    /// By number, as lists have them.
+    switches: Vec<&'a str>,
+    /// By number.
+    hosts: Vec<String>,
+    jobs: Vec<Planned<'a>>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that cannot be read or make no sense, a job that does not exist, and a network with fewer than two slots.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let file = args.topology.display().to_string();
+    let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
+    let jobs = config::read_jobs(&read_text(&args.jobs)?, &args.jobs.display().to_string())?;
+    let net = Switches::new(&topology, Units::default());
+    let chosen = choose(&jobs, args.job.as_deref())?;
+    let options = Options { ends: args.ends, seed: args.seed };
+    let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
+    let planned =
+        |job: &&'_ JobSpec| plan(job, &topology, &net, slots.clone(), options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
+    let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
+    let pairs = || chosen.iter().copied().zip(&plans);
+    print(&match (args.output, args.job.is_some()) {
+        (Output::Table, false) => format!("{}\n", summary(pairs(), false).table()),
+        (Output::Csv, false) => summary(pairs(), true).csv(),
+        (Output::Table, true) => {
+            let (job, plan) = pairs().next().expect("the job was found");
+            let (tasks, flows) = (tasks(job, plan, &topology), flows(plan, &topology, &net, false));
+            format!("{}\n\n{}\n\n{}\n", tasks.table(), flows.table(), summary(pairs(), false).table())
+        }
+        (Output::Csv, true) => flows(&plans[0], &topology, &net, true).csv(),
+        (Output::Json, _) => {
+            let switches = (0..net.len() as u32).map(|s| net.name(s)).collect();
+            let hosts = topology.hosts.iter().map(|h| topology.host_name(h.id)).collect();
+            let names: Vec<&str> = chosen.iter().map(|j| j.name.as_str()).collect();
+            let jobs_of = names.into_iter().zip(plans).map(|(name, plan)| Planned { name, plan }).collect();
+            let report = Report { workload: &jobs.name, topology: &topology.name, switches, hosts, jobs: jobs_of };
+            serde_json::to_string_pretty(&report).expect("a plan is plain data") + "\n"
+        }
+    })
+}
+
+fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<Vec<&'a JobSpec>, CliError> {
+    let Some(name) = name else { return Ok(jobs.jobs.iter().collect()) };
+    let found = jobs.jobs.iter().find(|j| j.name == name);
+    found.map(|j| vec![j]).ok_or_else(|| {
+        let known: Vec<&str> = jobs.jobs.iter().take(8).map(|j| j.name.as_str()).collect();
+        let more = if jobs.jobs.len() > 8 { ", ..." } else { "" };
+        CliError::Invalid(format!("no job is called `{name}`; there are {}{more}", known.join(", ")))
+    })
+}
+
+/// Bytes that cross a host's border, and the mean number of switches that each of them crosses.
+fn crossing(plan: &Plan) -> (u128, f64) {
+    let bytes: u128 = plan.flows.iter().map(|f| u128::from(f.bytes)).sum();
+    (bytes, plan.lists.after as f64 / bytes.max(1) as f64)
+}
+
+fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, exact: bool) -> Rows {
+    let people = ["job", "shuffle", "cost at random", "cost", "saved", "rounds", "flows", "switches a byte", "saturated"];
+    let programs = ["job", "shuffle_bytes", "cost_before", "cost", "saved_percent", "rounds", "flows", "switches_a_byte", "saturated"];
+    let mut rows = Rows::new(if exact { &programs } else { &people });
+    for (job, plan) in plans {
+        let saved = 100.0 - 100.0 * plan.after as f64 / plan.before.max(1) as f64;
+        let cost = |c: u128| if exact { c.to_string() } else { Bytes(u64::try_from(c).unwrap_or(u64::MAX)).to_string() };
+        let shuffle = job.shuffle_bytes();
+        rows.rows.push(vec![
+            job.name.clone(),
+            if exact { shuffle.0.to_string() } else { shuffle.to_string() },
+            cost(plan.before),
+            cost(plan.after),
+            if exact { format!("{saved:.3}") } else { format!("{saved:.1} %") },
+            plan.rounds.to_string(),
+            plan.flows.len().to_string(),
+            format!("{:.2}", crossing(plan).1),
+            plan.lists.saturated.to_string(),
+        ]);
+    }
+    rows
+}
+
+fn tasks(job: &JobSpec, plan: &Plan, topology: &Topology) -> Rows {
+    let mut rows = Rows::new(&["task", "at random", "host", "would save there"]);
+    for t in &plan.tasks {
+        let grades = plan.grades.iter().find(|g| g.stage == t.stage);
+        let saved = grades.and_then(|g| g.saved.get(t.task as usize)).map(|row| row[t.host.index()]);
+        let text = |v: i128| {
+            let size = Bytes(u64::try_from(v.unsigned_abs()).unwrap_or(u64::MAX));
+            if v < 0 { format!("-{size}") } else { size.to_string() }
+        };
+        rows.rows.push(vec![
+            format!("{} {}", job.stages[t.stage].name, t.task),
+            topology.host_name(t.first),
+            topology.host_name(t.host),
+            saved.map_or("-".into(), text),
+        ]);
+    }
+    rows
+}
+
+fn flows(plan: &Plan, topology: &Topology, net: &Switches, exact: bool) -> Rows {
+    let mut rows = Rows::new(&["from", "to", "bytes", "switches"]);
+    for f in &plan.flows {
+        rows.rows.push(vec![
+            topology.host_name(f.from),
+            topology.host_name(f.to),
+            if exact { f.bytes.to_string() } else { Bytes(f.bytes).to_string() },
+            net.names(&f.list).join(" "),
+        ]);
+    }
+    rows
+}

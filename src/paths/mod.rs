@@ -1,0 +1,346 @@
+//! Flow paths: the list of switches that a flow crosses, what it costs, and its choice under the switches' capacities.
+//!
+//! [`Switches`] is a topology's packet network made ready for search. A [`List`] is the switches between two hosts in their order;
+//! [`Switches::check`] says whether one holds together, [`Switches::cost`] what it costs. [`search`] finds the cheapest list,
+//! [`optimise`] gives every flow one (Hit-scheduler's Algorithm 1 with both ends fixed).
+//!
+//! Source: Yang, Rang and Cheng, *Hit: a scheduler that optimises shuffle traffic by joint task placement and flow policies*
+//! (ICPP 2018), sections 3 to 5.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::HostId;
+use crate::topology::Topology;
+use crate::topology::graph::{Graph, Tier};
+
+pub mod optimise;
+pub mod search;
+
+/// The switches that a flow crosses, by number in their order; none between two tasks of one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct List(pub Vec<u32>);
+
+/// The unit cost of entering a switch, by its tier; a server that relays costs nothing.
+///
+/// Source: the unit cost c_s of section 3.1 in the paper; its case study counts switches, so every tier has 1 by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Units {
+    /// Of an access switch.
+    pub access: u32,
+    /// Of an aggregation switch.
+    pub aggregation: u32,
+    /// Of a core switch.
+    pub core: u32,
+}
+
+impl Default for Units {
+    fn default() -> Self {
+        Self { access: 1, aggregation: 1, core: 1 }
+    }
+}
+
+impl Units {
+    /// Of one tier.
+    pub fn of(self, tier: Tier) -> u32 {
+        match tier {
+            Tier::Server => 0,
+            Tier::Access => self.access,
+            Tier::Aggregation => self.aggregation,
+            Tier::Core => self.core,
+        }
+    }
+}
+
+/// Why a list of switches cannot carry a flow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListError {
+    /// A number that no switch has.
+    #[error("there is no switch {number}: they are 0 to {last}")]
+    Unknown {
+        /// The number.
+        number: u32,
+        /// The highest number of a switch.
+        last: u32,
+    },
+    /// The list does not begin or end where the flow's host stands.
+    #[error("the {side} switch of the list is {given}, and host {host} stands at {expected}")]
+    WrongEnd {
+        /// `first` or `last`.
+        side: &'static str,
+        /// The switch of the list, or `none` for an empty list.
+        given: String,
+        /// The host at that end of the flow.
+        host: String,
+        /// The switch at which it stands.
+        expected: String,
+    },
+    /// Two neighbours in the list that no link joins.
+    #[error("no link joins {0} and {1}")]
+    NoLink(String, String),
+    /// A switch that stands in the list twice.
+    #[error("switch {0} stands twice in the list: a flow would go in a circle")]
+    Loop(String),
+    /// A switch that is higher than the one before it, after the list has gone down already.
+    #[error("the list goes up to {0} after it went down: in this network a way goes up, and then down")]
+    Valley(String),
+    /// A switch that cannot carry the flow besides what it has.
+    #[error("{switch} carries {load} b/s of {capacity} b/s: {rate} b/s more do not fit")]
+    Full {
+        /// The switch.
+        switch: String,
+        /// What it carries now, in bits a second.
+        load: u64,
+        /// What it can carry, in bits a second.
+        capacity: u64,
+        /// What the flow needs, in bits a second.
+        rate: u64,
+    },
+}
+
+/// The packet network of a topology, ready for search.
+#[derive(Clone, Debug)]
+pub struct Switches {
+    names: Vec<String>,
+    tiers: Vec<Tier>,
+    units: Vec<u32>,
+    /// By switch: what it carries in all, in bits a second.
+    capacity: Vec<Option<u64>>,
+    /// By switch: the switches that links join with it, in the order of their numbers.
+    neighbours: Vec<Vec<u32>>,
+    /// By switch: how many links lie between it and the nearest rack's switch.
+    height: Vec<u32>,
+    /// The switches in the order of their heights.
+    by_height: Vec<u32>,
+    /// Every link joins two neighbouring heights, and no server relays: a way goes up, and then down.
+    layered: bool,
+    /// By host: the switch at which it stands, or that it is (BCube).
+    stands: Vec<u32>,
+}
+
+impl Switches {
+    /// The network of `topology`: its graph of switches, or what its uplinks, pods and core amount to. O(switches + links + hosts).
+    pub fn new(topology: &Topology, units: Units) -> Self {
+        let built;
+        let graph = match topology.eps.graph() {
+            Some(graph) => graph,
+            None => {
+                built = tree_of(topology);
+                &built
+            }
+        };
+        let n = graph.switches.len();
+        let mut neighbours = vec![BTreeSet::new(); n];
+        for (a, b) in graph.cables.iter().map(|c| c.ends) {
+            neighbours[a as usize].insert(b);
+            neighbours[b as usize].insert(a);
+        }
+        let neighbours: Vec<Vec<u32>> = neighbours.into_iter().map(|s| s.into_iter().collect()).collect();
+        let height = heights(&neighbours, &graph.racks);
+        let adjacent = |c: &(u32, u32)| height[c.0 as usize].abs_diff(height[c.1 as usize]) == 1;
+        let relays = graph.switches.iter().any(|s| s.tier == Tier::Server);
+        let layered = !relays && graph.cables.iter().all(|c| adjacent(&c.ends));
+        let mut by_height: Vec<u32> = (0..n as u32).collect();
+        by_height.sort_by_key(|&s| (height[s as usize], s));
+        Self {
+            names: graph.switches.iter().map(|s| s.name.clone()).collect(),
+            tiers: graph.switches.iter().map(|s| s.tier).collect(),
+            units: graph.switches.iter().map(|s| units.of(s.tier)).collect(),
+            capacity: graph.switches.iter().map(|s| s.rate.map(|r| r.0)).collect(),
+            neighbours,
+            height,
+            by_height,
+            layered,
+            stands: topology.hosts.iter().map(|h| graph.racks[h.rack.index()]).collect(),
+        }
+    }
+
+    /// How many switches there are, relaying servers included.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is no switch.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// What people call a switch.
+    pub fn name(&self, switch: u32) -> &str {
+        &self.names[switch as usize]
+    }
+
+    /// Its place between hosts and core.
+    pub fn tier(&self, switch: u32) -> Tier {
+        self.tiers[switch as usize]
+    }
+
+    /// The switch of that name.
+    pub fn by_name(&self, name: &str) -> Option<u32> {
+        self.names.iter().position(|n| n == name).map(|k| k as u32)
+    }
+
+    /// The switch at which a host stands; the host's own node where servers relay.
+    pub fn stands(&self, host: HostId) -> u32 {
+        self.stands[host.index()]
+    }
+
+    /// Whether every way goes up, and then down: so in trees, fat trees and VL2, not in BCube or in a ring.
+    pub fn is_layered(&self) -> bool {
+        self.layered
+    }
+
+    /// Whether no switch has a limit to what it carries.
+    pub fn is_limitless(&self) -> bool {
+        self.capacity.iter().all(Option::is_none)
+    }
+
+    /// The sum of unit costs of a list: the cost of a byte that goes over it (section 3.1, with the unit cost charged for the switch that
+    /// a segment enters). O(length).
+    pub fn cost(&self, list: &List) -> u64 {
+        list.0.iter().map(|&s| u64::from(self.units[s as usize])).sum()
+    }
+
+    /// A list as people read it.
+    pub fn names(&self, list: &List) -> Vec<&str> {
+        list.0.iter().map(|&s| self.name(s)).collect()
+    }
+
+    /// Whether a flow from one host to another can take a list: links join its switches, none stands twice, it begins and ends where the
+    /// hosts stand and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`]. O(length x
+    /// degree).
+    ///
+    /// # Errors
+    /// The first thing that is wrong, from the front of the list.
+    pub fn check(&self, list: &List, (from, to): (HostId, HostId)) -> Result<(), ListError> {
+        if let Some(&number) = list.0.iter().find(|&&s| s as usize >= self.len()) {
+            return Err(ListError::Unknown { number, last: self.len() as u32 - 1 });
+        }
+        if from == to && list.0.is_empty() {
+            return Ok(());
+        }
+        let whole = self.with_ends(list, (from, to));
+        for (side, given, host) in [("first", whole.first(), from), ("last", whole.last(), to)] {
+            let stands = self.stands(host);
+            if given != Some(&stands) {
+                let given = given.map_or("none".into(), |&s| self.name(s).to_owned());
+                return Err(ListError::WrongEnd { side, given, host: format!("{}", host.0), expected: self.name(stands).to_owned() });
+            }
+        }
+        let (mut seen, mut down) = (BTreeSet::new(), false);
+        for (k, &s) in whole.iter().enumerate() {
+            if !seen.insert(s) {
+                return Err(ListError::Loop(self.name(s).into()));
+            }
+            let Some(&next) = whole.get(k + 1) else { break };
+            if self.neighbours[s as usize].binary_search(&next).is_err() {
+                return Err(ListError::NoLink(self.name(s).into(), self.name(next).into()));
+            }
+            let up = self.height[next as usize] > self.height[s as usize];
+            if self.layered && up && down {
+                return Err(ListError::Valley(self.name(next).into()));
+            }
+            down |= !up;
+        }
+        Ok(())
+    }
+
+    /// The list with the hosts' own nodes at its ends, where servers relay.
+    fn with_ends(&self, list: &List, (from, to): (HostId, HostId)) -> Vec<u32> {
+        let own = |h: HostId| Some(self.stands(h)).filter(|&s| self.tier(s) == Tier::Server);
+        own(from).into_iter().chain(list.0.iter().copied()).chain(own(to)).collect()
+    }
+}
+
+/// By switch, the number of links to the nearest rack's switch. Breadth first.
+fn heights(neighbours: &[Vec<u32>], racks: &[u32]) -> Vec<u32> {
+    let mut height = vec![u32::MAX; neighbours.len()];
+    let mut queue: std::collections::VecDeque<u32> = racks.iter().copied().collect();
+    queue.iter().for_each(|&s| height[s as usize] = 0);
+    while let Some(s) = queue.pop_front() {
+        for &t in &neighbours[s as usize] {
+            if height[t as usize] == u32::MAX {
+                height[t as usize] = height[s as usize] + 1;
+                queue.push_back(t);
+            }
+        }
+    }
+    height
+}
+
+/// The tree that a topology without a graph amounts to: a switch a rack, one a pod if there are pods, and one core.
+fn tree_of(topology: &Topology) -> Graph {
+    use crate::topology::graph::Level;
+    let uplink = topology.racks.iter().map(|r| r.uplink).max().unwrap_or_default();
+    let mut levels = vec![Level { join: 1, uplink }];
+    levels.extend(topology.eps.pods().map(|p| Level { join: p.racks, uplink: p.uplink }));
+    let mut graph = Graph::tree(topology.rack_count(), &levels, None);
+    if let (Some(rate), Some(root)) = (topology.eps.core_rate(), graph.switches.last_mut()) {
+        root.rate = Some(rate);
+    }
+    graph
+}
+
+/// What every switch carries, in bits a second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    carried: Vec<u64>,
+}
+
+impl Load {
+    /// Nothing yet.
+    pub fn new(net: &Switches) -> Self {
+        Self { carried: vec![0; net.len()] }
+    }
+
+    /// What a switch carries, in bits a second.
+    pub fn of(&self, switch: u32) -> u64 {
+        self.carried[switch as usize]
+    }
+
+    /// What a switch can still carry, in bits a second; the largest number less its load where it has no limit.
+    pub fn residual(&self, net: &Switches, switch: u32) -> u64 {
+        net.capacity[switch as usize].unwrap_or(u64::MAX).saturating_sub(self.of(switch))
+    }
+
+    /// Of `rate` more, what would go beyond the switch's capacity.
+    fn beyond(&self, net: &Switches, switch: u32, rate: u64) -> u64 {
+        rate.saturating_sub(self.residual(net, switch))
+    }
+
+    /// Adds a flow to every switch of its list.
+    pub fn take(&mut self, list: &List, rate: u64) {
+        for &s in &list.0 {
+            let c = &mut self.carried[s as usize];
+            *c = c.saturating_add(rate);
+        }
+    }
+
+    /// Takes a flow off every switch of its list.
+    pub fn give_back(&mut self, list: &List, rate: u64) {
+        for &s in &list.0 {
+            let c = &mut self.carried[s as usize];
+            *c = c.saturating_sub(rate);
+        }
+    }
+
+    /// Whether a flow of `rate` fits on every switch of a list besides what they carry.
+    ///
+    /// # Errors
+    /// The first switch that is too full.
+    pub fn check(&self, net: &Switches, list: &List, rate: u64) -> Result<(), ListError> {
+        match list.0.iter().find(|&&s| self.beyond(net, s, rate) > 0) {
+            None => Ok(()),
+            Some(&s) => {
+                let capacity = net.capacity[s as usize].unwrap_or(u64::MAX);
+                Err(ListError::Full { switch: net.name(s).into(), load: self.of(s), capacity, rate })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

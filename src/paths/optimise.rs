@@ -1,0 +1,76 @@
+//! Hit-scheduler's Algorithm 1 with both ends fixed: one flow after another gets the cheapest list that the others leave room for.
+
+use super::search::cheapest;
+use super::{List, Load, Switches};
+use crate::ids::HostId;
+
+/// A flow between two hosts, and the list that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Where it begins.
+    pub from: HostId,
+    /// Where it ends.
+    pub to: HostId,
+    /// What it sends in all: its weight in costs.
+    pub bytes: u64,
+    /// What it takes of every switch, in bits a second.
+    pub rate: u64,
+    /// The list that it has, counted in the load; empty: none yet.
+    pub list: List,
+}
+
+/// What an optimisation did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Outcome {
+    /// Flows that have another list than before.
+    pub changed: usize,
+    /// Flows that fit nowhere: they have the list that goes least beyond a capacity.
+    pub saturated: usize,
+    /// Bytes times unit costs, summed over all flows, before.
+    pub before: u128,
+    /// The same afterwards.
+    pub after: u128,
+}
+
+/// What a set of flows costs: bytes times the unit costs of their lists, summed. O(flows x length).
+pub fn cost<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a Flow>) -> u128 {
+    flows.into_iter().map(|f| u128::from(f.bytes) * u128::from(net.cost(&f.list))).sum()
+}
+
+/// Gives every flow its cheapest list, the largest first (then by their ends): its own part is taken off the load, the best list is
+/// looked for, and its part is added again. A list that is as good as the best stays, so that no flow moves for nothing. A flow that
+/// fits nowhere has the list that goes least beyond the capacities; its own, if none is better.
+///
+/// `load` must hold the flows' lists, besides what else there is. O(flows x (switches + links)) in a layered network.
+///
+/// Source: Algorithm 1 in section 5.1, lines 2 to 10; a flow that no list can take is not treated there.
+///
+/// # Errors
+/// The number of a flow between whose hosts there is no way; lists and load are then as far as they were optimised.
+pub fn optimise(net: &Switches, load: &mut Load, flows: &mut [Flow]) -> Result<Outcome, usize> {
+    let mut outcome = Outcome { before: cost(net, &*flows), ..Outcome::default() };
+    let mut order: Vec<usize> = (0..flows.len()).collect();
+    order.sort_by_key(|&k| (std::cmp::Reverse(flows[k].bytes), flows[k].from, flows[k].to, k));
+    for k in order {
+        let f = &mut flows[k];
+        load.give_back(&f.list, f.rate);
+        let found = cheapest(net, load, (f.from, f.to), f.rate);
+        let Some((list, weight)) = found else {
+            load.take(&f.list, f.rate);
+            return Err(k);
+        };
+        let stays = net.check(&f.list, (f.from, f.to)).is_ok() && {
+            let beyond: u128 = f.list.0.iter().map(|&s| u128::from(load.beyond(net, s, f.rate))).sum();
+            // Equal lists spread the load only when a flow gets its first one.
+            (beyond, net.cost(&f.list)) <= (weight.beyond, weight.cost)
+        };
+        if !stays {
+            outcome.changed += usize::from(f.list != list);
+            f.list = list;
+        }
+        outcome.saturated += usize::from(load.check(net, &f.list, f.rate).is_err());
+        load.take(&f.list, f.rate);
+    }
+    outcome.after = cost(net, &*flows);
+    Ok(outcome)
+}

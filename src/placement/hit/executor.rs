@@ -1,0 +1,204 @@
+//! Hit-scheduler as a policy: every task of a shuffle has a wanted host, from a plan that is made when its job comes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Options, plan};
+use super::wave::Ends;
+use crate::ids::{HostId, JobId, RackId};
+use crate::paths::{Switches, Units};
+use crate::placement::hdfs;
+use crate::placement::policy::{Block, Locality, Order, Pick, Placement, View, startable};
+use crate::placement::spec::{Common, PolicyOptions};
+use crate::units::{Bytes, Span, Time};
+
+/// Options of the policy `hit`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HitOptions {
+    /// Which tasks move at once: reduces and maps in turns (alternate), or both at once as the paper prints it (both); alternate if left
+    /// out.
+    pub ends: Ends,
+    /// What a byte costs a switch that it crosses, by the switch's tier; 1 each if left out.
+    pub units: Units,
+}
+
+impl PolicyOptions for HitOptions {
+    const ORDER: Order = Order::Capacity;
+
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Hit::new(*self, common))
+    }
+}
+
+/// The policy.
+pub struct Hit {
+    options: HitOptions,
+    slowstart: u32,
+    seed: u64,
+    /// How long a stage waits for a slot on a wanted host before a task takes another one.
+    wait: Span,
+    net: Option<Switches>,
+    stages: BTreeMap<(JobId, usize), Wanted>,
+    wake: Option<Time>,
+}
+
+/// Where the tasks of a stage are wanted. They all send and receive alike, so it is hosts that are counted.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    /// By host: tasks that are wanted there and have not started.
+    hosts: BTreeMap<HostId, u32>,
+    /// All of them.
+    all: u32,
+    /// Hosts for tasks that are wanted nowhere, the best first: as the plan has them for tasks of later waves, then all others.
+    others: Vec<HostId>,
+    /// Since when its tasks have been waiting for wanted hosts without a slot.
+    since: Option<Time>,
+}
+
+impl Wanted {
+    fn want(&mut self, host: HostId) {
+        *self.hosts.entry(host).or_default() += 1;
+        self.all += 1;
+    }
+
+    /// A task started there, or a place is given up; any of the stage's tasks may have been the one that was wanted.
+    fn one_less(&mut self, host: HostId) {
+        let Some(n) = self.hosts.get_mut(&host) else { return };
+        (*n, self.all) = (*n - 1, self.all - 1);
+        if *n == 0 {
+            self.hosts.remove(&host);
+        }
+    }
+}
+
+impl Hit {
+    /// With its options; data is placed as HDFS does, drawn from the seed.
+    pub fn new(options: HitOptions, common: &Common) -> Self {
+        let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait.0);
+        Self { options, slowstart, seed, wait, net: None, stages: BTreeMap::new(), wake: None }
+    }
+
+    /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a task is wanted nowhere; after the wait, the
+    /// best other one in any case. O(hosts).
+    fn choose(&mut self, view: &dyn View, job: JobId, stage: usize) -> Option<Pick> {
+        let Some(wanted) = self.stages.get_mut(&(job, stage)) else { return Some(Pick::of(job, stage)) };
+        let is_free = |h: &HostId| view.free_on(*h) > 0;
+        if let Some(&host) = wanted.hosts.keys().find(|h| is_free(h)) {
+            return Some(Pick { host: Some(host), ..Pick::of(job, stage) });
+        }
+        if view.counts(job, stage).pending <= wanted.all {
+            let due = *wanted.since.get_or_insert(view.now()) + self.wait;
+            if view.now() < due {
+                self.wake = Some(self.wake.map_or(due, |w| w.min(due)));
+                return None;
+            }
+            // One task of the stage gives up its wish.
+            let given_up = wanted.hosts.keys().next().copied();
+            given_up.into_iter().for_each(|h| wanted.one_less(h));
+        }
+        Some(Pick { host: wanted.others.iter().copied().find(is_free), ..Pick::of(job, stage) })
+    }
+}
+
+impl Placement for Hit {
+    fn name(&self) -> &'static str {
+        "hit"
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        hdfs::blocks(view, job, self.seed)
+    }
+
+    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
+        self.slowstart
+    }
+
+    fn submitted(&mut self, view: &dyn View, job: JobId) {
+        let (topology, spec) = (view.topology(), view.job(job));
+        let net = self.net.get_or_insert_with(|| Switches::new(topology, self.options.units));
+        let slots = |free: bool| -> Vec<u32> {
+            let of = |h: &crate::topology::Host| if free { view.free_on(h.id) } else { h.slots };
+            topology.hosts.iter().map(|h| if view.is_up(h.id) { of(h) } else { 0 }).collect()
+        };
+        // A busy cluster is planned as if it were free: the job waits for slots anyway.
+        let mut places = slots(true);
+        let largest = spec.edges.iter().map(|e| spec.stages[e.to].tasks).max().unwrap_or(0);
+        if places.iter().sum::<u32>() <= largest {
+            places = slots(false);
+        }
+        let options = Options { ends: self.options.ends, seed: self.seed ^ u64::from(job.0) };
+        // Fewer than two slots: every host is as good as any other.
+        let Ok(plan) = plan(spec, topology, net, places, options) else { return };
+        for t in &plan.tasks {
+            let wanted = self.stages.entry((job, t.stage)).or_default();
+            if t.later {
+                wanted.others.push(t.host);
+            } else {
+                wanted.want(t.host);
+            }
+        }
+        for (_, wanted) in self.stages.range_mut((job, 0)..=(job, usize::MAX)) {
+            let known: Vec<HostId> = wanted.others.iter().copied().chain(wanted.hosts.keys().copied()).collect();
+            let mut seen = BTreeSet::new();
+            let all = known.into_iter().chain(topology.hosts.iter().map(|h| h.id));
+            wanted.others = all.filter(|&h| seen.insert(h)).collect();
+        }
+    }
+
+    fn offer(&mut self, view: &dyn View, _: RackId) -> Option<Pick> {
+        let ready: Vec<JobId> = view.ready().collect();
+        for job in ready {
+            let stages: Vec<usize> = startable(view, job).collect();
+            if let Some(pick) = stages.into_iter().find_map(|s| self.choose(view, job, s)) {
+                return Some(pick);
+            }
+        }
+        None
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake
+    }
+
+    fn woken(&mut self, now: Time) {
+        self.wake = self.wake.filter(|&w| w > now);
+    }
+
+    fn started(&mut self, _: &dyn View, pick: Pick, _: RackId, _: Locality) {
+        let Some(wanted) = self.stages.get_mut(&(pick.job, pick.stage)) else { return };
+        pick.host.into_iter().for_each(|h| wanted.one_less(h));
+        wanted.since = None;
+    }
+
+    fn stage_finished(&mut self, _: &dyn View, job: JobId, stage: usize) {
+        // Tasks that run again because an output is lost go where their blocks are.
+        self.stages.remove(&(job, stage));
+    }
+
+    fn cluster_changed(&mut self, view: &dyn View) {
+        for wanted in self.stages.values_mut() {
+            wanted.hosts.retain(|h, _| view.is_up(*h));
+            wanted.all = wanted.hosts.values().sum();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_wanted_as_often_as_tasks_are_to_start_there() {
+        let mut w = Wanted::default();
+        [1, 1, 2].into_iter().for_each(|h| w.want(HostId(h)));
+        w.one_less(HostId(1));
+        w.one_less(HostId(7));
+        assert_eq!((w.all, w.hosts.clone()), (2, BTreeMap::from([(HostId(1), 1), (HostId(2), 1)])));
+        w.one_less(HostId(1));
+        w.one_less(HostId(1));
+        assert_eq!((w.all, w.hosts.len()), (1, 1));
+    }
+}
