@@ -167,8 +167,9 @@ pub trait Placement: Send {
     /// never get one while a task before them is pending: who holds a slot must not wait for who has none.)
     fn slowstart(&self, view: &dyn View, job: JobId) -> u32;
 
-    /// A rack has a free slot: a task of which stage shall have it? A policy that thinks of hosts may name one of any rack. `None`: nobody, until a slot of the rack becomes free, a
-    /// stage becomes startable, or [`Placement::wake_at`]. Only stages that may start, with a pending task.
+    /// A rack has a free slot: a task of which stage shall have it? A policy that thinks of hosts may name one of any rack. `None`:
+    /// nobody, until a slot of the rack becomes free, a stage becomes startable, or [`Placement::wake_at`]. Only stages that may start,
+    /// with a pending task.
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
 
     /// When offers that were declined shall be made again, though nothing happened.

@@ -81,8 +81,8 @@ impl Hit {
         Self { options, slowstart, seed, wait, net: None, stages: BTreeMap::new(), wake: None }
     }
 
-    /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a task is wanted nowhere; after the wait, the
-    /// best other one in any case. O(hosts).
+    /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a task is wanted nowhere; after the
+    /// wait, the best other one in any case. O(hosts).
     fn choose(&mut self, view: &dyn View, job: JobId, stage: usize) -> Option<Pick> {
         let Some(wanted) = self.stages.get_mut(&(job, stage)) else { return Some(Pick::of(job, stage)) };
         let is_free = |h: &HostId| view.free_on(*h) > 0;
