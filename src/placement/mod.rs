@@ -2,7 +2,7 @@
 //!
 //! Each published system, and each baseline, is a file or folder; what they share (latency response functions, replicas, slot
 //! calendars) stands once. Planners are pure functions of jobs and a cluster; the executor beside each carries its plan out as a
-//! [`Placement`](policy::Placement). The table at the end of this file names every policy.
+//! [`Placement`]. The table at the end of this file names every policy.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
