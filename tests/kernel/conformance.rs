@@ -243,22 +243,25 @@ fn play<W: World>(w: &mut W, script: &[Vec<Op>]) -> Result<Vec<Step>, TooSlow> {
         let answers = results.into_iter().map(|r| r.outcome.map(drop).map_err(|e| own_time(e, base))).collect();
         steps.push(Step { answers, held, light });
     }
-    go_dark(w);
+    go_dark(w)?;
     Ok(steps)
 }
 
 /// Takes back and ends all circuits.
-fn go_dark<W: World>(w: &mut W) {
+fn go_dark<W: World>(w: &mut W) -> Timing {
     let now = w.now();
     let held = w.fabric().observe(now).expect("observed").programmed;
-    let end = now + w.fabric().notice() + Span::millis(5);
+    let end = now + w.fabric().notice() + Span::millis(20);
     let ends = |r: &Reservation| Op::End { plane: r.plane, input: r.input, up_from: r.up_from, until: end.max(r.up_from) };
     let ops: Vec<Op> = held.timetable.iter().filter(|r| r.until > end).map(ends).collect();
     let results = w.fabric().apply(&ops, now);
+    let late = results.iter().find(|r| matches!(r.outcome, Err(OpError::TooLate { .. })));
+    in_time!(late.is_none(), "the planes could not be made dark in time: {late:?}");
     assert!(results.iter().all(|r| r.outcome.is_ok()), "{results:?}");
     w.sleep_until(end + Span::millis(STEP));
     let now = w.now();
     assert!(w.fabric().observe(now).expect("observed").programmed.timetable.is_empty());
+    Ok(())
 }
 
 fn at(step: u64) -> Time {
@@ -445,7 +448,7 @@ fn plans_converge<W: World>(w: &mut W, decisions: &[Decision]) -> Result<[usize;
             *sum += n;
         }
     }
-    go_dark(w);
+    go_dark(w)?;
     Ok(sums)
 }
 
