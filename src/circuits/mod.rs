@@ -170,8 +170,8 @@ pub enum SetBy {
     Scheduler,
     /// People over the API; the scheduler sets none.
     Hand,
-    /// Nobody: a network without circuits.
-    Nobody,
+    /// No circuits are set: the network is electrical only.
+    NoCircuits,
 }
 
 /// A circuit scheduling algorithm. State between intervals (a rotor's position, warm duals) is its own; it holds no

@@ -62,7 +62,7 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     let policy = &plan.policy;
     let mut out = Vec::new();
     let scheduler = policy.scheduler.build();
-    let wants = scheduler.set_by() != SetBy::Nobody;
+    let wants = scheduler.set_by() != SetBy::NoCircuits;
     if wants && topology.planes.is_empty() {
         out.push(format!("policy {} schedules circuits, and topology {} has no OCS plane", policy.name, topology.name));
     }

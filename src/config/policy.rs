@@ -244,7 +244,7 @@ impl RawPolicy {
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
         only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
         only(self.order.is_none() || kind == NetworkKind::Sunflow, "order", "only with `network: sunflow`", flaws);
-        if kind == NetworkKind::Sunflow && self.scheduler.build().set_by() != SetBy::Nobody {
+        if kind == NetworkKind::Sunflow && self.scheduler.build().set_by() != SetBy::NoCircuits {
             let message = "`network: sunflow` reserves all circuits itself".to_owned();
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
         }

@@ -5,7 +5,7 @@ use super::graph::{Graph, Tier};
 use crate::units::BitRate;
 
 impl Graph {
-    /// A tree of `depth` tiers of switches, each joining `fan` of the tier below; every switch above the access tier stands there
+    /// A tree of `depth` tiers of switches, each joining `fan` of the tier below; every switch above the access tier exists
     /// `copies` times, each copy joined with all copies of its parent. Rack r stands at access switch r: there are `fan^(depth - 1)`
     /// racks, for `fan` hosts each. All links have one rate; `switch` is what every switch carries.
     ///

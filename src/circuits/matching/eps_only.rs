@@ -11,6 +11,6 @@ impl Scheduler for EpsOnly {
         none(ask)
     }
     fn set_by(&self) -> SetBy {
-        SetBy::Nobody
+        SetBy::NoCircuits
     }
 }

@@ -53,7 +53,7 @@ shapes! {
     leaf_spine = "leaf-spine" => RawLeafSpine,
     /// A tree of switches.
     tree = "tree" => RawTree,
-    /// A tree by depth and fan-out, whose upper switches may stand there several times; rack r stands at access switch r.
+    /// A tree by depth and fan-out, with `copies` of every switch above the access tier; rack r is joined to access switch r.
     hierarchy = "hierarchy" => RawHierarchy,
     /// VL2; rack r stands at ToR r.
     vl2 = "vl2" => RawVl2,

@@ -56,7 +56,7 @@ impl Controller {
     fn is_passive(&self) -> bool {
         let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
-        let without = self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::Nobody;
+        let without = self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::NoCircuits;
         without && nothing && dark && !self.accounts.read_counters()
     }
 

@@ -136,7 +136,7 @@ impl<'a> Simulation<'a> {
         (faults, bucket): (&[Fault], Option<Span>),
         log: &'a mut dyn FnMut(Record),
     ) -> Self {
-        let circuits = plan.policy.scheduler.build().set_by() != SetBy::Nobody;
+        let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network) = (plan.run.admit, plan.run.network);
         let settings = Settings { admit, circuits, network, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
