@@ -39,7 +39,10 @@ pub(super) struct Content {
 /// Whether the body makes sense on this network.
 pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     if body.send && app.sender.is_none() {
-        let mut p = Problem::new(StatusCode::CONFLICT, "nobody sends for the API here: leave `send` out, and send by yourself");
+        let mut p = Problem::new(
+            StatusCode::CONFLICT,
+            "this controller has no sender, so `send` cannot be true: leave it out, and send the bytes by yourself",
+        );
         p.pointer = Some("/send".into());
         return Err(p);
     }

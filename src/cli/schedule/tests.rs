@@ -186,7 +186,7 @@ fn a_daemon_that_sends_nothing_or_has_another_network_is_refused() {
     let client = Arc::new(Client::new(&rig.server.url(), None).unwrap());
     let bed = Bed { rig: Some(rig), client, ..bed(Mail::default()) };
     let (_, ended) = bed.play(&AtomicBool::new(false));
-    assert!(ended.clone().unwrap_err().to_string().contains("/send: nobody sends for the API here"), "{ended:?}");
+    assert!(ended.clone().unwrap_err().to_string().contains("/send: this controller has no sender"), "{ended:?}");
 
     let (policy, by) = (CircuitPolicy { name: "f-eps".into(), ..CircuitPolicy::default() }, JobPolicy::new(Kind::FEps));
     let why = fits(&bed.topology, &by, (&policy, &policy), "f-eps.yaml").unwrap_err();
