@@ -188,11 +188,6 @@ impl Switches {
         self.stands[host.index()]
     }
 
-    /// Whether every way goes up, and then down: so in trees, fat trees and VL2, not in BCube or in a ring.
-    pub fn is_layered(&self) -> bool {
-        self.layered
-    }
-
     /// Whether no switch has a limit to what it carries.
     pub fn is_limitless(&self) -> bool {
         self.capacity.iter().all(Option::is_none)
