@@ -48,9 +48,13 @@ impl Timed {
         let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, wait, guard })?;
-            let mut v = queues::tor_eps_port(tor.eps, &topology, r);
+            let (mut v, mut loaded) = (queues::tor_eps_port(tor.eps, &topology, r), vec![]);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, false, wait));
+                let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
+                v.push((tc::clsact(link), NEW));
+                v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
+                loaded.push(arrivals);
             }
             for &h in &tor.hosts {
                 v.push((tc::clsact(h), NEW));
