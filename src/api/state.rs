@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::problem::{Problem, Reply};
@@ -144,7 +145,7 @@ impl Log {
     pub fn push(&self, record: Arc<Record>) {
         let seq = record.seq;
         {
-            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ring = self.ring.lock();
             if ring.len() == RING {
                 ring.pop_front();
             }
@@ -160,7 +161,7 @@ impl Log {
 
     /// The first event after number `after` (`None`: the first of all) that is still remembered.
     pub fn next(&self, after: Option<u64>) -> Option<Arc<Record>> {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.ring.lock();
         let k = ring.partition_point(|r| after.is_some_and(|a| r.seq <= a));
         ring.get(k).cloned()
     }

@@ -10,10 +10,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 
 use super::doors::Doors;
 use super::network::Network;
@@ -143,7 +144,7 @@ impl Flips {
 
     /// How late changes were made: median, 99th percentile and maximum.
     pub fn lateness(&self) -> [Span; 3] {
-        let h = self.shared.lateness.lock().expect("no panic in the histogram");
+        let h = self.shared.lateness.lock();
         [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span)
     }
 }
@@ -194,10 +195,8 @@ impl Flipper {
             next = next.min(self.retry[p][r]);
         }
         // A change that an order brought, not an instant, cannot be late.
-        if last > self.turned
-            && let Ok(mut h) = self.shared.lateness.lock()
-        {
-            h.saturating_record(then.since(last).0);
+        if last > self.turned {
+            self.shared.lateness.lock().saturating_record(then.since(last).0);
         }
         self.turned = now;
         next
@@ -205,7 +204,7 @@ impl Flipper {
 
     /// What every port should do at `now`, the last instant that changed that, and the next.
     fn wishes(&self, now: Time) -> (Vec<Vec<Wish>>, Time, Time) {
-        let slots = self.shared.slots.lock().expect("no panic in the slots");
+        let slots = self.shared.slots.lock();
         let mut wanted = vec![vec![(None, false); self.racks]; self.planes];
         let (mut last, mut next) = (Time::ZERO, Time::MAX);
         for r in slots.all() {

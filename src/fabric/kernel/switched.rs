@@ -3,9 +3,10 @@
 //! For kernels that refuse bpf(), such as a user namespace without root.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
+use parking_lot::Mutex;
 
 use super::doors::{self, Doors, TABLE};
 use super::flips::{Flips, LATE, LIGHT, dark_action};
@@ -77,14 +78,14 @@ impl Switched {
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
-        let results = self.slots.lock().expect("no panic in the slots").apply_all(ops, || self.clock.now(), |_, _, _| {});
+        let results = self.slots.lock().apply_all(ops, || self.clock.now(), |_, _, _| {});
         self.flips.wake();
         results
     }
 
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Programmed {
-        self.slots.lock().expect("no panic in the slots").programmed(now)
+        self.slots.lock().programmed(now)
     }
 
     /// The thread.

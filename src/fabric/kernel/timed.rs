@@ -4,8 +4,10 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 
 use super::bpf::SharedArray;
 use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
@@ -79,13 +81,13 @@ impl Timed {
 
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Programmed {
-        self.slots.lock().expect("no panic in the slots").programmed(now)
+        self.slots.lock().programmed(now)
     }
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
         let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
-        let mut slots = self.slots.lock().expect("no panic in the slots");
+        let mut slots = self.slots.lock();
         let results = slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
         drop(slots);
         if let Some(g) = &self.gates {

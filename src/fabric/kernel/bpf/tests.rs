@@ -181,7 +181,9 @@ proptest! {
 
     #[test]
     fn a_tor_lets_in_what_its_twin_does(
-        (racks, planes, plane, rack) in (1..6usize, 1..3usize).prop_flat_map(|(racks, planes)| (Just(racks), Just(planes), 0..planes, 0..racks)),
+        (racks, planes, plane, rack) in (1..6usize, 1..3usize).prop_flat_map(|(racks, planes)| {
+            (Just(racks), Just(planes), 0..planes, 0..racks)
+        }),
         traffic in prop::collection::vec(packet(), PACKETS),
     ) {
         let arrays = plain_arrays(racks, planes);
