@@ -78,6 +78,8 @@ pub struct App {
     pub ledger: Arc<tokio::sync::Mutex<Ledger>>,
     /// Held while the policy is compared and replaced.
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
+    /// Room for further event streams.
+    pub streams: Arc<tokio::sync::Semaphore>,
     /// How long the controller may take for an answer.
     pub patience: Duration,
     /// True once the server stops: open streams end.
