@@ -9,7 +9,7 @@ use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{Op, OpError, Programmed};
-use crate::units::{Bytes, Span, Time};
+use crate::units::{BitRate, Bytes, Span, Time};
 
 pub mod kernel;
 pub mod sim;
@@ -60,6 +60,49 @@ pub struct PortCounters {
     /// Packets from this input that would have come out at a rack for which they were not meant. `timed` sends them back to their
     /// ToR like late ones; with `netlink` the rack that they reach drops them, and counts them at its own port.
     pub misdelivered: u64,
+}
+
+/// A packet switch of a graph, and what its ports carried since the fabric was built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchCounters {
+    /// Its number.
+    pub switch: u32,
+    /// Packets that it dropped because they had no list, or it is not on theirs: none in a sound fabric.
+    pub strays: u64,
+    /// First the racks that stand there, then the links to other switches, each by number.
+    pub ports: Vec<SwitchPort>,
+}
+
+/// The way out of a port of a packet switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchPort {
+    /// Where it leads.
+    pub to: PortTo,
+    /// Its rate.
+    pub rate: BitRate,
+    /// Bytes that left by it, headers included.
+    pub bytes: u64,
+    /// Packets that left by it.
+    pub packets: u64,
+    /// Packets that found no room in its queue, aggregates counted once; TCP sends them again.
+    pub drops: u64,
+    /// Bytes that wait in it.
+    pub backlog: u64,
+}
+
+/// Where a port of a packet switch leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortTo {
+    /// To a rack's ToR.
+    Rack(RackId),
+    /// Over a link of the graph to a switch.
+    Switch {
+        /// The link, by number.
+        cable: u32,
+        /// The switch.
+        switch: u32,
+    },
 }
 
 /// What became of one operation.
@@ -143,6 +186,14 @@ pub trait Fabric: Send {
     /// The lists that pairs of hosts have by a change; all others take the default way of their racks.
     fn steered(&self) -> Lists {
         Lists::default()
+    }
+
+    /// The packet switches and what their ports carried; none where the packet network is one switch, or links are not counted.
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
+    fn switches(&mut self) -> Result<Vec<SwitchCounters>, FabricError> {
+        Ok(vec![])
     }
 
     /// How long before it takes effect an operation must stand: the time that a ToR's queue needs to drain before its circuit

@@ -78,6 +78,14 @@ pub enum PathError {
     /// The list does not hold together, or does not join the hosts.
     #[error(transparent)]
     List(#[from] ListError),
+    /// Packets cannot carry a list of so many switches through this fabric, relaying servers and both ends included.
+    #[error("a list of {length} switches; this fabric carries packets over at most {most}")]
+    TooLong {
+        /// Switches that packets would cross.
+        length: usize,
+        /// The most.
+        most: usize,
+    },
     /// Every number by which packets name their list is in use. The same change succeeds once the packets on older lists have arrived.
     #[error("all {0} lists that this fabric holds at once are in use")]
     Full(usize),
