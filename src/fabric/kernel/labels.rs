@@ -8,12 +8,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, HOPS};
 use super::network::Network;
 use super::nl::NEW;
+use super::packet::PacketSwitch;
 use super::ways::Ways;
 use super::{Clock, steering, tc};
 use crate::ids::{HostId, RackId};
@@ -64,20 +65,7 @@ impl Labels {
             book.keep(record, number);
         }
         for (k, s) in net.eps.iter_mut().enumerate() {
-            let mut v = vec![];
-            let first = s.racks.iter().map(|&(r, link)| Ok((link, switches::load_first(&arrays, k as u16, r)?, "heliostat_first")));
-            let mut programs = first.collect::<io::Result<Vec<_>>>()?;
-            if !s.cables.is_empty() {
-                let next = switches::load_next(&arrays, k as u16)?;
-                for &(_, link) in &s.cables {
-                    programs.push((link, next.try_clone()?, "heliostat_next"));
-                }
-            }
-            for (link, program, name) in &programs {
-                v.push((tc::clsact(*link), NEW));
-                v.push((tc::bpf_ingress(*link, program.as_fd(), name), NEW));
-            }
-            s.node.send(v)?;
+            hang(&arrays, k as u16, s)?;
         }
         let places = topology.hosts.iter().map(|h| (h.rack.index(), h.index as usize)).collect();
         let drain = steering::drain(&topology, HOPS);
@@ -154,6 +142,27 @@ impl Labels {
     pub fn strays(&self) -> Vec<u64> {
         (0..self.arrays.strays.len()).map(|s| self.arrays.strays.cell(s, 0).load(Relaxed)).collect()
     }
+}
+
+/// A program on every port of switch `own`. Where it is limited, cables' ports lead to the limit already, and packets go on behind it.
+fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
+    let divert = s.limit.map(|(way_in, _)| way_in);
+    let first = |&(r, link): &(usize, u32)| Ok((link, switches::load_first(arrays, own, r, divert)?, "heliostat_first"));
+    let mut programs = s.racks.iter().map(first).collect::<io::Result<Vec<_>>>()?;
+    let next: Vec<u32> = match s.limit {
+        Some((_, way_out)) => vec![way_out],
+        None => s.cables.iter().map(|&(_, link)| link).collect(),
+    };
+    if let Some((&link, others)) = next.split_first() {
+        let program = switches::load_next(arrays, own)?;
+        for &other in others {
+            programs.push((other, program.try_clone()?, "heliostat_next"));
+        }
+        programs.push((link, program, "heliostat_next"));
+    }
+    let on =
+        |(link, program, name): &(u32, OwnedFd, &str)| [(tc::clsact(*link), NEW), (tc::bpf_ingress(*link, program.as_fd(), name), NEW)];
+    s.node.send(programs.iter().flat_map(on).collect())
 }
 
 /// Puts a record into the kernel, the last switch first; no packet carries its number yet.

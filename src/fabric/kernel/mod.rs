@@ -185,7 +185,8 @@ impl KernelFabric {
             let why = "`elephants.admit: wait` needs a topology with one OCS plane: packets wait in the queue of a plane, and of several they would not know which";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let gso = topology.planes.iter().map(|p| queues::gso_max(p.rate)).min().unwrap_or(65_536);
+        let cables = topology.eps.graph().into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
+        let gso = topology.planes.iter().map(|p| p.rate).chain(cables).map(queues::gso_max).min().unwrap_or(65_536);
         for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
             let mut v = queues::plain_port(host.eth, h.nic);
             v.push((msg::gso_max(host.eth, gso), 0));

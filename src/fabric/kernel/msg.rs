@@ -192,6 +192,13 @@ pub fn rule_from((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> M
     Message::NewRule(m)
 }
 
+/// All IPv4 rules.
+pub fn rule_dump() -> Message {
+    let mut m = RuleMessage::default();
+    m.header.family = AddressFamily::Inet;
+    Message::GetRule(m)
+}
+
 /// A rule: packets with this TOS byte (`None`: all) look into `table` first.
 pub fn rule(tos: Option<u8>, table: u32, priority: u32) -> Message {
     let mut m = RuleMessage::default();

@@ -10,7 +10,8 @@ use super::layout::{self, NodeId, Port};
 use super::msg::{self, End, Mac, Route};
 use super::nl::{NEW, Request};
 use super::node::Node;
-use super::{queues, tc};
+use super::queues;
+use super::tc::{self, Match};
 use crate::fabric::{PortTo, SwitchCounters, SwitchPort};
 use crate::ids::RackId;
 use crate::topology::Topology;
@@ -24,6 +25,8 @@ pub struct PacketSwitch {
     pub racks: Vec<(usize, u32)>,
     /// The links to other switches that end here, by number, and the indexes of their ports.
     pub cables: Vec<(usize, u32)>,
+    /// Where its rate is limited: the way in and the way out of a pair of links through which all packets go ([`limit`]).
+    pub limit: Option<(u32, u32)>,
 }
 
 impl PacketSwitch {
@@ -79,7 +82,12 @@ pub fn build(topology: &Topology, make: impl Fn(NodeId) -> io::Result<Node>) -> 
     let ports = |v: Vec<usize>, index: fn(usize) -> u32| v.into_iter().map(|k| (k, index(k))).collect();
     let all = NodeId::packet_switches(topology).into_iter().zip(ends(topology));
     all.map(|(id, (racks, cables))| {
-        Ok(PacketSwitch { node: make(id)?, racks: ports(racks, layout::rack_index), cables: ports(cables, layout::cable_index) })
+        Ok(PacketSwitch {
+            node: make(id)?,
+            racks: ports(racks, layout::rack_index),
+            cables: ports(cables, layout::cable_index),
+            limit: None,
+        })
     })
     .collect()
 }
@@ -99,6 +107,7 @@ pub fn attach(topology: &Topology, mut open: impl FnMut(NodeId) -> io::Result<No
             node,
             racks: racks.into_iter().zip(own.iter().copied()).collect(),
             cables: cables.into_iter().zip(others.iter().copied()).collect(),
+            limit: None,
         });
     }
     Ok(all)
@@ -151,6 +160,39 @@ pub fn shape(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<(
         let cables = topology.eps.graph().map_or(&[][..], |g| &g.cables);
         let all = racks.chain(s.cables.iter().map(|&(c, link)| (link, cables[c].rate)));
         s.node.send(all.flat_map(|(link, rate)| queues::eps_port(link, rate, limit)).collect())?;
+    }
+    Ok(())
+}
+
+/// Name of the way in of a switch's limit.
+pub const LIMIT_NAME: &str = "limit0";
+/// Indexes of its two ends, far above those that the kernel hands out in somebody else's nodes.
+const LIMIT: (u32, u32) = (1_000_000_002, 1_000_000_003);
+
+/// Gives every switch of limited rate a pair of links, the way in shaped to that rate, through which all that comes by its ports goes: what
+/// it carries in all. `labelled`: programs send packets from racks there. `mark` goes onto the way in.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, labelled: bool) -> io::Result<()> {
+    let limit = queues::eps_limit(topology);
+    for (k, s) in switches.iter_mut().enumerate() {
+        let Some(rate) = topology.eps.graph().and_then(|g| g.switches[k].rate) else { continue };
+        // As if it had come by a port: every port has this address.
+        let end = |name, index| End { name, ns: None, index, mac: layout::mac(Port::Switch, k) };
+        let mut v = vec![
+            (msg::veth(&end(LIMIT_NAME, LIMIT.0), &end("limit1", LIMIT.1)), NEW),
+            (msg::alias(LIMIT.0, mark), 0),
+            (msg::up(LIMIT.1), 0),
+        ];
+        v.extend(queues::eps_port(LIMIT.0, rate, limit));
+        let racks = s.racks.iter().filter(|_| !labelled);
+        for &(_, port) in racks.chain(&s.cables) {
+            v.push((tc::clsact(port), NEW));
+            v.push((tc::redirect(port, (1, tc::FIRST_NODE), Match::ANY, LIMIT.0, 0), NEW));
+        }
+        s.node.send(v)?;
+        s.limit = Some(LIMIT);
     }
     Ok(())
 }

@@ -20,9 +20,10 @@ use crate::plan::paths::{Lists, PathError, Steer};
 use crate::topology::addresses::{host_ip, rack_net};
 use crate::units::{Span, Time};
 
-/// The place of hosts' rules, before those of racks, before the main table.
-const HOST_RULES: u32 = 2000;
-const RACK_RULES: u32 = 3000;
+/// The places of hosts' rules, before those of racks, before the main table.
+pub const HOST_RULES: u32 = 2000;
+/// The place of racks' rules.
+pub const RACK_RULES: u32 = 3000;
 /// The first table of a rack, and of a host.
 const RACK_TABLES: u32 = 1000;
 const HOST_TABLES: u32 = 10_000;

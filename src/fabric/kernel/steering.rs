@@ -5,9 +5,10 @@ use std::io;
 use super::labels::Labels;
 use super::network::Network;
 use super::route_lists::RouteLists;
-use super::{Clock, Mechanism};
+use super::{Clock, Mechanism, packet, queues};
 use crate::plan::paths::{Lists, PathError, Steer};
-use crate::units::Time;
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
 
 /// The lists of a fabric.
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
@@ -25,6 +26,8 @@ impl Steering {
     /// What the kernel refused, or a way that is too long for it.
     pub fn install(net: &mut Network, mechanism: Mechanism, clock: Clock) -> io::Result<Option<Self>> {
         let Some(ways) = super::ways::Ways::new(net) else { return Ok(None) };
+        let (topology, mark) = (net.topology.clone(), net.mark.clone());
+        packet::limit(&topology, &mut net.eps, &mark, mechanism == Mechanism::Timed)?;
         Ok(Some(match mechanism {
             Mechanism::Timed => Self::Labels(Labels::install(net, ways, clock)?),
             Mechanism::Netlink => Self::Routes(RouteLists::install(net, ways)?),
@@ -59,10 +62,12 @@ impl Steering {
     }
 }
 
-/// How long packets may be on their way through so many full queues of `limit` bytes at the slowest of all rates, and a margin.
-pub fn drain(topology: &crate::topology::Topology, switches: usize) -> crate::units::Span {
-    let limit = crate::units::Bytes(u64::from(super::queues::eps_limit(topology)));
-    let cables = topology.eps.graph().into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
-    let slowest = cables.chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
-    slowest.time_for(limit) * switches as u64 + crate::units::Span::millis(10)
+/// How long packets may be on their way through so many full queues, each of the slowest rate of all, and a margin.
+pub fn drain(topology: &Topology, switches: usize) -> Span {
+    let limit = Bytes(u64::from(queues::eps_limit(topology)));
+    let graph = topology.eps.graph();
+    let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
+    let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
+    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
+    slowest.time_for(limit) * 2 * switches as u64 + Span::millis(10)
 }

@@ -161,7 +161,7 @@ pub fn probe() -> io::Result<()> {
     programs::load_crossbar(&arrays, 0, 0)?;
     programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: None, wait: false, guard: Span::millis(1) })?;
     let arrays = switches::Arrays::new(2, 1, 2, 4)?;
-    switches::load_first(&arrays, 0, 0)?;
+    switches::load_first(&arrays, 0, 0, None)?;
     switches::load_next(&arrays, 1)?;
     Ok(())
 }

@@ -105,8 +105,9 @@ const KEY: i16 = -12;
 const MAC: i16 = -22;
 const NUMBER: i16 = -20;
 
-/// The program on a port of switch `own` to rack `rack`: packets get the number of their path.
-pub fn first(arrays: &Arrays, own: u16, rack: usize) -> Vec<u64> {
+/// The program on a port of switch `own` to rack `rack`: packets get the number of their path, and go on where its record says; or all to
+/// the link `divert`, through which the switch sends what it carries in all, and behind which [`next`] takes them on.
+pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec<u64> {
     let mut a = Asm::default();
     a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "stray");
     load_bytes(&mut a, ADDRESSES_AT, i32::from(SOURCE), 8, "stray");
@@ -129,10 +130,13 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize) -> Vec<u64> {
     a.store(Word, FP, NUMBER, R9);
     find(&mut a, arrays, own);
     count(&mut a, arrays, ADMITTED);
-    a.copy(R1, R7).shr(R1, 48).jump_if(R1, Ne, 0, "last");
+    match divert {
+        Some(link) => a.set(R7, link as i32),
+        None => a.copy(R1, R7).shr(R1, 48).jump_if(R1, Ne, 0, "last"),
+    };
     a.set(R1, i32::from(u16::from_le_bytes(LABEL))).store(Half, FP, MAC, R1);
     write_mac(&mut a);
-    leave(&mut a, arrays, own);
+    leave(&mut a, arrays, own, divert.is_none());
     a.finish()
 }
 
@@ -144,7 +148,7 @@ pub fn next(arrays: &Arrays, own: u16) -> Vec<u64> {
     a.load(Half, R1, FP, MAC).jump_if(R1, Ne, i32::from(u16::from_le_bytes(LABEL)), "stray");
     find(&mut a, arrays, own);
     a.copy(R1, R7).shr(R1, 48).jump_if(R1, Ne, 0, "last");
-    leave(&mut a, arrays, own);
+    leave(&mut a, arrays, own, true);
     a.finish()
 }
 
@@ -173,14 +177,17 @@ fn write_mac(a: &mut Asm) {
     a.copy(R1, R6).set(R2, 0).copy(R3, FP).add(R3, i32::from(MAC)).set(R4, 6).set(R5, 0).call(STORE_BYTES);
 }
 
-/// Out of the link of the entry in R7; at the label `last`, first to the MAC of the rack's ToR; at `stray`, nowhere.
-fn leave(a: &mut Asm, arrays: &Arrays, own: u16) {
-    a.jump("out").label("last");
-    count(a, arrays, DELIVERED);
-    // 02:00:00:01:00:rack.
-    a.set(R1, 2).store(Half, FP, MAC, R1).copy(R1, R7).shr(R1, 56).shl(R1, 24).add(R1, TOR).store(Word, FP, NUMBER, R1);
-    write_mac(a);
-    a.label("out").copy(R1, R7).shl(R1, 32).shr(R1, 32).set(R2, 0).call(REDIRECT).exit();
+/// Out of the link of the entry in R7; at the label `last`, if there is one, first to the MAC of the rack's ToR; at `stray`, nowhere.
+fn leave(a: &mut Asm, arrays: &Arrays, own: u16, last: bool) {
+    if last {
+        a.jump("out").label("last");
+        count(a, arrays, DELIVERED);
+        // 02:00:00:01:00:rack.
+        a.set(R1, 2).store(Half, FP, MAC, R1).copy(R1, R7).shr(R1, 56).shl(R1, 24).add(R1, TOR).store(Word, FP, NUMBER, R1);
+        write_mac(a);
+        a.label("out");
+    }
+    a.copy(R1, R7).shl(R1, 32).shr(R1, 32).set(R2, 0).call(REDIRECT).exit();
     a.label("stray").set(R1, i32::from(own)).store(Word, FP, KEY, R1);
     look_up(a, &arrays.strays, i32::from(KEY), "drop");
     count_one(a, 0);
@@ -191,8 +198,8 @@ fn leave(a: &mut Asm, arrays: &Arrays, own: u16) {
 ///
 /// # Errors
 /// The verifier's words.
-pub fn load_first(arrays: &Arrays, own: u16, rack: usize) -> std::io::Result<OwnedFd> {
-    load(&first(arrays, own, rack), "heliostat_first")
+pub fn load_first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> std::io::Result<OwnedFd> {
+    load(&first(arrays, own, rack, divert), "heliostat_first")
 }
 
 /// Loads [`next`].
@@ -296,6 +303,7 @@ mod tests {
             (own, rack) in (0..SWITCHES as u16, 0..RACKS),
             (from, to) in ((0..4u8, 0..5u8), (0..4u8, 0..5u8)),
             odd in 0..12u8,
+            divert in prop::option::of(5000..6000u32),
         ) {
             let arrays = arrays(&paths);
             steered.iter().enumerate().for_each(|(k, &n)| arrays.pairs.cell(k, 0).store(n, Relaxed));
@@ -319,8 +327,14 @@ mod tests {
                 _ => None,
             };
             let mut expected = counted(&arrays);
-            let (verdict, written) = twin(&mut expected, &paths, own, number, true);
-            let (got, bytes) = run(&first(&arrays, own, rack), &arrays, &p);
+            let (mut verdict, mut written) = twin(&mut expected, &paths, own, number, true);
+            if let (Some(link), Some(n), Verdict::Out(_)) = (divert, number, &verdict) {
+                // Not delivered yet: that is counted behind the link.
+                expected.0[n][DELIVERED] = 0;
+                expected.0[n][DELIVERED + 1] = 0;
+                (verdict, written) = (Verdict::Out(link), Some(label(n as u32)));
+            }
+            let (got, bytes) = run(&first(&arrays, own, rack, divert), &arrays, &p);
             prop_assert_eq!(got, verdict);
             prop_assert_eq!(&bytes[..6], written.unwrap_or([2, 0, 0, 7, 0, 0]));
             prop_assert_eq!(&bytes[6..], &p.bytes[6..]);
