@@ -2,6 +2,7 @@
 //!
 //! No ARP, no IPv6, nothing that asks: every neighbour is permanent, so the first packet of a run is like all others.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -95,31 +96,26 @@ impl Network {
     /// # Errors
     /// What the kernel refused. Nothing is left behind then: unnamed namespaces go with their descriptors.
     pub fn build(topology: Arc<Topology>, mark: &str, congestion: Option<&str>) -> io::Result<Self> {
-        let nursery = netns::nursery()?;
-        let make = |id: NodeId, forward: bool| -> io::Result<Node> {
-            let mut node = Node::new(id.name(&topology), netns::create(Some(nursery.as_fd()), forward)?)?;
-            // Without lo up there is no local table, and next hops on a link are refused.
-            node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
-            Ok(node)
-        };
-        let mut eps = packet::build(&topology, |id| make(id, true))?;
+        let mut nodes = make_nodes(&topology, mark)?;
+        let mut make = |id: NodeId| nodes.remove(&id).ok_or_else(|| io::Error::other(format!("no node {}", id.name(&topology))));
+        let mut eps = packet::build(&topology, &mut make)?;
         let mut ocs = Vec::with_capacity(topology.planes.len());
         for p in &topology.planes {
             let ports = (0..topology.rack_count()).map(layout::rack_index).collect();
-            ocs.push(Core { node: make(NodeId::Ocs(p.id), false)?, ports });
+            ocs.push(Core { node: make(NodeId::Ocs(p.id))?, ports });
         }
         let stands = packet::stands(&topology);
         let (mut tors, mut hosts) = (Vec::new(), Vec::new());
         for rack in &topology.racks {
             let mut tor = Tor {
-                node: make(NodeId::Tor(rack.id), true)?,
+                node: make(NodeId::Tor(rack.id))?,
                 eps: layout::FIRST,
                 ocs: (0..ocs.len()).map(layout::ocs_index).collect(),
                 hosts: (0..rack.hosts as usize).map(layout::host_index).collect(),
             };
             let mut own = Vec::with_capacity(rack.hosts as usize);
             for h in topology.hosts_of(rack.id) {
-                own.push(HostNode { node: make(NodeId::Host(h.id), false)?, eth: layout::FIRST });
+                own.push(HostNode { node: make(NodeId::Host(h.id))?, eth: layout::FIRST });
             }
             tor.node.send(wire_tor(&topology, rack.id, &tor, &own, &eps[stands[rack.id.index()]], &ocs))?;
             for (h, n) in topology.hosts_of(rack.id).iter().zip(&mut own) {
@@ -219,6 +215,29 @@ impl Drop for Network {
             detach::leave(self, &fabric);
         }
     }
+}
+
+/// Every node of a network in a fresh namespace of its own, by all processors at once.
+fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, Node>> {
+    let nursery = netns::nursery()?;
+    let make = |id: NodeId| -> io::Result<(NodeId, Node)> {
+        let forward = !matches!(id, NodeId::Ocs(_) | NodeId::Host(_));
+        let mut node = Node::new(id.name(topology), netns::create(Some(nursery.as_fd()), forward)?)?;
+        // Without lo up there is no local table, and next hops on a link are refused.
+        node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
+        Ok((id, node))
+    };
+    let all = NodeId::all(topology);
+    let each = all.len().div_ceil(std::thread::available_parallelism().map_or(1, |n| n.get()));
+    std::thread::scope(|s| {
+        let parts: Vec<_> =
+            all.chunks(each).map(|ids| s.spawn(|| ids.iter().map(|&id| make(id)).collect::<io::Result<Vec<_>>>())).collect();
+        let mut nodes = BTreeMap::new();
+        for part in parts {
+            nodes.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(nodes)
+    })
 }
 
 fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &PacketSwitch, ocs: &[Core]) -> Vec<Request> {

@@ -78,7 +78,7 @@ pub fn mac_to(topology: &Topology, rack: RackId) -> Mac {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn build(topology: &Topology, make: impl Fn(NodeId) -> io::Result<Node>) -> io::Result<Vec<PacketSwitch>> {
+pub fn build(topology: &Topology, mut make: impl FnMut(NodeId) -> io::Result<Node>) -> io::Result<Vec<PacketSwitch>> {
     let ports = |v: Vec<usize>, index: fn(usize) -> u32| v.into_iter().map(|k| (k, index(k))).collect();
     let all = NodeId::packet_switches(topology).into_iter().zip(ends(topology));
     all.map(|(id, (racks, cables))| {
