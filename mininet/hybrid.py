@@ -8,6 +8,7 @@ Every ToR, the EPS, every OCS plane and every host is a Mininet node in a networ
 
     tor0, tor1, ...   eps0 (uplink), ocs0, ocs1, ... (one a plane), host0, host1, ... (one a host)
     eps               tor0, tor1, ... (one a ToR)
+    sw0, sw1, ...     with `eps.graph`, in place of eps: tor3 for each rack that stands there, cable7 for each of its links
     ocs0, ocs1, ...   tor0, tor1, ... (one a ToR)
     h0-0, h0-1, ...   eth0
 
@@ -45,6 +46,10 @@ except ImportError as missing:
         os.execv(SYSTEM, [SYSTEM, *sys.argv])
     sys.exit("hybrid.py: %s; install both parts with: apt-get install mininet python3-yaml" % missing)
 
+# Beside this file, wherever `mn --custom` reads it from.
+sys.path.insert(0, os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename)))
+import shapes  # noqa: E402
+
 # `mn --custom` copies every name of this file over its own, so none here may be one that `mn` uses (`main`, `cleanup`,
 # `version`, ...) unless it is meant to.
 
@@ -70,8 +75,8 @@ class LabError(Exception):
 class Plan:
     """The part of a topology file that shapes the network; `heliostat check FILE` checks the rest of it."""
 
-    def __init__(self, path, name, hosts_of, planes):
-        self.path, self.name, self.planes = path, name, planes
+    def __init__(self, path, name, hosts_of, planes, graph):
+        self.path, self.name, self.planes, self.graph = path, name, planes, graph
         self.hosts_of = hosts_of  # number of hosts, by rack
         self.racks = len(hosts_of)
 
@@ -123,7 +128,13 @@ def read_plan(path):
     planes = raw.get("ocs") or []
     if not isinstance(planes, list) or len(planes) > MAX_PLANES:
         raise InvalidTopology("%s: topology.ocs: must be a list of at most %d planes" % (path, MAX_PLANES))
-    return Plan(os.path.abspath(path), name, read_racks(path, raw), len(planes))
+    racks = read_racks(path, raw)
+    eps = raw.get("eps")
+    try:
+        graph = shapes.read_graph(eps.get("graph") if isinstance(eps, dict) else None, len(racks))
+    except shapes.InvalidGraph as e:
+        raise InvalidTopology("%s: eps.graph: %s" % (path, e)) from e
+    return Plan(os.path.abspath(path), name, racks, len(planes), graph)
 
 
 def read_racks(path, raw):
@@ -149,11 +160,11 @@ def read_racks(path, raw):
 
 # --- addresses, the same as in the namespaces that Heliostat makes -------------------------------------------------
 
-KIND_TOR_EPS, KIND_EPS, KIND_TOR_OCS, KIND_TOR_HOST, KIND_HOST, KIND_OCS = 1, 2, 3, 5, 6, 0x40
+KIND_TOR_EPS, KIND_EPS, KIND_TOR_OCS, KIND_TOR_HOST, KIND_HOST, KIND_SWITCH, KIND_OCS = 1, 2, 3, 5, 6, 7, 0x40
 
 
 def mac(kind, number):
-    """MAC of a port: its kind, and the number of its rack, or rack * 256 + host for ports to hosts."""
+    """MAC of a port: its kind, and the number of its rack, rack * 256 + host for ports to hosts, or the switch's for those of a graph."""
     return "02:00:00:%02x:%02x:%02x" % (kind, number >> 8, number & 255)
 
 
@@ -188,6 +199,11 @@ def cubic_is_there():
         return False
 
 
+def eps_mac(plan, rack):
+    """MAC of the port that a rack's uplink leads to."""
+    return mac(KIND_SWITCH, plan.graph.racks[rack]) if plan.graph else mac(KIND_EPS, rack)
+
+
 def tor_lines(plan, rack):
     """What `ip -batch` shall do in a ToR."""
     lines = []
@@ -195,7 +211,7 @@ def tor_lines(plan, rack):
         lines.append("route replace %s/32 dev host%d" % (host_ip(rack, k), k))
         address = mac(KIND_HOST, host_number(rack, k))
         lines.append("neigh replace %s lladdr %s dev host%d nud permanent" % (host_ip(rack, k), address, k))
-    lines.append("neigh replace 169.254.2.1 lladdr %s dev eps0 nud permanent" % mac(KIND_EPS, rack))
+    lines.append("neigh replace 169.254.2.1 lladdr %s dev eps0 nud permanent" % eps_mac(plan, rack))
     lines.append("route replace default via 169.254.2.1 dev eps0 onlink")
     for p in range(plan.planes):
         for j in range(plan.racks):
@@ -205,12 +221,23 @@ def tor_lines(plan, rack):
     return lines
 
 
-def eps_lines(plan):
-    """What `ip -batch` shall do in the EPS."""
+def rack_lines(racks):
+    """What `ip -batch` shall do in the EPS, or in a switch of a graph, for the racks that stand there."""
     lines = []
-    for r in range(plan.racks):
+    for r in racks:
         lines.append("neigh replace 169.254.4.%d lladdr %s dev tor%d nud permanent" % (r, mac(KIND_TOR_EPS, r), r))
         lines.append("route replace 10.%d.0.0/16 via 169.254.4.%d dev tor%d onlink" % (r, r, r))
+    return lines
+
+
+def switch_lines(graph, switch, to_rack):
+    """What `ip -batch` shall do in a switch of a graph; `to_rack` is `next_cables` of every rack's switch."""
+    lines = rack_lines(r for r, s in enumerate(graph.racks) if s == switch)
+    for cable, far in graph.links_of(switch):
+        lines.append("neigh replace 169.254.2.1 lladdr %s dev cable%d nud permanent" % (mac(KIND_SWITCH, far), cable))
+    for r, first in enumerate(to_rack):
+        if first.get(switch) is not None:
+            lines.append("route replace 10.%d.0.0/16 via 169.254.2.1 dev cable%d onlink" % (r, first[switch]))
     return lines
 
 
@@ -308,7 +335,19 @@ class Eps(HybridSwitch):
     forwards = True
 
     def lines(self):
-        return eps_lines(self.lab.plan)
+        return rack_lines(range(self.lab.plan.racks))
+
+
+class GraphSwitch(HybridSwitch):
+    """A switch of a graph: a route a rack, by a shortest way. Heliostat spreads pairs of racks over all shortest ways."""
+
+    forwards = True
+
+    def lines(self):
+        lab = self.lab
+        if lab.to_rack is None:
+            lab.to_rack = [lab.plan.graph.next_cables(s) for s in lab.plan.graph.racks]
+        return switch_lines(lab.plan.graph, self.params["number"], lab.to_rack)
 
 
 class Ocs(HybridSwitch):
@@ -331,18 +370,30 @@ class HybridTopo(Topo):
         self.plan = plan = read_plan(str(file))
         self.lab = lab = Lab(plan)
         lab.refuse_if_taken()
-        self.add_switch("eps", Eps)
+        self.add_packet_switches(plan.graph)
         for p in range(plan.planes):
             self.add_switch("ocs%d" % p, Ocs)
         for r in range(plan.racks):
             tor = self.add_switch("tor%d" % r, Tor, rack=r)
-            self.join(tor, "eps0", mac(KIND_TOR_EPS, r), "eps", tor, mac(KIND_EPS, r))
+            eps = "sw%d" % plan.graph.racks[r] if plan.graph else "eps"
+            self.join(tor, "eps0", mac(KIND_TOR_EPS, r), eps, tor, eps_mac(plan, r))
             for p in range(plan.planes):
                 self.join(tor, "ocs%d" % p, tor_ocs_mac(p, r), "ocs%d" % p, tor, mac(KIND_OCS + p, r))
         for r, k in plan.hosts():
             host = self.addHost("h%d-%d" % (r, k), cls=HybridHost, lab=lab, rack=r, k=k)
             n = host_number(r, k)
             self.join(host, "eth0", mac(KIND_HOST, n), "tor%d" % r, "host%d" % k, mac(KIND_TOR_HOST, n))
+
+    def add_packet_switches(self, graph):
+        """The EPS, or the switches of the graph and their links."""
+        if graph is None:
+            self.add_switch("eps", Eps)
+            return
+        for k in range(graph.switches):
+            self.add_switch("sw%d" % k, GraphSwitch, number=k)
+        for c, ends in enumerate(graph.cables):
+            (a, b), cable = ends, "cable%d" % c
+            self.join("sw%d" % a, cable, mac(KIND_SWITCH, a), "sw%d" % b, cable, mac(KIND_SWITCH, b))
 
     def add_switch(self, name, cls, **params):
         dpid = "%x" % (len(self.g) + 1)
@@ -421,6 +472,7 @@ class Lab:
     def __init__(self, plan):
         self.plan = plan
         self.switches = []
+        self.to_rack = None  # made once, by the first switch of a graph that starts
         self.waiting_for = None
         self.pids = {}
         self.written = None

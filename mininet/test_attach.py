@@ -195,6 +195,30 @@ class Attach(NetworkTest):
             self.assertEqual(self.snapshot(cli), before)
         self.assertIn("0% dropped (56/56 received)", cli.pingall())
 
+    def test_a_graph_of_switches_is_controlled_and_left_as_it_was(self):
+        graphs = {
+            "fat-tree: {k: 4, rate: 1Gb/s}": 8,
+            "tree: {levels: [{join: 2, uplink: 1Gb/s}, {join: 2, uplink: 1Gb/s}]}": 5,
+            "hierarchy: {depth: 3, fan: 2, copies: 2, rate: 1Gb/s, switch: 500Mb/s}": 4,
+            "vl2: {da: 4, di: 4, rate: 1Gb/s}": 4,
+            "bcube: {n: 2, k: 1, rate: 1Gb/s}": 4,
+        }
+        for graph, racks in graphs.items():
+            eps = "eps: {uplink: 1Gb/s, graph: {%s}}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n" % graph
+            self.file = self.write("name: %s\nracks: %d\nhosts_per_rack: 1\nnic: 1Gb/s\n%s" % (NAME, racks, eps))
+            cli = Cli(self)
+            before = self.snapshot(cli)
+            for mechanism in MECHANISMS:
+                for number in (signal.SIGINT, signal.SIGKILL):
+                    controller = self.attach(mechanism=mechanism)
+                    self.assertIn("0% dropped", cli.pingall(), graph)
+                    controller.end(number)
+                    if number == signal.SIGKILL:
+                        subprocess.run([BIN, "clean"], capture_output=True, check=True)
+                    self.assertEqual(self.snapshot(cli), before, (graph, mechanism))
+            cli.leave()
+            self.assert_gone()
+
     def test_a_network_that_goes_away_ends_the_controller(self):
         for mechanism in MECHANISMS:
             cli = Cli(self)

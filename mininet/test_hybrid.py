@@ -182,6 +182,25 @@ class Hybrid(NetworkTest):
         done = subprocess.run([PYTHON, "-c", script, HERE, *files], capture_output=True, text=True, cwd="/", check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_a_graph_of_switches_joins_all_racks(self):
+        graphs = {
+            "fat-tree: {k: 2, rate: 1Gb/s}": 2,
+            "leaf-spine: {spines: 2, rate: 1Gb/s}": 3,
+            "tree: {levels: [{join: 2, uplink: 1Gb/s}, {join: 2, uplink: 1Gb/s}]}": 5,
+            "hierarchy: {depth: 2, fan: 3, copies: 2, rate: 1Gb/s}": 3,
+            "vl2: {da: 4, di: 4, rate: 1Gb/s}": 4,
+            "bcube: {n: 2, k: 1, rate: 1Gb/s}": 4,
+            "switches: [{name: a}, {name: b}], links: [{from: b, to: a, rate: 1Gb/s}], racks: [b, a, b]": 3,
+        }
+        for graph, racks in graphs.items():
+            text = "name: %s\nracks: %d\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {uplink: 1Gb/s, graph: {%s}}\n" % (NAME, racks, graph)
+            done = self.run_hybrid(self.write(text), "--test", "pingall")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("0% dropped", done.stdout + done.stderr, graph)
+        done = self.run_hybrid(self.write(TWO_PLANES.replace("100Mb/s", "100Mb/s, graph: {switches: [{name: a}], racks: [a]}")), "--test", "pingall")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (3, 1), done.stderr)
+        self.assertIn("eps.graph: it is not for 4 racks", done.stderr)
+
     def test_mn_custom(self):
         # In namespaces of its own: when `mn` fails it cleans up by killing processes by their names, machine-wide.
         apart = ["unshare", "--net", "--pid", "--fork", "--mount-proc"]

@@ -190,7 +190,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
     let base = ownership::base();
     let exceeded = Capacity::of_this_machine(&base).exceeded_by(&topology);
-    if let Some(why) = exceeded.as_ref().filter(|_| !args.force) {
+    if let Some(why) = exceeded.as_ref().filter(|_| topology.eps.graph().is_some()) {
+        tracing::warn!("{why}; while all send at once, links are slower than they claim");
+    } else if let Some(why) = exceeded.as_ref().filter(|_| !args.force) {
         return Err(CliError::Failed(format!("{why}; circuits would be slower than they claim. Run it all the same with --force")));
     }
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());

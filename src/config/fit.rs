@@ -72,9 +72,14 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
             topology.name
         ));
     }
-    if topology.eps.background_percent > 0 || topology.eps.core != Core::Flat(None) {
+    if !matches!(topology.eps.core, Core::Flat(None) | Core::Graph(_)) {
         let name = &topology.name;
-        out.push(format!("what topology {name} has behind the uplinks exists in simulations only: an emulation's EPS is one switch"));
+        out.push(format!(
+            "what topology {name} has behind the uplinks exists in simulations only; an emulation's EPS is one switch or a graph"
+        ));
+    }
+    if topology.eps.background_percent > 0 {
+        out.push(format!("the background traffic of topology {} exists in simulations only", topology.name));
     }
     if plan.run.network != Network::default() {
         out.push(format!(

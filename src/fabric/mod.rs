@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{Op, OpError, Programmed};
-use crate::units::{Bytes, Span, Time};
+use crate::units::{BitRate, Bytes, Span, Time};
 
 pub mod kernel;
 pub mod sim;
@@ -60,6 +61,49 @@ pub struct PortCounters {
     /// Packets that came out of the OCS at this port's rack and were not for it. Its ToR drops them. The OCS looks where each packet is
     /// to go, so there are none unless somebody else meddles.
     pub misdelivered: u64,
+}
+
+/// A packet switch of a graph, and what its ports carried since the fabric was built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchCounters {
+    /// Its number.
+    pub switch: u32,
+    /// Packets that it dropped because they had no list, or it is not on theirs: none in a sound fabric.
+    pub strays: u64,
+    /// First the racks that stand there, then the links to other switches, each by number.
+    pub ports: Vec<SwitchPort>,
+}
+
+/// The way out of a port of a packet switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchPort {
+    /// Where it leads.
+    pub to: PortTo,
+    /// Its rate.
+    pub rate: BitRate,
+    /// Bytes that left by it, headers included.
+    pub bytes: u64,
+    /// Packets that left by it.
+    pub packets: u64,
+    /// Packets that found no room in its queue, aggregates counted once; TCP sends them again.
+    pub drops: u64,
+    /// Bytes that wait in it.
+    pub backlog: u64,
+}
+
+/// Where a port of a packet switch leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortTo {
+    /// To a rack's ToR.
+    Rack(RackId),
+    /// Over a link of the graph to a switch.
+    Switch {
+        /// The link, by number.
+        cable: u32,
+        /// The switch.
+        switch: u32,
+    },
 }
 
 /// What became of one operation.
@@ -133,6 +177,25 @@ pub trait Fabric: Send {
 
     /// Carries out operations in order; one exact result for each, in order.
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
+
+    /// Changes lists of switches in order; one exact result for each, in order. [`crate::plan::paths::apply`] says what a change does.
+    fn steer(&mut self, ops: &[Steer], _now: Time) -> Vec<SteerResult> {
+        let none = || PathError::NotHere("its packet network is one switch".into());
+        ops.iter().map(|op| SteerResult { op: op.clone(), outcome: Err(none()) }).collect()
+    }
+
+    /// The lists that pairs of hosts have by a change; all others take the default way of their racks.
+    fn steered(&self) -> Lists {
+        Lists::default()
+    }
+
+    /// The packet switches and what their ports carried; none where the packet network is one switch, or links are not counted.
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
+    fn switches(&mut self) -> Result<Vec<SwitchCounters>, FabricError> {
+        Ok(vec![])
+    }
 
     /// How long before it takes effect an operation must stand: the time that a ToR's queue needs to drain before its circuit
     /// goes dark, and a margin. Operations that come later are carried out as soon as that allows.

@@ -77,7 +77,7 @@ pub struct Host {
 }
 
 /// The electrical packet network between the ToRs: one non-blocking switch behind the racks' uplinks, or a tree or any graph of
-/// switches. What lies behind the uplinks, and the background traffic, exist in simulations only.
+/// switches. Pods, limits of the core and background traffic exist in simulations only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eps {
     /// Sum of a rack's NICs divided by its uplink, in hundredths, as configured or derived (500 is 5:1).

@@ -13,6 +13,7 @@ mod emulation;
 mod faults;
 mod flips;
 mod goodput;
+mod lists;
 mod packets;
 mod rest;
 mod rotation;

@@ -4,18 +4,22 @@
 //! alias, from before the first change until after the last, so that the next run or `heliostat clean` can also clear what a
 //! killed one left. Only marked links, and a ToR's rule and routes for them, are touched.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::route::{RouteAttribute, RouteFlags, RouteMessage};
+use netlink_packet_route::rule::RuleAttribute;
 
 use super::attached;
 use super::doors::TABLE;
 use super::network::{Network, Node};
 use super::nl::{Netlink, Request};
 use super::ownership::{PREFIX, link_mark};
+use super::packet::LIMIT_NAME;
+use super::route_lists::{HOST_RULES, RACK_RULES};
 use super::switched::{RULE_PRIORITY, SINK_NAME};
 use super::{msg, tc};
 
@@ -95,6 +99,9 @@ pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool>
     if ours.iter().any(|l| l.name.starts_with("ocs")) {
         remove_routes(nl, is_ours)?;
     }
+    if ours.iter().any(|l| l.name.starts_with("cable")) {
+        remove_lists(nl, is_ours)?;
+    }
     let mut v: Vec<Request> = vec![];
     for q in tc::queues(nl)?.iter().filter(|q| is_ours(q.link)) {
         match (q.kind.as_str(), q.handle) {
@@ -105,7 +112,7 @@ pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool>
     }
     v.extend(ours.iter().filter(|l| l.name == "eth0").map(|l| (msg::gso_max(l.index, GSO_DEFAULT), 0)));
     nl.send(v)?;
-    let (sinks, kept): (Vec<&Link>, Vec<&Link>) = ours.iter().partition(|l| l.name == SINK_NAME);
+    let (sinks, kept): (Vec<&Link>, Vec<&Link>) = ours.iter().partition(|l| l.name == SINK_NAME || l.name == LIMIT_NAME);
     let last = sinks.iter().map(|l| msg::remove_link(l.index)).chain(kept.iter().map(|l| msg::no_alias(l.index)));
     nl.send(last.map(|m| (m, 0)).collect())?;
     Ok(true)
@@ -129,6 +136,35 @@ fn remove_routes(nl: &mut Netlink, is_ours: impl Fn(u32) -> bool) -> io::Result<
         }
     })?;
     nl.send(v)
+}
+
+/// A switch's rules for lists, and the routes of the tables to which they lead over links of ours.
+fn remove_lists(nl: &mut Netlink, is_ours: impl Fn(u32) -> bool) -> io::Result<()> {
+    let (mut v, mut tables) = (vec![], BTreeSet::new());
+    nl.dump(msg::rule_dump(), |m| {
+        let Message::NewRule(rule) = m else { return };
+        let attribute = |pick: fn(&RuleAttribute) -> Option<u32>| rule.attributes.iter().find_map(pick);
+        let place = attribute(|a| if let RuleAttribute::Priority(p) = a { Some(*p) } else { None });
+        if place.is_some_and(|p| [HOST_RULES, RACK_RULES].contains(&p)) {
+            tables.extend(attribute(|a| if let RuleAttribute::Table(t) = a { Some(*t) } else { None }));
+            v.push((Message::DelRule(rule), 0));
+        }
+    })?;
+    nl.dump(msg::route_dump(), |m| {
+        if let Message::NewRoute(mut r) = m
+            && table(&r).is_some_and(|t| tables.contains(&t))
+            && over(&r).is_some_and(&is_ours)
+        {
+            r.header.flags = RouteFlags::empty();
+            v.push((Message::DelRoute(r), 0));
+        }
+    })?;
+    nl.send(v)
+}
+
+/// The table of a route.
+fn table(r: &RouteMessage) -> Option<u32> {
+    r.attributes.iter().find_map(|a| if let RouteAttribute::Table(t) = a { Some(*t) } else { None })
 }
 
 /// The link of a route.

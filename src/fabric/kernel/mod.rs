@@ -16,30 +16,38 @@ pub mod diag;
 pub mod doors;
 pub mod features;
 pub mod flips;
+pub mod labels;
 pub mod layout;
 pub mod msg;
 pub mod netns;
 pub mod network;
 pub mod nl;
+pub mod node;
 pub mod ownership;
+pub mod packet;
 pub mod prober;
 pub mod queues;
+pub mod route_lists;
 pub mod scale;
 pub mod slots;
+pub mod steering;
 pub mod switched;
 pub mod sys;
 pub mod tc;
 pub mod timed;
 pub mod watch;
+pub mod ways;
 pub mod wire;
 
 use flips::Flips;
 use network::Network;
+use steering::Steering;
 
 use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
-use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters};
+use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, SwitchCounters};
 use crate::plan::Op;
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -140,10 +148,25 @@ pub struct Admitted {
     pub dropped: u64,
 }
 
+/// What became of packets in a graph of switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// All that first switches sent off on a path.
+    pub admitted: u64,
+    /// Came to the last switch of their path.
+    pub delivered: u64,
+    /// Came to a switch that is not on their path, or had none: none in a sound fabric.
+    pub strays: u64,
+    /// Did not fit into a port's queue, at the first switch or later: TCP sends them again.
+    pub dropped: u64,
+}
+
 /// The emulated fabric.
 pub struct KernelFabric {
     /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
+    /// Where the packet network is a graph.
+    steering: Option<Steering>,
     net: Network,
     guard: Span,
     backlog: backlog::Backlog,
@@ -162,7 +185,8 @@ impl KernelFabric {
             let why = "`elephants.admit: wait` needs a topology with one OCS plane: packets wait in the queue of a plane, and of several they would not know which";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let gso = topology.planes.iter().map(|p| queues::gso_max(p.rate)).min().unwrap_or(65_536);
+        let cables = topology.eps.graph().into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
+        let gso = topology.planes.iter().map(|p| p.rate).chain(cables).map(queues::gso_max).min().unwrap_or(65_536);
         for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
             let mut v = queues::plain_port(host.eth, h.nic);
             v.push((msg::gso_max(host.eth, gso), 0));
@@ -172,16 +196,15 @@ impl KernelFabric {
             let hosts = topology.hosts_of(rack.id);
             tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::plain_port(l, h.nic)).collect())?;
         }
-        let eps_limit = queues::eps_limit(&topology);
-        let eps = net.eps.ports.iter().zip(&topology.racks).flat_map(|(&l, r)| queues::eps_port(l, r.uplink, eps_limit)).collect();
-        net.eps.node.send(eps)?;
+        packet::shape(&topology, &mut net.eps)?;
         let circuits = match mechanism {
             Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),
             Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, admit, clock)?),
         };
+        let steering = Steering::install(&mut net, mechanism, clock)?;
         let backlog = backlog::Backlog::start(&net)?;
         let watch = watch::Watch::start(&mut net)?;
-        Ok(Self { net, circuits, guard, backlog, watch })
+        Ok(Self { net, circuits, steering, guard, backlog, watch })
     }
 
     /// The network.
@@ -231,6 +254,22 @@ impl KernelFabric {
         Ok(Some(Admitted { admitted, crossed, sent_back, dropped }))
     }
 
+    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where nobody counts them
+    /// one by one (`netlink`) and where the packet network is one switch.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn labelled(&mut self) -> io::Result<Option<Labelled>> {
+        let Some(Steering::Labels(l)) = &self.steering else { return Ok(None) };
+        let [admitted, delivered] = l.packets();
+        let strays = l.strays().iter().sum();
+        let mut dropped = 0;
+        for s in &mut self.net.eps {
+            dropped += tc::link_counters(&mut s.node.netlink)?.values().map(|c| u64::from(c.drops)).sum::<u64>();
+        }
+        Ok(Some(Labelled { admitted, delivered, strays, dropped }))
+    }
+
     /// When a probe's frames may be sent.
     pub fn may_probe(&self) -> prober::MaySend {
         match &self.circuits {
@@ -270,6 +309,25 @@ impl Fabric for KernelFabric {
             Circuits::Timed(t) => t.apply_all(ops),
             Circuits::Switched(s) => s.apply_all(ops),
         }
+    }
+
+    fn steer(&mut self, ops: &[Steer], now: Time) -> Vec<SteerResult> {
+        let net = &mut self.net;
+        let mut one = |op: &Steer| match &mut self.steering {
+            Some(s) => s.steer(net, op, now),
+            None => Err(PathError::NotHere("its packet network is one switch".into())),
+        };
+        ops.iter().map(|op| SteerResult { op: op.clone(), outcome: one(op) }).collect()
+    }
+
+    fn steered(&self) -> Lists {
+        self.steering.as_ref().map(Steering::steered).unwrap_or_default()
+    }
+
+    fn switches(&mut self) -> Result<Vec<SwitchCounters>, FabricError> {
+        let strays = self.steering.as_ref().map(Steering::strays).unwrap_or_default();
+        let refused = |e: io::Error| FabricError::Refused { what: "read the switches' counters".into(), why: e.to_string() };
+        packet::counters(&self.net.topology, &mut self.net.eps, &strays).map_err(refused)
     }
 
     fn notice(&self) -> Span {

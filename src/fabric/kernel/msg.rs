@@ -182,6 +182,23 @@ pub fn remove_rule(table: u32, priority: u32) -> Message {
     }
 }
 
+/// A rule: packets from a prefix look into `table` first.
+pub fn rule_from((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> Message {
+    let mut m = RuleMessage::default();
+    m.header.family = AddressFamily::Inet;
+    m.header.src_len = length;
+    m.header.action = RuleAction::ToTable;
+    m.attributes = vec![RuleAttribute::Source(IpAddr::V4(from)), RuleAttribute::Table(table), RuleAttribute::Priority(priority)];
+    Message::NewRule(m)
+}
+
+/// All IPv4 rules.
+pub fn rule_dump() -> Message {
+    let mut m = RuleMessage::default();
+    m.header.family = AddressFamily::Inet;
+    Message::GetRule(m)
+}
+
 /// A rule: packets with this TOS byte (`None`: all) look into `table` first.
 pub fn rule(tos: Option<u8>, table: u32, priority: u32) -> Message {
     let mut m = RuleMessage::default();

@@ -2,46 +2,21 @@
 //!
 //! No ARP, no IPv6, nothing that asks: every neighbour is permanent, so the first packet of a run is like all others.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use netlink_packet_route::RouteNetlinkMessage as Message;
-use netlink_packet_route::link::LinkAttribute;
-
 use super::layout::{self, NodeId, Port};
 use super::msg::{self, End, Route};
-use super::nl::{NEW, Netlink, Request};
+use super::nl::{NEW, Request};
+pub use super::node::Node;
 use super::ownership::link_mark;
+use super::packet::{self, PacketSwitch};
 use super::{detach, netns};
 use crate::ids::{HostId, RackId};
 use crate::topology::Topology;
-use crate::topology::addresses::{MAX_HOSTS_PER_RACK, MAX_RACKS, host_ip, rack_net};
-
-/// A node: its namespace and a netlink socket in it.
-pub struct Node {
-    /// Its name.
-    pub name: String,
-    /// Its network namespace.
-    pub ns: OwnedFd,
-    /// A socket in it.
-    pub netlink: Netlink,
-}
-
-impl Node {
-    fn new(name: String, ns: OwnedFd) -> io::Result<Self> {
-        let netlink = Netlink::open(ns.as_fd())?;
-        Ok(Self { name, ns, netlink })
-    }
-
-    /// Sends messages; an error names this node.
-    ///
-    /// # Errors
-    /// The first refusal.
-    pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
-        self.netlink.send(messages).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
-    }
-}
+use crate::topology::addresses::{MAX_HOSTS_PER_RACK, MAX_RACKS, host_ip};
 
 /// A top-of-rack switch.
 pub struct Tor {
@@ -55,7 +30,7 @@ pub struct Tor {
     pub hosts: Vec<u32>,
 }
 
-/// A switch in the middle: the EPS or an OCS.
+/// An OCS.
 pub struct Core {
     /// Its node.
     pub node: Node,
@@ -79,8 +54,8 @@ pub struct Network {
     pub mark: String,
     /// The fabric that must leave the nodes as they were: they are somebody else's. `None`: they are ours, and go as a whole.
     guest: Option<String>,
-    /// The packet switch.
-    pub eps: Core,
+    /// The packet switches: one, or those of the topology's graph by number.
+    pub eps: Vec<PacketSwitch>,
     /// The optical switches, by plane.
     pub ocs: Vec<Core>,
     /// By rack.
@@ -89,23 +64,27 @@ pub struct Network {
     pub hosts: Vec<HostNode>,
 }
 
-/// Why this topology cannot be emulated, if so: our address plan has no room, or its EPS is more than one switch.
+/// The most places for hosts, racks times the hosts of the largest one, beside a graph of switches: there is a cell for every pair.
+pub const MAX_PLACES: usize = 1024;
+/// The most links between switches.
+const MAX_CABLES: usize = 65_535;
+
+/// Why this topology cannot be emulated, if so: our address plan has no room, or its graph of switches is too large.
 pub fn too_large(topology: &Topology) -> Option<String> {
-    if let Some(g) = topology.eps.graph() {
-        return Some(format!(
-            "an EPS graph of {} switches; an emulation's EPS is one switch (`heliostat simulate` knows graphs)",
-            g.switches.len()
-        ));
-    }
     let hosts = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(0);
-    let planes = topology.planes.len();
-    (topology.rack_count() > MAX_RACKS).then(|| format!("{} racks; at most {MAX_RACKS} can be emulated", topology.rack_count())).or_else(
-        || {
-            (hosts > MAX_HOSTS_PER_RACK)
-                .then(|| format!("{hosts} hosts in a rack; at most {MAX_HOSTS_PER_RACK} can be emulated"))
-                .or_else(|| (planes > 14).then(|| format!("{planes} OCS planes; at most 14 can be emulated")))
-        },
-    )
+    let (racks, planes) = (topology.rack_count(), topology.planes.len());
+    let graph = topology.eps.graph();
+    let (places, cables) = graph.map_or((0, 0), |g| (racks * hosts, g.cables.len()));
+    [
+        (racks, MAX_RACKS, "racks"),
+        (hosts, MAX_HOSTS_PER_RACK, "hosts in a rack"),
+        (planes, 14, "OCS planes"),
+        (places, MAX_PLACES, "places for hosts beside a graph of switches (racks times the hosts of the largest)"),
+        (cables, MAX_CABLES, "links between switches"),
+    ]
+    .into_iter()
+    .find(|&(n, most, _)| n > most)
+    .map(|(n, most, what)| format!("{n} {what}; at most {most} can be emulated"))
 }
 
 impl Network {
@@ -117,39 +96,35 @@ impl Network {
     /// # Errors
     /// What the kernel refused. Nothing is left behind then: unnamed namespaces go with their descriptors.
     pub fn build(topology: Arc<Topology>, mark: &str, congestion: Option<&str>) -> io::Result<Self> {
-        let nursery = netns::nursery()?;
-        let make = |id: NodeId, forward: bool| -> io::Result<Node> {
-            let mut node = Node::new(id.name(&topology), netns::create(Some(nursery.as_fd()), forward)?)?;
-            // Without lo up there is no local table, and next hops on a link are refused.
-            node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
-            Ok(node)
-        };
-        let ports = || (0..topology.rack_count()).map(layout::rack_index).collect::<Vec<_>>();
-        let mut eps = Core { node: make(NodeId::Eps, true)?, ports: ports() };
+        let mut nodes = make_nodes(&topology, mark)?;
+        let mut make = |id: NodeId| nodes.remove(&id).ok_or_else(|| io::Error::other(format!("no node {}", id.name(&topology))));
+        let mut eps = packet::build(&topology, &mut make)?;
         let mut ocs = Vec::with_capacity(topology.planes.len());
         for p in &topology.planes {
-            ocs.push(Core { node: make(NodeId::Ocs(p.id), false)?, ports: ports() });
+            let ports = (0..topology.rack_count()).map(layout::rack_index).collect();
+            ocs.push(Core { node: make(NodeId::Ocs(p.id))?, ports });
         }
+        let stands = packet::stands(&topology);
         let (mut tors, mut hosts) = (Vec::new(), Vec::new());
         for rack in &topology.racks {
             let mut tor = Tor {
-                node: make(NodeId::Tor(rack.id), true)?,
+                node: make(NodeId::Tor(rack.id))?,
                 eps: layout::FIRST,
                 ocs: (0..ocs.len()).map(layout::ocs_index).collect(),
                 hosts: (0..rack.hosts as usize).map(layout::host_index).collect(),
             };
             let mut own = Vec::with_capacity(rack.hosts as usize);
             for h in topology.hosts_of(rack.id) {
-                own.push(HostNode { node: make(NodeId::Host(h.id), false)?, eth: layout::FIRST });
+                own.push(HostNode { node: make(NodeId::Host(h.id))?, eth: layout::FIRST });
             }
-            tor.node.send(wire_tor(&topology, rack.id, &tor, &own, &eps, &ocs))?;
+            tor.node.send(wire_tor(&topology, rack.id, &tor, &own, &eps[stands[rack.id.index()]], &ocs))?;
             for (h, n) in topology.hosts_of(rack.id).iter().zip(&mut own) {
                 n.node.send(wire_host(&topology, h.id, congestion))?;
             }
             tors.push(tor);
             hosts.extend(own);
         }
-        eps.node.send(wire_eps(&topology))?;
+        packet::wire(&topology, &mut eps)?;
         for o in &mut ocs {
             o.node.send(o.ports.iter().map(|&p| (msg::up(p), 0)).collect())?;
         }
@@ -173,23 +148,24 @@ impl Network {
             let ns = open(&name).map_err(|e| io::Error::new(e.kind(), format!("node {name}: {e}")))?;
             Node::new(name, ns)
         };
+        let named = |prefix: &str, n: usize| (0..n).map(|k| format!("{prefix}{k}")).collect::<Vec<_>>();
+        let eps = packet::attach(&topology, &mut node)?;
         let mut core = |id: NodeId| -> io::Result<Core> {
             let mut node = node(id)?;
-            let ports = find_links(&mut node, "tor", topology.rack_count())?;
+            let ports = node.find_links(&named("tor", topology.rack_count()))?;
             Ok(Core { node, ports })
         };
-        let eps = core(NodeId::Eps)?;
         let ocs = topology.planes.iter().map(|p| core(NodeId::Ocs(p.id))).collect::<io::Result<_>>()?;
         let (mut tors, mut hosts) = (vec![], vec![]);
         for rack in &topology.racks {
             let mut n = node(NodeId::Tor(rack.id))?;
-            let eps = find_links(&mut n, "eps", 1)?[0];
-            let ocs = find_links(&mut n, "ocs", topology.planes.len())?;
-            let own = find_links(&mut n, "host", rack.hosts as usize)?;
+            let eps = n.find_links(&named("eps", 1))?[0];
+            let ocs = n.find_links(&named("ocs", topology.planes.len()))?;
+            let own = n.find_links(&named("host", rack.hosts as usize))?;
             tors.push(Tor { node: n, eps, ocs, hosts: own });
             for h in topology.hosts_of(rack.id) {
                 let mut n = node(NodeId::Host(h.id))?;
-                let eth = find_links(&mut n, "eth", 1)?[0];
+                let eth = n.find_links(&named("eth", 1))?[0];
                 hosts.push(HostNode { node: n, eth });
             }
         }
@@ -206,7 +182,11 @@ impl Network {
             let Tor { node, eps, ocs, hosts } = t;
             (node, std::iter::once(*eps).chain(ocs.iter().copied()).chain(hosts.iter().copied()).collect())
         }
-        let core = std::iter::once(&mut self.eps).chain(&mut self.ocs).map(|c| (&mut c.node, c.ports.clone()));
+        let eps = self.eps.iter_mut().map(|s| {
+            let links = s.links().collect();
+            (&mut s.node, links)
+        });
+        let core = eps.chain(self.ocs.iter_mut().map(|c| (&mut c.node, c.ports.clone())));
         let hosts = self.hosts.iter_mut().map(|h| (&mut h.node, vec![h.eth]));
         self.tors.iter_mut().map(split).chain(core).chain(hosts).collect()
     }
@@ -218,13 +198,13 @@ impl Network {
 
     /// Every node, to speak to; in the order of [`Network::nodes`].
     pub fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
-        let core = std::iter::once(&mut self.eps).chain(&mut self.ocs).map(|c| &mut c.node);
+        let core = self.eps.iter_mut().map(|s| &mut s.node).chain(self.ocs.iter_mut().map(|c| &mut c.node));
         core.chain(self.tors.iter_mut().map(|t| &mut t.node)).chain(self.hosts.iter_mut().map(|h| &mut h.node))
     }
 
     /// Every node.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        let core = std::iter::once(&self.eps).chain(&self.ocs).map(|c| &c.node);
+        let core = self.eps.iter().map(|s| &s.node).chain(self.ocs.iter().map(|c| &c.node));
         core.chain(self.tors.iter().map(|t| &t.node)).chain(self.hosts.iter().map(|h| &h.node))
     }
 }
@@ -237,31 +217,37 @@ impl Drop for Network {
     }
 }
 
-/// The indexes of the links `prefix0` to `prefix(n-1)` of a node.
-fn find_links(node: &mut Node, prefix: &str, n: usize) -> io::Result<Vec<u32>> {
-    let mut found = vec![0; n];
-    node.netlink.dump(msg::link_dump(), |m| {
-        if let Message::NewLink(l) = m {
-            let names = l.attributes.iter().filter_map(|a| if let LinkAttribute::IfName(n) = a { Some(n) } else { None });
-            for k in names.filter_map(|name| name.strip_prefix(prefix)?.parse::<usize>().ok()).filter(|&k| k < n) {
-                found[k] = l.header.index;
-            }
+/// Every node of a network in a fresh namespace of its own, by all processors at once.
+fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, Node>> {
+    let nursery = netns::nursery()?;
+    let make = |id: NodeId| -> io::Result<(NodeId, Node)> {
+        let forward = !matches!(id, NodeId::Ocs(_) | NodeId::Host(_));
+        let mut node = Node::new(id.name(topology), netns::create(Some(nursery.as_fd()), forward)?)?;
+        // Without lo up there is no local table, and next hops on a link are refused.
+        node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
+        Ok((id, node))
+    };
+    let all = NodeId::all(topology);
+    let each = all.len().div_ceil(std::thread::available_parallelism().map_or(1, |n| n.get()));
+    std::thread::scope(|s| {
+        let parts: Vec<_> =
+            all.chunks(each).map(|ids| s.spawn(|| ids.iter().map(|&id| make(id)).collect::<io::Result<Vec<_>>>())).collect();
+        let mut nodes = BTreeMap::new();
+        for part in parts {
+            nodes.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
-    })?;
-    match found.iter().position(|&i| i == 0) {
-        Some(k) => Err(io::Error::new(io::ErrorKind::NotFound, format!("node {} has no link {prefix}{k}", node.name))),
-        None => Ok(found),
-    }
+        Ok(nodes)
+    })
 }
 
-fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &Core, ocs: &[Core]) -> Vec<Request> {
+fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &PacketSwitch, ocs: &[Core]) -> Vec<Request> {
     let r = rack.index();
     let far = format!("tor{r}");
     let there = |ns, index, mac| End { name: far.as_str(), ns: Some(ns), index, mac };
     let mut v = vec![(
         msg::veth(
             &End { name: "eps0", ns: None, index: tor.eps, mac: layout::mac(Port::TorEps, r) },
-            &there(eps.node.ns.as_fd(), eps.ports[r], layout::mac(Port::Eps, r)),
+            &there(eps.node.ns.as_fd(), layout::rack_index(r), packet::mac_to(topology, rack)),
         ),
         NEW,
     )];
@@ -281,7 +267,7 @@ fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], ep
         v.push((Route::new((ip, 32), None, tor.hosts[k]).add(), NEW));
         v.push((msg::neighbour(tor.hosts[k], ip, layout::mac(Port::Host, r * 256 + k)), NEW));
     }
-    v.push((msg::neighbour(tor.eps, layout::EPS_GATEWAY, layout::mac(Port::Eps, r)), NEW));
+    v.push((msg::neighbour(tor.eps, layout::EPS_GATEWAY, packet::mac_to(topology, rack)), NEW));
     v.push((Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::EPS_GATEWAY), tor.eps).add(), NEW));
     for (p, &link) in tor.ocs.iter().enumerate() {
         let others = (0..topology.rack_count()).filter(|&j| j != r);
@@ -302,15 +288,4 @@ fn wire_host(topology: &Topology, host: HostId, congestion: Option<&str>) -> Vec
         (msg::neighbour(up, layout::TOR_GATEWAY, layout::mac(Port::TorHost, number)), NEW),
         (default.add(), NEW),
     ]
-}
-
-fn wire_eps(topology: &Topology) -> Vec<Request> {
-    let mut v = vec![];
-    for r in 0..topology.rack_count() {
-        let link = layout::rack_index(r);
-        v.push((msg::up(link), 0));
-        v.push((msg::neighbour(link, layout::eps_neighbour(r), layout::mac(Port::TorEps, r)), NEW));
-        v.push((Route::new((rack_net(RackId::from(r)), 16), Some(layout::eps_neighbour(r)), link).add(), NEW));
-    }
-    v
 }

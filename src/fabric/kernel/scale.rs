@@ -5,7 +5,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::RackId;
 use crate::topology::Topology;
+use crate::topology::graph::Routes;
 use crate::units::BitRate;
 
 /// What a machine carries, all circuits together, when every rack sends at its circuit's rate.
@@ -59,12 +61,15 @@ impl Capacity {
             250.. => self.middle,
             _ => self.slow,
         };
-        let asked: u64 = topology.racks.iter().map(|r| (topology.ocs_rate().0 + r.uplink.0).min(topology.rack_nic(r.id).0)).sum();
+        let sum: u64 = topology.racks.iter().map(|r| (topology.ocs_rate().0 + r.uplink.0).min(topology.rack_nic(r.id).0)).sum();
+        // Measured over four links: between two hosts over an OCS.
+        let asked = (u128::from(sum) * u128::from(400 + cables_percent(topology)) / 400) as u64;
         // A tenth of slack: the table's rows are where circuits still had all their rate.
         (asked > can.0 + can.0 / 10).then(|| {
             let how = if self.measured { "measured by doctor" } else { "assumed for its cores; `heliostat doctor` measures it" };
+            let graph = if asked > sum { ", as much work as over one switch" } else { "" };
             format!(
-                "{} racks at {circuit} can ask for {} at once, and this machine carries {can} ({how})",
+                "{} racks at {circuit} can ask for {} at once{graph}, and this machine carries {can} ({how})",
                 topology.rack_count(),
                 BitRate(asked)
             )
@@ -72,11 +77,21 @@ impl Capacity {
     }
 }
 
+/// The mean number of links between switches of a graph that the default ways of all pairs of racks cross, in hundredths.
+fn cables_percent(topology: &Topology) -> u64 {
+    let Some(graph) = topology.eps.graph() else { return 0 };
+    let (routes, racks) = (Routes::new(graph), topology.rack_count());
+    let pairs = (0..racks).flat_map(|a| (0..racks).filter(move |&b| a != b).map(move |b| (RackId::from(a), RackId::from(b))));
+    let (sum, n) = pairs.fold((0, 0), |(sum, n), (a, b)| (sum + routes.between(a, b).unwrap_or(0) as u64, n + 1));
+    100 * sum / n.max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ids::PlaneId;
-    use crate::topology::{Plane, StopMode};
+    use crate::topology::graph::Graph;
+    use crate::topology::{Core, Plane, StopMode};
     use crate::units::Span;
 
     #[test]
@@ -91,5 +106,16 @@ mod tests {
         assert_eq!(c.exceeded_by(&net(64, 100)), None);
         assert!(c.exceeded_by(&net(64, 1000)).is_some());
         assert!(c.exceeded_by(&net(16, 10_000)).is_some());
+    }
+
+    #[test]
+    fn longer_ways_are_more_work() {
+        let mut t = Topology::uniform("t", 8, 1, BitRate::mbit(2000), BitRate::mbit(2000), vec![]);
+        let c = Capacity::assumed(2);
+        assert_eq!((cables_percent(&t), c.exceeded_by(&t)), (0, None));
+        t.eps.core = Core::Graph(Box::new(Graph::fat_tree(4, BitRate::mbit(1000), None)));
+        // Of seven other racks one is two links away, six are four.
+        assert_eq!(cables_percent(&t), 371);
+        assert!(c.exceeded_by(&t).is_some_and(|why| why.contains("30.84Gb/s")), "{:?}", c.exceeded_by(&t));
     }
 }

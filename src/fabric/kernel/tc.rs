@@ -3,6 +3,7 @@
 //! netlink-packet-route types u32, mirred, cls_bpf and statistics; HTB's structures are written here by hand
 //! (`struct tc_htb_glob`, `struct tc_htb_opt` of linux/pkt_sched.h).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -86,6 +87,22 @@ pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
             let kind = q.attributes.iter().find_map(|a| if let TcAttribute::Kind(k) = a { Some(k.clone()) } else { None });
             let link = q.header.index.unsigned_abs();
             found.push(Queue { link, handle: q.header.handle.into(), kind: kind.unwrap_or_default() });
+        }
+    })?;
+    Ok(found)
+}
+
+/// What every link's HTB has carried, dropped and holds, by the link.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, Counters>> {
+    let mut found = BTreeMap::new();
+    nl.dump(Message::GetQueueDiscipline(TcMessage::default()), |m| {
+        if let Message::NewQueueDiscipline(q) = m
+            && u32::from(q.header.handle) == HTB
+        {
+            found.insert(q.header.index.unsigned_abs(), counters(&q));
         }
     })?;
     Ok(found)

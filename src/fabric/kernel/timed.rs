@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::bpf::SharedArray;
 use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
+use super::bpf::switches;
 use super::doors::Doors;
 use super::flips::Flips;
 use super::network::Network;
@@ -165,5 +166,8 @@ pub fn probe() -> io::Result<()> {
     let arrays = Arrays::new(2, 1)?;
     programs::load_crossbar(&arrays, 0, 0)?;
     programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: None, wait: false, guard: Span::millis(1) })?;
+    let arrays = switches::Arrays::new(2, 1, 2, 4)?;
+    switches::load_first(&arrays, 0, 0, None)?;
+    switches::load_next(&arrays, 1)?;
     Ok(())
 }

@@ -12,6 +12,7 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::network::{Network, Node};
+use super::packet::PacketSwitch;
 use super::{msg, netns};
 
 /// The multicast group of changes to links.
@@ -110,7 +111,7 @@ fn listen(node: &Node) -> io::Result<Socket> {
 /// By node, its links' indexes and names.
 fn expected(net: &Network) -> Vec<Vec<(u32, String)>> {
     let core = |ports: &[u32]| ports.iter().enumerate().map(|(r, &i)| (i, format!("tor{r}"))).collect();
-    let mut all: Vec<Vec<(u32, String)>> = vec![core(&net.eps.ports)];
+    let mut all: Vec<Vec<(u32, String)>> = net.eps.iter().map(PacketSwitch::named_links).collect();
     all.extend(net.ocs.iter().map(|o| core(&o.ports)));
     for tor in &net.tors {
         let named = |prefix: &str, links: &[u32]| links.iter().enumerate().map(|(k, &i)| (i, format!("{prefix}{k}"))).collect::<Vec<_>>();

@@ -16,6 +16,8 @@ pub const R2: Reg = Reg(2);
 pub const R3: Reg = Reg(3);
 /// Fourth argument.
 pub const R4: Reg = Reg(4);
+/// Fifth argument.
+pub const R5: Reg = Reg(5);
 /// Kept across calls.
 pub const R6: Reg = Reg(6);
 /// Kept across calls.
@@ -114,6 +116,10 @@ impl Asm {
     /// `d += s`.
     pub fn add_reg(&mut self, d: Reg, s: Reg) -> &mut Self {
         self.put(0x0f, d, s.0, 0, 0)
+    }
+    /// `d *= value`.
+    pub fn mul(&mut self, d: Reg, value: i32) -> &mut Self {
+        self.put(0x27, d, 0, 0, value)
     }
     /// `d &= value`.
     pub fn and(&mut self, d: Reg, value: i32) -> &mut Self {

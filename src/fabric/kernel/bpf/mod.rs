@@ -8,6 +8,7 @@ use super::sys;
 
 pub mod asm;
 pub mod programs;
+pub mod switches;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -42,6 +43,16 @@ impl SharedArray {
     pub fn cell(&self, entry: usize, k: usize) -> &AtomicU64 {
         assert!(entry < self.entries && k < self.width);
         self.mapping.cell(entry * self.width + k)
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
     }
 
     /// The map, for a program's instructions.

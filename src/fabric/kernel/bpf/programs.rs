@@ -43,19 +43,19 @@ pub const COUNTERS: usize = 5;
 pub const PROBE_ETHERTYPE: u16 = 0x88b5;
 
 // Offsets in struct __sk_buff.
-const LEN: i16 = 0;
-const PROTOCOL: i16 = 16;
+pub(super) const LEN: i16 = 0;
+pub(super) const PROTOCOL: i16 = 16;
 const PRIORITY: i16 = 32;
 const IFINDEX: i16 = 40;
 const GSO_SEGS: i16 = 164;
 
 const MAP_LOOKUP: i32 = 1;
 const KTIME: i32 = 5;
-const REDIRECT: i32 = 23;
+pub(super) const REDIRECT: i32 = 23;
 const LOAD_BYTES: i32 = 26;
 const REDIRECT_NEIGH: i32 = 152;
 
-const SHOT: i32 = 2;
+pub(super) const SHOT: i32 = 2;
 const PASS: i32 = 0;
 
 /// Offsets in a frame: the TOS byte, the source and the destination of an IPv4 packet behind an Ethernet header.
@@ -126,12 +126,12 @@ pub struct TorProgram<'a> {
 pub const SHORT: i32 = 128;
 
 /// `array[key on the stack at FP + at]` into R0, or to label `none`.
-fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {
+pub(super) fn look_up(a: &mut Asm, array: &SharedArray, at: i32, none: &str) {
     a.copy(R2, FP).add(R2, at).map(R1, map_number(array)).call(MAP_LOOKUP).jump_if(R0, Eq, 0, none);
 }
 
 /// `bytes` of the packet at `from` onto the stack at FP + `at`, or to label `none`.
-fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
+pub(super) fn load_bytes(a: &mut Asm, from: i32, at: i32, bytes: i32, none: &str) {
     a.copy(R1, R6).set(R2, from).copy(R3, FP).add(R3, at).set(R4, bytes).call(LOAD_BYTES).jump_if(R0, Ne, 0, none);
 }
 
@@ -148,7 +148,7 @@ fn payload(a: &mut Asm, label: &str) {
 }
 
 /// Adds one to the cell at R0 + 8 `k`.
-fn count_one(a: &mut Asm, k: usize) {
+pub(super) fn count_one(a: &mut Asm, k: usize) {
     a.set(R1, 1).atomic_add(R0, 8 * k as i16, R1);
 }
 

@@ -68,23 +68,31 @@ thread_local! {
 
 /// Arrays over files that are deleted at once: no right to use bpf() is needed.
 pub fn plain_arrays(racks: usize, planes: usize) -> Arrays {
-    Arrays::made_by(racks, planes, |entries, width| {
-        let number = FILES.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("heliostat-vm-{}-{number}-{}", std::process::id(), sys::monotonic()));
-        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path)?;
-        std::fs::remove_file(&path)?;
-        file.set_len((entries * width * 8) as u64)?;
-        SharedArray::over(file.into(), entries, width)
-    })
-    .expect("files in the directory for temporary files")
+    Arrays::made_by(racks, planes, plain_array).expect("files in the directory for temporary files")
+}
+
+/// An array over a file that is deleted at once.
+pub fn plain_array(entries: usize, width: usize) -> std::io::Result<SharedArray> {
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("heliostat-vm-{}-{number}-{}", std::process::id(), sys::monotonic()));
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    file.set_len((entries * width * 8) as u64)?;
+    SharedArray::over(file.into(), entries, width)
 }
 
 /// Runs a program on one packet at an instant.
 pub fn run(code: &[u64], arrays: &Arrays, packet: &Packet, now: u64) -> Verdict {
     let all = [&arrays.ports, &arrays.sent, &arrays.admitted, &arrays.crossed, &arrays.counts];
+    run_over(code, &all, packet, now).0
+}
+
+/// Runs a program that uses these arrays; gives the packet's bytes as it leaves them, too.
+pub fn run_over(code: &[u64], all: &[&SharedArray], packet: &Packet, now: u64) -> (Verdict, Vec<u8>) {
     let at = |a: &SharedArray| std::ptr::from_ref(a.cell(0, 0)) as u64;
-    let maps = all.map(|a| (map_number(a) as u64, (at(a), a.width as u64 * 8, a.entries as u64)));
-    WORLD.set(World { maps: maps.into(), now, packet: packet.bytes.clone(), out: None });
+    let maps: BTreeMap<u64, (u64, u64, u64)> =
+        all.iter().map(|a| (map_number(a) as u64, (at(a), a.width as u64 * 8, a.entries as u64))).collect();
+    WORLD.set(World { maps: maps.clone(), now, packet: packet.bytes.clone(), out: None });
     let program = program(code);
     let mut context = [0u8; CONTEXT];
     for (at, v) in [(0, packet.len), (16, u32::from(packet.protocol.to_be())), (32, 0xdead_beef), (40, packet.link), (164, packet.segments)]
@@ -93,19 +101,25 @@ pub fn run(code: &[u64], arrays: &Arrays, packet: &Packet, now: u64) -> Verdict 
     }
     let code = {
         let mut vm = rbpf::EbpfVmRaw::new(Some(&program)).expect("a well-formed program");
-        let helpers: [(u32, rbpf::ebpf::Helper); 5] =
-            [(1, look_up), (5, |_, _, _, _, _| WORLD.with_borrow(|w| w.now)), (23, redirect), (26, load_bytes), (152, redirect_neigh)];
+        let helpers: [(u32, rbpf::ebpf::Helper); 6] = [
+            (1, look_up),
+            (5, |_, _, _, _, _| WORLD.with_borrow(|w| w.now)),
+            (9, store_bytes),
+            (23, redirect),
+            (26, load_bytes),
+            (152, redirect_neigh),
+        ];
         for (number, helper) in helpers {
             vm.register_helper(number, helper).expect("a helper");
         }
-        for (_, (at, width, entries)) in maps {
+        for (at, width, entries) in maps.into_values() {
             vm.register_allowed_memory(at..at + width * entries);
         }
         vm.execute_program(&mut context).expect("runs to its end")
     };
     let priority = u32::from_ne_bytes(context[32..36].try_into().expect("four bytes"));
-    let out = WORLD.with_borrow_mut(|w| w.out.take());
-    match (code, out) {
+    let (out, bytes) = WORLD.with_borrow_mut(|w| (w.out.take(), std::mem::take(&mut w.packet)));
+    let verdict = match (code, out) {
         (0, None) => Verdict::Pass,
         (2, None) => Verdict::Drop,
         (REDIRECTED, Some((link, None))) => Verdict::Out(link),
@@ -115,7 +129,8 @@ pub fn run(code: &[u64], arrays: &Arrays, packet: &Packet, now: u64) -> Verdict 
             Verdict::Hop { link, neighbour: hop[4..8].try_into().expect("four bytes"), class: priority }
         }
         other => panic!("no verdict: {other:?}"),
-    }
+    };
+    (verdict, bytes)
 }
 
 /// The program's bytes, each atomic addition (which rbpf lacks) as load, add and store by R5, which our programs do not use.
@@ -161,6 +176,20 @@ fn load_bytes(_: u64, from: u64, to: u64, length: u64, _: u64) -> u64 {
         Some(bytes) => {
             // SAFETY: programs pass room for so many bytes on the machine's stack, which outlives the call.
             unsafe { sys::poke(to, bytes) };
+            0
+        }
+        None => EFAULT,
+    })
+}
+
+fn store_bytes(_: u64, to: u64, from: u64, length: u64, flags: u64) -> u64 {
+    assert_eq!(flags, 0, "no checksum covers what is written");
+    let mut bytes = vec![0; length as usize];
+    // SAFETY: programs pass so many bytes on the machine's stack, which outlives the call.
+    unsafe { sys::peek(from, &mut bytes) };
+    WORLD.with_borrow_mut(|w| match w.packet.get_mut(to as usize..(to + length) as usize) {
+        Some(place) => {
+            place.copy_from_slice(&bytes);
             0
         }
         None => EFAULT,

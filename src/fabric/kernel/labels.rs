@@ -1,0 +1,286 @@
+//! Lists of switches by labels: a path's number in the destination MAC, one program a switch port.
+//!
+//! A change has two phases. First a path with the new list gets a record under a number that no packet carries; then one store at the first
+//! switch gives that number to all packets from then on. Each packet is labelled once, so it crosses the old list or the new one and never
+//! a mixture. The old number is used again when as many packets have come out as went in, or when none can be on its way any more.
+//!
+//! Source: Reitblatt et al., *Abstractions for network update*, SIGCOMM 2012: per-packet consistency by versions stamped at the ingress.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use super::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, HOPS};
+use super::network::Network;
+use super::nl::NEW;
+use super::packet::PacketSwitch;
+use super::ways::Ways;
+use super::{Clock, steering, tc};
+use crate::ids::{HostId, RackId};
+use crate::plan::paths::{Lists, PathError, Steer};
+use crate::units::{Span, Time};
+
+/// Paths beside the racks' default ones that a fabric holds at once.
+const PATHS: usize = 32_768;
+/// A packet whose number was read just before the change has been counted after so long.
+const COUNTED: Span = Span::millis(10);
+
+/// The arrays, and what was written into them.
+pub struct Labels {
+    arrays: Arrays,
+    ways: Ways,
+    clock: Clock,
+    /// By host: its rack and its number there.
+    places: Vec<(usize, usize)>,
+    /// The daemon is the only writer, so this is what the programs do.
+    lists: Lists,
+    /// By pair that has a list: the number of its path.
+    numbers: BTreeMap<(HostId, HostId), u32>,
+    book: Book,
+    drain: Span,
+}
+
+impl Labels {
+    /// Writes the default paths of all racks, and loads a program for every port.
+    ///
+    /// # Errors
+    /// What the kernel refused, or a default way of too many switches.
+    pub fn install(net: &mut Network, ways: Ways, clock: Clock) -> io::Result<Self> {
+        let topology = net.topology.clone();
+        let racks = topology.rack_count();
+        let most = topology.racks.iter().map(|r| r.hosts as usize).max().unwrap_or(1);
+        let (defaults, paths) = (racks * racks, racks * racks + PATHS);
+        let arrays = Arrays::new(racks, most, net.eps.len(), paths)?;
+        let mut book = Book::new(defaults as u32..paths as u32);
+        for (from, to) in (0..racks).flat_map(|a| (0..racks).filter(move |&b| a != b).map(move |b| (a, b))) {
+            let record = ways.default(RackId::from(from), RackId::from(to));
+            if record.len() > HOPS {
+                let why =
+                    format!("the way from rack {from} to rack {to} crosses {} switches; `timed` carries at most {HOPS}", record.len());
+                return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+            }
+            let number = (from * racks + to) as u32;
+            write(&arrays, number, &record);
+            book.keep(record, number);
+        }
+        for (k, s) in net.eps.iter_mut().enumerate() {
+            hang(&arrays, k as u16, s)?;
+        }
+        let places = topology.hosts.iter().map(|h| (h.rack.index(), h.index as usize)).collect();
+        let drain = steering::drain(&topology, HOPS);
+        Ok(Self { arrays, ways, clock, places, lists: Lists::default(), numbers: BTreeMap::new(), book, drain })
+    }
+
+    /// Changes the list of one pair of hosts; gives when packets had it.
+    ///
+    /// # Errors
+    /// Why not; nothing has changed then.
+    pub fn steer(&mut self, op: &Steer) -> Result<Time, PathError> {
+        let record = self.ways.wanted(op)?;
+        let pair = (op.from, op.to);
+        if self.lists.of(op.from, op.to) == op.list.as_ref() {
+            return Ok(self.clock.now());
+        }
+        if record.len() > HOPS {
+            return Err(PathError::TooLong { length: record.len(), most: HOPS });
+        }
+        let at = self.arrays.pair(self.places[op.from.index()], self.places[op.to.index()]);
+        let old = self.numbers.get(&pair).copied();
+        match &op.list {
+            None => {
+                self.arrays.pairs.cell(at, 0).store(0, Release);
+                self.lists.0.remove(&pair);
+                self.numbers.remove(&pair);
+            }
+            Some(list) => {
+                let number = self.number(record)?;
+                self.arrays.pairs.cell(at, 0).store(u64::from(number), Release);
+                self.lists.0.insert(pair, list.clone());
+                self.numbers.insert(pair, number);
+            }
+        }
+        let now = self.clock.now();
+        if let Some(old) = old {
+            self.book.leave(old, now);
+        }
+        Ok(now)
+    }
+
+    /// The number of a path with this record, for one more pair; written if there is none yet.
+    fn number(&mut self, record: Vec<Entry>) -> Result<u32, PathError> {
+        let (arrays, now, drain) = (&self.arrays, self.clock.now(), self.drain);
+        let on_the_way = |n: u32| {
+            let count = |k: usize| arrays.counts.cell(n as usize, k).load(Acquire);
+            count(ADMITTED).saturating_sub(count(DELIVERED))
+        };
+        let free = |lost: u64, n: u32, since: Time| {
+            let passed = now.since(since);
+            passed >= drain || passed >= COUNTED && on_the_way(n) == lost
+        };
+        let (number, fresh) = self.book.take(&record, free, on_the_way).ok_or(PathError::Full(PATHS))?;
+        if fresh {
+            write(&self.arrays, number, &record);
+        }
+        Ok(number)
+    }
+
+    /// The lists that pairs have by a change.
+    pub fn steered(&self) -> Lists {
+        self.lists.clone()
+    }
+
+    /// Packets that first switches sent off, and that last switches delivered, as the kernel handles them (aggregated).
+    pub fn packets(&self) -> [u64; 2] {
+        let sum = |k: usize| (0..self.ways.racks().pow(2) + PATHS).map(|n| self.arrays.counts.cell(n, k).load(Relaxed)).sum();
+        // Delivered first: it can never be seen ahead of admitted.
+        let delivered = sum(DELIVERED);
+        [sum(ADMITTED), delivered]
+    }
+
+    /// By switch, the packets that it dropped because it is not on their path.
+    pub fn strays(&self) -> Vec<u64> {
+        (0..self.arrays.strays.len()).map(|s| self.arrays.strays.cell(s, 0).load(Relaxed)).collect()
+    }
+}
+
+/// A program on every port of switch `own`. Where it is limited, cables' ports lead to the limit already, and packets go on behind it.
+fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
+    let divert = s.limit.map(|(way_in, _)| way_in);
+    let first = |&(r, link): &(usize, u32)| Ok((link, switches::load_first(arrays, own, r, divert)?, "heliostat_first"));
+    let mut programs = s.racks.iter().map(first).collect::<io::Result<Vec<_>>>()?;
+    let next: Vec<u32> = match s.limit {
+        Some((_, way_out)) => vec![way_out],
+        None => s.cables.iter().map(|&(_, link)| link).collect(),
+    };
+    if let Some((&link, others)) = next.split_first() {
+        let program = switches::load_next(arrays, own)?;
+        for &other in others {
+            programs.push((other, program.try_clone()?, "heliostat_next"));
+        }
+        programs.push((link, program, "heliostat_next"));
+    }
+    let on =
+        |(link, program, name): &(u32, OwnedFd, &str)| [(tc::clsact(*link), NEW), (tc::bpf_ingress(*link, program.as_fd(), name), NEW)];
+    s.node.send(programs.iter().flat_map(on).collect())
+}
+
+/// Puts a record into the kernel, the last switch first; no packet carries its number yet.
+fn write(arrays: &Arrays, number: u32, record: &[Entry]) {
+    for k in (0..HOPS).rev() {
+        arrays.paths.cell(number as usize, k).store(record.get(k).map_or(0, |e| e.cell()), Release);
+    }
+}
+
+/// Which number stands for which record. Equal records share one.
+#[derive(Debug, Default)]
+struct Book {
+    by_record: BTreeMap<Vec<Entry>, u32>,
+    held: BTreeMap<u32, Held>,
+    /// Numbers without a record.
+    free: VecDeque<u32>,
+    /// Numbers that no pair has any more, and since when; the oldest first. They keep their records until they are needed.
+    left: VecDeque<(u32, Time)>,
+    /// By number: packets that never came out, dropped at a full queue while it was used before.
+    lost: BTreeMap<u32, u64>,
+}
+
+#[derive(Debug)]
+struct Held {
+    record: Vec<Entry>,
+    /// Pairs that have it; a default path counts as one pair more.
+    pairs: usize,
+}
+
+impl Book {
+    fn new(numbers: std::ops::Range<u32>) -> Self {
+        Self { free: numbers.collect(), ..Self::default() }
+    }
+
+    /// Keeps a default path for ever. Of two with one record the first is shared.
+    fn keep(&mut self, record: Vec<Entry>, number: u32) {
+        self.by_record.entry(record.clone()).or_insert(number);
+        self.held.insert(number, Held { record, pairs: 1 });
+    }
+
+    /// One more pair has the path with this record: its number, and whether the record is new. `free` says whether a number that was left
+    /// may get another record, by the packets of it that were lost before, itself and the time since when nobody has it; `missing` how many of
+    /// its packets never came out. O(log paths + those left lately).
+    fn take(&mut self, record: &[Entry], free: impl Fn(u64, u32, Time) -> bool, missing: impl Fn(u32) -> u64) -> Option<(u32, bool)> {
+        if let Some(&number) = self.by_record.get(record) {
+            let held = self.held.get_mut(&number)?;
+            held.pairs += 1;
+            if held.pairs == 1 {
+                self.left.retain(|&(n, _)| n != number);
+            }
+            return Some((number, false));
+        }
+        let number = self.free.pop_front().or_else(|| {
+            let lost = |n| self.lost.get(&n).copied().unwrap_or(0);
+            let at = self.left.iter().position(|&(n, since)| free(lost(n), n, since))?;
+            let (number, _) = self.left.remove(at)?;
+            self.lost.insert(number, missing(number));
+            let old = self.held.remove(&number)?;
+            self.by_record.remove(&old.record);
+            Some(number)
+        })?;
+        self.by_record.insert(record.to_vec(), number);
+        self.held.insert(number, Held { record: record.to_vec(), pairs: 1 });
+        Some((number, true))
+    }
+
+    /// One pair less has it.
+    fn leave(&mut self, number: u32, now: Time) {
+        if let Some(held) = self.held.get_mut(&number) {
+            held.pairs -= 1;
+            if held.pairs == 0 {
+                self.left.push_back((number, now));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record(k: u32) -> Vec<Entry> {
+        vec![Entry { switch: 1, out: k, rack: Some(0) }]
+    }
+
+    proptest! {
+        /// Pairs take and leave records; some of the numbers that are left still have packets on their way.
+        #[test]
+        fn no_number_changes_its_record_while_it_may_be_on_its_way(steps in prop::collection::vec((0..6usize, 0..9u32, 0..16u8), 1..80)) {
+            const FIRST: u32 = 2;
+            let mut book = Book::new(FIRST..FIRST + 4);
+            book.keep(record(0), 0);
+            book.keep(record(1), 1);
+            let mut pairs: [Option<(u32, u32)>; 6] = Default::default();
+            let mut means: BTreeMap<u32, u32> = [(0, 0), (1, 1)].into();
+            for (t, (pair, wanted, busy)) in steps.into_iter().enumerate() {
+                let free = |_: u64, n: u32, _: Time| busy >> (n - FIRST) & 1 == 0;
+                if let Some((number, fresh)) = book.take(&record(wanted), free, |_| 0) {
+                    if fresh {
+                        prop_assert!(pairs.iter().flatten().all(|&(n, _)| n != number), "a pair has it");
+                        let was = means.insert(number, wanted);
+                        prop_assert!(was.is_none() || free(0, number, Time(0)), "a packet may carry it");
+                        prop_assert!(number >= FIRST);
+                    }
+                    prop_assert_eq!(means[&number], wanted);
+                    if let Some((old, _)) = pairs[pair].replace((number, wanted)) {
+                        book.leave(old, Time(t as u64));
+                    }
+                } else {
+                    let used = pairs.iter().flatten().filter(|p| p.0 >= FIRST).map(|p| p.0).collect::<std::collections::BTreeSet<_>>();
+                    prop_assert!((FIRST..FIRST + 4).all(|n| used.contains(&n) || busy >> (n - FIRST) & 1 == 1), "there was room");
+                }
+                for (n, k) in pairs.iter().flatten() {
+                    prop_assert_eq!(&book.held[n].record, &record(*k));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How a graph of switches carries lists: by labels, or by routes. Which of them follows from the mechanism of circuits.
+
+use std::io;
+
+use super::labels::Labels;
+use super::network::Network;
+use super::route_lists::RouteLists;
+use super::{Clock, Mechanism, packet, queues};
+use crate::plan::paths::{Lists, PathError, Steer};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time};
+
+/// The lists of a fabric.
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+pub enum Steering {
+    /// By labels that BPF programs read.
+    Labels(Labels),
+    /// By rules and routes.
+    Routes(RouteLists),
+}
+
+impl Steering {
+    /// Sets the default ways of all racks up; `None` where the packet network is one switch.
+    ///
+    /// # Errors
+    /// What the kernel refused, or a way that is too long for it.
+    pub fn install(net: &mut Network, mechanism: Mechanism, clock: Clock) -> io::Result<Option<Self>> {
+        let Some(ways) = super::ways::Ways::new(net) else { return Ok(None) };
+        let (topology, mark) = (net.topology.clone(), net.mark.clone());
+        packet::limit(&topology, &mut net.eps, &mark, mechanism == Mechanism::Timed)?;
+        Ok(Some(match mechanism {
+            Mechanism::Timed => Self::Labels(Labels::install(net, ways, clock)?),
+            Mechanism::Netlink => Self::Routes(RouteLists::install(net, ways)?),
+        }))
+    }
+
+    /// Changes the list of one pair of hosts; gives when the fabric held it.
+    ///
+    /// # Errors
+    /// Why not; the fabric is then as it was.
+    pub fn steer(&mut self, net: &mut Network, op: &Steer, now: Time) -> Result<Time, PathError> {
+        match self {
+            Self::Labels(l) => l.steer(op),
+            Self::Routes(r) => r.steer(net, op, now),
+        }
+    }
+
+    /// The lists that pairs have by a change.
+    pub fn steered(&self) -> Lists {
+        match self {
+            Self::Labels(l) => l.steered(),
+            Self::Routes(r) => r.steered(),
+        }
+    }
+
+    /// By switch, the packets that it dropped because it is not on their path; none are counted with routes.
+    pub fn strays(&self) -> Vec<u64> {
+        match self {
+            Self::Labels(l) => l.strays(),
+            Self::Routes(_) => vec![],
+        }
+    }
+}
+
+/// How long packets may be on their way through so many full queues, each of the slowest rate of all, and a margin.
+pub fn drain(topology: &Topology, switches: usize) -> Span {
+    let limit = Bytes(u64::from(queues::eps_limit(topology)));
+    let graph = topology.eps.graph();
+    let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
+    let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
+    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
+    slowest.time_for(limit) * 2 * switches as u64 + Span::millis(10)
+}

@@ -1,0 +1,284 @@
+//! Graphs of packet switches: every flow crosses exactly the switches of its list, and changes of lists lose nothing.
+
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use heliostat::coflows::bounds::payload_rate;
+use heliostat::coflows::elephants::Admit;
+use heliostat::fabric::Fabric;
+use heliostat::fabric::kernel::{Labelled, Mechanism, netns};
+use heliostat::ids::{HostId, PlaneId, RackId};
+use heliostat::paths::{List, Switches, Units};
+use heliostat::plan::paths::{PathError, Steer};
+use heliostat::topology::graph::{Graph, Routes};
+use heliostat::topology::{Core, Plane, StopMode, Topology};
+use heliostat::units::{BitRate, Span};
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::support::{Bench, each_mechanism, rate};
+
+/// A graph with so many hosts at each rack; NICs and uplinks of `rate`, and `planes` OCS planes.
+fn on(graph: Graph, hosts: usize, rate: BitRate, planes: u32) -> Topology {
+    let plane = |k| Plane { id: PlaneId(k), rate, delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
+    let uplink = BitRate(rate.0 * hosts as u64);
+    let mut t = Topology::uniform("lists", graph.racks.len(), hosts, rate, uplink, (0..planes).map(plane).collect());
+    t.eps.core = Core::Graph(Box::new(graph));
+    t
+}
+
+/// All lists between two hosts of a fat tree that go up and then down.
+fn lists(net: &Switches, graph: &Graph, from: HostId, to: HostId) -> Vec<List> {
+    let (a, b) = (net.stands(from), net.stands(to));
+    let near = |s: u32| -> Vec<u32> {
+        let ends = graph.cables.iter().map(|c| c.ends);
+        ends.filter_map(|(x, y)| {
+            if x == s {
+                Some(y)
+            } else if y == s {
+                Some(x)
+            } else {
+                None
+            }
+        })
+        .collect()
+    };
+    let up: Vec<Vec<u32>> = near(a).into_iter().map(|m| vec![a, m]).collect();
+    let core = up.iter().flat_map(|v| near(v[1]).into_iter().map(|c| [v.clone(), vec![c]].concat()));
+    let down = core.flat_map(|v| near(v[2]).into_iter().map(move |m| [v.clone(), vec![m, b]].concat()));
+    let short = up.iter().map(|v| [v.clone(), vec![b]].concat());
+    short.chain(down).map(List).filter(|l| net.check(l, (from, to)).is_ok()).collect()
+}
+
+fn steer(b: &mut Bench, from: HostId, to: HostId, list: Option<List>) -> Result<(), PathError> {
+    let now = b.clock.now();
+    b.fabric.steer(&[Steer { from, to, list }], now).remove(0).outcome.map(drop)
+}
+
+/// Bytes that left every switch by its links to other switches and to racks.
+fn carried(b: &mut Bench) -> Vec<u64> {
+    b.fabric.switches().expect("counters").iter().map(|s| s.ports.iter().map(|p| p.bytes).sum()).collect()
+}
+
+/// Waits until every packet that entered the graph has come out or was dropped at a full queue.
+fn settled(b: &mut Bench) -> Labelled {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let l = b.fabric.labelled().expect("counters").expect("labels");
+        if l.admitted == l.delivered + l.dropped {
+            return l;
+        }
+        assert!(Instant::now() < deadline, "packets are missing: {l:?}");
+        b.clock.sleep_until(b.clock.now() + Span::millis(5));
+    }
+}
+
+#[test]
+fn a_flow_crosses_exactly_the_switches_of_its_list() {
+    each_mechanism("a_flow_crosses_exactly_the_switches_of_its_list", |mechanism| {
+        let t = on(Graph::fat_tree(4, BitRate::mbit(1000), None), 2, BitRate::mbit(1000), 0);
+        let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+        let routes = Routes::new(&graph);
+        let mut b = Bench::new(t.clone(), mechanism, Admit::Marked);
+        let mut random = ChaCha8Rng::seed_from_u64(13);
+        const BYTES: u64 = 300_000;
+        for k in 0..50 {
+            let from = HostId(random.random_range(0..16));
+            let to = HostId((from.0 + random.random_range(2..14)) % 16);
+            if t.rack_of(from) == t.rack_of(to) {
+                continue;
+            }
+            // Every fifth flow takes the default way.
+            let list = lists(&net, &graph, from, to).choose(&mut random).cloned().filter(|_| k % 5 > 0);
+            let (a, z) = (t.rack_of(from), t.rack_of(to));
+            let default = || List(std::iter::once(net.stands(from)).chain(routes.way(a, z).iter().map(|h| h.to)).collect());
+            let expected: BTreeSet<u32> = list.clone().unwrap_or_else(default).0.into_iter().collect();
+            steer(&mut b, from, to, list).expect("steered");
+            let before = carried(&mut b);
+            b.send(&[vec![(from.0, to.0, BYTES, false)]]);
+            let crossed = carried(&mut b).iter().zip(&before).map(|(after, before)| after - before).collect::<Vec<_>>();
+            // Acknowledgements go another way: much less than the data.
+            let seen: BTreeSet<u32> = (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= BYTES).collect();
+            assert_eq!(seen, expected, "{} from {from} to {to}: {crossed:?}", mechanism.name());
+            assert!(crossed.iter().all(|&c| c >= BYTES || c < BYTES / 4), "{crossed:?}");
+        }
+        if mechanism == Mechanism::Timed {
+            let l = settled(&mut b);
+            assert_eq!((l.strays, l.dropped), (0, 0), "{l:?}");
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_thousand_changes_under_load_lose_nothing() {
+    each_mechanism("a_thousand_changes_under_load_lose_nothing", |mechanism| {
+        let mbit = BitRate::mbit(200);
+        let t = on(Graph::fat_tree(4, mbit, None), 2, mbit, 0);
+        let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+        let mut b = Bench::new(t, mechanism, Admit::Marked);
+        let pairs: Vec<(u32, u32)> = (0..16).map(|h| (h, (h + 8) % 16)).collect();
+        let all: Vec<Vec<List>> = pairs.iter().map(|&(a, z)| lists(&net, &graph, HostId(a), HostId(z))).collect();
+        const EACH: u64 = 20_000_000;
+        b.launch(&[pairs.iter().map(|&(a, z)| (a, z, EACH, false)).collect()]);
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut took = vec![];
+        for _ in 0..1000 {
+            let k = random.random_range(0..16);
+            let op = Steer { from: HostId(pairs[k].0), to: HostId(pairs[k].1), list: all[k].choose(&mut random).cloned() };
+            let begun = b.clock.now();
+            b.fabric.steer(&[op], begun).remove(0).outcome.expect("steered");
+            took.push(b.clock.now().since(begun));
+            b.clock.sleep_until(b.clock.now() + Span::micros(500));
+        }
+        b.finished(1);
+        took.sort();
+        println!("{}: 1000 changes, one in {} (median), {} (99 %), {} (all)", mechanism.name(), took[500], took[990], took[999]);
+        if mechanism == Mechanism::Timed {
+            let l = settled(&mut b);
+            println!("timed: {l:?}");
+            assert_eq!(l.strays, 0, "{l:?}");
+            assert!(l.admitted > 0);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_has_no_list_is_dropped_and_counted() {
+    each_mechanism("what_has_no_list_is_dropped_and_counted", |mechanism| {
+        let t = on(Graph::leaf_spine(3, 2, BitRate::mbit(100), None), 1, BitRate::mbit(100), 1);
+        let mut b = Bench::new(t, mechanism, Admit::Marked);
+        let ns = b.fabric.network().namespace("h0-0").expect("a host").as_fd().try_clone_to_owned().expect("a descriptor");
+        netns::within(ns.as_fd(), || {
+            let s = UdpSocket::bind("0.0.0.0:0")?;
+            // A rack that is not there, a host that is not there, and another address of a host that is.
+            for to in ["10.9.0.2:9", "10.1.0.9:9", "10.1.3.2:9"] {
+                s.send_to(b"?", to)?;
+            }
+            Ok(())
+        })
+        .expect("sent");
+        let refused = steer(&mut b, HostId(0), HostId(2), Some(List(vec![0, 1, 2])));
+        assert!(matches!(refused, Err(PathError::List(_))), "{refused:?}");
+        assert_eq!(b.fabric.steered(), Default::default());
+        steer(&mut b, HostId(0), HostId(2), Some(List(vec![0, 4, 2]))).expect("steered");
+        assert_eq!(b.fabric.steered().of(HostId(0), HostId(2)), Some(&List(vec![0, 4, 2])));
+        b.send(&[vec![(0, 2, 10_000, false)]]);
+        if mechanism == Mechanism::Timed {
+            let l = settled(&mut b);
+            assert_eq!(l.strays, 3, "{l:?}");
+        }
+        // Circuits beside the graph: elephants ride them.
+        b.connect(&[(0, 2)]);
+        b.send(&[vec![(0, 2, 2_000_000, true)]]);
+        let seen = b.fabric.observe(b.clock.now()).expect("observed");
+        in_time!(seen.over_ocs.get(RackId(0), RackId(2)) >= 2_000_000, "{} bytes crossed the OCS", seen.over_ocs.total());
+        Ok(())
+    });
+}
+
+#[test]
+fn links_of_a_graph_carry_their_rate() {
+    each_mechanism("links_of_a_graph_carry_their_rate", |mechanism| {
+        for mbit in [10, 100, 1000] {
+            let link = BitRate::mbit(mbit);
+            let nominal = payload_rate(link).0 as f64;
+            // Two racks at each switch of two pods below one root, so that flows cross one, three and five switches.
+            let levels = [2, 2].map(|join| heliostat::topology::graph::Level { join, uplink: link });
+            let mut t = on(Graph::tree(8, &levels, None), 1, BitRate(link.0 * 2), 0);
+            t.racks.iter_mut().for_each(|r| r.uplink = link);
+            let b = Bench::new(t, mechanism, Admit::Marked);
+            for (to, switches) in [(1, 1), (2, 3), (4, 5)] {
+                let bytes = mbit * 125_000;
+                let took = b.send(&[vec![(0, to, bytes, false)]])[0];
+                let share = rate(bytes, took) / nominal * 100.0;
+                // The shares are measured, and quoted, on a machine without other work; here is what a busy one must reach.
+                println!("{} {mbit} Mb/s through {switches} switches: {share:.2} % of nominal", mechanism.name());
+                assert!(share <= 102.0, "faster than the link: {share}");
+                in_time!(share >= 90.0, "{mbit} Mb/s through {switches} switches: {share:.2} %");
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn servers_relay() {
+    each_mechanism("servers_relay", |mechanism| {
+        // BCube(4, 1): servers 0 to 15, then switches 16 to 19 of level 0 and 20 to 23 of level 1.
+        let t = on(Graph::bcube(4, 1, BitRate::mbit(500), None), 1, BitRate::mbit(1000), 0);
+        let mut b = Bench::new(t, mechanism, Admit::Marked);
+        for relay in [3, 12] {
+            // From server 00 to 33: by the level of the relay's other digit first.
+            let list = if relay == 3 { vec![16, 3, 23] } else { vec![20, 12, 19] };
+            steer(&mut b, HostId(0), HostId(15), Some(List(list.clone()))).expect("steered");
+            let before = carried(&mut b);
+            b.send(&[vec![(0, 15, 400_000, false)]]);
+            let crossed = carried(&mut b).iter().zip(&before).map(|(after, before)| after - before).collect::<Vec<_>>();
+            let seen: BTreeSet<u32> = (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= 400_000).collect();
+            assert_eq!(seen, [vec![0, 15], list].concat().into_iter().collect(), "{}: {crossed:?}", mechanism.name());
+        }
+        let mistaken = steer(&mut b, HostId(0), HostId(15), Some(List(vec![16, 23])));
+        assert!(matches!(mistaken, Err(PathError::List(_))), "{mistaken:?}");
+        Ok(())
+    });
+}
+
+/// What programs and routes cost: as much TCP as this machine carries over eight links, two flows each way through five switches.
+#[test]
+fn five_switches_carry_as_much_as_this_machine_can() {
+    each_mechanism("five_switches_carry_as_much_as_this_machine_can", |mechanism| {
+        let link = BitRate::mbit(40_000);
+        let b = Bench::new(on(Graph::fat_tree(4, link, None), 1, link, 0), mechanism, Admit::Marked);
+        const EACH: u64 = 300_000_000;
+        let took = b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0];
+        println!("{}: {:.2} Gb/s of payload through five switches", mechanism.name(), rate(2 * EACH, took) / 1e9);
+        in_time!(rate(2 * EACH, took) > 1e8, "{took}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_switch_carries_what_it_can_in_all() {
+    each_mechanism("a_switch_carries_what_it_can_in_all", |mechanism| {
+        let (link, spine) = (BitRate::mbit(500), BitRate::mbit(100));
+        let mut graph = Graph::leaf_spine(4, 1, link, None);
+        graph.switches[4].rate = Some(spine);
+        graph.switches[3].rate = Some(link);
+        let b = Bench::new(on(graph, 1, link, 0), mechanism, Admit::Marked);
+        const EACH: u64 = 5_000_000;
+        let took = b.send(&[vec![(0, 1, EACH, false), (2, 3, EACH, false)]])[0];
+        let share = rate(2 * EACH, took) / payload_rate(spine).0 as f64 * 100.0;
+        println!("{}: two flows have {share:.2} % of what the switch carries", mechanism.name());
+        assert!(share <= 102.0, "more than the switch carries: {share}");
+        in_time!(share >= 95.0, "less than the switch carries: {share}");
+        Ok(())
+    });
+}
+
+#[test]
+fn shipped_graphs_are_built_and_joined() {
+    each_mechanism("shipped_graphs_are_built_and_joined", |mechanism| {
+        for name in ["fat-tree-4", "fat-tree-4x8", "tree-64", "vl2-64", "bcube-64"] {
+            let file = format!("{}/topologies/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(&file).expect("a shipped file");
+            let t = heliostat::config::read_topology(&text, &file).expect("valid");
+            let cables = t.eps.graph().map_or(0, |g| g.cables.len());
+            let links = t.hosts.len() + t.rack_count() * (1 + t.planes.len()) + cables;
+            let begun = Instant::now();
+            let b = Bench::new(t.clone(), mechanism, Admit::Marked);
+            let built = begun.elapsed();
+            let last = t.hosts.len() as u32 - 1;
+            b.send(&[vec![(0, last, 100_000, false), (last, 0, 100_000, false), (last / 2, 1, 100_000, false)]]);
+            let begun = Instant::now();
+            drop(b);
+            let each = built / links as u32;
+            println!("{} {name}: {links} links built in {built:?}, {each:?} each, gone in {:?}", mechanism.name(), begun.elapsed());
+        }
+        Ok(())
+    });
+}
