@@ -27,6 +27,7 @@ pub struct HitOptions {
 
 impl PolicyOptions for HitOptions {
     const ORDER: Order = Order::Capacity;
+    const BY_HOST: bool = true;
 
     fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
         Box::new(Hit::new(*self, common))
@@ -45,13 +46,15 @@ pub struct Hit {
     wake: Option<Time>,
 }
 
-/// Where the tasks of a stage are wanted. They all send and receive alike, so it is hosts that are counted.
+/// Where the tasks of a stage are wanted. Where they all send and receive alike, it is hosts that are counted.
 #[derive(Clone, Debug, Default)]
 struct Wanted {
     /// By host: tasks that are wanted there and have not started.
     hosts: BTreeMap<HostId, u32>,
     /// All of them.
     all: u32,
+    /// By task where it is wanted, if tasks receive different shares.
+    by_task: BTreeMap<u32, HostId>,
     /// Hosts for tasks that are wanted nowhere, the best first: as the plan has them for tasks of later waves, then all others.
     others: Vec<HostId>,
     /// Since when its tasks have been waiting for wanted hosts without a slot.
@@ -62,6 +65,18 @@ impl Wanted {
     fn want(&mut self, host: HostId) {
         *self.hosts.entry(host).or_default() += 1;
         self.all += 1;
+    }
+
+    /// The task that is wanted on a host, if it matters which.
+    fn task_for(&self, host: HostId) -> Option<u32> {
+        self.by_task.iter().find(|t| *t.1 == host).map(|t| *t.0)
+    }
+
+    /// A task started on a host.
+    fn started(&mut self, task: Option<u32>, host: Option<HostId>) {
+        let wanted = task.and_then(|k| self.by_task.remove(&k));
+        let none_by_task = self.by_task.is_empty() && wanted.is_none();
+        wanted.or(host.filter(|_| none_by_task)).into_iter().for_each(|h| self.one_less(h));
     }
 
     /// A task started there, or a place is given up; any of the stage's tasks may have been the one that was wanted.
@@ -87,8 +102,9 @@ impl Hit {
         let Some(wanted) = self.stages.get_mut(&(job, stage)) else { return Some(Pick::of(job, stage)) };
         let is_free = |h: &HostId| view.free_on(*h) > 0;
         if let Some(&host) = wanted.hosts.keys().find(|h| is_free(h)) {
-            return Some(Pick { host: Some(host), ..Pick::of(job, stage) });
+            return Some(Pick { host: Some(host), task: wanted.task_for(host), ..Pick::of(job, stage) });
         }
+        let mut task = None;
         if view.counts(job, stage).pending <= wanted.all {
             let due = *wanted.since.get_or_insert(view.now()) + self.wait;
             if view.now() < due {
@@ -97,9 +113,11 @@ impl Hit {
             }
             // One task of the stage gives up its wish.
             let given_up = wanted.hosts.keys().next().copied();
+            task = given_up.and_then(|h| wanted.task_for(h));
             given_up.into_iter().for_each(|h| wanted.one_less(h));
+            wanted.by_task.retain(|k, _| Some(*k) != task);
         }
-        Some(Pick { host: wanted.others.iter().copied().find(is_free), ..Pick::of(job, stage) })
+        Some(Pick { task, host: wanted.others.iter().copied().find(is_free), ..Pick::of(job, stage) })
     }
 }
 
@@ -138,6 +156,9 @@ impl Placement for Hit {
                 wanted.others.push(t.host);
             } else {
                 wanted.want(t.host);
+                if spec.edges_into(t.stage).any(|e| e.shares.is_some()) {
+                    wanted.by_task.insert(t.task, t.host);
+                }
             }
         }
         for (_, wanted) in self.stages.range_mut((job, 0)..=(job, usize::MAX)) {
@@ -169,7 +190,7 @@ impl Placement for Hit {
 
     fn started(&mut self, _: &dyn View, pick: Pick, _: RackId, _: Locality) {
         let Some(wanted) = self.stages.get_mut(&(pick.job, pick.stage)) else { return };
-        pick.host.into_iter().for_each(|h| wanted.one_less(h));
+        wanted.started(pick.task, pick.host);
         wanted.since = None;
     }
 
@@ -181,6 +202,7 @@ impl Placement for Hit {
     fn cluster_changed(&mut self, view: &dyn View) {
         for wanted in self.stages.values_mut() {
             wanted.hosts.retain(|h, _| view.is_up(*h));
+            wanted.by_task.retain(|_, h| view.is_up(*h));
             wanted.all = wanted.hosts.values().sum();
         }
     }
@@ -200,5 +222,21 @@ mod tests {
         w.one_less(HostId(1));
         w.one_less(HostId(1));
         assert_eq!((w.all, w.hosts.len()), (1, 1));
+    }
+
+    #[test]
+    fn of_tasks_with_shares_each_has_its_own_host() {
+        let mut w = Wanted::default();
+        for (k, h) in [(0, 1), (1, 2), (2, 1)] {
+            w.want(HostId(h));
+            w.by_task.insert(k, HostId(h));
+        }
+        assert_eq!((w.task_for(HostId(2)), w.task_for(HostId(1)), w.task_for(HostId(3))), (Some(1), Some(0), None));
+        // Task 2 runs elsewhere: its wish is gone, and nothing of that host's.
+        w.started(Some(2), Some(HostId(2)));
+        assert_eq!((w.all, w.hosts.clone()), (2, BTreeMap::from([(HostId(1), 1), (HostId(2), 1)])));
+        // A task of a later wave takes nobody's wish.
+        w.started(Some(7), Some(HostId(2)));
+        assert_eq!(w.all, 2);
     }
 }
