@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
 use crate::ids::{PlaneId, RackId};
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{Op, OpError, Programmed};
 use crate::units::{Bytes, Span, Time};
 
@@ -132,6 +133,17 @@ pub trait Fabric: Send {
 
     /// Carries out operations in order; one exact result for each, in order.
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult>;
+
+    /// Changes lists of switches in order; one exact result for each, in order. [`crate::plan::paths::apply`] says what a change does.
+    fn steer(&mut self, ops: &[Steer], _now: Time) -> Vec<SteerResult> {
+        let none = || PathError::NotHere("its packet network is one switch".into());
+        ops.iter().map(|op| SteerResult { op: op.clone(), outcome: Err(none()) }).collect()
+    }
+
+    /// The lists that pairs of hosts have by a change; all others take the default way of their racks.
+    fn steered(&self) -> Lists {
+        Lists::default()
+    }
 
     /// How long before it takes effect an operation must stand: the time that a ToR's queue needs to drain before its circuit
     /// goes dark, and a margin. Operations that come later are carried out as soon as that allows.

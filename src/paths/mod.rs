@@ -55,8 +55,25 @@ impl Units {
     }
 }
 
+/// An end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Where flows begin.
+    First,
+    /// Where they end.
+    Last,
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Self::First { "first" } else { "last" })
+    }
+}
+
 /// Why a list of switches cannot carry a flow.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ListError {
     /// A number that no switch has.
     #[error("there is no switch {number}: they are 0 to {last}")]
@@ -69,8 +86,8 @@ pub enum ListError {
     /// The list does not begin or end where the flow's host stands.
     #[error("the {side} switch of the list is {given}, and host {host} stands at {expected}")]
     WrongEnd {
-        /// `first` or `last`.
-        side: &'static str,
+        /// Which end.
+        side: Side,
         /// The switch of the list, or `none` for an empty list.
         given: String,
         /// The host at that end of the flow.
@@ -168,6 +185,11 @@ impl Switches {
         self.names.is_empty()
     }
 
+    /// How many hosts there are.
+    pub fn hosts(&self) -> usize {
+        self.stands.len()
+    }
+
     /// What people call a switch.
     pub fn name(&self, switch: u32) -> &str {
         &self.names[switch as usize]
@@ -218,7 +240,7 @@ impl Switches {
             return Ok(());
         }
         let whole = self.with_ends(list, (from, to));
-        for (side, given, host) in [("first", whole.first(), from), ("last", whole.last(), to)] {
+        for (side, given, host) in [(Side::First, whole.first(), from), (Side::Last, whole.last(), to)] {
             let stands = self.stands(host);
             if given != Some(&stands) {
                 let given = given.map_or("none".into(), |&s| self.name(s).to_owned());

@@ -10,6 +10,7 @@ use crate::ids::{PlaneId, RackId};
 use crate::units::Time;
 
 mod apply;
+pub mod paths;
 
 pub use apply::{Change, CheckError, OpError, Rules, apply, check};
 

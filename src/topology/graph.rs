@@ -233,6 +233,29 @@ impl Routes {
         }
         way
     }
+
+    /// The hops of flows between two racks over a list of switches. Where the racks' own nodes relay (BCube) the list need not name
+    /// them. Of several cables between two switches the default way's are taken if the list is that of the way, else those that `h` picks
+    /// as there. `None` if two neighbours have no cable. O(length x degree).
+    pub fn along(&self, list: &[u32], from: RackId, to: RackId) -> Option<Vec<Hop>> {
+        let (first, last) = (self.racks[from.index()], self.racks[to.index()]);
+        let before = Some(first).filter(|s| list.first() != Some(s));
+        let after = Some(last).filter(|s| list.last().unwrap_or(&first) != s);
+        let on = || before.into_iter().chain(list.iter().copied()).chain(after).skip(1);
+        let way = self.way(from, to);
+        if on().eq(way.iter().map(|h| h.to)) {
+            return Some(way);
+        }
+        let (mut at, mut h, mut hops) = (first, spread(from, to), Vec::new());
+        for next in on() {
+            let between: Vec<Hop> = self.hops[at as usize].iter().filter(|s| s.to == next).copied().collect();
+            let n = between.len() as u64;
+            hops.push(*between.get((h.checked_rem(n)?) as usize)?);
+            h /= n;
+            at = next;
+        }
+        Some(hops)
+    }
 }
 
 /// What the ways of a pair of racks are chosen by: the finaliser of SplitMix64 on `from x 2^32 + to`.
@@ -307,6 +330,22 @@ mod tests {
         let alone = Graph { cables: vec![], ..g };
         assert_eq!(Routes::new(&alone).between(RackId(0), RackId(2)), None);
         assert_eq!(Routes::new(&alone).way(RackId(0), RackId(2)), []);
+    }
+
+    #[test]
+    fn the_hops_of_a_list_are_its_cables() {
+        // Two cables between 0 and 1, one between 1 and 2, and one between 0 and 2.
+        let switches = (0..3).map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None }).collect();
+        let cables = [(0, 1), (1, 0), (1, 2), (0, 2)].map(|ends| Cable { ends, rate: BitRate(1) }).to_vec();
+        let r = Routes::new(&Graph { switches, cables, racks: vec![0, 1, 2, 2] });
+        let along = |list: &[u32], a, b| r.along(list, RackId(a), RackId(b)).map(|v| v.iter().map(|h| h.cable).collect::<Vec<_>>());
+        assert_eq!(along(&[0, 2], 0, 2), Some(vec![3]));
+        assert_eq!(along(&[0, 1, 2], 0, 2).unwrap()[1], 2);
+        assert_eq!(along(&[1], 0, 2), along(&[0, 1, 2], 0, 2), "the racks' own nodes may be left out");
+        assert_eq!((along(&[2], 2, 3), along(&[], 2, 3)), (Some(vec![]), Some(vec![])));
+        assert_eq!((along(&[0, 2, 2], 0, 2), along(&[0, 9], 0, 1)), (None, None));
+        let way: Vec<u32> = r.way(RackId(0), RackId(1)).iter().map(|h| h.cable).collect();
+        assert_eq!(along(&[0, 1], 0, 1), Some(way));
     }
 
     proptest! {
