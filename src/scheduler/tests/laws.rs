@@ -151,8 +151,12 @@ fn between_places(w: &World, job: JobId) -> u64 {
     let mut sum = 0;
     for e in &j.spec.edges {
         let (m, n) = (j.stages[e.from].tasks.len(), j.stages[e.to].tasks.len());
+        let own = e.by_receiver();
         for p in 0..m * n {
-            let bytes = e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64);
+            let bytes = match &own {
+                None => e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64),
+                Some(own) => own[p % n] / m as u64 + if p < n { own[p % n] % m as u64 } else { 0 },
+            };
             sum += if place(e.from, p / n) == place(e.to, p % n) { 0 } else { bytes };
         }
     }
