@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use super::carried::Carried;
 use super::live::Live;
 use super::record::Recorder;
@@ -14,6 +16,7 @@ use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
+use crate::control::paths::HostBytes;
 use crate::control::record::Snapshot;
 use crate::control::{Event, ProgressBy, Trouble};
 use crate::fabric::kernel::attached::Processes;
@@ -188,6 +191,11 @@ impl Emulation {
         let bound = bounds::hybrid(spec, topology);
         let (id, name, weight, progress) = (spec.id, spec.name.clone(), spec.weight, ProgressBy::Sender);
         self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight });
+        if topology.eps.graph().is_some() {
+            // Lists are chosen before the first byte is sent; a controller that has stopped chooses none.
+            let told = self.live.handle.ask(Event::CoflowFlows { id, flows: HostBytes::of(spec) });
+            drop(told.map(oneshot::Receiver::blocking_recv));
+        }
         let threshold = self.live.handle.snapshot().policy.elephant_threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }

@@ -210,6 +210,11 @@ impl Pna {
 
     /// The task of a job that costs least on a host, if it may start there now.
     fn candidate(&mut self, view: &dyn View, job: JobId, all: &[(usize, Costs)], host: HostId) -> Option<Pick> {
+        let closed = |(s, _): &(usize, Costs)| self.refused.get(&(job, *s, host)).map(|r| r.until).filter(|&t| t > view.now());
+        if let Some(until) = all.iter().map(closed).collect::<Option<Vec<Time>>>().and_then(|all| all.into_iter().min()) {
+            self.wake_by(until);
+            return None;
+        }
         let tasks = all.iter().flat_map(|(s, c)| c.pending.iter().map(move |&k| (*s, k, c)));
         let rated = tasks.map(|(s, k, c)| {
             let (cost, bytes) = self.cost(view, (job, s, k), c, host);

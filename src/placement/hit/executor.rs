@@ -6,28 +6,52 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Options, plan};
-use super::wave::Ends;
+use super::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::ids::{HostId, JobId, RackId};
 use crate::paths::{Switches, Units};
 use crate::placement::hdfs;
 use crate::placement::policy::{Block, Locality, Order, Pick, Placement, View, startable};
-use crate::placement::spec::{Common, PolicyOptions};
+use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::units::{Bytes, Span, Time};
 
 /// Options of the policy `hit`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HitOptions {
     /// Which tasks move at once: reduces and maps in turns (alternate), or both at once as the paper prints it (both); alternate if left
     /// out.
     pub ends: Ends,
+    /// By what hosts rank tasks: by what is saved (utility), or by how many flows vote for them, as Algorithm 1 prints it (count); utility
+    /// if left out.
+    pub grades: Grading,
+    /// The most rounds of turns, 1 to 10; 10 if left out.
+    #[schemars(range(min = 1, max = 10))]
+    pub rounds: u32,
     /// What a byte costs a switch that it crosses, by the switch's tier; 1 each if left out.
     pub units: Units,
+}
+
+impl Default for HitOptions {
+    fn default() -> Self {
+        let How { ends, grades, rounds } = How::default();
+        Self { ends, grades, rounds, units: Units::default() }
+    }
+}
+
+impl HitOptions {
+    /// How a wave is placed.
+    fn how(self) -> How {
+        How { ends: self.ends, grades: self.grades, rounds: self.rounds }
+    }
 }
 
 impl PolicyOptions for HitOptions {
     const ORDER: Order = Order::Capacity;
     const BY_HOST: bool = true;
+
+    fn check(&self) -> Vec<BadOption> {
+        outside("rounds", self.rounds.into(), (1, MAX_ROUNDS.into())).into_iter().collect()
+    }
 
     fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
         Box::new(Hit::new(*self, common))
@@ -147,7 +171,7 @@ impl Placement for Hit {
         if places.iter().sum::<u32>() <= largest {
             places = slots(false);
         }
-        let options = Options { ends: self.options.ends, seed: self.seed ^ u64::from(job.0) };
+        let options = Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0) };
         // Fewer than two slots: every host is as good as any other.
         let Ok(plan) = plan(spec, topology, net, places, options) else { return };
         for t in &plan.tasks {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::wave::{Distances, Ends, Pair, Side, Wave, place, utilities};
+use super::wave::{Distances, How, Pair, Side, Wave, place, utilities};
 use crate::ids::HostId;
 use crate::paths::optimise::{Flow, Outcome, optimise};
 use crate::paths::{List, Load, Switches};
@@ -14,8 +14,8 @@ use crate::workload::jobs::{EdgeSpec, JobSpec};
 /// Options of [`plan`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which tasks move at once.
-    pub ends: Ends,
+    /// How a wave is placed.
+    pub how: How,
     /// Draws the assignment that it begins with.
     pub seed: u64,
 }
@@ -147,7 +147,7 @@ impl Planner<'_> {
         let distances = Distances::new(self.net, &self.load, self.topology.hosts.len(), &wave.pairs);
         let receivers: Vec<u32> = (now_maps..now_maps + now_reduces).collect();
         plan.grades.push(Grades { stage: edge.to, saved: utilities(&wave, &distances, &start, &receivers) });
-        let done = place(&wave, &distances, start.clone(), self.options.ends);
+        let done = place(&wave, &distances, start.clone(), self.options.how);
         (plan.before, plan.after, plan.rounds) = (plan.before + done.before, plan.after + done.after, plan.rounds + done.rounds);
         let tasks = (0..now_maps).map(|m| (edge.from, m)).chain((0..now_reduces).map(|r| (edge.to, r)));
         for (k, key) in tasks.enumerate() {
