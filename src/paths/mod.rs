@@ -201,6 +201,17 @@ impl Switches {
         self.tiers[switch as usize]
     }
 
+    /// How many links lie between it and the nearest switch of a rack.
+    pub fn height(&self, switch: u32) -> u32 {
+        self.height[switch as usize]
+    }
+
+    /// The pairs of switches that links join, each once, the lower number first.
+    pub fn links(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let all = self.neighbours.iter().enumerate().flat_map(|(a, list)| list.iter().map(move |&b| (a as u32, b)));
+        all.filter(|(a, b)| a < b)
+    }
+
     /// The switch of that name.
     pub fn by_name(&self, name: &str) -> Option<u32> {
         self.names.iter().position(|n| n == name).map(|k| k as u32)

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::lists;
 use crate::cli::tables::Rows;
-use crate::cli::{CliError, Output, print, read_text};
+use crate::cli::{CliError, Output, print, read_text, write_text};
 use crate::config;
 use crate::paths::{Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
@@ -40,6 +41,9 @@ pub struct Args {
     /// Draws the assignment that it begins with
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (SVG)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -81,6 +85,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         |job: &&'_ JobSpec| plan(job, &topology, &net, slots.clone(), options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
     let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
+    if let Some(file) = &args.svg {
+        write_text(file, &lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()))?;
+    }
     print(&match (args.output, args.job.is_some()) {
         (Output::Table, false) => format!("{}\n", summary(pairs(), false).table()),
         (Output::Csv, false) => summary(pairs(), true).csv(),
