@@ -52,6 +52,8 @@ pub struct Load {
     pub errors: Errors,
     /// Only jobs of this class of PUMA.
     pub class: Option<Class>,
+    /// Whether map tasks read blocks; else their input costs them time only.
+    pub reads: bool,
     /// Bytes that a map task reads, if not the mix's own.
     pub block: Option<Bytes>,
     /// What the paper does not print; its window is in `window` already.
@@ -96,6 +98,7 @@ impl Load {
             scale: 1,
             errors: Errors::default(),
             class: None,
+            reads: true,
             block: None,
             free: size.free,
         }
@@ -120,6 +123,9 @@ impl Load {
             let smaller = |b: &mut Bytes| *b = Bytes(b.0.div_ceil(self.scale));
             job.edges.iter_mut().for_each(|e| smaller(&mut e.bytes));
             job.stages.iter_mut().for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
+            if !self.reads {
+                job.stages.iter_mut().for_each(|s| s.input = Bytes::ZERO);
+            }
             job
         };
         JobList::new(list.name, list.jobs.into_iter().map(&mut place).collect())

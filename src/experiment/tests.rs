@@ -115,7 +115,9 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
 #[test]
 fn the_verdicts_in_the_documentation_are_those_of_its_numbers() {
     let text = include_str!("../../docs/experiments.md");
-    let number = |t: &str| -> f64 { t.trim().trim_end_matches(" hops").trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}")) };
+    let number = |t: &str| -> f64 {
+        t.trim().trim_end_matches(" hops").trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}"))
+    };
     let printed = |t: &str| match (t.strip_prefix("> "), t.strip_prefix("< "), t.split_once(" to ")) {
         (Some(a), ..) => Printed::AtLeast(number(a)),
         (_, Some(b), _) => Printed::AtMost(number(b)),

@@ -120,7 +120,12 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
     for h in &topology.hosts {
         let (x, y) = places.hosts[h.id.index()];
         let title = escaped(&topology.host_name(h.id));
-        let _ = writeln!(s, "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\" fill=\"#333\"><title>{title}</title></rect>", x - 4.0, y - 4.0);
+        let _ = writeln!(
+            s,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\" fill=\"#333\"><title>{title}</title></rect>",
+            x - 4.0,
+            y - 4.0
+        );
         for (k, (receives, what)) in by_host.get(&h.id.index()).into_iter().flatten().enumerate() {
             let colour = if *receives { COLOURS.1 } else { COLOURS.0 };
             let top = y + 10.0 + TASK * k as f64;
@@ -132,7 +137,11 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
             );
         }
     }
-    let _ = writeln!(s, "<text x=\"{LEFT}\" y=\"18\">{}: tasks that send blue, that receive orange; links by planned bytes</text>", escaped(&topology.name));
+    let _ = writeln!(
+        s,
+        "<text x=\"{LEFT}\" y=\"18\">{}: tasks that send blue, that receive orange; links by planned bytes</text>",
+        escaped(&topology.name)
+    );
     s + "</svg>\n"
 }
 

@@ -1,4 +1,4 @@
-//! Hit-scheduler as a policy: every task of a shuffle has a wanted host, from a plan that is made when its job comes.
+//! Hit-scheduler as a policy: every task of a shuffle has a wanted host, from a plan that is made when its job may have a slot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,7 @@ use crate::paths::{Switches, Units};
 use crate::placement::hdfs;
 use crate::placement::policy::{Block, Locality, Order, Pick, Placement, View, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
+use crate::topology::Host;
 use crate::units::{Bytes, Span, Time};
 
 /// Options of the policy `hit`.
@@ -66,6 +67,8 @@ pub struct Hit {
     /// How long a stage waits for a slot on a wanted host before a task takes another one.
     wait: Span,
     net: Option<Switches>,
+    /// Jobs that have their plans.
+    planned: BTreeSet<JobId>,
     stages: BTreeMap<(JobId, usize), Wanted>,
     wake: Option<Time>,
 }
@@ -79,7 +82,7 @@ struct Wanted {
     all: u32,
     /// By task where it is wanted, if tasks receive different shares.
     by_task: BTreeMap<u32, HostId>,
-    /// Hosts for tasks that are wanted nowhere, the best first: as the plan has them for tasks of later waves, then all others.
+    /// All hosts, the best first: for tasks that are wanted nowhere.
     others: Vec<HostId>,
     /// Since when its tasks have been waiting for wanted hosts without a slot.
     since: Option<Time>,
@@ -117,7 +120,44 @@ impl Hit {
     /// With its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: HitOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait.0);
-        Self { options, slowstart, seed, wait, net: None, stages: BTreeMap::new(), wake: None }
+        Self { options, slowstart, seed, wait, net: None, planned: BTreeSet::new(), stages: BTreeMap::new(), wake: None }
+    }
+
+    /// Plans a job when it may have its first slot, on the slots that are free then. In a cluster that is full its tasks that receive are
+    /// planned on all slots, and its first ones go where a slot becomes free, the best such host first.
+    fn plan_once(&mut self, view: &dyn View, job: JobId) {
+        if !self.planned.insert(job) {
+            return;
+        }
+        let (topology, spec) = (view.topology(), view.job(job));
+        let net = self.net.get_or_insert_with(|| Switches::new(topology, self.options.units));
+        let slots = |free: bool| -> Vec<u32> {
+            let of = |h: &Host| if free { view.free_on(h.id) } else { h.slots };
+            topology.hosts.iter().map(|h| if view.is_up(h.id) { of(h) } else { 0 }).collect()
+        };
+        let largest = spec.edges.iter().map(|e| spec.stages[e.to].tasks).max().unwrap_or(0);
+        let mut places = slots(true);
+        let full = places.iter().sum::<u32>() <= largest;
+        if full {
+            places = slots(false);
+        }
+        let options = Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0) };
+        // Fewer than two slots: every host is as good as any other.
+        let Ok(mut plan) = plan(spec, topology, net, places, options) else { return };
+        for t in &plan.tasks {
+            let receives = spec.edges_into(t.stage).next().is_some();
+            let wanted = self.stages.entry((job, t.stage)).or_default();
+            if t.later || full && !receives {
+                continue;
+            }
+            wanted.want(t.host);
+            if spec.edges_into(t.stage).any(|e| e.shares.is_some()) {
+                wanted.by_task.insert(t.task, t.host);
+            }
+        }
+        for (&(_, stage), wanted) in self.stages.range_mut((job, 0)..=(job, usize::MAX)) {
+            wanted.others = plan.orders.remove(&stage).unwrap_or_default();
+        }
     }
 
     /// A host for a task of this stage: a wanted one with a free slot, else the best other one if a task is wanted nowhere; after the
@@ -158,44 +198,10 @@ impl Placement for Hit {
         self.slowstart
     }
 
-    fn submitted(&mut self, view: &dyn View, job: JobId) {
-        let (topology, spec) = (view.topology(), view.job(job));
-        let net = self.net.get_or_insert_with(|| Switches::new(topology, self.options.units));
-        let slots = |free: bool| -> Vec<u32> {
-            let of = |h: &crate::topology::Host| if free { view.free_on(h.id) } else { h.slots };
-            topology.hosts.iter().map(|h| if view.is_up(h.id) { of(h) } else { 0 }).collect()
-        };
-        // A busy cluster is planned as if it were free: the job waits for slots anyway.
-        let mut places = slots(true);
-        let largest = spec.edges.iter().map(|e| spec.stages[e.to].tasks).max().unwrap_or(0);
-        if places.iter().sum::<u32>() <= largest {
-            places = slots(false);
-        }
-        let options = Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0) };
-        // Fewer than two slots: every host is as good as any other.
-        let Ok(plan) = plan(spec, topology, net, places, options) else { return };
-        for t in &plan.tasks {
-            let wanted = self.stages.entry((job, t.stage)).or_default();
-            if t.later {
-                wanted.others.push(t.host);
-            } else {
-                wanted.want(t.host);
-                if spec.edges_into(t.stage).any(|e| e.shares.is_some()) {
-                    wanted.by_task.insert(t.task, t.host);
-                }
-            }
-        }
-        for (_, wanted) in self.stages.range_mut((job, 0)..=(job, usize::MAX)) {
-            let known: Vec<HostId> = wanted.others.iter().copied().chain(wanted.hosts.keys().copied()).collect();
-            let mut seen = BTreeSet::new();
-            let all = known.into_iter().chain(topology.hosts.iter().map(|h| h.id));
-            wanted.others = all.filter(|&h| seen.insert(h)).collect();
-        }
-    }
-
     fn offer(&mut self, view: &dyn View, _: RackId) -> Option<Pick> {
         let ready: Vec<JobId> = view.ready().collect();
         for job in ready {
+            self.plan_once(view, job);
             let stages: Vec<usize> = startable(view, job).collect();
             if let Some(pick) = stages.into_iter().find_map(|s| self.choose(view, job, s)) {
                 return Some(pick);
@@ -214,8 +220,11 @@ impl Placement for Hit {
 
     fn started(&mut self, _: &dyn View, pick: Pick, _: RackId, _: Locality) {
         let Some(wanted) = self.stages.get_mut(&(pick.job, pick.stage)) else { return };
+        if pick.host.is_some_and(|h| wanted.hosts.contains_key(&h)) {
+            // As in delay scheduling, a stage that has waited waits anew when it has got what it wants.
+            wanted.since = None;
+        }
         wanted.started(pick.task, pick.host);
-        wanted.since = None;
     }
 
     fn stage_finished(&mut self, _: &dyn View, job: JobId, stage: usize) {

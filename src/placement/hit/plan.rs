@@ -1,6 +1,7 @@
 //! A whole job on an empty cluster: hosts of its tasks, and the lists of its flows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -74,6 +75,9 @@ pub struct Plan {
     pub rounds: u32,
     /// What became of the flows' lists.
     pub lists: Outcome,
+    /// By stage of a shuffle: all hosts, first the one from which its tasks shuffle at the least cost.
+    #[serde(skip)]
+    pub orders: BTreeMap<usize, Vec<HostId>>,
 }
 
 /// Places a job on a cluster with these free slots (by host), shuffle by shuffle: receivers and as many senders as slots are left go
@@ -96,11 +100,21 @@ pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, slots: Vec<u32>,
         slots,
         options,
         load: Load::new(net),
+        far: None,
         hosts: BTreeMap::new(),
         later: BTreeSet::new(),
         flows: BTreeMap::new(),
     };
-    let mut plan = Plan { tasks: vec![], grades: vec![], flows: vec![], before: 0, after: 0, rounds: 0, lists: Outcome::default() };
+    let mut plan = Plan {
+        tasks: vec![],
+        grades: vec![],
+        flows: vec![],
+        before: 0,
+        after: 0,
+        rounds: 0,
+        lists: Outcome::default(),
+        orders: BTreeMap::new(),
+    };
     for edge in &job.edges {
         p.shuffle(job, edge, &mut plan);
     }
@@ -121,6 +135,8 @@ struct Planner<'a> {
     slots: Vec<u32>,
     options: Options,
     load: Load,
+    /// Costs between hosts for a flow that takes nothing of the switches.
+    far: Option<Distances>,
     /// By stage and task: the host to begin with, and the host chosen.
     hosts: BTreeMap<(usize, u32), (HostId, HostId)>,
     /// Tasks of later waves.
@@ -153,8 +169,12 @@ impl Planner<'_> {
         for (k, key) in tasks.enumerate() {
             self.hosts.entry(key).or_insert((start[k], done.hosts[k]));
         }
-        self.later((edge.to, now_reduces..reduces), (edge.from, 0..now_maps), edge, (maps, reduces));
-        self.later((edge.from, now_maps..maps), (edge.to, 0..reduces), edge, (maps, reduces));
+        self.later((edge.to, now_reduces..reduces), (edge.from, 0..now_maps), edge);
+        self.later((edge.from, now_maps..maps), (edge.to, 0..reduces), edge);
+        for (stage, peers) in [(edge.from, (edge.to, 0..reduces)), (edge.to, (edge.from, 0..maps))] {
+            let order = self.order(stage, peers, edge);
+            plan.orders.entry(stage).or_insert(order);
+        }
         let rate = wave.pairs.first().map_or(0, |p| p.rate);
         let rate = |p: &Pair| if edge.shares.is_some() { self.rate(p.bytes, longest) } else { rate };
         let mut flows = BTreeMap::new();
@@ -206,37 +226,35 @@ impl Planner<'_> {
 
     /// Tasks of later waves, one after the other: each goes to the free slot from which the shuffle with the tasks that are placed costs
     /// least.
-    fn later(
-        &mut self,
-        (stage, tasks): (usize, std::ops::Range<u32>),
-        (peers, placed): (usize, std::ops::Range<u32>),
-        edge: &EdgeSpec,
-        (maps, reduces): (u32, u32),
-    ) {
+    fn later(&mut self, (stage, tasks): (usize, Range<u32>), peers: (usize, Range<u32>), edge: &EdgeSpec) {
         if tasks.is_empty() || self.hosts.contains_key(&(stage, tasks.start)) {
             return;
         }
-        // All tasks of the stage send alike, or receive in proportion: one row of costs is enough.
-        let peer_hosts = placed.clone().map(|t| self.hosts[&(peers, t)].1);
-        let here = HostId(0);
-        let hosts: Vec<HostId> = std::iter::once(here).chain(peer_hosts).collect();
-        let each = edge.bytes.0 / (u64::from(maps) * u64::from(reduces)).max(1);
-        let own = edge.by_receiver().filter(|_| stage == edge.from);
-        let each = |k: u32| own.as_ref().map_or(each, |own| own[(placed.start + k) as usize] / u64::from(maps));
-        let pair = |k: u32| if stage == edge.from { (0, k + 1) } else { (k + 1, 0) };
-        let pairs: Vec<Pair> =
-            (0..placed.len() as u32).map(|k| Pair { from: pair(k).0, to: pair(k).1, bytes: each(k).max(1), rate: 0 }).collect();
-        let distances = Distances::new(self.net, &self.load, self.topology.hosts.len(), &pairs);
-        let wave = Wave { side: vec![Side::Map; hosts.len()], fixed: vec![None; hosts.len()], pairs, places: vec![] };
-        let saved = utilities(&wave, &distances, &hosts, &[0]).swap_remove(0);
-        let mut order: Vec<usize> = (0..self.slots.len()).filter(|&h| self.slots[h] > 0).collect();
-        order.sort_by_key(|&h| (std::cmp::Reverse(saved[h]), h));
-        let free = || order.iter().flat_map(|&h| std::iter::repeat_n(HostId::from(h), self.slots[h] as usize));
+        let order = self.order(stage, peers, edge);
+        let free = || order.iter().flat_map(|&h| std::iter::repeat_n(h, self.slots[h.index()] as usize));
         let chosen: Vec<HostId> = free().cycle().take(tasks.len()).collect();
         for (task, host) in tasks.zip(chosen) {
             self.hosts.insert((stage, task), (host, host));
             self.later.insert((stage, task));
         }
+    }
+
+    /// All hosts, first the one from which a task of `stage` shuffles with the tasks of `peers` at the least cost. All tasks of a stage send
+    /// alike, or receive in proportion.
+    fn order(&mut self, stage: usize, (peers, placed): (usize, Range<u32>), edge: &EdgeSpec) -> Vec<HostId> {
+        let n = self.topology.hosts.len();
+        let pair = |k: u32, bytes| if stage == edge.from { (0, k + 1, bytes) } else { (k + 1, 0, bytes) };
+        let own = edge.by_receiver().filter(|_| stage == edge.from);
+        let bytes = |k: u32| own.as_ref().map_or(1, |own| own[(placed.start + k) as usize]);
+        let pairs = (0..placed.len() as u32).map(|k| pair(k, bytes(k))).map(|(from, to, bytes)| Pair { from, to, bytes, rate: 0 });
+        let hosts: Vec<HostId> = std::iter::once(HostId(0)).chain(placed.clone().map(|t| self.hosts[&(peers, t)].1)).collect();
+        let wave = Wave { side: vec![Side::Map; hosts.len()], fixed: vec![None; hosts.len()], pairs: pairs.collect(), places: vec![] };
+        let nothing = [Pair { from: 0, to: 0, bytes: 0, rate: 0 }];
+        let far = self.far.get_or_insert_with(|| Distances::new(self.net, &self.load, n, &nothing));
+        let saved = utilities(&wave, far, &hosts, &[0]).swap_remove(0);
+        let mut order: Vec<HostId> = (0..n).map(HostId::from).collect();
+        order.sort_by_key(|h| (std::cmp::Reverse(saved[h.index()]), *h));
+        order
     }
 }
 
