@@ -13,7 +13,7 @@ use super::problem::{Problem, Reply};
 use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
 use crate::fabric::traffic::{FlowProgress, Shipment};
-use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::ids::{CoflowId, HostId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
 use crate::runtime::posted::Posted;
 use crate::units::Bytes;
@@ -111,6 +111,13 @@ impl App {
         let n = self.handle.topology.planes.len();
         let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
         found.map(PlaneId).ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
+    }
+
+    /// The host of a path.
+    pub fn host(&self, text: &str) -> Reply<HostId> {
+        let n = self.handle.topology.hosts.len();
+        let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
+        found.map(HostId).ok_or_else(|| Problem::not_found(format!("no host `{text}`: {}", up_to(n, "host"))))
     }
 
     /// The rack of a path.

@@ -22,7 +22,7 @@ pub struct Args {
     /// Whose evaluation
     #[arg(value_enum)]
     paper: Paper,
-    /// Three repetitions instead of the paper's (20; Corral 10)
+    /// Three repetitions instead of the paper's (20; Corral and Hit 10)
     #[arg(long)]
     quick: bool,
     /// So many repetitions
@@ -60,6 +60,9 @@ struct Unprinted {
     /// Time in which the jobs of online settings arrive, in per cent of the paper's, such as 3.5
     #[arg(long, value_name = "PERCENT", value_parser = permille)]
     window: Option<u32>,
+    /// Hit-scheduler: PNA starts no task with a probability below so many per cent
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=99))]
+    p_min: Option<u32>,
 }
 
 /// A rate at which a task is over some day.
@@ -97,8 +100,8 @@ enum Output {
 pub fn run(args: &Args) -> Result<(), CliError> {
     can_write(&args.json)?;
     let repeats = args.repeat.map_or_else(|| args.paper.repeats(args.quick), |n| n as usize);
-    let Unprinted { task_rate, window } = args.unprinted;
-    let free = Free { task_rate, window_permille: window };
+    let Unprinted { task_rate, window, p_min } = args.unprinted;
+    let free = Free { task_rate, window_permille: window, p_min };
     let size = Size { seed: args.seed, repeats, jobs_percent: 100, free };
     let mut experiment = args.paper.experiment(size);
     experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
@@ -185,23 +188,18 @@ fn exact(r: &Report) -> Rows {
 
 /// What is behind the comparisons.
 fn means(r: &Report) -> Rows {
-    const SHOWN: [Measure; 9] = [
-        Measure::Makespan,
-        Measure::MeanJct,
-        Measure::MedianJct,
-        Measure::MeanCct,
-        Measure::OcsShare,
-        Measure::Crossing,
-        Measure::Waiting,
-        Measure::Computing,
-        Measure::Unfinished,
-    ];
+    use Measure::{Computing, Crossing, Makespan, MapTime, MeanCct, MeanJct, MedianJct, OcsShare, ReduceTime, RouteLength, ShuffleCost};
+    use Measure::{Unfinished, Waiting};
+    let shown_ones = match r.paper {
+        Paper::Hit => [Makespan, MeanJct, MapTime, ReduceTime, MeanCct, RouteLength, ShuffleCost, Waiting, Unfinished],
+        _ => [Makespan, MeanJct, MedianJct, MeanCct, OcsShare, Crossing, Waiting, Computing, Unfinished],
+    };
     let mut header = vec!["setting", "system"];
-    header.extend(SHOWN.map(name));
+    header.extend(shown_ones.map(name));
     let mut rows = Rows { header, rows: Vec::new() };
     for m in r.measured.iter().filter(|m| m.means.iter().any(|v| v.0 == Measure::Makespan)) {
         let of = |which| m.means.iter().find(|v| v.0 == which).map_or("-".into(), |v| shown(which, v.1));
-        let cells = SHOWN.map(of);
+        let cells = shown_ones.map(of);
         rows.rows.push([m.setting.to_owned(), m.system.to_owned()].into_iter().chain(cells).collect());
     }
     rows
@@ -211,6 +209,8 @@ fn shown(m: Measure, v: f64) -> String {
     match m {
         Measure::OcsShare | Measure::Crossing | Measure::Waiting => format!("{v:.1}%"),
         Measure::Unfinished => format!("{v:.0}"),
+        Measure::RouteLength => format!("{v:.2}"),
+        Measure::ShuffleCost => format!("{v:.1}GB"),
         _ => format!("{v:.1}s"),
     }
 }

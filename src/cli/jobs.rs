@@ -7,6 +7,7 @@ use super::workload::reading::{JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
 use super::{CliError, Output, read_workload};
 use crate::config;
+use crate::placement::Kind;
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::settings::RunPlan;
@@ -209,11 +210,11 @@ impl Virtual {
         refuse(&[("--grain", self.grain.is_some())], jobs)
     }
 
-    /// Between what flows go.
-    pub fn grain(&self, topology: &Topology) -> Grain {
+    /// Between what flows go, under this placement policy.
+    pub fn grain(&self, topology: &Topology, policy: Kind) -> Grain {
         match self.grain {
             Some(GrainArg::Rack) => Grain::Rack,
-            None if topology.hosts.len() > HOSTS_BY_HOST => Grain::Rack,
+            None if topology.hosts.len() > HOSTS_BY_HOST && !policy.is_by_host() => Grain::Rack,
             Some(GrainArg::Host) | None => Grain::Host,
         }
     }

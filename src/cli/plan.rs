@@ -10,6 +10,7 @@ pub mod hit;
 mod inputs;
 pub mod jobpacker;
 pub mod latency;
+mod lists;
 mod racks;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use super::{CliError, Output, print};
 use crate::api::wire;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, policy, stats
+/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches, policy, stats
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// What to show
@@ -39,6 +39,10 @@ enum What {
     Ports,
     /// The network
     Topology,
+    /// The lists of switches that flows take, in a network of several switches
+    Paths,
+    /// Its switches: load and capacity
+    Switches,
     /// The policy in force
     Policy,
     /// Counters of the control loop, and what failed
@@ -53,6 +57,7 @@ impl What {
             Self::Coflows => "/api/v1/coflows",
             Self::Ports => "/api/v1/ports",
             Self::Topology => "/api/v1/topology",
+            Self::Paths | Self::Switches => "/api/v1/paths",
             Self::Policy => "/api/v1/policy",
             Self::Stats => "/api/v1/stats",
         }
@@ -91,6 +96,8 @@ fn render(what: What, output: Output, answer: &str) -> Result<String, CliError> 
         What::Ports => ports(&parse(answer)?, exact),
         What::Topology if exact => hosts(&parse(answer)?),
         What::Topology => topology(&parse(answer)?),
+        What::Paths => paths(&parse(answer)?, exact),
+        What::Switches => switches(&parse(answer)?, exact),
         What::Policy => policy(&parse(answer)?),
         What::Stats => stats(&parse(answer)?, exact),
     };
@@ -246,6 +253,43 @@ fn topology(t: &wire::Topology) -> Rows {
         row(format!("OCS plane {}", p.id), format!("{}, delta {}, {stop}, {duplex}", BitRate(p.rate_bps), Span(p.delta_ns)));
     }
     rows
+}
+
+fn paths(p: &wire::Paths, exact: bool) -> Rows {
+    let people = ["from", "to", "switches", "decided by", "held", "bytes", "rate"];
+    let programs = ["from", "to", "switches", "by", "held", "bytes", "rate_bps"];
+    let mut rows = header(exact, &people, &programs);
+    for p in &p.paths {
+        let by = match p.by {
+            wire::DecidedBy::Default => "default",
+            wire::DecidedBy::Policy => "policy",
+            wire::DecidedBy::Manual => "manual",
+        };
+        rows.rows.push(vec![
+            p.from.to_string(),
+            p.to.to_string(),
+            p.switches.join(if exact { " " } else { " > " }),
+            by.into(),
+            if exact { p.held.to_string() } else { if p.held { "yes" } else { "not yet" }.into() },
+            data(exact, p.bytes),
+            rate(exact, p.rate_bps),
+        ]);
+    }
+    rows
+}
+
+fn switches(p: &wire::Paths, exact: bool) -> Rows {
+    let people = ["switch", "tier", "pairs", "load", "capacity"];
+    let mut rows = header(exact, &people, &["switch", "tier", "pairs", "load_bps", "capacity_bps"]);
+    for s in &p.switches {
+        let capacity = or_none(exact, s.capacity_bps, |c| rate(exact, c));
+        rows.rows.push(vec![s.name.clone(), s.tier.clone(), s.pairs.to_string(), rate(exact, s.load_bps), capacity]);
+    }
+    rows
+}
+
+fn rate(exact: bool, bps: u64) -> String {
+    quantity(exact, bps, |b| BitRate(b).to_string())
 }
 
 fn range(rates: impl Iterator<Item = u64> + Clone) -> String {

@@ -239,7 +239,7 @@ impl JobsRun<'_> {
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record };
         let mut jobs_by = self.jobs_by.clone();
-        jobs_by.settings.grain = args.how.grain(topology);
+        jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind());
         jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(args.seed));
         let ask = Ask { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
         of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)

@@ -12,7 +12,7 @@
 //!       - {name: out, tasks: 4, time: 800ms, output: 10MB}
 //!     edges:
 //!       - {from: left, to: out, bytes: 100MB}
-//!       - {from: right, to: out, bytes: 20MB}
+//!       - {from: right, to: out, bytes: 20MB, shares: [1, 1, 2, 4]}
 //! ```
 //!
 //! A time is one length for all tasks of a stage, or a list with one a task. Stages stand in any order; those without a path
@@ -80,6 +80,8 @@ struct JobEntry {
     input: Option<Bytes>,
     /// MapReduce: bytes from the map tasks to the reduce tasks.
     shuffle: Option<Bytes>,
+    /// MapReduce: by reduce task, its share of the shuffle in any unit; all have the same if left out.
+    shares: Option<Vec<u64>>,
     /// MapReduce: number of reduce tasks; without them the job ends with its map tasks.
     reduces: Option<u32>,
     /// MapReduce: how long each reduce task computes, its shuffle not included.
@@ -110,7 +112,7 @@ struct StageEntry {
     output: Bytes,
 }
 
-/// A shuffle: every task of `from` sends the same to every task of `to`.
+/// A shuffle: every task of `from` sends the same to a task of `to`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EdgeEntry {
@@ -121,6 +123,8 @@ struct EdgeEntry {
     /// All bytes of the shuffle; zero makes `to` wait for `from` and moves nothing.
     #[serde(default)]
     bytes: Bytes,
+    /// By task of `to`, its share of the bytes in any unit; all have the same if left out.
+    shares: Option<Vec<u64>>,
 }
 
 /// A stage of the same job, by its name or by its place in the list from zero.
@@ -240,6 +244,13 @@ fn limit_bytes(bytes: Bytes, at: Vec<Step>, flaws: &mut Flaws) {
     flaws.unless(bytes <= MAX_BYTES, at, format!("{bytes} are too many"), format!("at most {MAX_BYTES}"));
 }
 
+/// Whether the shares of a shuffle suit its receiving tasks.
+fn limit_shares(edge: &EdgeSpec, tasks: u32, at: Vec<Step>, flaws: &mut Flaws) {
+    if let Err((what, allowed)) = edge.check_shares(tasks) {
+        flaws.add(at, what, allowed);
+    }
+}
+
 /// Whether a stage's number of tasks and times make sense.
 fn limit_tasks(tasks: u32, tasks_at: Vec<Step>, times: &TaskTimes, time_at: Vec<Step>, flaws: &mut Flaws) {
     let fits = (1..=MAX_TASKS).contains(&tasks);
@@ -273,6 +284,7 @@ impl JobEntry {
             ("map_time", self.map_time.is_some()),
             ("input", self.input.is_some()),
             ("shuffle", self.shuffle.is_some()),
+            ("shares", self.shares.is_some()),
             ("reduces", self.reduces.is_some()),
             ("reduce_time", self.reduce_time.is_some()),
             ("output", self.output.is_some()),
@@ -296,6 +308,7 @@ impl JobEntry {
         let map = StageSpec { name: "map".into(), tasks: maps, times: map_time.0, input, output: map_output };
         if reduces == 0 {
             flaws.unless(shuffle == Bytes::ZERO, at.key("shuffle"), "a shuffle to no reduce task", "`reduces` of 1 or more, or no shuffle");
+            flaws.unless(self.shares.is_none(), at.key("shares"), "shares of no reduce task", "`reduces` of 1 or more");
             flaws.unless(self.reduce_time.is_none(), at.key("reduce_time"), "times of no reduce task", "`reduces` of 1 or more");
             return Some((vec![map], vec![]));
         }
@@ -305,7 +318,9 @@ impl JobEntry {
         };
         limit_tasks(reduces, at.key("reduces"), &times, at.key("reduce_time"), flaws);
         let reduce = StageSpec { name: "reduce".into(), tasks: reduces, times, input: Bytes::ZERO, output };
-        Some((vec![map, reduce], vec![EdgeSpec { from: 0, to: 1, bytes: shuffle }]))
+        let edge = EdgeSpec { shares: self.shares, ..EdgeSpec::even(0, 1, shuffle) };
+        limit_shares(&edge, reduces, at.key("shares"), flaws);
+        Some((vec![map, reduce], vec![edge]))
     }
 
     fn graph(self, at: &Place, flaws: &mut Flaws) -> Option<(Vec<StageSpec>, Vec<EdgeSpec>)> {
@@ -367,7 +382,9 @@ fn edges(entries: Vec<EdgeEntry>, stages: &[StageSpec], at: &Place, flaws: &mut 
         if !seen.insert((from, to)) {
             flaws.add(at.at(&["edges".into(), i.into()]), "a second edge between the same stages", "at most one a pair");
         }
-        found.push(EdgeSpec { from, to, bytes: e.bytes });
+        let edge = EdgeSpec { shares: e.shares, ..EdgeSpec::even(from, to, e.bytes) };
+        limit_shares(&edge, stages[to].tasks, place("shares"), flaws);
+        found.push(edge);
     }
     (flaws.0.len() == before).then_some(found)
 }

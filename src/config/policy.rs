@@ -13,7 +13,7 @@ use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
-use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
+use crate::control::policy::{CircuitPolicy, Estimator, PathPolicy, SchedulerKind};
 use crate::runtime::settings::{RunPlan, RunSettings};
 use crate::units::{Bytes, Span, exact, exact_or_null};
 
@@ -75,6 +75,12 @@ pub struct RawPolicy {
     /// Whether newly connected circuits are probed with a frame; true if left out.
     #[serde(default = "yes")]
     probes: bool,
+    /// Which lists of switches the flows of coflows take, in a network of several switches; ecmp if left out.
+    #[serde(default, skip_serializing_if = "PathPolicy::is_ecmp")]
+    paths: PathPolicy,
+    /// Draws the switches of paths: vlb; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paths_seed: Option<u64>,
     /// How jobs are scheduled; needed for runs of jobs only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     placement: Option<RawPlacement>,
@@ -163,6 +169,8 @@ impl From<&RunPlan> for RawPolicy {
             scale: run.scale,
             congestion: run.congestion.clone(),
             probes: p.probes,
+            paths: p.paths,
+            paths_seed: (p.paths == PathPolicy::Vlb).then_some(p.paths_seed),
             placement: plan.jobs.as_ref().map(RawPlacement::from),
         }
     }
@@ -217,6 +225,8 @@ impl RawPolicy {
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
+        let drawn = self.paths_seed.is_none() || self.paths == PathPolicy::Vlb;
+        flaws.unless(drawn, vec!["paths_seed".into()], "`paths_seed` says nothing under this `paths`", "only with `paths: vlb`");
         let jobs = self.placement.as_ref().map(|p| p.check(&mut flaws));
         let network = self.check_network(&mut flaws);
         flaws.done(|| RunPlan {
@@ -229,6 +239,8 @@ impl RawPolicy {
                 ageing: self.ageing,
                 scheduler: self.scheduler,
                 probes: self.probes,
+                paths: self.paths,
+                paths_seed: self.paths_seed.unwrap_or(1),
             },
             run: RunSettings { admit: self.elephants.admit, network, scale: self.scale, congestion: self.congestion },
             jobs,

@@ -7,6 +7,7 @@ use super::accounts::{Accounts, Opening, check_racks};
 use super::faults::Faults;
 use super::manual::Manual;
 use super::meter::Meter;
+use super::paths::Paths;
 use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
@@ -23,6 +24,7 @@ use crate::units::{Bytes, Span, Time};
 
 mod probes;
 mod rest;
+mod steering;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -71,6 +73,7 @@ pub struct Controller {
     accounts: Accounts,
     promises: Promises,
     manual: Manual,
+    paths: Paths,
     faults: Faults,
     failures: BTreeMap<Trouble, Failure>,
     actions: VecDeque<Action>,
@@ -100,6 +103,7 @@ impl Controller {
         Self {
             scheduler: policy.scheduler.build(),
             estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
+            paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed),
             topology,
             policy,
             notice,
@@ -175,6 +179,7 @@ impl Controller {
             Event::CoflowFinished { id, at } => {
                 let cct = self.accounts.finish(id, at)?;
                 self.log(now, What::CoflowFinished { id, cct });
+                self.flows_ended(id, now);
             }
             Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
                 self.proposed(PromiseView { id, name, weight, proposed: now, expires, state: PromiseState::Held, send, proposal }, now)?;
@@ -185,6 +190,14 @@ impl Controller {
                     self.accounts.cancel(id, now)?;
                 }
                 self.log(now, What::CoflowCancelled { id });
+                self.flows_ended(id, now);
+            }
+            Event::CoflowFlows { .. }
+            | Event::Steered { .. }
+            | Event::SwitchFault { .. }
+            | Event::ManualList { .. }
+            | Event::ManualListEnds { .. } => {
+                self.steering(event, now)?;
             }
             Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
@@ -225,7 +238,9 @@ impl Controller {
         self.scheduler = policy.scheduler.build();
         self.estimator.switch_to(policy.demand, policy.ageing);
         self.log(now, What::PolicyChanged { name: policy.name.clone() });
+        self.paths.switch_to(policy.paths, policy.paths_seed);
         self.policy = policy;
+        self.steer(now);
     }
 
     fn tick(&mut self, now: Time) {
@@ -256,6 +271,9 @@ impl Controller {
             Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
         };
         self.failures.remove(&Trouble::Observe);
+        if self.paths.is_refused() {
+            self.steer(now);
+        }
         let decided = decide.map(|deadline| self.decide(&seen, deadline, now));
         let plan = self.plan(&seen.programmed, now);
         if let Some(d) = &decided {
@@ -337,6 +355,7 @@ impl Controller {
         for id in self.accounts.count(gained, now) {
             if let Ok(cct) = self.accounts.finish(id, seen.at) {
                 self.log(now, What::CoflowFinished { id, cct });
+                self.flows_ended(id, now);
             }
         }
     }
@@ -422,7 +441,7 @@ impl Controller {
         self.failures.retain(|k, _| match *k {
             Trouble::Plan => false,
             Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
-            Trouble::Names | Trouble::Follow | Trouble::Observe => true,
+            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe => true,
         });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {

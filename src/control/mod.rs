@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, OpResult, ProbeReport};
-use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
+use crate::paths::List;
 use crate::placement::codecide::Proposal;
 use crate::plan::Op;
+use crate::plan::paths::{Steer, SteerResult};
 use crate::units::{Bytes, Span, Time};
 
 mod accounts;
@@ -23,6 +25,7 @@ mod controller;
 mod faults;
 mod manual;
 mod meter;
+pub mod paths;
 pub mod policy;
 mod promises;
 pub mod record;
@@ -32,6 +35,7 @@ pub mod used;
 pub use controller::Controller;
 pub use trouble::Trouble;
 
+use paths::HostBytes;
 use policy::CircuitPolicy;
 
 /// What the controller is told.
@@ -79,6 +83,41 @@ pub enum Event {
         /// Its weight among the others, 1 at least.
         #[serde(default = "one")]
         weight: u32,
+    },
+    /// Between which hosts the flows of an open coflow go: said once, when it has begun, where the network has several switches.
+    CoflowFlows {
+        /// Its number.
+        id: CoflowId,
+        /// Its flows.
+        flows: Vec<HostBytes>,
+    },
+    /// The answer to [`Action::Steer`].
+    Steered {
+        /// One for each change.
+        results: Vec<SteerResult>,
+    },
+    /// A switch of the packet network carries nothing any more.
+    SwitchFault {
+        /// Its number.
+        switch: u32,
+        /// It is well again.
+        over: bool,
+    },
+    /// All flows from one host to another get a list of switches by hand, and keep it.
+    ManualList {
+        /// Where they begin.
+        from: HostId,
+        /// Where they end.
+        to: HostId,
+        /// The switches.
+        list: List,
+    },
+    /// A list set by hand is given back.
+    ManualListEnds {
+        /// Where its flows begin.
+        from: HostId,
+        /// Where they end.
+        to: HostId,
     },
     /// Payload of a coflow that has been received so far, by rack pair (cumulative).
     CoflowProgress {
@@ -256,6 +295,11 @@ pub enum Action {
     Apply {
         /// What to do.
         ops: Vec<Op>,
+    },
+    /// Change lists of switches in order; answer with [`Event::Steered`].
+    Steer {
+        /// What to do.
+        ops: Vec<Steer>,
     },
     /// Send a probe frame into `input` at `at`; answer with [`Event::Probed`].
     Probe {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::circuits::SchedulerKind;
 pub use crate::demand::Estimator;
+pub use crate::paths::choose::PathPolicy;
 use crate::units::{Bytes, Span};
 
 /// How the controller decides about circuits, checked. It can be replaced while a run lasts.
@@ -27,6 +28,20 @@ pub struct CircuitPolicy {
     pub scheduler: SchedulerKind,
     /// Whether newly connected circuits are probed with a frame.
     pub probes: bool,
+    /// Which lists of switches the flows of coflows take.
+    #[serde(default, skip_serializing_if = "PathPolicy::is_ecmp")]
+    pub paths: PathPolicy,
+    /// Draws the switches of [`PathPolicy::Vlb`].
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub paths_seed: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(n: &u64) -> bool {
+    *n == 1
 }
 
 impl Default for CircuitPolicy {
@@ -40,6 +55,8 @@ impl Default for CircuitPolicy {
             ageing: 0,
             scheduler: SchedulerKind::Bipartite,
             probes: true,
+            paths: PathPolicy::Ecmp,
+            paths_seed: 1,
         }
     }
 }

@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::closed::Closed;
 pub use super::coflow::CoflowView;
+use super::paths::PathsView;
 use super::policy::CircuitPolicy;
 use super::used::UsedIds;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::placement::codecide::{Proposal, Standing};
+use crate::plan::paths::Steer;
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that the API shows, taken at one instant.
@@ -45,6 +47,9 @@ pub struct Snapshot {
     pub standing: Standing,
     /// Counters of the control loop.
     pub stats: Stats,
+    /// The ways of flows through a network of several switches; `None` where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Arc<PathsView>>,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
 }
@@ -336,6 +341,17 @@ pub enum What {
         plane: PlaneId,
         /// Whose port.
         rack: RackId,
+    },
+    /// Flows take other lists of switches.
+    Paths {
+        /// The lists that are changed.
+        lists: Vec<Steer>,
+        /// Pairs whose flows no list has room for.
+        saturated: usize,
+        /// Bytes of all open coflows times the switches that they cross, before.
+        before: u64,
+        /// And afterwards.
+        after: u64,
     },
     /// Something failed.
     Failed {

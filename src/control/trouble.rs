@@ -13,6 +13,8 @@ use crate::ids::{PlaneId, RackId};
 pub enum Trouble {
     /// To change what the port of a rack on a plane holds.
     Port(PlaneId, RackId),
+    /// To change which lists of switches flows take.
+    Paths,
     /// To find the namespaces of the emulation by their names.
     Names,
     /// To lay what the circuit scheduler decided out in time.
@@ -27,6 +29,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port(plane, rack) => write!(f, "change port {} of plane {}", rack.0, plane.0),
+            Self::Paths => f.write_str("change the lists of switches"),
             Self::Names => f.write_str("find the namespaces by name"),
             Self::Follow => f.write_str("follow the circuit scheduler"),
             Self::Observe => f.write_str("observe the fabric"),

@@ -34,7 +34,7 @@ pub struct Claim {
     pub measure: Measure,
     /// Whose.
     pub of: Side,
-    /// It is a reduction against this, in per cent of this; else the measure itself.
+    /// It is a reduction against this (a gain, where more is better), in per cent of this; else the measure itself.
     pub against: Option<Side>,
     /// What the paper prints; `None`: nothing, we only measure.
     pub printed: Option<Printed>,
@@ -141,16 +141,22 @@ impl Claim {
         match self.against {
             None => of(self.of).flatten().collect(),
             Some(base) => {
-                of(self.of).zip(of(base)).filter_map(|(a, b)| a.zip(b)).filter(|v| v.1 > 0.0).map(|(a, b)| 100.0 * (1.0 - a / b)).collect()
+                let both = of(self.of).zip(of(base)).filter_map(|(a, b)| a.zip(b)).filter(|v| v.1 > 0.0);
+                let sign = if self.measure.more_is_better() { -1.0 } else { 1.0 };
+                both.map(|(a, b)| sign * 100.0 * (1.0 - a / b)).collect()
             }
         }
     }
 
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
-        use Measure::{Crossing, Far, Gap, OcsShare, Overrun, Waiting};
-        let percent = self.against.is_some() || matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap | Overrun);
-        if percent { " %" } else { " s" }
+        use Measure::{Crossing, Far, Gap, OcsShare, Overrun, ReadShare, RouteLength, ShuffleShare, Waiting};
+        let shares = matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap | Overrun | ShuffleShare | ReadShare);
+        match self.measure {
+            _ if self.against.is_some() || shares => " %",
+            RouteLength => " hops",
+            _ => " s",
+        }
     }
 
     /// How a mean with half its interval stands to what is printed.
@@ -160,8 +166,8 @@ impl Claim {
             return Verdict::Calibrated;
         }
         let sign = if self.against.is_some() { printed.sign() } else { 0.0 };
-        // Of a time, points are per cent of what is printed.
-        let point = if let (" s", Printed::About(p)) = (self.unit(), printed) { p / 100.0 } else { 1.0 };
+        // Of a time or a length, points are per cent of what is printed.
+        let point = if let (" s" | " hops", Printed::About(p)) = (self.unit(), printed) { p / 100.0 } else { 1.0 };
         let off = printed.off(mean).abs() / point;
         let near = off <= 15.0;
         match () {

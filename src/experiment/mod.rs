@@ -15,12 +15,14 @@ pub mod claim;
 pub mod corral;
 pub mod coscheduler;
 pub mod free;
+pub mod hit;
 pub mod jobpacker;
 pub mod report;
 pub mod runs;
 pub mod setting;
 #[cfg(test)]
 mod tests;
+pub mod ways;
 
 use claim::{Claim, Side};
 use free::Free;
@@ -36,6 +38,8 @@ pub enum Paper {
     CoScheduler,
     /// Corral (SIGCOMM 2015), section 6, and its planner
     Corral,
+    /// Hit-scheduler (ICPP 2018), section 7
+    Hit,
 }
 
 /// How much is run.
@@ -94,6 +98,7 @@ impl Paper {
             Self::Jobpacker => (jobpacker::settings(size), jobpacker::claims()),
             Self::CoScheduler => (coscheduler::settings(size), coscheduler::claims()),
             Self::Corral => (corral::settings(size), corral::claims()),
+            Self::Hit => (hit::settings(size), hit::claims()),
         };
         Experiment { paper: self, free: size.free, settings, claims }
     }
@@ -104,7 +109,7 @@ impl Paper {
             (_, true) => 3,
             (Self::Jobpacker | Self::CoScheduler, false) => 20,
             // One testbed, one run; ours are as many as give an interval.
-            (Self::Corral, false) => 10,
+            (Self::Corral | Self::Hit, false) => 10,
         }
     }
 }

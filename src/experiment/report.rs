@@ -117,10 +117,11 @@ fn row(c: &Claim, outcomes: &Outcomes) -> Row {
     let (mean, half) = (mean(&values), half_interval(&values));
     let verdict = if values.is_empty() { Verdict::NotRun } else { c.verdict(mean, half) };
     let what = name(c.measure);
+    let less = if c.measure.more_is_better() { "more" } else { "less" };
     let figure = match c.against {
         None => format!("{what}, {}", c.of.system),
-        Some(base) if base.setting == c.of.setting => format!("{what} less, {} vs {}", c.of.system, base.system),
-        Some(base) => format!("{what} less, {} vs {} ({})", c.of.system, base.system, base.setting),
+        Some(base) if base.setting == c.of.setting => format!("{what} {less}, {} vs {}", c.of.system, base.system),
+        Some(base) => format!("{what} {less}, {} vs {} ({})", c.of.system, base.system, base.setting),
     };
     let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
     let why = if matches!(verdict, Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated) {
@@ -156,6 +157,13 @@ pub fn name(m: Measure) -> &'static str {
         Measure::Unfinished => "jobs unfinished",
         Measure::Gap => "gap to the lower bound",
         Measure::PlanTime => "time to plan",
+        Measure::ShuffleCost => "shuffle cost",
+        Measure::RouteLength => "route length",
+        Measure::Throughput => "shuffle throughput",
+        Measure::MapTime => "map time",
+        Measure::ReduceTime => "reduce time",
+        Measure::ShuffleShare => "shuffles in the traffic",
+        Measure::ReadShare => "remote reads in the traffic",
     }
 }
 
@@ -164,6 +172,10 @@ fn why(c: &Claim, outcomes: &Outcomes) -> String {
     let side = |s: super::claim::Side| {
         let of = |m| mean(&outcomes.values(s.setting, s.system, m));
         let (crossing, ocs, waiting) = (of(Measure::Crossing), of(Measure::OcsShare), of(Measure::Waiting));
+        if !outcomes.values(s.setting, s.system, Measure::RouteLength).is_empty() {
+            let (hops, cost) = (of(Measure::RouteLength), of(Measure::ShuffleCost));
+            return format!("{}: {hops:.1} hops a flow, {cost:.0} GB x switches, {waiting:.0} % of slot time is waiting", s.system);
+        }
         format!(
             "{}: {crossing:.0} % of all bytes cross racks, {ocs:.0} % of these by OCS, {waiting:.0} % of slot time is waiting",
             s.system

@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::setting::{Setting, System, Work};
+use super::ways::Ways;
 use super::{Experiment, Size};
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::{self, Scenario};
@@ -15,7 +16,7 @@ use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use crate::runtime::repeat::in_parallel;
 use crate::runtime::report::percentile;
-use crate::scheduler::record::JobRecord;
+use crate::scheduler::record::{JobRecord, TaskRun};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
@@ -53,6 +54,27 @@ pub enum Measure {
     Gap,
     /// Processor time of the planner, s.
     PlanTime,
+    /// Bytes of shuffles times the switches that they cross, GB.
+    ShuffleCost,
+    /// Hosts and switches on the way of a shuffle's flow between two hosts, in the mean over flows.
+    RouteLength,
+    /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.
+    Throughput,
+    /// Time that a map task holds its slot, s.
+    MapTime,
+    /// Time that a reduce task holds its slot, s.
+    ReduceTime,
+    /// Shuffles in per cent of the bytes that go over the network.
+    ShuffleShare,
+    /// Reads of blocks in per cent of the bytes that go over the network.
+    ReadShare,
+}
+
+impl Measure {
+    /// Whether a system is better by more of it.
+    pub fn more_is_better(self) -> bool {
+        self == Self::Throughput
+    }
 }
 
 /// What one run measured.
@@ -134,9 +156,15 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
         Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
     let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), ..Course::default() };
-    let result = simulate_with(&ask, &course, &mut |_| {})?;
+    let mut ways = Ways::new(&setting.topology);
+    let result = simulate_with(&ask, &course, &mut |line| ways.iter_mut().for_each(|w| w.hear(&line)))?;
     let slots = setting.topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
-    Ok((!stop.load(Ordering::Relaxed)).then(|| measured(&result, &jobs, slots, setting.load.window)))
+    let mut outcome = measured(&result, &jobs, slots, setting.load.window);
+    if let Some(ways) = ways {
+        outcome.extend(ways.measures());
+        outcome.extend(by_task(&result, &jobs));
+    }
+    Ok((!stop.load(Ordering::Relaxed)).then_some(outcome))
 }
 
 fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {
@@ -173,6 +201,25 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
     }
     out.extend((window > Span::ZERO).then(|| (Measure::Overrun, percent(s.makespan.0, window.0))));
     out
+}
+
+/// How long tasks that read blocks and tasks that receive a shuffle hold their slots, and what the network carries of both.
+fn by_task(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
+    let receives = |t: &TaskRun| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
+    let mean = |which: bool| {
+        let all: Vec<f64> = r.timeline.iter().filter(|t| receives(t) == which).map(|t| t.ended.since(t.started).as_secs_f64()).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let sum = |of: fn(&JobRecord) -> Bytes| r.jobs.iter().map(|j| of(j).0 as f64).sum::<f64>();
+    let (shuffled, read) = (sum(|j| j.shuffled), sum(|j| j.read));
+    let percent = |part: f64| (shuffled + read > 0.0).then(|| 100.0 * part / (shuffled + read));
+    let all = [
+        (Measure::MapTime, mean(false)),
+        (Measure::ReduceTime, mean(true)),
+        (Measure::ShuffleShare, percent(shuffled)),
+        (Measure::ReadShare, percent(read)),
+    ];
+    all.into_iter().filter_map(|(m, v)| Some((m, v?))).collect()
 }
 
 /// Nanoseconds that tasks held slots before they computed.

@@ -21,6 +21,7 @@ use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec};
+use crate::workload::puma::{self, Class};
 use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
 
 /// A system under comparison: how jobs are scheduled, and how the network is.
@@ -49,6 +50,12 @@ pub struct Load {
     pub scale: u64,
     /// What is foreseen wrongly.
     pub errors: Errors,
+    /// Only jobs of this class of PUMA.
+    pub class: Option<Class>,
+    /// Whether map tasks read blocks; else their input costs them time only.
+    pub reads: bool,
+    /// Bytes that a map task reads, if not the mix's own.
+    pub block: Option<Bytes>,
     /// What the paper does not print; its window is in `window` already.
     pub free: Free,
 }
@@ -83,14 +90,32 @@ impl Load {
     /// A mix with the tasks that belong to it; without errors.
     pub fn new(mix: Mix, jobs: usize, window: Span, recurring: u32, size: Size) -> Self {
         let jobs = (jobs * size.jobs_percent).div_ceil(100);
-        Self { mix, jobs, window: size.free.window(window), recurring, scale: 1, errors: Errors::default(), free: size.free }
+        Self {
+            mix,
+            jobs,
+            window: size.free.window(window),
+            recurring,
+            scale: 1,
+            errors: Errors::default(),
+            class: None,
+            reads: true,
+            block: None,
+            free: size.free,
+        }
     }
 
     /// The jobs of a seed. O(jobs log jobs).
     pub fn draw(&self, seed: u64) -> JobList {
         let mut model = self.free.model(self.mix.preset().model());
         model.recurring = self.recurring;
-        let list = synth_jobs(&SynthJobs { mix: self.mix, model, jobs: self.jobs, seed, mean_gap: Span::ZERO });
+        model.block = self.block.unwrap_or(model.block);
+        // Of 20 jobs of PUMA, each class has at least four.
+        let jobs = if self.class.is_some() { self.jobs.div_ceil(4) * 20 } else { self.jobs };
+        let mut list = synth_jobs(&SynthJobs { mix: self.mix, model, jobs, seed, mean_gap: Span::ZERO });
+        if self.class.is_some() {
+            list.jobs.retain(|j| puma::class_of(&j.name) == self.class);
+            list.jobs.truncate(self.jobs);
+        }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(1);
         let mut place = |mut job: JobSpec| {
@@ -98,6 +123,9 @@ impl Load {
             let smaller = |b: &mut Bytes| *b = Bytes(b.0.div_ceil(self.scale));
             job.edges.iter_mut().for_each(|e| smaller(&mut e.bytes));
             job.stages.iter_mut().for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
+            if !self.reads {
+                job.stages.iter_mut().for_each(|s| s.input = Bytes::ZERO);
+            }
             job
         };
         JobList::new(list.name, list.jobs.into_iter().map(&mut place).collect())

@@ -10,7 +10,7 @@ use super::*;
 use crate::units::{Bytes, Span};
 use crate::workload::synth_jobs::Mix;
 
-const PAPERS: [Paper; 3] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral];
+const PAPERS: [Paper; 4] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral, Paper::Hit];
 
 fn size(repeats: usize, jobs_percent: usize) -> Size {
     Size { seed: 5, repeats, jobs_percent, free: Free::default() }
@@ -115,7 +115,9 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
 #[test]
 fn the_verdicts_in_the_documentation_are_those_of_its_numbers() {
     let text = include_str!("../../docs/experiments.md");
-    let number = |t: &str| -> f64 { t.trim().trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}")) };
+    let number = |t: &str| -> f64 {
+        t.trim().trim_end_matches(" hops").trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}"))
+    };
     let printed = |t: &str| match (t.strip_prefix("> "), t.strip_prefix("< "), t.split_once(" to ")) {
         (Some(a), ..) => Printed::AtLeast(number(a)),
         (_, Some(b), _) => Printed::AtMost(number(b)),
@@ -130,7 +132,11 @@ fn the_verdicts_in_the_documentation_are_those_of_its_numbers() {
             continue;
         }
         let side = Side { setting: "s", system: "y" };
-        let measure = if paper.ends_with('s') { Measure::MeanJct } else { Measure::OcsShare };
+        let measure = match () {
+            () if paper.ends_with(" hops") => Measure::RouteLength,
+            () if paper.ends_with('s') => Measure::MeanJct,
+            () => Measure::OcsShare,
+        };
         let against = figure.contains(" vs ").then_some(side);
         let claim = Claim { measure, of: side, against, printed: Some(printed(paper)), source: "", calibrated: false };
         let found = claim.verdict(number(ours), Some(number(&half[2..])));
@@ -151,11 +157,11 @@ fn what_was_calibrated_never_counts_as_agreement() {
     for paper in PAPERS {
         let calibrated: Vec<Claim> = paper.experiment(size(1, 100)).claims.into_iter().filter(|c| c.calibrated).collect();
         // A row for every number that was chosen; Co-scheduler's are JobPacker's.
-        let Free { task_rate, window_permille } = paper.calibrated().free;
-        let chosen = usize::from(task_rate.is_some()) + usize::from(window_permille.is_some());
+        let Free { task_rate, window_permille, p_min } = paper.calibrated().free;
+        let chosen = [task_rate.is_some(), window_permille.is_some(), p_min.is_some()].into_iter().filter(|c| *c).count();
         assert_eq!(calibrated.len(), if paper == Paper::CoScheduler { 0 } else { chosen }, "{paper:?}");
         // By baselines only: no number is chosen to make the paper's own system look well.
-        let own = ["JobPacker", "Co-scheduler", "co-decided"];
+        let own = ["JobPacker", "Co-scheduler", "co-decided", "Hit"];
         let ours = |s: Side| own.contains(&s.system) || paper == Paper::Corral && s.system == "Corral";
         assert!(calibrated.iter().all(|c| !ours(c.of) && !c.against.is_some_and(ours)), "{paper:?}");
     }

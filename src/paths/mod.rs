@@ -2,7 +2,7 @@
 //!
 //! [`Switches`] is a topology's packet network made ready for search. A [`List`] is the switches between two hosts in their order;
 //! [`Switches::check`] says whether one holds together, [`Switches::cost`] what it costs. [`search`] finds the cheapest list,
-//! [`optimise`] gives every flow one (Hit-scheduler's Algorithm 1 with both ends fixed).
+//! [`optimise`] gives every flow one (Hit-scheduler's Algorithm 1 with both ends fixed), [`choose`] by other rules.
 //!
 //! Source: Yang, Rang and Cheng, *Hit: a scheduler that optimises shuffle traffic by joint task placement and flow policies*
 //! (ICPP 2018), sections 3 to 5.
@@ -15,6 +15,7 @@ use crate::ids::HostId;
 use crate::topology::Topology;
 use crate::topology::graph::{Graph, Tier};
 
+pub mod choose;
 pub mod optimise;
 pub mod search;
 
@@ -200,6 +201,17 @@ impl Switches {
         self.tiers[switch as usize]
     }
 
+    /// How many links lie between it and the nearest switch of a rack.
+    pub fn height(&self, switch: u32) -> u32 {
+        self.height[switch as usize]
+    }
+
+    /// The pairs of switches that links join, each once, the lower number first.
+    pub fn links(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let all = self.neighbours.iter().enumerate().flat_map(|(a, list)| list.iter().map(move |&b| (a as u32, b)));
+        all.filter(|(a, b)| a < b)
+    }
+
     /// The switch of that name.
     pub fn by_name(&self, name: &str) -> Option<u32> {
         self.names.iter().position(|n| n == name).map(|k| k as u32)
@@ -208,6 +220,19 @@ impl Switches {
     /// The switch at which a host stands; the host's own node where servers relay.
     pub fn stands(&self, host: HostId) -> u32 {
         self.stands[host.index()]
+    }
+
+    /// What a switch carries in all, in bits a second; `None`: all that comes.
+    pub fn capacity(&self, switch: u32) -> Option<u64> {
+        self.capacity[switch as usize]
+    }
+
+    /// The same network in which these switches carry nothing. O(switches + links).
+    #[must_use]
+    pub fn without(&self, dead: &BTreeSet<u32>) -> Self {
+        let mut net = self.clone();
+        dead.iter().for_each(|&s| net.capacity[s as usize] = Some(0));
+        net
     }
 
     /// Whether no switch has a limit to what it carries.

@@ -106,6 +106,16 @@ impl Search {
     /// The switches of the best way from a switch, both ends included. Of equal ones it takes at every switch the next one with the most
     /// room left, and of these the one of the lowest number. O(length x degree).
     pub fn way(&self, net: &Switches, load: &Load, from: u32) -> Option<Vec<u32>> {
+        self.walk(net, from, |s| u64::MAX - load.residual(net, s))
+    }
+
+    /// The same; of equal next switches it takes the one of the lowest number, whatever room they have.
+    pub fn lowest_way(&self, net: &Switches, from: u32) -> Option<Vec<u32>> {
+        self.walk(net, from, |_| 0)
+    }
+
+    /// A best way; of equal next switches the one that costs least by `then`, then the lowest.
+    fn walk(&self, net: &Switches, from: u32, then: impl Fn(u32) -> u64) -> Option<Vec<u32>> {
         self.weight(from)?;
         let (mut at, mut may_rise, mut way) = (from, true, vec![from]);
         while at != self.to {
@@ -115,7 +125,7 @@ impl Search {
                 self.own[t as usize].plus(rest[t as usize])
             };
             let next = net.neighbours[at as usize].iter().copied().filter(|&t| may_rise || !rises(t));
-            let next = next.min_by_key(|&t| (on(t), Reverse(load.residual(net, t)), t)).expect("the way goes on");
+            let next = next.min_by_key(|&t| (on(t), then(t), t)).expect("the way goes on");
             may_rise &= !net.layered || rises(next);
             at = next;
             way.push(at);
@@ -133,6 +143,16 @@ pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate:
     let search = Search::new(net, load, net.stands(to), rate);
     let start = net.stands(from);
     Some((strip(net, search.way(net, load, start)?), search.weight(start)?))
+}
+
+/// The shortest list by unit costs whatever switches carry and can carry, of equal ones the one with the lowest numbers; empty within a
+/// host. `None`: there is no way. The cost of [`Search::new`].
+pub fn lowest(net: &Switches, (from, to): (HostId, HostId)) -> Option<List> {
+    if from == to {
+        return Some(List::default());
+    }
+    let search = Search::new(net, &Load::new(net), net.stands(to), 0);
+    Some(strip(net, search.lowest_way(net, net.stands(from))?))
 }
 
 /// A way without the hosts' own nodes, where servers relay.

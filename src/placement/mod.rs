@@ -45,6 +45,8 @@ policies! {
     ShuffleWatcher = "shuffle-watcher" => baselines::shuffle_watcher::ShuffleWatcherOptions,
     /// Packing of slots and network.
     Tetris = "tetris" => baselines::tetris::TetrisOptions,
+    /// Tasks whose input crosses few switches, with a probability that falls with that cost.
+    Pna = "pna" => baselines::pna::PnaOptions,
     /// Each planned job's data and tasks on racks of its own.
     Corral = "corral" => corral::executor::CorralOptions,
     /// Widths of maps and reduces that keep shuffles on circuits, planned ahead.

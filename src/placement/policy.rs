@@ -48,12 +48,25 @@ pub struct Pick {
     /// On this host, in whatever rack; `None`: on the host of the rack that was offered that suits the stage best. A host without a
     /// free slot counts as `None`.
     pub host: Option<HostId>,
+    /// This task; `None`: the one whose block is nearest to the host. A task that is not pending counts as `None`.
+    pub task: Option<u32>,
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskAt {
+    /// Nowhere: it holds no slot and has not finished.
+    Pending,
+    /// It holds a slot of this host.
+    Running(HostId),
+    /// It has finished, and its output stands on this host.
+    Finished(HostId),
 }
 
 impl Pick {
     /// Any task of a stage, on any host of the rack that was offered.
     pub fn of(job: JobId, stage: usize) -> Self {
-        Self { job, stage, host: None }
+        Self { job, stage, host: None, task: None }
     }
 }
 
@@ -112,6 +125,8 @@ pub trait View {
     fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_>;
     /// Number of tasks of a stage by what they do.
     fn counts(&self, job: JobId, stage: usize) -> StageCounts;
+    /// Where the tasks of a stage are, by number.
+    fn tasks(&self, job: JobId, stage: usize) -> Box<dyn Iterator<Item = TaskAt> + '_>;
     /// Whether a task of the stage may start now, were there a slot: the job's data is placed, and enough of the stages before
     /// this one has finished.
     fn may_start(&self, job: JobId, stage: usize) -> bool;
@@ -193,7 +208,7 @@ pub trait Placement: Send {
         let _ = (view, job);
     }
 
-    /// A task started on the rack; the pick names its host, whether or not the policy's own did.
+    /// A task started on the rack; the pick names its host and number, whether or not the policy's own did.
     fn started(&mut self, view: &dyn View, pick: Pick, rack: RackId, near: Locality) {
         let _ = (view, pick, rack, near);
     }

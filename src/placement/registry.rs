@@ -45,6 +45,13 @@ macro_rules! policies {
                 }
             }
 
+            /// Whether it thinks of hosts, so that flows between racks as wholes say nothing of it.
+            pub fn is_by_host(self) -> bool {
+                match self {
+                    $(Self::$kind => <$options>::BY_HOST),*
+                }
+            }
+
             /// The keys of its options, each with its JSON Schema.
             pub fn schema(self) -> Map<String, Value> {
                 match self {

@@ -41,6 +41,8 @@ pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     const SLOWSTART: u32 = 5;
     /// The order of jobs of a file that gives none.
     const ORDER: Order = Order::Fair;
+    /// It thinks of hosts: flows between racks as wholes would say nothing of it.
+    const BY_HOST: bool = false;
 
     /// Values that make no sense.
     fn check(&self) -> Vec<BadOption> {

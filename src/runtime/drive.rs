@@ -109,6 +109,10 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                     self.say(Event::CycleCost { poll, decide, apply })?;
                     self.say(Event::Applied { results })?;
                 }
+                Action::Steer { ops } => {
+                    let results = self.fabric.steer(&ops, self.host.now());
+                    self.say(Event::Steered { results })?;
+                }
                 Action::Probe { plane, input, output, dark_from, at } => {
                     self.host.probe(ProbeRequest { plane, input, output, dark_from, at });
                 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use super::carried::Carried;
 use super::live::Live;
@@ -16,6 +17,7 @@ use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
+use crate::control::paths::HostBytes;
 use crate::control::record::Snapshot;
 use crate::control::{Event, Trouble};
 use crate::fabric::kernel::attached::Processes;
@@ -187,6 +189,11 @@ impl Emulation {
         let topology = &self.live.handle.topology;
         let matrix = spec.matrix(topology);
         self.live.handle.notify(Event::arrival(spec, &matrix, bounds::hybrid(spec, topology)));
+        if topology.eps.graph().is_some() {
+            // Lists are chosen before the first byte is sent; a controller that has stopped chooses none.
+            let told = self.live.handle.ask(Event::CoflowFlows { id: spec.id, flows: HostBytes::of(spec) });
+            drop(told.map(oneshot::Receiver::blocking_recv));
+        }
         let threshold = self.live.handle.snapshot().policy.elephant_threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }

@@ -283,7 +283,8 @@ impl Scheduler {
         let stage = &mut jobs[job.index()].stages[s];
         let best = || stage.best_host(topology, rack, |h| slots.free_on(h)).or_else(|| slots.least_loaded(rack));
         let host = wanted.or_else(best).expect("a rack that is offered has a free slot");
-        let (k, near) = stage.take(topology, host);
+        let asked = pick.task.and_then(|k| stage.take_task(topology, host, k));
+        let (k, near) = asked.unwrap_or_else(|| stage.take(topology, host));
         let spec = &jobs[job.index()].spec.stages[s];
         let (input, span) = (spec.input.0, spec.times.of(k as usize));
         let eta = now + span;
@@ -321,7 +322,7 @@ impl Scheduler {
             self.reopen_after(job, s);
             self.state.refresh(job);
         }
-        self.policy.started(&self.state, Pick { host: Some(host), ..pick }, rack, near);
+        self.policy.started(&self.state, Pick { host: Some(host), task: Some(k), ..pick }, rack, near);
     }
 
     /// A task has everything: it computes.

@@ -137,7 +137,10 @@ impl Stage {
         };
         let incoming = job.edges_into(s).map(|e| Incoming {
             from: e.from,
-            spread: Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
+            spread: match e.by_receiver() {
+                None => Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
+                Some(bytes) => Spread::by_receiver(&bytes, job.stages[e.from].tasks),
+            },
             bytes: e.bytes,
             cursor: vec![0; n as usize],
         });
@@ -226,6 +229,19 @@ impl Stage {
             .expect("a task is pending");
         self.count_blocks(t, k, false);
         (k, near)
+    }
+
+    /// Takes this task for `host`; `None` if it is not pending.
+    pub fn take_task(&mut self, t: &Topology, host: HostId, k: u32) -> Option<(u32, Locality)> {
+        self.tasks.get(k as usize).filter(|task| task.doing == Doing::Pending)?;
+        let near = match self.blocks.get(k as usize) {
+            None => Locality::Host,
+            Some(b) if b.contains(&host) => Locality::Host,
+            Some(b) if b.iter().any(|&h| t.rack_of(h) == t.rack_of(host)) => Locality::Rack,
+            Some(_) => Locality::Remote,
+        };
+        self.count_blocks(t, k, false);
+        Some((k, near))
     }
 
     /// Puts a task back among the pending ones.

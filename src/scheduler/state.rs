@@ -9,7 +9,7 @@ use super::queues::{Order, Queues};
 use super::slots::Slots;
 use super::stage::{Doing, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::policy::{Block, Locality, StageCounts, View};
+use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -228,6 +228,13 @@ impl View for State {
     fn counts(&self, job: JobId, stage: usize) -> StageCounts {
         let s = self.stage(job, stage);
         StageCounts { waiting: s.waiting.len() as u32, ..s.counts }
+    }
+    fn tasks(&self, job: JobId, stage: usize) -> Box<dyn Iterator<Item = TaskAt> + '_> {
+        Box::new(self.stage(job, stage).tasks.iter().map(|t| match t.doing {
+            Doing::Pending => TaskAt::Pending,
+            Doing::Fetching | Doing::Computing => TaskAt::Running(t.host),
+            Doing::Finished => TaskAt::Finished(t.host),
+        }))
     }
     fn may_start(&self, job: JobId, stage: usize) -> bool {
         self.stage(job, stage).open

@@ -163,7 +163,7 @@ impl Query {
             let own = if s.parents.is_empty() { (u128::from(input) * u128::from(s.num_tasks) / u128::from(readers)) as u64 } else { 0 };
             let shares = parents[k].iter().map(|&p| (p, passed[p] / children[p]));
             let received = own + shares.clone().map(|s| s.1).sum::<u64>();
-            edges.extend(shares.map(|(from, bytes)| EdgeSpec { from, to: k, bytes: Bytes(bytes) }));
+            edges.extend(shares.map(|(from, bytes)| EdgeSpec::even(from, k, Bytes(bytes))));
             passed[k] = (u128::from(received) * u128::from(ask.selectivity.min(100)) / 100) as u64;
             let output = Bytes(if children[k] == 0 { passed[k] } else { 0 });
             stages.push(StageSpec {

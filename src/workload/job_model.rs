@@ -77,6 +77,8 @@ pub enum Preset {
     CoScheduler,
     /// Corral: all jobs recurring, blocks of 256 MB
     Corral,
+    /// Hit-scheduler: blocks of 250 MB, reduce tasks a quarter of the maps
+    Puma,
 }
 
 impl Preset {
@@ -91,6 +93,7 @@ impl Preset {
             Self::Default => base,
             Self::Jobpacker => JobModel { recurring: 100, reduce_share: 5, ..timed(base.block) },
             Self::CoScheduler => JobModel { reduce_share: 25, queues: 20, recurring: 40, ..timed(Bytes(256_000_000)) },
+            Self::Puma => JobModel { block: Bytes(250_000_000), reduce_share: 25, ..base },
             Self::Corral => JobModel { recurring: 100, block: Bytes(256_000_000), ..base },
         }
     }

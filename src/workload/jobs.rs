@@ -63,8 +63,11 @@ pub struct StageSpec {
     pub output: Bytes,
 }
 
-/// A shuffle between two stages: every task of `from` sends the same share to every task of `to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The largest share of a task in a shuffle: sums and products with bytes stay whole numbers.
+pub const MAX_SHARE: u64 = 1_000_000_000;
+
+/// A shuffle between two stages: every task of `from` sends the same to a task of `to`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeSpec {
     /// Place of the sending stage in [`JobSpec::stages`].
     pub from: usize,
@@ -72,6 +75,48 @@ pub struct EdgeSpec {
     pub to: usize,
     /// All bytes of this shuffle.
     pub bytes: Bytes,
+    /// By task of `to`: its share of the bytes, in any unit, at most [`MAX_SHARE`]; `None`: all have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<Vec<u64>>,
+}
+
+impl EdgeSpec {
+    /// A shuffle of which every receiving task has the same share.
+    pub fn even(from: usize, to: usize, bytes: Bytes) -> Self {
+        Self { from, to, bytes, shares: None }
+    }
+
+    /// By receiving task, its bytes: with S(n) the sum of the first n shares, floor(B S(n+1) / S) - floor(B S(n) / S), so that the total is
+    /// exact; `None` where all have the same. O(tasks).
+    pub fn by_receiver(&self) -> Option<Vec<u64>> {
+        let shares = self.shares.as_ref()?;
+        let all = shares.iter().map(|&s| u128::from(s)).sum::<u128>().max(1);
+        let (mut sum, mut sent) = (0u128, 0u64);
+        let of = |share: &u64| {
+            sum += u128::from(*share);
+            let until = (u128::from(self.bytes.0) * sum / all) as u64;
+            until - std::mem::replace(&mut sent, until)
+        };
+        Some(shares.iter().map(of).collect())
+    }
+
+    /// Whether the shares suit `tasks` receiving tasks.
+    ///
+    /// # Errors
+    /// What is wrong with them, and what is allowed.
+    pub fn check_shares(&self, tasks: u32) -> Result<(), (String, String)> {
+        let Some(shares) = &self.shares else { return Ok(()) };
+        if shares.len() != tasks as usize {
+            return Err((format!("{} shares for {tasks} receiving tasks", shares.len()), "one a task".into()));
+        }
+        if let Some(large) = shares.iter().find(|&&s| s > MAX_SHARE) {
+            return Err((format!("a share of {large}"), format!("0 to {MAX_SHARE}")));
+        }
+        if shares.iter().all(|&s| s == 0) {
+            return Err(("shares that are all zero".into(), "one of 1 or more at least".into()));
+        }
+        Ok(())
+    }
 }
 
 /// A job as it is asked for.
@@ -98,7 +143,7 @@ impl JobSpec {
     pub fn map_reduce(name: impl Into<String>, arrival: Time, map: StageSpec, reduce: StageSpec, shuffle: Bytes) -> Self {
         let (stages, edges) = match reduce.tasks {
             0 => (vec![map], vec![]),
-            _ => (vec![map, reduce], vec![EdgeSpec { from: 0, to: 1, bytes: shuffle }]),
+            _ => (vec![map, reduce], vec![EdgeSpec::even(0, 1, shuffle)]),
         };
         Self { id: JobId(0), name: name.into(), queue: 0, arrival, recurring: false, stages, edges }
     }
@@ -152,6 +197,7 @@ impl JobSpec {
             if k > 0 && (self.edges[k - 1].from, self.edges[k - 1].to) >= (e.from, e.to) {
                 return Err(format!("edge {} to {} out of order or twice; by first stage, then second", e.from, e.to));
             }
+            e.check_shares(self.stages[e.to].tasks).map_err(|(what, allowed)| format!("{what}; {allowed}"))?;
         }
         Ok(())
     }
@@ -196,10 +242,21 @@ mod tests {
     }
 
     #[test]
+    fn shares_divide_every_byte() {
+        let of = |bytes, shares: &[u64]| EdgeSpec { shares: Some(shares.to_vec()), ..EdgeSpec::even(0, 1, Bytes(bytes)) }.by_receiver();
+        assert_eq!(of(400, &[1, 3]), Some(vec![100, 300]));
+        assert_eq!(of(10, &[1, 0, 1, 1]), Some(vec![3, 0, 3, 4]));
+        assert_eq!(EdgeSpec::even(0, 1, Bytes(9)).by_receiver(), None);
+        let most = vec![MAX_SHARE; 1000];
+        assert_eq!(of(1_000_000_000_000_000, &most).unwrap().iter().sum::<u64>(), 1_000_000_000_000_000);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let even = || stage(1, TaskTimes::Even(Span::millis(5)));
         let good = JobSpec::map_reduce("j", Time(0), even(), even(), Bytes(1));
-        let edge = |from, to| EdgeSpec { from, to, bytes: Bytes(1) };
+        let edge = |from, to| EdgeSpec::even(from, to, Bytes(1));
+        let shared = |shares: &[u64]| JobSpec { edges: vec![EdgeSpec { shares: Some(shares.to_vec()), ..edge(0, 1) }], ..good.clone() };
         let bad = [
             JobSpec { stages: vec![], ..good.clone() },
             JobSpec { stages: vec![stage(0, TaskTimes::Even(Span::ZERO))], edges: vec![], ..good.clone() },
@@ -207,7 +264,11 @@ mod tests {
             JobSpec { edges: vec![edge(1, 0)], ..good.clone() },
             JobSpec { edges: vec![edge(0, 2)], ..good.clone() },
             JobSpec { edges: vec![edge(0, 1), edge(0, 1)], ..good.clone() },
+            shared(&[1, 2]),
+            shared(&[0]),
+            shared(&[MAX_SHARE + 1]),
         ];
+        assert_eq!(shared(&[7]).check(), Ok(()));
         assert!(bad.iter().all(|j| j.check().is_err()));
         let each = TaskTimes::Each(vec![Span(1), Span(9), Span(2)]);
         assert_eq!((each.of(1), each.longest(), each.total(3)), (Span(9), Span(9), Span(12)));

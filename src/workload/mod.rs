@@ -22,6 +22,7 @@ pub mod htsim;
 pub mod job_model;
 pub mod job_stats;
 pub mod jobs;
+pub mod puma;
 pub mod spread;
 pub mod stats;
 pub mod swim;

@@ -37,7 +37,11 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
         let ends = ends(j);
         for e in j.edges.iter().filter(|e| e.bytes > Bytes::ZERO) {
             let side = |stage: usize| counts(starts[stage], j.stages[stage].tasks, hosts);
-            let flows = flows_of(&side(e.from), &side(e.to), e.bytes);
+            let to = match &e.shares {
+                None => side(e.to),
+                Some(shares) => weights(starts[e.to], shares, hosts),
+            };
+            let flows = flows_of(&side(e.from), &to, e.bytes);
             let name = format!("{}/{}-{}", j.name, j.stages[e.from].name, j.stages[e.to].name);
             coflows.push(CoflowSpec {
                 id: CoflowId(0),
@@ -69,7 +73,14 @@ fn counts(start: usize, tasks: u32, hosts: usize) -> Vec<(HostId, u64)> {
     (0..hosts).map(|h| (HostId::from(h), of(h))).filter(|c| c.1 > 0).collect()
 }
 
-/// Every pair of tasks sends the same; what does not divide is spread so that the sum is exact.
+/// Sums of the tasks' shares by host, for hosts that have any, by host.
+fn weights(start: usize, shares: &[u64], hosts: usize) -> Vec<(HostId, u64)> {
+    let mut of = vec![0; hosts];
+    shares.iter().enumerate().for_each(|(k, s)| of[(start + k) % hosts] += s);
+    of.into_iter().enumerate().filter(|w| w.1 > 0).map(|(h, w)| (HostId::from(h), w)).collect()
+}
+
+/// Every pair of tasks sends the same, or in proportion to the receiver's share; what does not divide is spread so that the sum is exact.
 fn flows_of(from: &[(HostId, u64)], to: &[(HostId, u64)], bytes: Bytes) -> Vec<FlowSpec> {
     let sum = |side: &[(HostId, u64)]| side.iter().map(|c| u128::from(c.1)).sum::<u128>();
     let all = (sum(from) * sum(to)).max(1);
@@ -105,7 +116,7 @@ mod tests {
             input: Bytes(0),
             output: Bytes(0),
         };
-        let edges = vec![EdgeSpec { from: 0, to: 2, bytes: Bytes(bytes[0]) }, EdgeSpec { from: 1, to: 2, bytes: Bytes(bytes[1]) }];
+        let edges = vec![EdgeSpec::even(0, 2, Bytes(bytes[0])), EdgeSpec::even(1, 2, Bytes(bytes[1]))];
         let stages = tasks.iter().enumerate().map(stage).collect();
         JobSpec { id: JobId(0), name: "j".into(), queue: 0, arrival: Time(7), recurring: false, stages, edges }
     }

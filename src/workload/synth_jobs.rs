@@ -10,6 +10,7 @@
 //!   times that. Ours: the rest between, even logarithms.
 //! - `corral-w3`: table 1 has 180 and 2060 tasks, 7.1 and 162.3 GB of input, 6 and 71.5 GB of intermediate data at the 50th and 95th
 //!   percentile. Ours: log-normal, all three by one draw; output = intermediate.
+//! - `puma`: Hit-scheduler's table 1, kinds of jobs by their shares ([`puma`]).
 //!
 //! Draws are stratified: of n jobs, one lies in each n-th part of the distribution, so that the percentiles come out for every seed.
 //! What a model does not say of tasks and times comes from a [`JobModel`].
@@ -20,6 +21,7 @@ use rand_chacha::ChaCha8Rng;
 use super::draws::{LogNormal, exponential, log_uniform, strata};
 use super::job_model::{JobModel, Preset, Row};
 use super::jobs::JobList;
+use super::puma;
 use crate::units::{Bytes, Span, Time};
 
 const MB: u64 = 1_000_000;
@@ -40,6 +42,8 @@ pub enum Mix {
     CorralW2,
     /// Corral's W3: Microsoft's jobs of table 1
     CorralW3,
+    /// Hit-scheduler's PUMA jobs: 40% heavy, 20% medium, 40% light shuffles
+    Puma,
 }
 
 impl Mix {
@@ -49,6 +53,7 @@ impl Mix {
             Self::Jobpacker => Preset::Jobpacker,
             Self::CoScheduler => Preset::CoScheduler,
             Self::CorralW1 | Self::CorralW2 | Self::CorralW3 => Preset::Corral,
+            Self::Puma => Preset::Puma,
         }
     }
 
@@ -60,6 +65,7 @@ impl Mix {
             Self::CorralW1 => "corral-w1",
             Self::CorralW2 => "corral-w2",
             Self::CorralW3 => "corral-w3",
+            Self::Puma => "puma",
         }
     }
 }
@@ -85,6 +91,8 @@ struct Shape {
     shuffle: u64,
     output: u64,
     tasks: Option<(u32, u32)>,
+    /// What kind of job it is, if the mix has kinds.
+    name: Option<&'static str>,
 }
 
 /// The jobs. O(n log n), with noise O(tasks).
@@ -95,7 +103,13 @@ pub fn synth_jobs(ask: &SynthJobs) -> JobList {
     let mut at = Time::ZERO;
     let jobs = shapes.iter().enumerate().map(|(k, s)| {
         let bytes = |b: u64| Bytes(b.min(LARGEST));
-        let row = Row { name: format!("job-{k}"), arrival: at, input: bytes(s.input), shuffle: bytes(s.shuffle), output: bytes(s.output) };
+        let row = Row {
+            name: format!("{}-{k}", s.name.unwrap_or("job")),
+            arrival: at,
+            input: bytes(s.input),
+            shuffle: bytes(s.shuffle),
+            output: bytes(s.output),
+        };
         at += exponential(&mut rng, ask.mean_gap);
         let tasks = s.tasks.unwrap_or_else(|| ask.model.tasks(row.input, row.shuffle));
         ask.model.job(&row, tasks, &mut rng)
@@ -109,14 +123,18 @@ fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     match ask.mix {
         Mix::Jobpacker | Mix::CoScheduler => {
             let shuffle = LogNormal { p5: Some(GB / 10), p50: 25 * GB / 10, p95: 82 * GB }.at(u);
-            Shape { input: shuffle, shuffle, output: shuffle, tasks: None }
+            Shape { input: shuffle, shuffle, output: shuffle, tasks: None, name: None }
+        }
+        Mix::Puma => {
+            let (name, class) = puma::at(u);
+            Shape { input: puma::INPUT, shuffle: puma::INPUT / 100 * class.percent(), output: 0, tasks: None, name: Some(name) }
         }
         Mix::CorralW1 => w1(&ask.model, u, rng),
         Mix::CorralW2 => w2(u, rng),
         Mix::CorralW3 => {
             let two = |p50, p95| LogNormal { p5: None, p50, p95 }.at(u);
             let (tasks, shuffle) = (two(180, 2060), two(6 * GB, 71_500 * MB));
-            Shape { input: two(7_100 * MB, 162_300 * MB), shuffle, output: shuffle, tasks: Some(split(&ask.model, tasks)) }
+            Shape { input: two(7_100 * MB, 162_300 * MB), shuffle, output: shuffle, tasks: Some(split(&ask.model, tasks)), name: None }
         }
     }
 }
@@ -137,7 +155,7 @@ fn w1(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     let input = u64::from(tasks.0) * model.block.0;
     let mut selected = |bytes: u64| log_uniform((bytes / 4).max(1), bytes.saturating_mul(4), rng.random());
     let shuffle = selected(input);
-    Shape { input, shuffle, output: selected(shuffle), tasks: Some(tasks) }
+    Shape { input, shuffle, output: selected(shuffle), tasks: Some(tasks), name: None }
 }
 
 fn w2(u: u32, rng: &mut ChaCha8Rng) -> Shape {
@@ -151,7 +169,7 @@ fn w2(u: u32, rng: &mut ChaCha8Rng) -> Shape {
         }
         _ => (5_500 * GB, 9_900 * GB),
     };
-    Shape { input, shuffle, output: shuffle, tasks: None }
+    Shape { input, shuffle, output: shuffle, tasks: None, name: None }
 }
 
 #[cfg(test)]
@@ -159,7 +177,7 @@ mod tests {
     use super::*;
     use crate::workload::job_stats::job_stats;
 
-    const ALL: [Mix; 5] = [Mix::Jobpacker, Mix::CoScheduler, Mix::CorralW1, Mix::CorralW2, Mix::CorralW3];
+    const ALL: [Mix; 6] = [Mix::Jobpacker, Mix::CoScheduler, Mix::CorralW1, Mix::CorralW2, Mix::CorralW3, Mix::Puma];
 
     fn jobs(mix: Mix, jobs: usize, seed: u64) -> JobList {
         synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs, seed, mean_gap: Span::secs(1) })
@@ -201,6 +219,15 @@ mod tests {
         let tiny = w2.jobs.iter().filter(|j| j.input_bytes().0 <= 200 * MB && j.shuffle_bytes().0 <= 75 * MB).count();
         let large = w2.jobs.iter().filter(|j| j.input_bytes().0 == 5_500 * GB).count();
         assert!(tiny.abs_diff(360) <= 1 && large == 2, "{tiny} {large}");
+    }
+
+    #[test]
+    fn hits_table_1_comes_out() {
+        let list = jobs(Mix::Puma, 20, 5);
+        let of = |class| list.jobs.iter().filter(|j| puma::class_of(&j.name) == Some(class)).count();
+        assert_eq!([puma::Class::Heavy, puma::Class::Medium, puma::Class::Light].map(of), [8, 4, 8]);
+        let heavy = list.jobs.iter().find(|j| j.name.starts_with("terasort")).unwrap();
+        assert_eq!((heavy.stages[0].tasks, heavy.stages[1].tasks, heavy.shuffle_bytes()), (40, 10, heavy.input_bytes()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
+use crate::control::paths::HostBytes;
 use crate::control::record::{PromiseState, PromiseView};
 use crate::control::{Event, ProgressBy};
 use crate::demand::DemandMatrix;
@@ -58,6 +59,10 @@ pub(super) async fn hold(app: &App, id: CoflowId, body: &wire::CoflowBody, propo
 async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment<'_>, send: bool) -> Reply<wire::Coflow> {
     let id = what.coflow.id;
     tell(app, id, event).await?;
+    if app.handle.topology.eps.graph().is_some() {
+        // Lists are chosen before the first byte is sent. A coflow that is over by then needs none.
+        let _ = app.tell(Event::CoflowFlows { id, flows: HostBytes::of(what.coflow) }).await;
+    }
     if let Some(sender) = app.sender.as_ref().filter(|_| send)
         && let Err(why) = sender.send(what)
     {

@@ -22,6 +22,7 @@ pub mod health;
 mod launch;
 pub mod listing;
 pub mod network;
+pub mod paths;
 pub mod policy;
 pub mod proposals;
 mod resource;
@@ -38,6 +39,8 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(network::stats))
         .routes(routes!(circuits::list))
         .routes(routes!(circuits::get, circuits::put, circuits::delete))
+        .routes(routes!(paths::list))
+        .routes(routes!(paths::put, paths::delete))
         .routes(routes!(listing::list, coflows::post))
         .routes(routes!(coflows::get, coflows::put, coflows::delete))
         .routes(routes!(proposals::confirm))

@@ -4,6 +4,7 @@ mod crowds;
 mod events;
 mod hostile;
 mod launch;
+mod paths;
 mod proposals;
 mod resources;
 mod serving;
@@ -76,20 +77,25 @@ pub(crate) fn rig_with(options: Options) -> Rig {
 }
 
 fn rig_by(policy: CircuitPolicy, options: Options) -> Rig {
-    let topology = Arc::new(network());
+    rig_on(network(), policy, options)
+}
+
+fn rig_on(topology: Topology, policy: CircuitPolicy, options: Options) -> Rig {
+    let topology = Arc::new(topology);
+    let below = topology.clone();
     let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
     let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"));
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
-    std::thread::spawn(move || drive(controller, &ends, &stopped));
+    std::thread::spawn(move || drive(controller, below, &ends, &stopped));
     let server = serve(handle.clone(), options).unwrap();
     Rig { server, handle, stop }
 }
 
 /// Drives the controller: every tick that is sent is one cycle, 100 ms later.
-fn drive(mut c: Controller, ends: &Ends, stop: &AtomicBool) {
+fn drive(mut c: Controller, topology: Arc<Topology>, ends: &Ends, stop: &AtomicBool) {
     let mut now = Time::ZERO;
-    let mut fabric = SimFabric::new(Arc::new(network()), Settings::default());
+    let mut fabric = SimFabric::new(topology, Settings::default());
     while let Ok(command) = ends.commands.recv() {
         if stop.load(Relaxed) {
             return;
@@ -107,6 +113,10 @@ fn drive(mut c: Controller, ends: &Ends, stop: &AtomicBool) {
                 Action::Apply { ops } => {
                     let results = fabric.apply(&ops, now);
                     c.handle(Event::Applied { results }, now).unwrap();
+                }
+                Action::Steer { ops } => {
+                    let results = fabric.steer(&ops, now);
+                    c.handle(Event::Steered { results }, now).unwrap();
                 }
                 Action::Probe { .. } => {}
                 Action::Log { record } => drop(ends.events.send(Arc::new(record))),

@@ -177,6 +177,8 @@ fn changed(policy: &mut Value, key: &str) {
         "scale" => set(key, json!(3)),
         "congestion" => set(key, json!("reno")),
         "probes" => set(key, json!(false)),
+        "paths" => set(key, json!("hit")),
+        "paths_seed" => (set("paths", json!("vlb")), set(key, json!(7))).1,
         "placement" => set(key, json!({"policy": "fair"})),
         other => panic!("give `{other}` another value here, and say in docs/api.md whether PUT may change it"),
     }

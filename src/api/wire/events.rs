@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::control::record;
 use crate::ids::CoflowId;
+use crate::plan::paths::Steer;
 use crate::units::{Span, Time};
 
 /// A line of the event log.
@@ -17,6 +18,17 @@ pub struct Record {
     /// What.
     #[serde(flatten)]
     pub what: What,
+}
+
+/// The list of switches of a pair of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Steered {
+    /// The host where it begins.
+    pub from: u32,
+    /// The host where it ends.
+    pub to: u32,
+    /// The switches, by their place in `GET /api/v1/paths`; `null`: the default way.
+    pub switches: Option<Vec<u32>>,
 }
 
 /// What happened.
@@ -44,6 +56,8 @@ pub enum What {
     PortFaulty { plane: u32, rack: u32, why: String },
     /// A faulty port is used again.
     PortRepaired { plane: u32, rack: u32 },
+    /// Flows take other lists of switches.
+    Paths { lists: Vec<Steered>, saturated: usize, cost_before: u64, cost_after: u64 },
     /// Something failed.
     Failed { what: String, why: String },
     /// Something was broken on purpose, or mended.
@@ -66,6 +80,7 @@ impl What {
             Self::CoflowCancelled { .. } => "coflow-cancelled",
             Self::PortFaulty { .. } => "port-faulty",
             Self::PortRepaired { .. } => "port-repaired",
+            Self::Paths { .. } => "paths",
             Self::Failed { .. } => "failed",
             Self::Fault { .. } => "fault",
             Self::PolicyChanged { .. } => "policy-changed",
@@ -97,6 +112,11 @@ impl From<&record::Record> for Record {
             W::CoflowCancelled { id: CoflowId(id) } => What::CoflowCancelled { id },
             W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },
+            W::Paths { lists, saturated, before, after } => {
+                let one = |s: Steer| Steered { from: s.from.0, to: s.to.0, switches: s.list.map(|l| l.0) };
+                let lists = lists.into_iter().map(one).collect();
+                What::Paths { lists, saturated, cost_before: before, cost_after: after }
+            }
             W::Failed { what, why } => What::Failed { what, why },
             W::Fault { what, over } => What::Fault { what, over },
             W::PolicyChanged { name } => What::PolicyChanged { name },

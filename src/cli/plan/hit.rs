@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::lists;
 use crate::cli::tables::Rows;
-use crate::cli::{CliError, Output, print, read_text, read_workload};
+use crate::cli::{CliError, Output, print, read_text, read_workload, write_text};
 use crate::config;
 use crate::paths::{Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
-use crate::placement::hit::wave::Ends;
+use crate::placement::hit::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::topology::Topology;
 use crate::units::Bytes;
 use crate::workload::jobs::{JobList, JobSpec};
@@ -31,9 +32,18 @@ pub struct Args {
     /// Which tasks move at once: reduces and maps in turns, or both at once as the paper prints it
     #[arg(long, value_enum, default_value_t = Ends::Alternate)]
     ends: Ends,
+    /// By what hosts rank tasks: by what is saved there, or by how many flows have their cheapest way there as Algorithm 1 prints it
+    #[arg(long, value_enum, default_value_t = Grading::Utility)]
+    grades: Grading,
+    /// The most rounds of turns, 1 to 10
+    #[arg(long, default_value_t = MAX_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10))]
+    rounds: u32,
     /// Draws the assignment that it begins with
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (SVG)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -68,12 +78,16 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let jobs = config::read_jobs(&read_workload(&args.jobs)?, &args.jobs.display().to_string())?;
     let net = Switches::new(&topology, Units::default());
     let chosen = choose(&jobs, args.job.as_deref())?;
-    let options = Options { ends: args.ends, seed: args.seed };
+    let how = How { ends: args.ends, grades: args.grades, rounds: args.rounds };
+    let options = Options { how, seed: args.seed };
     let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
     let planned =
         |job: &&'_ JobSpec| plan(job, &topology, &net, slots.clone(), options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
     let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
+    if let Some(file) = &args.svg {
+        write_text(file, &lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()))?;
+    }
     print(&match (args.output, args.job.is_some()) {
         (Output::Table, false) => format!("{}\n", summary(pairs(), false).table()),
         (Output::Csv, false) => summary(pairs(), true).csv(),

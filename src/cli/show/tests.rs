@@ -33,6 +33,19 @@ fn answers_become_tables_and_csv() {
 }
 
 #[test]
+fn paths_and_switches_are_shown() {
+    let answer = r#"{"revision":7,"now_ns":5,"policy":"hit","cost":9000000,"paths":[{"from":0,"to":7,"switches":["leaf0","spine1","leaf3"],
+        "by":"manual","held":false,"bytes":3000000,"rate_bps":500000000}],"switches":[{"name":"leaf0","tier":"access","load_bps":500000000,
+        "capacity_bps":null,"pairs":1},{"name":"spine1","tier":"core","load_bps":0,"capacity_bps":1000000000,"pairs":0}]}"#;
+    let csv = |what| render(what, Output::Csv, answer).unwrap();
+    assert_eq!(csv(What::Paths), "from,to,switches,by,held,bytes,rate_bps\n0,7,leaf0 spine1 leaf3,manual,false,3000000,500000000\n");
+    let want = "switch,tier,pairs,load_bps,capacity_bps\nleaf0,access,1,500000000,\nspine1,core,0,0,1000000000\n";
+    assert_eq!(csv(What::Switches), want);
+    let table = render(What::Paths, Output::Table, answer).unwrap();
+    assert!(table.contains("leaf0 > spine1 > leaf3") && table.contains("not yet") && table.contains("500Mb/s"), "{table}");
+}
+
+#[test]
 fn a_topology_and_stats_are_shown() {
     let t = crate::config::read_topology(&std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap(), "t").unwrap();
     let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();
@@ -66,7 +79,7 @@ fn everything_is_shown_from_a_server() {
     use crate::api;
     use crate::control::{Controller, policy::CircuitPolicy};
     use crate::runtime::handle::Handle;
-    let text = std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap();
+    let text = std::fs::read_to_string("topologies/fat-tree-4.yaml").unwrap();
     let topology = std::sync::Arc::new(crate::config::read_topology(&text, "t").unwrap());
     let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     let (handle, _ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));

@@ -68,6 +68,8 @@ pub enum Mix {
     CorralW2,
     /// Jobs: Corral's W3 (table 1)
     CorralW3,
+    /// Jobs: Hit-scheduler's PUMA benchmarks, heavy, medium and light
+    Puma,
 }
 
 impl Mix {
@@ -123,6 +125,7 @@ impl Mix {
             Self::CorralW1 => Some(Jobs::CorralW1),
             Self::CorralW2 => Some(Jobs::CorralW2),
             Self::CorralW3 => Some(Jobs::CorralW3),
+            Self::Puma => Some(Jobs::Puma),
         }
     }
 }

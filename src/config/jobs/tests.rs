@@ -27,10 +27,24 @@ fn stages_come_into_topological_order_and_jobs_into_that_of_arrival() {
     let j = one("{stages: [{name: c, tasks: 1, time: 1ms}, {name: a, tasks: 2, time: 1ms}, {tasks: 3, time: 1ms}], \
          edges: [{from: stage-2, to: c}, {from: a, to: 2, bytes: 5}, {from: a, to: c, bytes: 7}]}");
     assert_eq!(j.stages.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["a", "stage-2", "c"]);
-    let e = |from, to, bytes| EdgeSpec { from, to, bytes: Bytes(bytes) };
+    let e = |from, to, bytes| EdgeSpec::even(from, to, Bytes(bytes));
     assert_eq!((j.check(), j.edges), (Ok(()), vec![e(0, 1, 5), e(0, 2, 7), e(1, 2, 0)]));
     let list = read_jobs("name: x\njobs: [{arrival: 2s, maps: 1, map_time: 1s}, {maps: 1, map_time: 1s}]", "f").unwrap();
     assert_eq!(list.jobs.iter().map(|j| (j.id.0, j.name.as_str())).collect::<Vec<_>>(), [(0, "job-1"), (1, "job-0")]);
+}
+
+#[test]
+fn receivers_may_have_shares() {
+    let short = one("{name: j, maps: 3, map_time: 10ms, shuffle: 6MB, shares: [1, 3], reduces: 2, reduce_time: 1ms}");
+    let long = one("{name: j, stages: [{name: map, tasks: 3, time: 10ms}, {name: reduce, tasks: 2, time: 1ms}], \
+         edges: [{from: map, to: reduce, bytes: 6MB, shares: [1, 3]}]}");
+    assert_eq!((&short, short.check()), (&long, Ok(())));
+    assert_eq!(short.edges[0].by_receiver(), Some(vec![1_500_000, 4_500_000]));
+    for (shares, what) in [("[1]", "1 shares for 2"), ("[0, 0]", "all zero"), ("[1, 2000000000]", "a share of 2000000000")] {
+        let text = format!("name: x\njobs: [{{maps: 3, map_time: 10ms, shuffle: 6MB, shares: {shares}, reduces: 2, reduce_time: 1ms}}]");
+        let e = read_jobs(&text, "f").unwrap_err().to_string();
+        assert!(e.contains("jobs[0].shares") && e.contains(what), "{e}");
+    }
 }
 
 #[test]
@@ -110,7 +124,9 @@ fn a_job() -> impl Strategy<Value = JobSpec> {
     (prop::collection::vec(a_stage(), 1..5), any::<u16>(), rest).prop_map(|(stages, pairs, (name, queue, at, recurring))| {
         let all = (0..stages.len()).flat_map(|a| (a + 1..stages.len()).map(move |b| (a, b)));
         let some = all.enumerate().filter(|(k, _)| pairs >> k & 1 == 1);
-        let edges = some.map(|(k, (from, to))| EdgeSpec { from, to, bytes: Bytes(k as u64 * 77_000) }).collect();
+        let shares = |k: usize, to: usize| (k % 2 == 1).then(|| (1..=u64::from(stages[to].tasks)).collect());
+        let edge = |(k, (from, to))| EdgeSpec { shares: shares(k, to), ..EdgeSpec::even(from, to, Bytes(k as u64 * 77_000)) };
+        let edges = some.map(edge).collect();
         JobSpec { id: JobId(0), name, queue, arrival: Time(at), recurring, stages, edges }
     })
 }

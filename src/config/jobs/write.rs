@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::config::workload::exact;
 use crate::units::{Bytes, Span};
-use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
+use crate::workload::jobs::{EdgeSpec, JobList, JobSpec, StageSpec, TaskTimes};
 
 /// The jobs as YAML: one line a MapReduce, one a stage and one an edge of any other job.
 pub fn write(list: &JobList) -> String {
@@ -44,6 +44,11 @@ fn bytes(key: &str, b: Bytes) -> String {
     if b == Bytes::ZERO { String::new() } else { format!(", {key}: {}", exact(&b, b.0)) }
 }
 
+/// `, shares: [..]` if there are any.
+fn shares(edge: &EdgeSpec) -> String {
+    edge.shares.as_ref().map_or(String::new(), |s| format!(", shares: {s:?}"))
+}
+
 /// The keys of a MapReduce, if the job is one.
 fn short(job: &JobSpec) -> Option<String> {
     let maps = |s: &StageSpec| format!("maps: {}, map_time: {}{}", s.tasks, times(&s.times), bytes("input", s.input));
@@ -52,7 +57,7 @@ fn short(job: &JobSpec) -> Option<String> {
         ([map, reduce], [shuffle]) => {
             let plain = map.name == "map" && reduce.name == "reduce" && map.output == Bytes::ZERO && reduce.input == Bytes::ZERO;
             let end = format!(", reduces: {}, reduce_time: {}", reduce.tasks, times(&reduce.times));
-            plain.then(|| maps(map) + &bytes("shuffle", shuffle.bytes) + &end + &bytes("output", reduce.output))
+            plain.then(|| maps(map) + &bytes("shuffle", shuffle.bytes) + &shares(shuffle) + &end + &bytes("output", reduce.output))
         }
         _ => None,
     }
@@ -71,6 +76,6 @@ fn graph(out: &mut String, head: &str, job: &JobSpec) {
     let name = |k: usize| if names.len() == job.stages.len() { quote(&job.stages[k].name) } else { k.to_string() };
     out.push_str("    edges:\n");
     for e in &job.edges {
-        let _ = writeln!(out, "      - {{from: {}, to: {}{}}}", name(e.from), name(e.to), bytes("bytes", e.bytes));
+        let _ = writeln!(out, "      - {{from: {}, to: {}{}{}}}", name(e.from), name(e.to), bytes("bytes", e.bytes), shares(e));
     }
 }

@@ -90,6 +90,10 @@ impl World {
                     let found = (self.probe)(input, output).map(|rack| (rack, at));
                     probes.push(ProbeReport { plane, input, output, at, arrived: found, dark: found.map(|_| MS * 10) });
                 }
+                Action::Steer { ops } => {
+                    let results = self.fabric.get_mut().steer(&ops, self.now);
+                    self.tell(Event::Steered { results }).unwrap();
+                }
                 Action::Log { record } => self.log.push(record),
             }
         }

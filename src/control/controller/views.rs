@@ -28,6 +28,7 @@ impl Controller {
             proposals: self.promises.views(now),
             standing: self.standing(now),
             stats: self.stats_now(),
+            paths: self.paths.view(),
             failures: self.failures.values().cloned().collect(),
         }
     }

@@ -23,8 +23,10 @@ pub fn bytes(units: u128) -> Bytes {
 pub enum Route {
     /// They stay in their rack.
     Local,
-    /// Through the packet switch.
+    /// Through the packet switch, or the default way of the racks where there are several.
     Eps,
+    /// Over the list of switches that a change with this number gave to its hosts.
+    List(u32),
     /// Nowhere: they wait for a circuit.
     Wait,
     /// Over the circuit of the rack pair on this plane.

@@ -1,5 +1,7 @@
 //! What the network schedulers of the model have in common.
 
+use std::collections::BTreeSet;
+
 use super::FlowFinished;
 use super::bundle::Route;
 use super::crossbar::Crossbars;
@@ -29,13 +31,13 @@ pub struct World<'a> {
 
 impl World<'_> {
     /// The way that a flow goes now.
-    pub fn route(&self, racks: (RackId, RackId), marked: bool) -> Route {
+    pub fn route(&self, hosts: (HostId, HostId), racks: (RackId, RackId), marked: bool) -> Route {
         if racks.0 == racks.1 {
             return Route::Local;
         }
         let circuit = if marked || self.admit == Admit::All { self.crossbars.plane(racks.0, racks.1) } else { None };
-        let without = if marked && self.admit == Admit::Wait { Route::Wait } else { Route::Eps };
-        circuit.map_or(without, Route::Ocs)
+        let eps = || self.links.list_of(hosts).map_or(Route::Eps, Route::List);
+        circuit.map_or_else(|| if marked && self.admit == Admit::Wait { Route::Wait } else { eps() }, Route::Ocs)
     }
 
     /// Whether a flow needs no time: it stays in its host (and those have no loopback), or has no bytes. It is then finished here.
@@ -93,6 +95,9 @@ pub trait Engine: Send {
 
     /// The circuits of these rack pairs changed: their flows change over.
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World);
+
+    /// The lists of switches of these host pairs changed: their flows change over.
+    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World);
 
     /// Brings the books up to now without changing anything else.
     fn settle(&mut self, world: &mut World);

@@ -20,6 +20,7 @@ use crate::units::{BitRate, Bytes};
 
 mod max_min;
 mod reach;
+mod steered;
 
 fn topology(racks: usize, hosts: usize, uplink: u64) -> Arc<Topology> {
     let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span::millis(10), stop: StopMode::NotAllStop, duplex: false };

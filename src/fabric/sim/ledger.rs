@@ -118,7 +118,7 @@ impl Ledger {
         let count = |total: &mut u128| *total = *total + units - beyond;
         match route {
             Route::Local => count(&mut self.totals.local),
-            Route::Eps | Route::Wait => {
+            Route::Eps | Route::List(_) | Route::Wait => {
                 count(&mut self.totals.up[racks.0.index()]);
                 count(&mut self.totals.down[racks.1.index()]);
                 self.sent.add(cell, units, beyond);

@@ -1,12 +1,14 @@
 //! The links of the model, and which of them a flow crosses.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::bundle::Route;
 use super::faults::Which;
 use crate::coflows::rates::{MAX_HOPS, Path};
 use crate::ids::{HostId, RackId};
-use crate::topology::graph::{Graph, Routes, Switch};
+use crate::paths::List;
+use crate::topology::graph::{Graph, Hop, Routes, Switch};
 use crate::topology::{Core, Host, Rack, Topology};
 use crate::units::BitRate;
 
@@ -27,6 +29,10 @@ pub struct Links {
     nowhere: u32,
     /// The EPS graph.
     graph: Option<Ways>,
+    /// By pair of hosts whose flows take another way than their racks' default: the number of the change that said so, and the way.
+    lists: BTreeMap<(HostId, HostId), (u32, Vec<Hop>)>,
+    /// How many changes there were.
+    changes: u32,
 }
 
 /// Ways through the EPS graph, as links.
@@ -53,10 +59,10 @@ impl Ways {
         Self { cables, switches: graph.switches.iter().map(limited).collect(), routes: Routes::new(graph) }
     }
 
-    /// Calls `push` for every link between two racks.
-    fn links(&self, from: RackId, to: RackId, mut push: impl FnMut(u32)) {
+    /// Calls `push` for every link of a way that begins at a rack.
+    fn links(&self, from: RackId, way: &[Hop], mut push: impl FnMut(u32)) {
         self.switches[self.routes.switch_of(from) as usize].into_iter().for_each(&mut push);
-        for hop in self.routes.way(from, to) {
+        for hop in way {
             push(self.cables + 2 * hop.cable + u32::from(!hop.forward));
             self.switches[hop.to as usize].into_iter().for_each(&mut push);
         }
@@ -89,7 +95,17 @@ impl Links {
         let graph = t.eps.graph().map(|g| Ways::new(g, eps, &mut capacity));
         let nowhere = capacity.len() as u32;
         capacity.push(0);
-        Self { whole: capacity.clone(), capacity, wide, pods: (first, pods as u32), nowhere, graph, topology }
+        Self {
+            whole: capacity.clone(),
+            capacity,
+            wide,
+            pods: (first, pods as u32),
+            nowhere,
+            graph,
+            lists: BTreeMap::new(),
+            changes: 0,
+            topology,
+        }
     }
 
     /// The network.
@@ -159,6 +175,35 @@ impl Links {
         self.topology.eps.pods().map(|p| rack.0 / p.racks.max(1))
     }
 
+    /// The number of the change that gave two hosts a list of their own.
+    pub fn list_of(&self, hosts: (HostId, HostId)) -> Option<u32> {
+        self.lists.get(&hosts).map(|l| l.0)
+    }
+
+    /// Flows between two hosts take this list from now on; `None`: their racks' default way. The list must hold together. Returns
+    /// whether that is another way than before.
+    ///
+    /// # Errors
+    /// How many links the way has, and how many a flow may cross, if those are too many.
+    pub fn steer(&mut self, hosts: (HostId, HostId), list: Option<&List>) -> Result<bool, (usize, usize)> {
+        let Some(ways) = &self.graph else { return Ok(false) };
+        let racks = (self.topology.rack_of(hosts.0), self.topology.rack_of(hosts.1));
+        let way = list.and_then(|l| ways.routes.along(&l.0, racks.0, racks.1)).filter(|w| *w != ways.routes.way(racks.0, racks.1));
+        let Some(way) = way else { return Ok(self.lists.remove(&hosts).is_some()) };
+        if self.lists.get(&hosts).is_some_and(|l| l.1 == way) {
+            return Ok(false);
+        }
+        // Beside the graph: two interfaces and two uplinks.
+        let mut links = 4;
+        ways.links(racks.0, &way, |_| links += 1);
+        if links > MAX_HOPS {
+            return Err((links, MAX_HOPS));
+        }
+        self.changes += 1;
+        self.lists.insert(hosts, (self.changes, way));
+        Ok(true)
+    }
+
     /// The links of a flow that goes this way.
     pub fn path(&self, from: HostId, to: HostId, route: Route) -> Path {
         let (hosts, racks) = (self.topology.hosts.len() as u32, self.topology.rack_count() as u32);
@@ -173,7 +218,7 @@ impl Links {
             Route::Local => {}
             Route::Wait => push(self.nowhere),
             Route::Ocs(plane) => push(2 * hosts + (2 + plane.0) * racks + a.0),
-            Route::Eps => {
+            Route::Eps | Route::List(_) => {
                 if !self.wide[a.index()] {
                     push(2 * hosts + a.0);
                 }
@@ -188,7 +233,10 @@ impl Links {
                     push(self.pods.0 + self.pods.1 + q);
                 }
                 if let Some(ways) = &self.graph {
-                    ways.links(a, b, &mut push);
+                    match self.lists.get(&(from, to)).filter(|_| route != Route::Eps) {
+                        Some((_, way)) => ways.links(a, way, &mut push),
+                        None => ways.links(a, &ways.routes.way(a, b), &mut push),
+                    }
                 }
                 // Without pods all racks stand around the core.
                 if self.topology.eps.core_rate().is_some() && (p.is_none() || p != q) {
@@ -245,6 +293,7 @@ mod tests {
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
         assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
+        assert_eq!(l.list_of((HostId(0), HostId(7))), None);
         // Cable k joins leaf k and the spine, which is switch 4.
         assert_eq!(
             (l.of(Which::Cables(4, 2)), l.of(Which::Cables(0, 1)), l.of(Which::Switch(1))),
@@ -252,6 +301,25 @@ mod tests {
         );
         assert_eq!(l.of(Which::Switch(4)), (24..32).collect::<Vec<_>>());
         assert_eq!((&l.capacity()[24..], l.two_sided()), (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false));
+    }
+
+    #[test]
+    fn a_list_takes_its_own_cables_and_only_those() {
+        let mut t = Topology::uniform("t", 4, 2, BitRate(1000), BitRate(500), vec![]);
+        t.eps.core = Core::Graph(Box::new(Graph::leaf_spine(4, 2, BitRate(300), None)));
+        let mut l = Links::new(Arc::new(t), false, false);
+        let hosts = (HostId(0), HostId(7));
+        let default = l.path(hosts.0, hosts.1, Route::Eps);
+        // Cables 2 k and 2 k + 1 join leaf k with the spines 4 and 5; their links begin at 24.
+        let over = |spine: u32| vec![0, 15, 16, 23, 24 + 2 * (spine - 4), 24 + 2 * (6 + spine - 4) + 1];
+        let own = if default.links() == over(4) { 4 } else { 5 };
+        assert_eq!(default.links(), over(own));
+        assert_eq!((l.steer(hosts, Some(&List(vec![0, own, 3]))), l.list_of(hosts)), (Ok(false), None), "that is the default way");
+        let other = List(vec![0, 9 - own, 3]);
+        assert_eq!((l.steer(hosts, Some(&other)), l.steer(hosts, Some(&other)), l.list_of(hosts)), (Ok(true), Ok(false), Some(1)));
+        assert_eq!(l.path(hosts.0, hosts.1, Route::List(1)).links(), over(9 - own));
+        assert_eq!(l.path(hosts.0, hosts.1, Route::Eps), default);
+        assert_eq!((l.steer(hosts, None), l.steer(hosts, None), l.list_of(hosts)), (Ok(true), Ok(false), None));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Totals {
     pub fn count(&mut self, racks: (RackId, RackId), route: Route, units: u128) {
         match route {
             Route::Local => self.local += units,
-            Route::Eps | Route::Wait => {
+            Route::Eps | Route::List(_) | Route::Wait => {
                 self.up[racks.0.index()] += units;
                 self.down[racks.1.index()] += units;
             }

@@ -19,8 +19,10 @@ use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::DemandMatrix;
 use crate::fabric::SEND_BUFFER;
-use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::plan::{Op, OpError};
+use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
+use crate::paths::{Switches, Units};
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
+use crate::plan::{self, Op, OpError};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -77,6 +79,9 @@ pub struct SimFabric {
     /// Links that carry less than their rate, by how many percent of it.
     broken: Vec<(Which, u32)>,
     meter: Option<Meter>,
+    /// Why flows take no lists of switches here; else the switches.
+    switches: Result<Switches, &'static str>,
+    lists: Lists,
 }
 
 /// What a [`SimFabric`] is for.
@@ -120,7 +125,14 @@ impl SimFabric {
             NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
+        let switches = match topology.eps.graph() {
+            _ if network.kind == NetworkKind::Sunflow => Err("coflows take circuits one after the other under `network: sunflow`"),
+            None => Err("its packet network is one switch"),
+            Some(_) => Ok(Switches::new(&topology, Units::default())),
+        };
         Self {
+            switches,
+            lists: Lists::default(),
             meter: bucket.map(|b| Meter::new(b, &links)),
             links,
             // Where no circuit can ever come, elephants do not wait for one.
@@ -266,6 +278,18 @@ impl SimFabric {
         self.engine.reroute(&changed, world!(self));
     }
 
+    /// Changes one list; pairs whose flows take another way from now on are added to `changed`.
+    fn steer_one(&mut self, op: &Steer, changed: &mut BTreeSet<(HostId, HostId)>) -> Result<Time, PathError> {
+        let switches = self.switches.as_ref().map_err(|why| PathError::NotHere((*why).into()))?;
+        plan::paths::check(op, switches)?;
+        let many = |(links, most)| PathError::Refused(format!("the list has {links} links with those of its hosts; at most {most} here"));
+        if self.links.steer((op.from, op.to), op.list.as_ref()).map_err(many)? {
+            changed.insert((op.from, op.to));
+        }
+        plan::paths::apply(&mut self.lists, op, switches)?;
+        Ok(self.now)
+    }
+
     fn backlog(&self) -> DemandMatrix {
         let most = u128::from(SEND_BUFFER.0) * bundle::BYTE;
         let mut m = DemandMatrix::zero(self.links.topology().rack_count());
@@ -301,6 +325,18 @@ impl Fabric for SimFabric {
         let results = self.crossbars.apply(ops, self.links.topology(), self.now);
         self.edges();
         results
+    }
+
+    fn steer(&mut self, ops: &[Steer], now: Time) -> Vec<SteerResult> {
+        self.run(now);
+        let mut changed = BTreeSet::new();
+        let results = ops.iter().map(|op| SteerResult { op: op.clone(), outcome: self.steer_one(op, &mut changed) }).collect();
+        self.engine.steer(&changed, world!(self));
+        results
+    }
+
+    fn steered(&self) -> Lists {
+        self.lists.clone()
     }
 
     fn notice(&self) -> Span {

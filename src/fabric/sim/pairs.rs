@@ -7,7 +7,7 @@
 //! their order by level. All of that is exact; [`super::shared`] gives the same results on any network.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
 use super::bundle::{BYTE, Route};
@@ -274,6 +274,8 @@ impl Engine for Pairs {
     }
 
     fn reroute(&mut self, _pairs: &[(RackId, RackId)], _world: &mut World) {}
+
+    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
 
     fn settle(&mut self, world: &mut World) {
         for pair in 0..self.pairs.len() as u32 {

@@ -61,10 +61,19 @@ impl Shared {
     /// Puts a bundle on the links of the way that it must go now. It must be booked.
     fn enter(&mut self, b: u32, world: &World) {
         let bundle = &mut self.bundles[b as usize];
-        bundle.route = world.route(bundle.racks, bundle.elephant);
+        bundle.route = world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant);
         let path = world.links.path(bundle.from, bundle.to, bundle.route);
         self.shares.set(b, path, bundle.flows.len() as u32);
         self.touched.push(b);
+    }
+
+    /// Puts a bundle with flows on the way that it must go now, if that is another one.
+    fn change_over(&mut self, b: u32, world: &mut World) {
+        let bundle = &self.bundles[b as usize];
+        if self.active.contains(&b) && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route {
+            self.book(b, world);
+            self.enter(b, world);
+        }
     }
 
     /// Shares the links anew, sets the clocks' paces, and puts bundles on the clocks of the links that hold them back.
@@ -220,11 +229,18 @@ impl Engine for Shared {
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
         for pair in pairs {
             for b in self.by_racks.get(pair).cloned().unwrap_or_default() {
-                let bundle = &self.bundles[b as usize];
-                if self.active.contains(&b) && world.route(bundle.racks, bundle.elephant) != bundle.route {
-                    self.book(b, world);
-                    self.enter(b, world);
-                }
+                self.change_over(b, world);
+            }
+        }
+        if !self.touched.is_empty() {
+            self.rerate(world.now);
+        }
+    }
+
+    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World) {
+        for (&(from, to), elephant) in pairs.iter().flat_map(|p| [(p, false), (p, true)]) {
+            if let Some(&b) = self.by_hosts.get(&(from, to, elephant)) {
+                self.change_over(b, world);
             }
         }
         if !self.touched.is_empty() {

@@ -11,15 +11,18 @@ pub struct Preferences {
     pub bytes: Vec<u64>,
     /// By host: how many tasks it takes.
     pub places: Vec<u32>,
+    /// By task, then host: by how many flows a host was graded for the task, which then counts first for the host; empty: not at all.
+    pub counts: Vec<Vec<u32>>,
 }
 
 /// The place of a task on a host's list; the smallest is the best.
-type Rank = (std::cmp::Reverse<i128>, std::cmp::Reverse<u64>, usize);
+type Rank = (std::cmp::Reverse<u32>, std::cmp::Reverse<i128>, std::cmp::Reverse<u64>, usize);
 
 impl Preferences {
     /// The place of `task` on the list of `host`.
     fn rank(&self, host: usize, task: usize) -> Rank {
-        (std::cmp::Reverse(self.utility[task][host]), std::cmp::Reverse(self.bytes[task]), task)
+        let count = self.counts.get(task).map_or(0, |row| row[host]);
+        (std::cmp::Reverse(count), std::cmp::Reverse(self.utility[task][host]), std::cmp::Reverse(self.bytes[task]), task)
     }
 
     /// The hosts with places in the order in which a task wants them: by utility, then number.
@@ -42,7 +45,7 @@ impl Preferences {
     /// use heliostat::placement::hit::matching::Preferences;
     ///
     /// // The paper's case study (section 2.3): both reduce tasks want host 1, which has one place; the first saves more there.
-    /// let preferences = Preferences { utility: vec![vec![0, 68], vec![-20, 0]], bytes: vec![34, 10], places: vec![1, 1] };
+    /// let preferences = Preferences { utility: vec![vec![0, 68], vec![-20, 0]], bytes: vec![34, 10], places: vec![1, 1], counts: vec![] };
     /// assert_eq!(preferences.matching(), [Some(1), Some(0)]);
     /// ```
     pub fn matching(&self) -> Vec<Option<usize>> {
@@ -62,17 +65,17 @@ impl Preferences {
                 if held[host].len() > self.places[host] as usize {
                     let worst = held[host].pop_last().expect("it holds more tasks than it has places");
                     dropped[host] = Some(dropped[host].map_or(worst, |d| d.min(worst)));
-                    if worst.2 == task {
+                    if worst.3 == task {
                         continue;
                     }
-                    free.push_back(worst.2);
+                    free.push_back(worst.3);
                 }
                 break;
             }
         }
         let mut hosts = vec![None; self.utility.len()];
         for (h, tasks) in held.iter().enumerate() {
-            tasks.iter().for_each(|r| hosts[r.2] = Some(h));
+            tasks.iter().for_each(|r| hosts[r.3] = Some(h));
         }
         hosts
     }
@@ -118,7 +121,7 @@ mod tests {
             let row = prop::collection::vec(values.clone(), hosts);
             let rows = prop::collection::vec(row, tasks);
             (rows, prop::collection::vec(0u64..3, tasks), prop::collection::vec(0u32..4, hosts))
-                .prop_map(|(utility, bytes, places)| Preferences { utility, bytes, places })
+                .prop_map(|(utility, bytes, places)| Preferences { utility, bytes, places, counts: vec![] })
         })
     }
 

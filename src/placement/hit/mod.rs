@@ -10,4 +10,5 @@
 pub mod executor;
 pub mod matching;
 pub mod plan;
+pub mod votes;
 pub mod wave;

@@ -1,10 +1,11 @@
 //! A whole job on an empty cluster: hosts of its tasks, and the lists of its flows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Serialize;
 
-use super::wave::{Distances, Ends, Pair, Side, Wave, place, utilities};
+use super::wave::{Distances, How, Pair, Side, Wave, place, utilities};
 use crate::ids::HostId;
 use crate::paths::optimise::{Flow, Outcome, optimise};
 use crate::paths::{List, Load, Switches};
@@ -14,8 +15,8 @@ use crate::workload::jobs::{EdgeSpec, JobSpec};
 /// Options of [`plan`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which tasks move at once.
-    pub ends: Ends,
+    /// How a wave is placed.
+    pub how: How,
     /// Draws the assignment that it begins with.
     pub seed: u64,
 }
@@ -74,6 +75,9 @@ pub struct Plan {
     pub rounds: u32,
     /// What became of the flows' lists.
     pub lists: Outcome,
+    /// By stage of a shuffle: all hosts, first the one from which its tasks shuffle at the least cost.
+    #[serde(skip)]
+    pub orders: BTreeMap<usize, Vec<HostId>>,
 }
 
 /// Places a job on a cluster with these free slots (by host), shuffle by shuffle: receivers and as many senders as slots are left go
@@ -96,11 +100,21 @@ pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, slots: Vec<u32>,
         slots,
         options,
         load: Load::new(net),
+        far: None,
         hosts: BTreeMap::new(),
         later: BTreeSet::new(),
         flows: BTreeMap::new(),
     };
-    let mut plan = Plan { tasks: vec![], grades: vec![], flows: vec![], before: 0, after: 0, rounds: 0, lists: Outcome::default() };
+    let mut plan = Plan {
+        tasks: vec![],
+        grades: vec![],
+        flows: vec![],
+        before: 0,
+        after: 0,
+        rounds: 0,
+        lists: Outcome::default(),
+        orders: BTreeMap::new(),
+    };
     for edge in &job.edges {
         p.shuffle(job, edge, &mut plan);
     }
@@ -121,6 +135,8 @@ struct Planner<'a> {
     slots: Vec<u32>,
     options: Options,
     load: Load,
+    /// Costs between hosts for a flow that takes nothing of the switches.
+    far: Option<Distances>,
     /// By stage and task: the host to begin with, and the host chosen.
     hosts: BTreeMap<(usize, u32), (HostId, HostId)>,
     /// Tasks of later waves.
@@ -143,43 +159,54 @@ impl Planner<'_> {
         let mut wave = Wave { side: side.collect(), fixed: fixed.collect(), pairs: vec![], places: self.slots.clone() };
         wave.pairs = self.pairs(edge, (maps, reduces), (now_maps, now_reduces));
         let start = wave.at_random(self.options.seed).expect("no more tasks than slots");
-        self.set_rates(&mut wave, &start);
+        let longest = self.set_rates(&mut wave, &start);
         let distances = Distances::new(self.net, &self.load, self.topology.hosts.len(), &wave.pairs);
         let receivers: Vec<u32> = (now_maps..now_maps + now_reduces).collect();
         plan.grades.push(Grades { stage: edge.to, saved: utilities(&wave, &distances, &start, &receivers) });
-        let done = place(&wave, &distances, start.clone(), self.options.ends);
+        let done = place(&wave, &distances, start.clone(), self.options.how);
         (plan.before, plan.after, plan.rounds) = (plan.before + done.before, plan.after + done.after, plan.rounds + done.rounds);
         let tasks = (0..now_maps).map(|m| (edge.from, m)).chain((0..now_reduces).map(|r| (edge.to, r)));
         for (k, key) in tasks.enumerate() {
             self.hosts.entry(key).or_insert((start[k], done.hosts[k]));
         }
-        self.later((edge.to, now_reduces..reduces), (edge.from, 0..now_maps), edge, (maps, reduces));
-        self.later((edge.from, now_maps..maps), (edge.to, 0..reduces), edge, (maps, reduces));
+        self.later((edge.to, now_reduces..reduces), (edge.from, 0..now_maps), edge);
+        self.later((edge.from, now_maps..maps), (edge.to, 0..reduces), edge);
+        for (stage, peers) in [(edge.from, (edge.to, 0..reduces)), (edge.to, (edge.from, 0..maps))] {
+            let order = self.order(stage, peers, edge);
+            plan.orders.entry(stage).or_insert(order);
+        }
         let rate = wave.pairs.first().map_or(0, |p| p.rate);
+        let rate = |p: &Pair| if edge.shares.is_some() { self.rate(p.bytes, longest) } else { rate };
+        let mut flows = BTreeMap::new();
         for p in self.pairs(edge, (maps, reduces), (maps, reduces)) {
             let ends = (self.hosts[&(edge.from, p.from)].1, self.hosts[&(edge.to, p.to - maps)].1);
             if p.bytes > 0 && ends.0 != ends.1 {
-                let f = self.flows.entry(ends).or_default();
-                *f = (f.0.saturating_add(p.bytes), f.1.saturating_add(rate));
+                let f: &mut (u64, u64) = flows.entry(ends).or_default();
+                *f = (f.0.saturating_add(p.bytes), f.1.saturating_add(rate(&p)));
             }
+        }
+        for (ends, (bytes, rate)) in flows {
+            let f = self.flows.entry(ends).or_default();
+            *f = (f.0.saturating_add(bytes), f.1.saturating_add(rate));
         }
     }
 
-    /// The pairs of the first tasks of each side, evenly: the total is exact over all pairs.
+    /// The pairs of the first tasks of each side, evenly or by the receivers' shares: the total is exact over all pairs.
     fn pairs(&self, edge: &EdgeSpec, (maps, reduces): (u32, u32), (some_maps, some_reduces): (u32, u32)) -> Vec<Pair> {
         let n = u64::from(maps) * u64::from(reduces);
         let (each, rest) = (edge.bytes.0 / n, edge.bytes.0 % n);
-        let one = |m: u32, r: u32| Pair {
-            from: m,
-            to: some_maps + r,
-            bytes: each + u64::from(u64::from(m) * u64::from(reduces) + u64::from(r) < rest),
-            rate: 0,
+        let (own, senders) = (edge.by_receiver(), u64::from(maps));
+        let bytes = |m: u32, r: u32| match &own {
+            None => each + u64::from(u64::from(m) * u64::from(reduces) + u64::from(r) < rest),
+            Some(own) => own[r as usize] / senders + if m == 0 { own[r as usize] % senders } else { 0 },
         };
+        let one = |m: u32, r: u32| Pair { from: m, to: some_maps + r, bytes: bytes(m, r), rate: 0 };
         (0..some_maps).flat_map(|m| (0..some_reduces).map(move |r| one(m, r))).collect()
     }
 
     /// Every pair takes its share of the time that the busiest interface needs for what its tasks send and receive.
-    fn set_rates(&self, wave: &mut Wave, hosts: &[HostId]) {
+    /// Returns that time, in nanoseconds.
+    fn set_rates(&self, wave: &mut Wave, hosts: &[HostId]) -> u128 {
         let mut out = vec![0u64; self.topology.hosts.len()];
         let mut into = out.clone();
         for p in wave.pairs.iter().filter(|p| hosts[p.from as usize] != hosts[p.to as usize]) {
@@ -188,42 +215,46 @@ impl Planner<'_> {
         }
         let needs = |h: usize| u128::from(out[h].max(into[h])) * 8_000_000_000 / u128::from(self.topology.hosts[h].nic.0.max(1));
         let longest = (0..out.len()).map(needs).max().unwrap_or(0).max(1);
-        for p in &mut wave.pairs {
-            p.rate = u64::try_from(u128::from(p.bytes) * 8_000_000_000 / longest).unwrap_or(u64::MAX);
-        }
+        wave.pairs.iter_mut().for_each(|p| p.rate = self.rate(p.bytes, longest));
+        longest
+    }
+
+    /// What a pair of tasks takes of every switch, in bits a second, if the whole shuffle takes so many nanoseconds.
+    fn rate(&self, bytes: u64, longest: u128) -> u64 {
+        u64::try_from(u128::from(bytes) * 8_000_000_000 / longest).unwrap_or(u64::MAX)
     }
 
     /// Tasks of later waves, one after the other: each goes to the free slot from which the shuffle with the tasks that are placed costs
     /// least.
-    fn later(
-        &mut self,
-        (stage, tasks): (usize, std::ops::Range<u32>),
-        (peers, placed): (usize, std::ops::Range<u32>),
-        edge: &EdgeSpec,
-        (maps, reduces): (u32, u32),
-    ) {
+    fn later(&mut self, (stage, tasks): (usize, Range<u32>), peers: (usize, Range<u32>), edge: &EdgeSpec) {
         if tasks.is_empty() || self.hosts.contains_key(&(stage, tasks.start)) {
             return;
         }
-        // All tasks of the stage send, or receive, alike: one row of costs is enough.
-        let peer_hosts = placed.clone().map(|t| self.hosts[&(peers, t)].1);
-        let here = HostId(0);
-        let hosts: Vec<HostId> = std::iter::once(here).chain(peer_hosts).collect();
-        let each = edge.bytes.0 / (u64::from(maps) * u64::from(reduces)).max(1);
-        let pair = |k: u32| if stage == edge.from { (0, k + 1) } else { (k + 1, 0) };
-        let pairs: Vec<Pair> =
-            (0..placed.len() as u32).map(|k| Pair { from: pair(k).0, to: pair(k).1, bytes: each.max(1), rate: 0 }).collect();
-        let distances = Distances::new(self.net, &self.load, self.topology.hosts.len(), &pairs);
-        let wave = Wave { side: vec![Side::Map; hosts.len()], fixed: vec![None; hosts.len()], pairs, places: vec![] };
-        let saved = utilities(&wave, &distances, &hosts, &[0]).swap_remove(0);
-        let mut order: Vec<usize> = (0..self.slots.len()).filter(|&h| self.slots[h] > 0).collect();
-        order.sort_by_key(|&h| (std::cmp::Reverse(saved[h]), h));
-        let free = || order.iter().flat_map(|&h| std::iter::repeat_n(HostId::from(h), self.slots[h] as usize));
+        let order = self.order(stage, peers, edge);
+        let free = || order.iter().flat_map(|&h| std::iter::repeat_n(h, self.slots[h.index()] as usize));
         let chosen: Vec<HostId> = free().cycle().take(tasks.len()).collect();
         for (task, host) in tasks.zip(chosen) {
             self.hosts.insert((stage, task), (host, host));
             self.later.insert((stage, task));
         }
+    }
+
+    /// All hosts, first the one from which a task of `stage` shuffles with the tasks of `peers` at the least cost. All tasks of a stage send
+    /// alike, or receive in proportion.
+    fn order(&mut self, stage: usize, (peers, placed): (usize, Range<u32>), edge: &EdgeSpec) -> Vec<HostId> {
+        let n = self.topology.hosts.len();
+        let pair = |k: u32, bytes| if stage == edge.from { (0, k + 1, bytes) } else { (k + 1, 0, bytes) };
+        let own = edge.by_receiver().filter(|_| stage == edge.from);
+        let bytes = |k: u32| own.as_ref().map_or(1, |own| own[(placed.start + k) as usize]);
+        let pairs = (0..placed.len() as u32).map(|k| pair(k, bytes(k))).map(|(from, to, bytes)| Pair { from, to, bytes, rate: 0 });
+        let hosts: Vec<HostId> = std::iter::once(HostId(0)).chain(placed.clone().map(|t| self.hosts[&(peers, t)].1)).collect();
+        let wave = Wave { side: vec![Side::Map; hosts.len()], fixed: vec![None; hosts.len()], pairs: pairs.collect(), places: vec![] };
+        let nothing = [Pair { from: 0, to: 0, bytes: 0, rate: 0 }];
+        let far = self.far.get_or_insert_with(|| Distances::new(self.net, &self.load, n, &nothing));
+        let saved = utilities(&wave, far, &hosts, &[0]).swap_remove(0);
+        let mut order: Vec<HostId> = (0..n).map(HostId::from).collect();
+        order.sort_by_key(|h| (std::cmp::Reverse(saved[h.index()]), *h));
+        order
     }
 }
 
@@ -272,12 +303,14 @@ mod tests {
 
         /// Every task once, no host overfull in a wave, the flows' bytes are the shuffle's, lists hold together.
         #[test]
-        fn plans_are_whole(maps in 1u32..90, reduces in 1u32..70, third in 0u32..20, bytes in 0u64..1 << 40, each in 1u32..3, seed: u64) {
+        fn plans_are_whole(maps in 1u32..90, reduces in 1u32..70, third in 0u32..20, bytes in 0u64..1 << 40, each in 1u32..3, seed: u64,
+                           shares in prop::option::of(prop::collection::vec(1u64..9, 70))) {
             let t = tree(each);
             let mut job = JobSpec::map_reduce("j", Time(0), stage("map", maps), stage("reduce", reduces), Bytes(bytes));
+            job.edges[0].shares = shares.map(|s| s[..reduces as usize].to_vec());
             if third > 0 {
                 job.stages.push(stage("join", third));
-                job.edges.push(EdgeSpec { from: 1, to: 2, bytes: Bytes(bytes / 2) });
+                job.edges.push(EdgeSpec::even(1, 2, Bytes(bytes / 2)));
             }
             let net = Switches::new(&t, Units::default());
             let p = plan(&job, &t, &net, slots(&t), Options { seed, ..Options::default() }).unwrap();
@@ -292,8 +325,14 @@ mod tests {
             let within: u128 = job.edges.iter().map(|e| {
                 let (m, r) = (job.stages[e.from].tasks, job.stages[e.to].tasks);
                 let (each, rest) = (e.bytes.0 / u64::from(m * r), e.bytes.0 % u64::from(m * r));
+                let own = e.by_receiver();
+                let pair = |a: u32, b: u32| u128::from(match &own {
+                    None => each + u64::from(u64::from(a * r + b) < rest),
+                    Some(own) if a == 0 => own[b as usize] / u64::from(m) + own[b as usize] % u64::from(m),
+                    Some(own) => own[b as usize] / u64::from(m),
+                });
                 let here = (0..m).flat_map(|a| (0..r).map(move |b| (a, b))).filter(|(a, b)| host[&(e.from, *a)] == host[&(e.to, *b)]);
-                here.map(|(a, b)| u128::from(each + u64::from(u64::from(a * r + b) < rest))).sum::<u128>()
+                here.map(|(a, b)| pair(a, b)).sum::<u128>()
             }).sum();
             let sent: u128 = p.flows.iter().map(|f| u128::from(f.bytes)).sum();
             prop_assert_eq!(sent + within, u128::from(job.shuffle_bytes().0));

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::matching::Preferences;
+use super::votes::votes;
 use crate::ids::HostId;
 use crate::paths::search::Search;
 use crate::paths::{Load, Switches};
@@ -59,8 +60,36 @@ pub enum Ends {
     Both,
 }
 
+/// By what hosts rank tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grading {
+    /// By what is saved if the task runs there, as the paper's text says.
+    #[default]
+    Utility,
+    /// By how many of the task's flows have their cheapest way there, as its Algorithm 1 prints it; then by what is saved.
+    Count,
+}
+
 /// The most rounds of [`Ends::Alternate`].
 pub const MAX_ROUNDS: u32 = 10;
+
+/// How a wave is placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Which tasks move at once.
+    pub ends: Ends,
+    /// By what hosts rank tasks.
+    pub grades: Grading,
+    /// The most rounds of [`Ends::Alternate`].
+    pub rounds: u32,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        Self { ends: Ends::default(), grades: Grading::default(), rounds: MAX_ROUNDS }
+    }
+}
 
 /// Where the tasks of a wave go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,16 +242,17 @@ pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &
 ///
 /// Source: section 5.3, the initial wave. Tasks of both sides that move at once swap places rather than meet (the printed form, `Both`),
 /// so by default the sides take turns.
-pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, ends: Ends) -> Placed {
+pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, how: How) -> Placed {
     let before = wave.cost(distances, &start);
     let mut best = Placed { hosts: start, rounds: 0, before, after: before };
-    if ends == Ends::Both {
-        let hosts = moved(wave, distances, &best.hosts, &[Side::Map, Side::Reduce]);
+    let moved = |hosts: &[HostId], sides: &[Side]| moved(wave, distances, hosts, sides, how.grades);
+    if how.ends == Ends::Both {
+        let hosts = moved(&best.hosts, &[Side::Map, Side::Reduce]);
         return Placed { after: wave.cost(distances, &hosts), hosts, rounds: 1, before };
     }
-    while best.rounds < MAX_ROUNDS {
-        let reduces = moved(wave, distances, &best.hosts, &[Side::Reduce]);
-        let hosts = moved(wave, distances, &reduces, &[Side::Map]);
+    while best.rounds < how.rounds {
+        let reduces = moved(&best.hosts, &[Side::Reduce]);
+        let hosts = moved(&reduces, &[Side::Map]);
         let after = wave.cost(distances, &hosts);
         if after >= best.after {
             break;
@@ -233,7 +263,7 @@ pub fn place(wave: &Wave, distances: &Distances, start: Vec<HostId>, ends: Ends)
 }
 
 /// One matching of the tasks of these sides that have no host of their own.
-fn moved(wave: &Wave, distances: &Distances, hosts: &[HostId], sides: &[Side]) -> Vec<HostId> {
+fn moved(wave: &Wave, distances: &Distances, hosts: &[HostId], sides: &[Side], grades: Grading) -> Vec<HostId> {
     let free = |t: u32| wave.fixed[t as usize].is_none();
     let moves = |t: u32| free(t) && sides.contains(&wave.side[t as usize]);
     let tasks = || 0..wave.side.len() as u32;
@@ -242,10 +272,11 @@ fn moved(wave: &Wave, distances: &Distances, hosts: &[HostId], sides: &[Side]) -
     for t in tasks().filter(|&t| free(t) && !moves(t)) {
         places[hosts[t as usize].index()] -= 1;
     }
+    let counts = if grades == Grading::Count { votes(wave, distances, hosts, &movers, &places) } else { vec![] };
     let (utility, all) = (utilities(wave, distances, hosts, &movers), wave.bytes());
     let bytes = movers.iter().map(|&t| all[t as usize]).collect();
     let mut then = hosts.to_vec();
-    for (t, host) in movers.iter().zip(Preferences { utility, bytes, places }.matching()) {
+    for (t, host) in movers.iter().zip(Preferences { utility, bytes, places, counts }.matching()) {
         // As many places as tasks are free: the tasks themselves held them.
         then[*t as usize] = host.map_or(then[*t as usize], HostId::from);
     }
@@ -291,7 +322,7 @@ mod tests {
         for (places, after, then) in [([0, 1, 0, 1], 64, Some([0, 0, 1, 3])), ([0, 2, 2, 2], 44, Some([0, 0, 1, 1]))] {
             let wave = jobs([Some(0), Some(0), None, None], places);
             let d = distances(&net, 4, &wave);
-            let placed = place(&wave, &d, start.clone(), Ends::Alternate);
+            let placed = place(&wave, &d, start.clone(), How::default());
             assert_eq!((placed.before, placed.after), (112, after));
             assert_eq!(Some(placed.hosts), then.map(|h| h.map(HostId).to_vec()));
         }
@@ -313,7 +344,7 @@ mod tests {
                 continue;
             }
             for (both, ends_how) in [(false, Ends::Alternate), (true, Ends::Both)] {
-                *ends.entry((both, place(&wave, &d, start.clone(), ends_how).after)).or_default() += 1;
+                *ends.entry((both, place(&wave, &d, start.clone(), How { ends: ends_how, ..How::default() }).after)).or_default() += 1;
             }
         }
         let of = |both: bool| ends.iter().filter(|e| e.0.0 == both).map(|e| (e.0.1, *e.1)).collect::<Vec<_>>();
@@ -341,7 +372,7 @@ mod tests {
 
         /// A utility is the difference of two whole costs; no host has more tasks than places; turns never cost more; fixed tasks stay.
         #[test]
-        fn utilities_are_differences_of_costs((wave, seed) in any_wave(), limit in prop::option::of(10u64..40)) {
+        fn utilities_are_differences_of_costs((wave, seed) in any_wave(), limit in prop::option::of(10u64..40), rounds in 1u32..4) {
             let mut t = Topology::uniform("t", 8, 2, BitRate(100), BitRate(100), vec![]);
             t.eps.core = Core::Graph(Box::new(Graph::fat_tree(4, BitRate(100), limit.map(BitRate))));
             let net = Switches::new(&t, Units { access: 1, aggregation: 2, core: 3 });
@@ -357,8 +388,10 @@ mod tests {
                     prop_assert_eq!(saved, now - wave.cost(&d, &then) as i128);
                 }
             }
-            for ends in [Ends::Alternate, Ends::Both] {
-                let placed = place(&wave, &d, start.clone(), ends);
+            let grades = [Grading::Utility, Grading::Count];
+            for (ends, grades) in [Ends::Alternate, Ends::Both].into_iter().flat_map(|e| grades.map(move |g| (e, g))) {
+                let placed = place(&wave, &d, start.clone(), How { ends, grades, rounds });
+                prop_assert!(ends == Ends::Both || placed.rounds <= rounds);
                 prop_assert_eq!(placed.after, wave.cost(&d, &placed.hosts));
                 prop_assert!(ends == Ends::Both || placed.after <= placed.before);
                 for (task, fixed) in wave.fixed.iter().enumerate() {

@@ -57,7 +57,7 @@ fn light_jobs_take_what_is_free_first_and_over_provisioning_takes_more() {
 fn a_graph_of_stages_is_laid_out_too() {
     let mut job = map_reduce((6, 1000), (2, 1000), 2_250);
     job.stages.push(stage(3, Span::millis(500)));
-    job.edges.push(EdgeSpec { from: 1, to: 2, bytes: Bytes(1_000_000) });
+    job.edges.push(EdgeSpec::even(1, 2, Bytes(1_000_000)));
     let p = plan(&list(vec![job]), &small(), Options::default());
     let s = &p.jobs[0].stages;
     assert!(s[1].finish >= s[0].finish + s[1].shuffle && s[2].finish >= s[1].finish + s[2].shuffle + Span::millis(500));

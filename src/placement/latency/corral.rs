@@ -109,11 +109,11 @@ mod tests {
         let c = testbed();
         let mut job = map_reduce((1, 1000), (1, 1000), 60_000);
         job.stages.push(stage(1, Span::secs(50)));
-        job.edges.push(EdgeSpec { from: 1, to: 2, bytes: Bytes(90_000_000_000) });
+        job.edges.push(EdgeSpec::even(1, 2, Bytes(90_000_000_000)));
         let first = shuffle(Bytes(60_000_000_000), 2, &c);
         assert_eq!(latency(&job, 2, &c), Span::secs(52) + first + shuffle(Bytes(90_000_000_000), 2, &c));
         // A third edge, from the maps to the last stage: both shuffles into it share its NICs.
-        job.edges.insert(1, EdgeSpec { from: 0, to: 2, bytes: Bytes(30_000_000_000) });
+        job.edges.insert(1, EdgeSpec::even(0, 2, Bytes(30_000_000_000)));
         assert_eq!(latency(&job, 2, &c), Span::secs(52) + first + shuffle(Bytes(120_000_000_000), 2, &c));
     }
 

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_critical_path_is_the_longest_of_all_paths() {
         // 0 -> 1 -> 3, 0 -> 2 -> 3, and 4 alone.
-        let edge = |from, to| EdgeSpec { from, to, bytes: Bytes(1) };
+        let edge = |from, to| EdgeSpec::even(from, to, Bytes(1));
         let mut job = samples::map_reduce((1, 1), (1, 1), 1);
         job.stages = (0..5).map(|_| samples::stage(1, Span::ZERO)).collect();
         job.edges = vec![edge(0, 1), edge(0, 2), edge(1, 3), edge(2, 3)];

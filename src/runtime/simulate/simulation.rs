@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::circuits::SetBy;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
+use crate::control::paths::HostBytes;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Controller, Event, Rejected, Skip};
-use crate::fabric::sim::faults::{Broken, Fault};
+use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::CoflowId;
@@ -206,6 +207,9 @@ impl<'a> Simulation<'a> {
         let now = self.driver.host.now;
         let (id, bound) = (coflow.id, self.bound(coflow));
         self.driver.tell_of(Event::arrival(coflow, &coflow.matrix(&self.topology), bound), now)?;
+        if self.topology.eps.graph().is_some() {
+            self.driver.tell_of(Event::CoflowFlows { id, flows: HostBytes::of(coflow) }, now)?;
+        }
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
@@ -314,6 +318,12 @@ impl<'a> Simulation<'a> {
     fn strike(&mut self, fault: &Fault, begins: bool) -> Result<(), Rejected> {
         self.driver.fabric.strike(&fault.what, begins, self.driver.host.now);
         self.driver.tell_of(Event::Fault { what: fault.text.clone(), over: !begins }, self.driver.host.now)?;
+        if let Broken::Links { which: Which::Switch(switch), percent: 0 } = fault.what
+            && !self.plan.policy.paths.is_ecmp()
+        {
+            // Its neighbours see their ports go down.
+            self.driver.tell_of(Event::SwitchFault { switch, over: !begins }, self.driver.host.now)?;
+        }
         if let (Broken::Port { plane, rack, .. }, false) = (fault.what, begins) {
             // It may never have been found.
             let _ = self.driver.tell_of(Event::PortRepaired { plane, rack }, self.driver.host.now);

@@ -127,7 +127,7 @@ fn a_graph_of_stages_runs_in_order() {
     let mut w = World::new(&t, Order::Fair, Box::new(Fair::new("fair", 100, 1)));
     let mut job = map_reduce(0, (2, 10), (2, 5), 40);
     job.stages = vec![stage("left", 2, 10, 20), stage("right", 2, 30, 20), stage("join", 2, 5, 0), stage("out", 1, 7, 0)];
-    let edge = |from, to, bytes| EdgeSpec { from, to, bytes: Bytes(bytes) };
+    let edge = |from, to, bytes| EdgeSpec::even(from, to, Bytes(bytes));
     job.edges = vec![edge(0, 2, 80), edge(1, 2, 80), edge(2, 3, 0)];
     w.submit(vec![job]);
     w.run(Time::MAX);

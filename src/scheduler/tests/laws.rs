@@ -12,7 +12,11 @@ fn job() -> impl Strategy<Value = JobSpec> {
         let all = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).zip(bytes).enumerate();
         let edges: Vec<EdgeSpec> = all
             .filter(|(k, ((a, b), _))| a + 1 == *b || some >> k & 1 == 1)
-            .map(|(_, ((from, to), bytes))| EdgeSpec { from, to, bytes: Bytes(bytes) })
+            .map(|(k, ((from, to), bytes))| {
+                let share = |t: u32| u64::from(t == 0) + (k as u64 + u64::from(t) * 7 + u64::from(some)) % 5;
+                let shares = (bytes % 3 == 0).then(|| (0..stages[to].0).map(share).collect());
+                EdgeSpec { shares, ..EdgeSpec::even(from, to, Bytes(bytes)) }
+            })
             .collect();
         let stages =
             stages.into_iter().enumerate().map(|(k, (tasks, time, input))| stage(&format!("s{k}"), tasks, time, input.unwrap_or(0)));
@@ -147,8 +151,12 @@ fn between_places(w: &World, job: JobId) -> u64 {
     let mut sum = 0;
     for e in &j.spec.edges {
         let (m, n) = (j.stages[e.from].tasks.len(), j.stages[e.to].tasks.len());
+        let own = e.by_receiver();
         for p in 0..m * n {
-            let bytes = e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64);
+            let bytes = match &own {
+                None => e.bytes.0 / (m * n) as u64 + u64::from((p as u64) < e.bytes.0 % (m * n) as u64),
+                Some(own) => own[p % n] / m as u64 + if p < n { own[p % n] % m as u64 } else { 0 },
+            };
             sum += if place(e.from, p / n) == place(e.to, p % n) { 0 } else { bytes };
         }
     }

@@ -26,9 +26,9 @@ fn fill(paths: &[Vec<u32>], capacity: &[u64]) -> Vec<u64> {
     rate.into_iter().map(|r| r.expect("every flow crosses a link")).collect()
 }
 
-/// When every flow ends, given which circuits have light and when.
-fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec]) -> Vec<FlowFinished> {
-    let links = links::Links::new(t.clone(), true, false);
+/// When every flow ends, given which circuits have light and when, and when hosts get which lists of switches.
+pub(super) fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], moves: &[(u64, Steer)]) -> Vec<FlowFinished> {
+    let mut links = links::Links::new(t.clone(), true, false);
     let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<Flow>::new(), Vec::new());
     loop {
         while next < coflows.len() && coflows[next].arrival.0 <= now {
@@ -41,13 +41,16 @@ fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec]) -> Vec
             }
             next += 1;
         }
+        for (_, m) in moves.iter().filter(|m| m.0 == now) {
+            links.steer((m.from, m.to), m.list.as_ref()).unwrap();
+        }
         let path = |f: &Flow| {
             let racks = (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1));
             let light = table.iter().find(|r| (r.input, r.output) == racks && r.is_up(Time(now)));
             let route = match light {
                 Some(r) => bundle::Route::Ocs(r.plane),
                 None if racks.0 == racks.1 => bundle::Route::Local,
-                None => bundle::Route::Eps,
+                None => links.list_of(f.hosts).map_or(bundle::Route::Eps, bundle::Route::List),
             };
             links.path(f.hosts.0, f.hosts.1, route).links().to_vec()
         };
@@ -55,7 +58,8 @@ fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec]) -> Vec
         let ends = flows.iter().zip(&rates).filter(|f| *f.1 > 0).map(|(f, &r)| now + f.left.div_ceil(u128::from(r)) as u64);
         let edges = table.iter().flat_map(|r| [r.up_from.0, r.until.0]).filter(|&t| t > now && !flows.is_empty());
         let arrival = coflows.get(next).map(|c| c.arrival.0);
-        let Some(then) = ends.chain(edges).chain(arrival).min() else { break };
+        let steered = moves.iter().map(|m| m.0).filter(|&at| at > now);
+        let Some(then) = ends.chain(edges).chain(arrival).chain(steered).min() else { break };
         for (f, rate) in flows.iter_mut().zip(rates) {
             f.left = f.left.saturating_sub(u128::from(rate) * u128::from(then - now));
             f.of.at = Time(then);
@@ -89,6 +93,6 @@ proptest! {
         f.progress(|_| true);
         done.extend(f.advance(Time(NEVER)));
         done.sort();
-        prop_assert_eq!(done, twin(&t, &table, &coflows));
+        prop_assert_eq!(done, twin(&t, &table, &coflows, &[]));
     }
 }

@@ -326,7 +326,7 @@ impl Live {
             self.keep(&[(g, booked)]);
         }
         let a = &mut self.about[g as usize];
-        a.route = world.route(a.racks, a.marked);
+        a.route = world.route(a.hosts, a.racks, a.marked);
         self.demand.reroute(g, world.links.path(a.hosts.0, a.hosts.1, a.route));
     }
 

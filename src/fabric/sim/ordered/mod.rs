@@ -5,7 +5,7 @@
 //! ([`Discipline::by_coflow`]), when a flow ends. Then only the coflow that it belongs to and those behind it are
 //! given rates anew: those before it do not see them. That is exact.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::bundle::BYTE;
 use super::engine::{Engine, Part, World};
@@ -238,6 +238,25 @@ impl Ordered {
         !through.is_empty()
     }
 
+    /// Puts those flows `of` all on the ways that they must go now, where these are others.
+    fn change_over(&mut self, of: impl Fn(&About) -> bool, world: &mut World) {
+        let mut any = false;
+        for c in &mut self.coflows {
+            let changed = |a: &About| a.route != world.route(a.hosts, a.racks, a.marked);
+            let list: Vec<usize> = (0..c.about.len()).filter(|&g| of(&c.about[g]) && changed(&c.about[g])).collect();
+            if list.is_empty() {
+                continue;
+            }
+            any = true;
+            c.settle(world, &mut self.free);
+            c.stop(&mut self.free);
+            list.into_iter().for_each(|g| c.reroute(g as u32, world));
+        }
+        if any {
+            self.decide(ALL, world);
+        }
+    }
+
     /// Gives base rates to all coflows, which have none.
     fn share_base(&mut self, now: Time) {
         if !self.discipline.by_coflow() {
@@ -333,7 +352,7 @@ fn groups(coflow: &CoflowSpec, flows: &[Ranked], marked: &[bool], world: &World)
         let (_, from, to, flow) = same[0];
         let marked = marked.get(flow.index()).copied().unwrap_or(false);
         let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
-        let route = world.route(racks, marked);
+        let route = world.route((from, to), racks, marked);
         let Bytes(bytes) = same.iter().map(|f| coflow.flows[f.3.index()].bytes).sum();
         more.extend(same[1..].iter().map(|f| (list.len() as u32, f.3)));
         list.push(Group { path: world.links.path(from, to, route), left: u128::from(bytes) * BYTE });
@@ -405,24 +424,13 @@ impl Engine for Ordered {
     }
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
-        if pairs.is_empty() {
-            return;
+        if !pairs.is_empty() {
+            self.change_over(|a| pairs.binary_search(&a.racks).is_ok(), world);
         }
-        let mut any = false;
-        for c in &mut self.coflows {
-            let changed = |g: &usize| c.about[*g].route != world.route(c.about[*g].racks, c.about[*g].marked);
-            let list: Vec<usize> = (0..c.about.len()).filter(|g| pairs.binary_search(&c.about[*g].racks).is_ok() && changed(g)).collect();
-            if list.is_empty() {
-                continue;
-            }
-            any = true;
-            c.settle(world, &mut self.free);
-            c.stop(&mut self.free);
-            list.into_iter().for_each(|g| c.reroute(g as u32, world));
-        }
-        if any {
-            self.decide(ALL, world);
-        }
+    }
+
+    fn steer(&mut self, pairs: &BTreeSet<(HostId, HostId)>, world: &mut World) {
+        self.change_over(|a| pairs.contains(&a.hosts), world);
     }
 
     fn settle(&mut self, world: &mut World) {

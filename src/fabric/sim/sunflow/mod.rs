@@ -5,7 +5,7 @@
 //! uses its light. Flows of a coflow between the same two racks go one after another.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
 use super::bundle::{BYTE, Route};
@@ -220,6 +220,8 @@ impl Engine for Sunflow {
     }
 
     fn reroute(&mut self, _pairs: &[(RackId, RackId)], _world: &mut World) {}
+
+    fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
 
     fn settle(&mut self, world: &mut World) {
         self.catch_up(world);

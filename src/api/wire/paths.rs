@@ -1,0 +1,168 @@
+//! The ways of flows through a network of several switches.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::control::paths as of;
+use crate::topology::graph::Tier;
+
+/// The ways of flows, and what switches carry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Paths {
+    /// Of the snapshot that they come from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// How they are decided: `ecmp`, `shortest`, `vlb` or `hit`.
+    pub policy: String,
+    /// Bytes of all open coflows times the switches that they cross.
+    pub cost: u64,
+    /// By pair of hosts: between which open coflows send, or whose list was set by hand.
+    pub paths: Vec<PathView>,
+    /// All switches, by number.
+    pub switches: Vec<SwitchLoad>,
+}
+
+/// The way from one host to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PathView {
+    /// The host where it begins.
+    pub from: u32,
+    /// The host where it ends.
+    pub to: u32,
+    /// The names of the switches on it.
+    pub switches: Vec<String>,
+    /// Who decided it.
+    pub by: DecidedBy,
+    /// Whether the fabric holds it.
+    pub held: bool,
+    /// What open coflows send over it.
+    pub bytes: u64,
+    /// What they take of each switch.
+    pub rate_bps: u64,
+}
+
+/// Who decided a list of switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecidedBy {
+    /// Nobody: it is the network's default way.
+    Default,
+    /// The policy's `paths`.
+    Policy,
+    /// An operator.
+    Manual,
+}
+
+/// A switch and what it carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SwitchLoad {
+    /// Its name.
+    pub name: String,
+    /// Its place: `server`, `access`, `aggregation` or `core`.
+    pub tier: String,
+    /// What open coflows take of it.
+    pub load_bps: u64,
+    /// What it carries at most; `null`: all that comes.
+    pub capacity_bps: Option<u64>,
+    /// Pairs of hosts whose flows cross it.
+    pub pairs: u32,
+}
+
+/// The list that a pair of hosts shall have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathBody {
+    /// The names of the switches, from the one at which the first host stands to the one of the last.
+    pub switches: Vec<String>,
+}
+
+/// What a change of a list does, or would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PathChange {
+    /// Whether it was made; else it was a dry run.
+    pub made: bool,
+    /// Bytes of all open coflows times the switches that they cross, before.
+    pub cost_before: u64,
+    /// And afterwards.
+    pub cost_after: u64,
+    /// Lists that are different afterwards, those of other pairs too if the policy moves them.
+    pub paths: Vec<PathView>,
+    /// Switches whose load changes.
+    pub switches: Vec<LoadChange>,
+}
+
+/// What a change does to a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LoadChange {
+    /// Its name.
+    pub name: String,
+    /// What open coflows take of it before.
+    pub before_bps: u64,
+    /// And afterwards.
+    pub after_bps: u64,
+    /// What it carries at most; `null`: all that comes.
+    pub capacity_bps: Option<u64>,
+}
+
+/// The name of a tier.
+fn tier(t: Tier) -> String {
+    serde_json::to_value(t).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+impl PathView {
+    fn new(p: &of::PairView, view: &of::PathsView) -> Self {
+        let name = |s: &u32| view.switches.get(*s as usize).map_or_else(|| s.to_string(), |s| s.name.clone());
+        Self {
+            from: p.from.0,
+            to: p.to.0,
+            switches: p.list.0.iter().map(name).collect(),
+            by: match p.by {
+                of::DecidedBy::Default => DecidedBy::Default,
+                of::DecidedBy::Policy => DecidedBy::Policy,
+                of::DecidedBy::Manual => DecidedBy::Manual,
+            },
+            held: p.held,
+            bytes: p.bytes.0,
+            rate_bps: p.rate.0,
+        }
+    }
+}
+
+impl From<&of::SwitchView> for SwitchLoad {
+    fn from(s: &of::SwitchView) -> Self {
+        let capacity_bps = s.capacity.map(|c| c.0);
+        Self { name: s.name.clone(), tier: tier(s.tier), load_bps: s.load.0, capacity_bps, pairs: s.pairs }
+    }
+}
+
+impl Paths {
+    /// A view, as of a snapshot's revision and time.
+    pub fn new(view: &of::PathsView, (revision, now_ns): (u64, u64)) -> Self {
+        let policy = serde_json::to_value(view.policy).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        let (paths, switches) = (view.pairs.iter().map(|p| PathView::new(p, view)), view.switches.iter().map(Into::into));
+        Self { revision, now_ns, policy, cost: view.cost, paths: paths.collect(), switches: switches.collect() }
+    }
+}
+
+impl PathChange {
+    /// From one view to another.
+    pub fn new(before: &of::PathsView, after: &of::PathsView, made: bool) -> Self {
+        let was = |p: &of::PairView| before.pairs.iter().find(|b| (b.from, b.to) == (p.from, p.to));
+        let other = after.pairs.iter().filter(|p| was(p).is_none_or(|b| (&b.list, b.by) != (&p.list, p.by)));
+        let loads = before.switches.iter().zip(&after.switches).filter(|(b, a)| b.load != a.load);
+        let load = |(b, a): (&of::SwitchView, &of::SwitchView)| LoadChange {
+            name: a.name.clone(),
+            before_bps: b.load.0,
+            after_bps: a.load.0,
+            capacity_bps: a.capacity.map(|c| c.0),
+        };
+        Self {
+            made,
+            cost_before: before.cost,
+            cost_after: after.cost,
+            paths: other.map(|p| PathView::new(p, after)).collect(),
+            switches: loads.map(load).collect(),
+        }
+    }
+}

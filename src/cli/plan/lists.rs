@@ -1,0 +1,178 @@
+//! A plan of tasks and lists of switches as an SVG picture: hosts at the bottom with their tasks, switches above by tier, links as wide as
+//! what the planned flows send over them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::cli::tables;
+use crate::paths::Switches;
+use crate::placement::hit::plan::Plan;
+use crate::topology::Topology;
+use crate::topology::graph::Tier;
+use crate::units::Bytes;
+use crate::workload::jobs::JobSpec;
+
+/// Between two hosts, and between two tiers.
+const STEP: (f64, f64) = (22.0, 110.0);
+const LEFT: f64 = 30.0;
+const TOP: f64 = 40.0;
+/// Tasks stand below their host, one under the other.
+const TASK: f64 = 11.0;
+/// The widest link.
+const WIDEST: f64 = 9.0;
+/// Blue for tasks that send, orange for those that receive.
+const COLOURS: (&str, &str) = ("#0072b2", "#e69f00");
+
+/// Where hosts and switches are drawn.
+struct Places {
+    hosts: Vec<(f64, f64)>,
+    switches: Vec<(f64, f64)>,
+    bottom: f64,
+    width: f64,
+}
+
+impl Places {
+    /// Hosts in a row by number; switches of a height evenly in the row above, those of racks over their hosts. A server that relays
+    /// is its host. O(hosts + switches log switches).
+    fn new(topology: &Topology, net: &Switches) -> Self {
+        let n = topology.hosts.len();
+        let relays = (0..net.len() as u32).any(|s| net.tier(s) == Tier::Server);
+        let top = (0..net.len() as u32).map(|s| net.height(s)).max().unwrap_or(0) + u32::from(!relays);
+        let bottom = TOP + STEP.1 * f64::from(top);
+        let width = STEP.0 * (n.max(12) as f64 - 1.0);
+        let hosts: Vec<(f64, f64)> = (0..n).map(|h| (LEFT + width * (h as f64 + 0.5) / n.max(1) as f64, bottom)).collect();
+        let mut switches = vec![(LEFT, bottom); net.len()];
+        for level in 0..=top {
+            let own: Vec<u32> = (0..net.len() as u32).filter(|&s| net.height(s) == level).collect();
+            for (k, &s) in own.iter().enumerate() {
+                let below: Vec<f64> = topology.hosts.iter().filter(|h| net.stands(h.id) == s).map(|h| hosts[h.id.index()].0).collect();
+                let even = LEFT + width * (k as f64 + 0.5) / own.len() as f64;
+                let x = if below.is_empty() { even } else { below.iter().sum::<f64>() / below.len() as f64 };
+                switches[s as usize] = (x, bottom - STEP.1 * (f64::from(level) + f64::from(u32::from(!relays))));
+            }
+        }
+        Self { hosts, switches, bottom, width: width + 2.0 * LEFT }
+    }
+}
+
+/// Bytes over each link of the planned flows: between two switches by number, lower first, and at each host.
+fn loads(plans: &[&Plan]) -> (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>) {
+    let (mut links, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+    for f in plans.iter().flat_map(|p| &p.flows) {
+        for pair in f.list.0.windows(2) {
+            *links.entry((pair[0].min(pair[1]), pair[0].max(pair[1]))).or_default() += u128::from(f.bytes);
+        }
+        for host in [f.from, f.to] {
+            *hosts.entry(host.index()).or_default() += u128::from(f.bytes);
+        }
+    }
+    (links, hosts)
+}
+
+/// The picture of the plans of some jobs on a network.
+pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)]) -> String {
+    let places = Places::new(topology, net);
+    let (links, hosts) = loads(&plans.iter().map(|p| p.1).collect::<Vec<_>>());
+    let most = links.values().chain(hosts.values()).copied().max().unwrap_or(0).max(1);
+    let mut by_host: BTreeMap<usize, Vec<(bool, String)>> = BTreeMap::new();
+    for (job, plan) in plans {
+        for t in &plan.tasks {
+            let receives = job.edges_into(t.stage).next().is_some();
+            by_host.entry(t.host.index()).or_default().push((receives, format!("{} {} {}", job.name, job.stages[t.stage].name, t.task)));
+        }
+    }
+    let tasks = by_host.values().map(Vec::len).max().unwrap_or(0) as f64;
+    let (width, height) = (places.width, places.bottom + 20.0 + TASK * tasks + 20.0);
+    let mut s = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+         font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+    );
+    let mut line = |(a, b): ((f64, f64), (f64, f64)), bytes: u128, what: &str| {
+        let wide = if bytes == 0 { 0.5 } else { 1.0 + (WIDEST - 1.0) * bytes as f64 / most as f64 };
+        let colour = if bytes == 0 { "#ccc" } else { "#d55e00" };
+        let title = format!("{}: {}", escaped(what), tables::bytes(Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))));
+        let _ = writeln!(
+            s,
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"{wide:.2}\"><title>{title}</title></line>",
+            a.0, a.1, b.0, b.1
+        );
+    };
+    for (a, b) in net.links() {
+        let what = format!("{} - {}", net.name(a), net.name(b));
+        line((places.switches[a as usize], places.switches[b as usize]), links.get(&(a, b)).copied().unwrap_or(0), &what);
+    }
+    for h in &topology.hosts {
+        let at = net.stands(h.id);
+        if net.tier(at) != Tier::Server {
+            let ends = (places.hosts[h.id.index()], places.switches[at as usize]);
+            line(ends, hosts.get(&h.id.index()).copied().unwrap_or(0), &format!("{} - {}", topology.host_name(h.id), net.name(at)));
+        }
+    }
+    for switch in (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server) {
+        let (x, y) = places.switches[switch as usize];
+        let name = escaped(net.name(switch));
+        let _ = writeln!(
+            s,
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" fill=\"#fff\" stroke=\"#333\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
+            y - 11.0
+        );
+    }
+    for h in &topology.hosts {
+        let (x, y) = places.hosts[h.id.index()];
+        let title = escaped(&topology.host_name(h.id));
+        let _ = writeln!(
+            s,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\" fill=\"#333\"><title>{title}</title></rect>",
+            x - 4.0,
+            y - 4.0
+        );
+        for (k, (receives, what)) in by_host.get(&h.id.index()).into_iter().flatten().enumerate() {
+            let colour = if *receives { COLOURS.1 } else { COLOURS.0 };
+            let top = y + 10.0 + TASK * k as f64;
+            let title = escaped(what);
+            let _ = writeln!(
+                s,
+                "<rect x=\"{:.1}\" y=\"{top:.1}\" width=\"9\" height=\"9\" rx=\"2\" fill=\"{colour}\"><title>{title}</title></rect>",
+                x - 4.5
+            );
+        }
+    }
+    let _ = writeln!(
+        s,
+        "<text x=\"{LEFT}\" y=\"18\">{}: tasks that send blue, that receive orange; links by planned bytes</text>",
+        escaped(&topology.name)
+    );
+    s + "</svg>\n"
+}
+
+/// Text as XML has it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::Units;
+    use crate::placement::hit::plan::{Options, plan};
+
+    #[test]
+    fn every_task_switch_and_link_is_drawn() {
+        for (file, links) in [("fat-tree-4", 32 + 16), ("bcube-64", 128)] {
+            let path = format!("topologies/{file}.yaml");
+            let t = crate::config::read_topology(&std::fs::read_to_string(&path).unwrap(), &path).unwrap();
+            let text = "name: x\njobs: [{name: 'a<b', maps: 6, map_time: 1s, shuffle: 60MB, reduces: 2, reduce_time: 1s}]";
+            let jobs = crate::config::read_jobs(text, "f").unwrap();
+            let net = Switches::new(&t, Units::default());
+            let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), Options::default()).unwrap();
+            let svg = picture(&t, &net, &[(&jobs.jobs[0], &p)]);
+            let count = |what: &str| svg.matches(what).count();
+            assert_eq!(count("<line "), links, "{file}");
+            assert_eq!((count(COLOURS.0), count(COLOURS.1), count("a&lt;b")), (6, 2, 8));
+            let switches = (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server).count();
+            assert_eq!(count("<circle "), switches);
+            assert!(p.flows.is_empty() || svg.contains("#d55e00"));
+            assert!(!svg.contains("NaN") && svg.ends_with("</svg>\n"));
+        }
+    }
+}

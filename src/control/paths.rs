@@ -1,0 +1,436 @@
+//! Which lists of switches the flows of coflows take: decided when a coflow begins and when one ends, or set by hand.
+//!
+//! All flows between two hosts take one list. A pair of hosts between which no coflow sends takes the network's default way, unless its
+//! list was set by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::Rejected;
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, HostId};
+use crate::paths::choose::{PathPolicy, default_list, load_of, rates, shortest, valiant};
+use crate::paths::optimise::{Flow, cost, optimise};
+use crate::paths::{List, Switches, Units};
+use crate::plan::paths::{Lists, PathError, Steer, SteerResult, check, diff};
+use crate::topology::Topology;
+use crate::topology::graph::{Routes, Tier};
+use crate::units::{BitRate, Bytes};
+
+/// A pair of hosts, from and to.
+type Ends = (HostId, HostId);
+
+/// What a coflow sends from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostBytes {
+    /// Where it begins.
+    pub from: HostId,
+    /// Where it ends.
+    pub to: HostId,
+    /// How much.
+    pub bytes: Bytes,
+}
+
+impl HostBytes {
+    /// The flows of a coflow, one by one.
+    pub fn of(coflow: &CoflowSpec) -> Vec<Self> {
+        coflow.flows.iter().map(|f| Self { from: f.from, to: f.to, bytes: f.bytes }).collect()
+    }
+}
+
+/// Who decided a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecidedBy {
+    /// Nobody: it is the network's default way.
+    Default,
+    /// The policy's `paths`.
+    Policy,
+    /// An operator.
+    Manual,
+}
+
+/// The way between two hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairView {
+    /// Where it begins.
+    pub from: HostId,
+    /// Where it ends.
+    pub to: HostId,
+    /// The switches on it, by number.
+    pub list: List,
+    /// Who decided it.
+    pub by: DecidedBy,
+    /// Whether the fabric holds it.
+    pub held: bool,
+    /// What open coflows send over it, in all.
+    pub bytes: Bytes,
+    /// What they take of each switch.
+    pub rate: BitRate,
+}
+
+/// A switch and what it carries.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchView {
+    /// What people call it.
+    pub name: String,
+    /// Its place between hosts and core.
+    pub tier: Tier,
+    /// What open coflows take of it.
+    pub load: BitRate,
+    /// What it carries at most; `None`: all that comes.
+    pub capacity: Option<BitRate>,
+    /// Pairs of hosts whose flows cross it.
+    pub pairs: u32,
+}
+
+/// The paths of a network of several switches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathsView {
+    /// How they are decided.
+    pub policy: PathPolicy,
+    /// Draws the switches of `vlb`.
+    pub seed: u64,
+    /// By pair of hosts: between which coflows send, or whose list was set by hand.
+    pub pairs: Vec<PairView>,
+    /// By number.
+    pub switches: Vec<SwitchView>,
+    /// Bytes of all open coflows times the switches that they cross.
+    pub cost: u64,
+}
+
+/// What a decision did to the paths of flows under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// Flows that no list has room for.
+    pub saturated: usize,
+    /// Bytes times switches before.
+    pub before: u64,
+    /// And afterwards.
+    pub after: u64,
+}
+
+/// The switches of a network, and the flows that cross them.
+#[derive(Clone)]
+struct Web {
+    /// When all is well.
+    whole: Arc<Switches>,
+    /// Now: switches that have failed carry nothing.
+    net: Arc<Switches>,
+    routes: Arc<Routes>,
+}
+
+/// Decides the paths of flows. Without a graph of switches it knows nothing and does nothing.
+pub struct Paths {
+    topology: Arc<Topology>,
+    web: Option<Web>,
+    policy: PathPolicy,
+    seed: u64,
+    coflows: BTreeMap<CoflowId, Vec<Flow>>,
+    /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the default way.
+    flows: BTreeMap<Ends, Flow>,
+    manual: BTreeMap<Ends, List>,
+    /// Switches that have failed.
+    failed: BTreeSet<u32>,
+    /// What the fabric holds.
+    held: Lists,
+    /// The fabric has been asked, and has not answered.
+    asked: bool,
+    /// The last answer had a refusal in it.
+    refused: bool,
+    view: OnceLock<Arc<PathsView>>,
+}
+
+impl Paths {
+    /// Of a network in which nothing is sent.
+    pub fn new(topology: Arc<Topology>, policy: PathPolicy, seed: u64) -> Self {
+        let web = topology.eps.graph().map(|graph| {
+            let net = Arc::new(Switches::new(&topology, Units::default()));
+            Web { whole: net.clone(), net, routes: Arc::new(Routes::new(graph)) }
+        });
+        let (coflows, flows, manual) = Default::default();
+        let (failed, held, view) = Default::default();
+        Self { topology, web, policy, seed, coflows, flows, manual, failed, held, asked: false, refused: false, view }
+    }
+
+    /// Whether the network has several switches.
+    pub fn is_known(&self) -> bool {
+        self.web.is_some()
+    }
+
+    /// Whether all flows take their default ways and shall do so.
+    pub fn rests(&self) -> bool {
+        self.policy.is_ecmp() && self.manual.is_empty() && self.held.0.is_empty()
+    }
+
+    /// Whether the fabric refused something that is still wanted.
+    pub fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Another policy decides from now on.
+    pub fn switch_to(&mut self, policy: PathPolicy, seed: u64) {
+        self.flows.values_mut().for_each(|f| f.list = List::default());
+        (self.policy, self.seed) = (policy, seed);
+        self.view.take();
+    }
+
+    /// A coflow begins; what it sends within a host is left out. O(flows log flows).
+    ///
+    /// # Errors
+    /// A host that there is not; nothing is changed then.
+    pub fn begin(&mut self, id: CoflowId, given: &[HostBytes]) -> Result<(), Rejected> {
+        let hosts = self.topology.hosts.len();
+        if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {
+            return Err(Rejected::Invalid(format!("hosts are 0 to {}, not {}", hosts - 1, wrong.0)));
+        }
+        let mut sums: BTreeMap<Ends, u64> = BTreeMap::new();
+        for f in given.iter().filter(|f| f.from != f.to && f.bytes > Bytes::ZERO) {
+            let sum = sums.entry((f.from, f.to)).or_default();
+            *sum = sum.saturating_add(f.bytes.0);
+        }
+        let list: Vec<(HostId, HostId, u64)> = sums.into_iter().map(|((a, b), n)| (a, b, n)).collect();
+        let rates = rates(&list, |h| self.topology.hosts[h.index()].nic.0);
+        let flow = |(&(from, to, bytes), rate)| Flow { from, to, bytes, rate, list: List::default() };
+        let own: Vec<Flow> = list.iter().zip(rates).map(flow).collect();
+        for f in &own {
+            let all = self.flows.entry((f.from, f.to)).or_insert(Flow { bytes: 0, rate: 0, ..f.clone() });
+            (all.bytes, all.rate) = (all.bytes.saturating_add(f.bytes), all.rate.saturating_add(f.rate));
+        }
+        if let Some(old) = self.coflows.insert(id, own) {
+            self.take_off(old);
+        }
+        self.view.take();
+        Ok(())
+    }
+
+    /// A coflow has ended, or was taken back. Whether it was known.
+    pub fn end(&mut self, id: CoflowId) -> bool {
+        let Some(own) = self.coflows.remove(&id) else { return false };
+        self.take_off(own);
+        self.view.take();
+        true
+    }
+
+    fn take_off(&mut self, own: Vec<Flow>) {
+        for f in own {
+            let ends = (f.from, f.to);
+            let Some(all) = self.flows.get_mut(&ends) else { continue };
+            (all.bytes, all.rate) = (all.bytes.saturating_sub(f.bytes), all.rate.saturating_sub(f.rate));
+            if all.bytes == 0 {
+                self.flows.remove(&ends);
+            }
+        }
+    }
+
+    /// A pair of hosts gets a list by hand, which no decision changes.
+    ///
+    /// # Errors
+    /// Why no flow could take it, or not beside the others; nothing is changed then.
+    pub fn set(&mut self, (from, to): Ends, list: List) -> Result<(), Rejected> {
+        let web = self.web()?;
+        let invalid = |e: PathError| Rejected::Invalid(e.to_string());
+        check(&Steer { from, to, list: Some(list.clone()) }, &web.net).map_err(invalid)?;
+        if let Some(f) = self.flows.get(&(from, to)) {
+            let others = self.effective(web).filter(|o| (o.from, o.to) != (from, to)).collect::<Vec<_>>();
+            load_of(&web.net, &others).check(&web.net, &list, f.rate).map_err(|e| Rejected::Conflict(e.to_string()))?;
+        }
+        self.manual.insert((from, to), list);
+        self.view.take();
+        Ok(())
+    }
+
+    /// A list that was set by hand is given back.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn unset(&mut self, (from, to): Ends) -> Result<(), Rejected> {
+        self.web()?;
+        let none = || Rejected::NotFound(format!("a list set by hand from host {} to host {}", from.0, to.0));
+        self.manual.remove(&(from, to)).map(drop).ok_or_else(none)?;
+        self.view.take();
+        Ok(())
+    }
+
+    /// A switch has failed, or is `well` again. Under `hit` its flows take others from the next decision on.
+    ///
+    /// # Errors
+    /// There is no such switch.
+    pub fn fault(&mut self, switch: u32, well: bool) -> Result<(), Rejected> {
+        let n = self.web()?.net.len();
+        if switch as usize >= n {
+            return Err(Rejected::NotFound(format!("switch {switch} (switches: 0 to {})", n - 1)));
+        }
+        if well {
+            self.failed.remove(&switch);
+        } else {
+            self.failed.insert(switch);
+        }
+        if let Some(web) = &mut self.web {
+            web.net = Arc::new(web.whole.without(&self.failed));
+        }
+        self.view.take();
+        Ok(())
+    }
+
+    fn web(&self) -> Result<&Web, Rejected> {
+        let none = || Rejected::Invalid("the packet network of this topology is one switch: there are no paths to choose".into());
+        self.web.as_ref().ok_or_else(none)
+    }
+
+    /// Gives the flows under way their lists. Under `hit` all of them are looked at, under others those that have none.
+    pub fn decide(&mut self) -> Option<Decided> {
+        let web = self.web.clone()?;
+        let before = self.cost(&web);
+        let mut saturated = 0;
+        match self.policy {
+            PathPolicy::Ecmp => {}
+            PathPolicy::Shortest | PathPolicy::Vlb => {
+                let (vlb, seed) = (self.policy == PathPolicy::Vlb, self.seed);
+                for f in self.flows.values_mut().filter(|f| f.list.0.is_empty()) {
+                    let ends = (f.from, f.to);
+                    let found = if vlb { valiant(&web.net, ends, seed) } else { shortest(&web.net, ends) };
+                    f.list = found.unwrap_or_default();
+                }
+            }
+            PathPolicy::Hit => saturated = self.optimise(&web),
+        }
+        self.view.take();
+        Some(Decided { saturated, before, after: self.cost(&web) })
+    }
+
+    /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no list with room.
+    fn optimise(&mut self, web: &Web) -> usize {
+        let by_hand: Vec<Flow> = self.effective(web).filter(|f| self.manual.contains_key(&(f.from, f.to))).collect();
+        let mut own: Vec<Flow> = self.flows.values().filter(|f| !self.manual.contains_key(&(f.from, f.to))).cloned().collect();
+        let mut load = load_of(&web.net, own.iter().chain(&by_hand));
+        // A topology has a way between any two hosts; where there were none, flows keep what they have.
+        let saturated = optimise(&web.net, &mut load, &mut own).map_or(0, |o| o.saturated);
+        for f in own {
+            self.flows.insert((f.from, f.to), f);
+        }
+        saturated
+    }
+
+    /// What the fabric should hold: lists that were set by hand, and those of flows under way.
+    fn wanted(&self) -> Lists {
+        let chosen = self.flows.iter().filter(|f| !f.1.list.0.is_empty()).map(|(ends, f)| (*ends, f.list.clone()));
+        let mut all: BTreeMap<Ends, List> = chosen.collect();
+        all.extend(self.manual.iter().map(|(ends, list)| (*ends, list.clone())));
+        Lists(all)
+    }
+
+    /// The changes that the fabric must make now; none while it has not answered the last ones.
+    pub fn ops(&mut self) -> Vec<Steer> {
+        if self.asked || self.web.is_none() {
+            return vec![];
+        }
+        let ops = diff(&self.wanted(), &self.held);
+        self.asked = !ops.is_empty();
+        ops
+    }
+
+    /// What became of changes. Returns why the first that was refused was.
+    pub fn answered(&mut self, results: Vec<SteerResult>) -> Option<String> {
+        self.asked = false;
+        let mut why = None;
+        for SteerResult { op: Steer { from, to, list }, outcome } in results {
+            match (outcome, list) {
+                (Ok(_), Some(list)) => drop(self.held.0.insert((from, to), list)),
+                (Ok(_), None) => drop(self.held.0.remove(&(from, to))),
+                (Err(e), _) => drop(why.get_or_insert_with(|| format!("from host {} to host {}: {e}", from.0, to.0))),
+            }
+        }
+        self.refused = why.is_some();
+        self.view.take();
+        why
+    }
+
+    /// The network's default way between two hosts.
+    fn default_list(&self, web: &Web, (from, to): Ends) -> List {
+        let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
+        default_list(&web.net, &web.routes, (a, b), (from, to))
+    }
+
+    /// The flows under way with the lists that they take.
+    fn effective<'a>(&'a self, web: &'a Web) -> impl Iterator<Item = Flow> + 'a {
+        self.flows.values().map(|f| {
+            let ends = (f.from, f.to);
+            let chosen = self.manual.get(&ends).or(Some(&f.list).filter(|l| !l.0.is_empty()));
+            Flow { list: chosen.cloned().unwrap_or_else(|| self.default_list(web, ends)), ..f.clone() }
+        })
+    }
+
+    fn cost(&self, web: &Web) -> u64 {
+        let flows: Vec<Flow> = self.effective(web).collect();
+        u64::try_from(cost(&web.net, &flows)).unwrap_or(u64::MAX)
+    }
+
+    /// What the API shows; `None` without a graph of switches. Made once a change: O(pairs x length).
+    pub fn view(&self) -> Option<Arc<PathsView>> {
+        let web = self.web.as_ref()?;
+        Some(self.view.get_or_init(|| Arc::new(self.make_view(web))).clone())
+    }
+
+    fn make_view(&self, web: &Web) -> PathsView {
+        let idle = self.manual.iter().filter(|m| !self.flows.contains_key(m.0));
+        let idle = idle.map(|(&(from, to), list)| Flow { from, to, bytes: 0, rate: 0, list: list.clone() });
+        let mut flows: Vec<Flow> = self.effective(web).chain(idle).collect();
+        flows.sort_by_key(|f| (f.from, f.to));
+        let load = load_of(&web.net, &flows);
+        let mut crossing = vec![0u32; web.net.len()];
+        flows.iter().flat_map(|f| &f.list.0).for_each(|&s| crossing[s as usize] += 1);
+        let pair = |f: &Flow| {
+            let ends = (f.from, f.to);
+            let chosen = self.flows.get(&ends).is_some_and(|f| !f.list.0.is_empty());
+            let by = match (self.manual.contains_key(&ends), chosen) {
+                (true, _) => DecidedBy::Manual,
+                (false, true) => DecidedBy::Policy,
+                (false, false) => DecidedBy::Default,
+            };
+            let held = match self.held.of(f.from, f.to) {
+                Some(list) => *list == f.list,
+                None => by == DecidedBy::Default,
+            };
+            PairView { from: f.from, to: f.to, list: f.list.clone(), by, held, bytes: Bytes(f.bytes), rate: BitRate(f.rate) }
+        };
+        let switch = |s: u32| SwitchView {
+            name: web.net.name(s).to_owned(),
+            tier: web.net.tier(s),
+            load: BitRate(load.of(s)),
+            capacity: web.net.capacity(s).map(BitRate),
+            pairs: crossing[s as usize],
+        };
+        PathsView {
+            policy: self.policy,
+            seed: self.seed,
+            pairs: flows.iter().map(pair).collect(),
+            switches: (0..web.net.len() as u32).map(switch).collect(),
+            cost: self.cost(web),
+        }
+    }
+
+    /// The state that a view shows, to try things on it: its coflows are one.
+    pub fn of(topology: Arc<Topology>, view: &PathsView) -> Self {
+        let mut paths = Self::new(topology, view.policy, view.seed);
+        for p in &view.pairs {
+            let (ends, chosen) = ((p.from, p.to), p.by == DecidedBy::Policy);
+            if p.by == DecidedBy::Manual {
+                paths.manual.insert(ends, p.list.clone());
+            }
+            let list = if chosen { p.list.clone() } else { List::default() };
+            if p.bytes > Bytes::ZERO {
+                paths.flows.insert(ends, Flow { from: p.from, to: p.to, bytes: p.bytes.0, rate: p.rate.0, list });
+            }
+            if p.held && p.by != DecidedBy::Default {
+                paths.held.0.insert(ends, p.list.clone());
+            }
+        }
+        paths
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Decisions over a small fat tree and a leaf-spine network, and what is set by hand.
+
+use super::*;
+use crate::topology::Core;
+use crate::topology::graph::Graph;
+use crate::units::Time;
+use proptest::prelude::*;
+
+/// Two hosts at each of four leaves (0 to 3) below two spines (4, 5); spine 4 carries `limit`.
+fn leaves(limit: Option<u64>) -> Arc<Topology> {
+    let mut t = Topology::uniform("t", 4, 2, BitRate(100), BitRate(100), vec![]);
+    let mut graph = Graph::leaf_spine(4, 2, BitRate(100), None);
+    graph.switches[4].rate = limit.map(BitRate);
+    t.eps.core = Core::Graph(Box::new(graph));
+    Arc::new(t)
+}
+
+fn flow(from: u32, to: u32, bytes: u64) -> HostBytes {
+    HostBytes { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }
+}
+
+/// Carries changes out as a fabric does.
+fn carry(p: &mut Paths) -> usize {
+    let ops = p.ops();
+    let n = ops.len();
+    if n > 0 {
+        assert_eq!(p.ops(), [], "it waits for the answer");
+        let done = ops.into_iter().map(|op| SteerResult { op, outcome: Ok(Time(0)) }).collect();
+        assert_eq!(p.answered(done), None);
+    }
+    n
+}
+
+fn lists(p: &Paths) -> Vec<Vec<u32>> {
+    p.view().unwrap().pairs.iter().map(|v| v.list.0.clone()).collect()
+}
+
+#[test]
+fn under_ecmp_nothing_is_asked_and_the_default_ways_are_shown() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Ecmp, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(0, 1, 50), flow(3, 3, 9)]).unwrap();
+    let d = p.decide().unwrap();
+    assert_eq!((carry(&mut p), d), (0, Decided { saturated: 0, before: 350, after: 350 }));
+    let view = p.view().unwrap();
+    assert!(view.pairs.iter().all(|v| v.held && v.by == DecidedBy::Default));
+    assert_eq!(view.pairs[0].list, List(vec![0]));
+    // 150 bytes from host 0 at 100 b/s: 12 s.
+    assert_eq!((view.switches[3].load, view.switches[0].load, view.switches[3].pairs), (BitRate(66), BitRate(99), 1));
+    assert!(p.end(CoflowId(0)) && !p.end(CoflowId(0)));
+    assert_eq!((p.view().unwrap().pairs.len(), p.view().unwrap().cost), (0, 0));
+}
+
+#[test]
+fn hit_leaves_a_full_switch_and_moves_nothing_without_need() {
+    // Spine 4 takes one flow of 100 b/s.
+    let mut p = Paths::new(leaves(Some(100)), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 1000)]).unwrap();
+    p.decide();
+    assert_eq!(carry(&mut p), 1);
+    p.begin(CoflowId(1), &[flow(2, 6, 900)]).unwrap();
+    p.decide();
+    assert_eq!(carry(&mut p), 1);
+    let over: Vec<u32> = lists(&p).iter().map(|l| l[1]).collect();
+    assert!(over.contains(&4) && over.contains(&5) || over == [5, 5], "{over:?}");
+    // When the first ends its pair goes back to the default way, and the other stays.
+    let before = lists(&p)[1].clone();
+    p.end(CoflowId(0));
+    p.decide();
+    assert_eq!((carry(&mut p), lists(&p)), (1, vec![before]));
+}
+
+#[test]
+fn a_failed_switch_is_left_by_all_flows_that_can() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
+    let flows: Vec<HostBytes> = (0..6).map(|k| flow(k, (k + 2) % 8, 100)).collect();
+    p.begin(CoflowId(0), &flows).unwrap();
+    p.decide();
+    carry(&mut p);
+    let over = |p: &Paths, spine: u32| lists(p).iter().filter(|l| l.contains(&spine)).count();
+    assert!(over(&p, 4) > 0 && over(&p, 5) > 0, "both are used");
+    let moved = over(&p, 4);
+    p.fault(4, false).unwrap();
+    assert_eq!(p.decide().unwrap().saturated, 0);
+    assert_eq!((carry(&mut p), over(&p, 4)), (moved, 0));
+    // Without any spine nobody can do better; mended, flows have a way again.
+    p.fault(5, false).unwrap();
+    assert_eq!(p.decide().unwrap().saturated, 6);
+    p.fault(4, true).unwrap();
+    assert_eq!((p.decide().unwrap().saturated, over(&p, 5)), (0, 0));
+    assert!(p.fault(6, false).unwrap_err().to_string().starts_with("switch 6"));
+}
+
+#[test]
+fn other_policies_choose_once_a_pair() {
+    for policy in [PathPolicy::Shortest, PathPolicy::Vlb] {
+        let mut p = Paths::new(leaves(None), policy, 3);
+        p.begin(CoflowId(0), &[flow(0, 7, 10), flow(1, 6, 10)]).unwrap();
+        p.decide();
+        assert_eq!(carry(&mut p), 2);
+        let first = lists(&p);
+        p.begin(CoflowId(1), &[flow(0, 7, 10)]).unwrap();
+        p.decide();
+        assert_eq!((carry(&mut p), lists(&p)), (0, first.clone()), "{policy:?}");
+        p.end(CoflowId(0));
+        assert_eq!(lists(&p).len(), 1, "the second coflow still sends");
+        assert!(policy == PathPolicy::Vlb || first[0][1] == 4, "the lowest number");
+    }
+}
+
+#[test]
+fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
+    let mut p = Paths::new(leaves(Some(60)), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)]).unwrap();
+    p.decide();
+    carry(&mut p);
+    let before = p.view().unwrap();
+    let ends = (HostId(0), HostId(7));
+    let refused = [
+        (ends, vec![0, 9, 3], "there is no switch 9"),
+        (ends, vec![0, 4, 2], "the last switch of the list is leaf2"),
+        (ends, vec![0, 3], "no link joins leaf0 and leaf3"),
+        (ends, vec![0, 4, 0, 5, 3], "switch leaf0 stands twice"),
+        (ends, vec![0, 4, 3], "spine0 carries 0 b/s of 60 b/s: 100 b/s more do not fit"),
+        ((HostId(0), HostId(8)), vec![0], "there is no host 8"),
+    ];
+    for (ends, list, why) in refused {
+        let e = p.set(ends, List(list)).unwrap_err().to_string();
+        assert!(e.starts_with(why), "{e}");
+        assert_eq!(p.view().unwrap(), before);
+    }
+    assert!(p.unset(ends).unwrap_err().to_string().contains("set by hand from host 0 to host 7"));
+    p.set(ends, List(vec![0, 5, 3])).unwrap();
+    p.decide();
+    carry(&mut p);
+    assert_eq!(p.view().unwrap().pairs[0].by, DecidedBy::Manual);
+    p.end(CoflowId(0));
+    p.decide();
+    carry(&mut p);
+    assert_eq!(lists(&p), [vec![0, 5, 3]], "it stays without flows");
+    p.unset(ends).unwrap();
+    assert_eq!((carry(&mut p), p.ops().len(), lists(&p).len()), (1, 0, 0));
+    let flat = Arc::new(Topology::uniform("t", 2, 1, BitRate(1), BitRate(1), vec![]));
+    let mut flat = Paths::new(flat, PathPolicy::Hit, 1);
+    assert!(flat.set(ends, List(vec![0])).unwrap_err().to_string().contains("one switch"));
+    assert!(flat.decide().is_none() && flat.view().is_none() && flat.ops().is_empty());
+}
+
+#[test]
+fn a_refusal_is_told_and_tried_again() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Shortest, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 10)]).unwrap();
+    p.decide();
+    let op = p.ops().remove(0);
+    let why = p.answered(vec![SteerResult { op: op.clone(), outcome: Err(PathError::Full(7)) }]).unwrap();
+    assert!(why.starts_with("from host 0 to host 7: all 7 lists"), "{why}");
+    assert!(p.is_refused() && !p.view().unwrap().pairs[0].held);
+    assert_eq!((carry(&mut p), p.is_refused(), p.view().unwrap().pairs[0].held), (1, false, true));
+}
+
+proptest! {
+    /// Whatever begins and ends: lists hold together, the load of each switch is the sum of its flows, a state made of a view shows
+    /// the same, and at the end nothing is left.
+    #[test]
+    fn loads_are_sums_and_nothing_is_left(
+        coflows in prop::collection::vec(prop::collection::vec((0u32..8, 0u32..8, 0u64..1000), 0..6), 1..8),
+        policy in prop::sample::select(vec![PathPolicy::Ecmp, PathPolicy::Shortest, PathPolicy::Vlb, PathPolicy::Hit]),
+        limit in prop::option::of(50u64..300),
+    ) {
+        let t = leaves(limit);
+        let mut p = Paths::new(t.clone(), policy, 5);
+        for (k, flows) in coflows.iter().enumerate() {
+            let own: Vec<HostBytes> = flows.iter().map(|&(a, b, n)| flow(a, b, n)).collect();
+            p.begin(CoflowId::from(k), &own).unwrap();
+            if k % 3 == 2 {
+                p.end(CoflowId::from(k - 2));
+            }
+            p.decide();
+            carry(&mut p);
+            let view = p.view().unwrap();
+            let net = Switches::new(&t, Units::default());
+            for v in &view.pairs {
+                prop_assert_eq!(net.check(&v.list, (v.from, v.to)), Ok(()));
+                prop_assert!(v.held);
+            }
+            for (s, seen) in view.switches.iter().enumerate() {
+                let own = view.pairs.iter().filter(|v| v.list.0.contains(&(s as u32))).map(|v| v.rate.0).sum::<u64>();
+                prop_assert_eq!(seen.load.0, own);
+            }
+            prop_assert_eq!(&Paths::of(t.clone(), &view).view().unwrap(), &view);
+        }
+        (0..coflows.len()).for_each(|k| {
+            p.end(CoflowId::from(k));
+        });
+        p.decide();
+        carry(&mut p);
+        prop_assert_eq!((lists(&p).len(), p.ops().len(), p.held.0.len()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,193 @@
+//! Hit-scheduler's evaluation (ICPP 2018, sections 2.1 and 7): a testbed of eight servers, and trees, a fat tree, VL2 and BCube of 64 and
+//! 512, against Yarn's capacity scheduler and PNA.
+
+use std::sync::Arc;
+
+use super::Size;
+use super::claim::{Claim, Printed, Side};
+use super::runs::Measure::{self, MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost, ShuffleShare, Throughput};
+use super::setting::{Load, Setting, System, Work, electrical};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use crate::coflows::network::NetworkKind;
+use crate::control::policy::PathPolicy;
+use crate::placement::{Kind, Policy};
+use crate::scheduler::state::Grain;
+use crate::topology::graph::Graph;
+use crate::topology::{Core, Framing, Topology};
+use crate::units::{BitRate, Bytes, Span};
+use crate::workload::puma::Class;
+use crate::workload::synth_jobs::Mix;
+
+const TESTBED: &str = "testbed";
+const TREE: &str = "tree-64";
+const HEAVY: &str = "one heavy job";
+const MEDIUM: &str = "one medium job";
+const LIGHT: &str = "one light job";
+const SHAPES: [&str; 3] = ["fat-tree", "VL2", "BCube"];
+const RATES: [(&str, u64); 4] =
+    [("512, 0.1 Mb/s", 100_000), ("512, 1 Mb/s", 1_000_000), ("512, 10 Mb/s", 10_000_000), ("512, 60 Mb/s", 60_000_000)];
+const JOBS: [(&str, usize); 4] = [("3 jobs", 3), ("6 jobs", 6), ("12 jobs", 12), ("18 jobs", 18)];
+
+const GBIT: BitRate = BitRate::mbit(1000);
+
+/// `racks` of `hosts` hosts with so many slots around a graph of switches, all links of `rate` but BCube's servers, which have a port a level. A
+/// switch carries half of what its ports can.
+fn network(name: &str, (racks, hosts, slots): (usize, usize, u32), rate: BitRate, mut graph: Graph) -> Topology {
+    let relays = graph.switches[graph.racks[0] as usize].tier == crate::topology::graph::Tier::Server;
+    let mut ports = vec![0u64; graph.switches.len()];
+    for c in &graph.cables {
+        [c.ends.0, c.ends.1].into_iter().for_each(|s| ports[s as usize] += c.rate.0);
+    }
+    let nic = if relays { BitRate(ports[0]) } else { rate };
+    let uplink = graph.cables.iter().filter(|c| c.ends.0 == graph.racks[0] || c.ends.1 == graph.racks[0]).map(|c| c.rate.0).sum();
+    if !relays {
+        graph.racks.iter().for_each(|&s| ports[s as usize] += rate.0 * hosts as u64);
+    }
+    for (s, all) in graph.switches.iter_mut().zip(ports) {
+        s.rate = (s.tier != crate::topology::graph::Tier::Server).then_some(BitRate(all / 2));
+    }
+    let mut t = Topology::uniform(name, 0, 0, nic, BitRate(uplink), vec![]);
+    (0..racks).for_each(|_| t.push_rack(hosts, slots, nic, BitRate(uplink)));
+    t.eps.oversubscription_percent = t.oversubscription_percent();
+    t.eps.core = Core::Graph(Box::new(graph));
+    t.framing = Framing::None;
+    t
+}
+
+/// Three tiers of fan-out `fan`: each has a `fan`-th of the rate below it.
+fn tree(fan: u32, slots: u32, rate: BitRate) -> Topology {
+    network("tree", ((fan * fan) as usize, fan as usize, slots), rate, Graph::hierarchy(3, fan, 1, rate, None))
+}
+
+/// Networks of 64 hosts of two slots, by the name of their setting.
+fn shape(name: &str) -> Topology {
+    let fast = BitRate(10 * GBIT.0);
+    match name {
+        "fat-tree" => network("fat-tree", (8, 8, 2), GBIT, Graph::fat_tree(4, GBIT, None)),
+        "VL2" => network("vl2", (8, 8, 2), GBIT, Graph::vl2(8, 4, fast, None)),
+        _ => network("bcube", (64, 1, 2), GBIT, Graph::bcube(8, 1, GBIT, None)),
+    }
+}
+
+/// The same network with half of its slots taken by others: each is, or is not, with the same probability; drawn once.
+fn half_busy(mut t: Topology) -> Topology {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    t.hosts.iter_mut().for_each(|h| h.slots = (0..h.slots).map(|_| rng.random_range(0..2u32)).sum());
+    t
+}
+
+/// Capacity and PNA on the network's default ways, and Hit, which chooses the flows' switches too.
+fn systems(size: Size) -> Vec<System> {
+    let on = |name, kind| {
+        let mut s = electrical(name, kind, NetworkKind::MaxMin);
+        s.jobs_by.settings.grain = Grain::Host;
+        s
+    };
+    let mut all = vec![on("Capacity", Kind::Capacity), on("PNA", Kind::Pna), on("Hit", Kind::Hit)];
+    all[2].plan.policy.paths = PathPolicy::Hit;
+    if let (Policy::Pna(options), Some(p_min)) = (&mut all[1].jobs_by.placement.policy, size.free.p_min) {
+        options.p_min = p_min;
+    }
+    all
+}
+
+/// What is run.
+pub fn settings(size: Size) -> Vec<Setting> {
+    let setting = |name: &'static str, about: String, topology: Topology, load: Load| Setting {
+        name,
+        about,
+        topology: Arc::new(topology),
+        systems: systems(size),
+        load,
+        work: Work::Run,
+    };
+    let puma = |jobs| Load::new(Mix::Puma, jobs, Span::ZERO, 0, size);
+    // The Mininet settings' jobs have 16 maps and 4 reduces; there and in the largest tree only shuffles are traffic.
+    let small = |jobs, class| Load { class, reads: false, block: Some(Bytes(625_000_000)), ..puma(jobs) };
+    let heavy = |jobs| Load { class: Some(Class::Heavy), reads: false, ..puma(jobs) };
+    let bed = network("testbed", (1, 8, 20), BitRate(16 * GBIT.0), Graph::tree(1, &[], None));
+    let mut all = vec![
+        setting(TESTBED, "8 servers of 20 slots at one switch, 16 Gb/s, 20 jobs of PUMA at once".into(), bed, puma(20)),
+        setting(
+            TREE,
+            "tree of three tiers and fan-out 4, 64 hosts of 2 slots, 1 Gb/s, 20 jobs of PUMA at once".into(),
+            tree(4, 2, GBIT),
+            small(20, None),
+        ),
+    ];
+    for (name, class) in [(HEAVY, Class::Heavy), (MEDIUM, Class::Medium), (LIGHT, Class::Light)] {
+        let about = format!("the same tree with half of the slots busy; {} of 16 maps and 4 reduces", class.words());
+        all.push(setting(name, about, half_busy(tree(4, 2, GBIT)), small(1, Some(class))));
+    }
+    for name in SHAPES {
+        all.push(setting(
+            name,
+            format!("one heavy job on {name} of 64 hosts with half of the slots busy"),
+            half_busy(shape(name)),
+            small(1, Some(Class::Heavy)),
+        ));
+    }
+    for (name, bps) in RATES {
+        let about = "tree of three tiers and fan-out 8, 512 hosts of 2 slots; 6 heavy jobs of 40 maps and 10 reduces at once".to_owned();
+        all.push(setting(name, about, tree(8, 2, BitRate(bps)), heavy(6)));
+    }
+    for (name, jobs) in JOBS {
+        all.push(setting(
+            name,
+            format!("the tree of 64 hosts of 2 slots; {jobs} heavy jobs at once"),
+            tree(4, 2, GBIT),
+            small(jobs, Some(Class::Heavy)),
+        ));
+    }
+    all
+}
+
+/// What the paper says of it.
+pub fn claims() -> Vec<Claim> {
+    let against = |measure: Measure, setting, system, base: &'static str, printed, source| Claim {
+        measure,
+        of: Side { setting, system },
+        against: Some(Side { setting, system: base }),
+        printed,
+        source,
+        calibrated: false,
+    };
+    let alone = |measure, setting, system, printed, source| Claim {
+        against: None,
+        ..against(measure, setting, system, system, Some(printed), source)
+    };
+    let (about, better, worse) = (|v| Some(Printed::About(v)), Some(Printed::AtLeast(0.0)), Some(Printed::AtMost(0.0)));
+    let calibrates = |c: Claim| Claim { calibrated: true, ..c };
+    let mut all = vec![
+        alone(ShuffleShare, TESTBED, "Capacity", Printed::AtLeast(75.0), "fig. 1"),
+        alone(ReadShare, TESTBED, "Capacity", Printed::AtMost(20.0), "fig. 1"),
+        calibrates(against(MeanJct, TESTBED, "PNA", "Capacity", about(19.1), "implied, fig. 6a")),
+        against(MeanJct, TESTBED, "Hit", "Capacity", about(28.0), "fig. 6a"),
+        against(MeanJct, TESTBED, "Hit", "PNA", about(11.0), "fig. 6a"),
+        against(MapTime, TESTBED, "Hit", "PNA", worse, "fig. 6b"),
+        against(ReduceTime, TESTBED, "Hit", "Capacity", better, "fig. 6c"),
+        against(ReduceTime, TESTBED, "Hit", "PNA", better, "fig. 6c"),
+        alone(RouteLength, TREE, "Capacity", Printed::About(6.5), "fig. 7a"),
+        alone(RouteLength, TREE, "Hit", Printed::About(4.4), "fig. 7a"),
+        against(RouteLength, TREE, "Hit", "Capacity", about(32.3), "fig. 7a"),
+        calibrates(against(ShuffleCost, HEAVY, "PNA", "Capacity", about(21.0), "fig. 8a")),
+        against(ShuffleCost, HEAVY, "Hit", "Capacity", about(38.0), "fig. 8a"),
+        against(ShuffleCost, MEDIUM, "Hit", "Capacity", Some(Printed::Between(0.0, 38.0)), "fig. 8a"),
+        against(ShuffleCost, LIGHT, "Hit", "Capacity", Some(Printed::Between(0.0, 38.0)), "fig. 8a"),
+    ];
+    for setting in SHAPES {
+        all.push(against(ShuffleCost, setting, "Hit", "Capacity", about(32.0), "fig. 8b"));
+        all.push(against(ShuffleCost, setting, "Hit", "PNA", about(19.0), "fig. 8b"));
+    }
+    for (k, (setting, _)) in RATES.into_iter().enumerate() {
+        all.push(against(Throughput, setting, "Hit", "Capacity", if k == 0 { about(48.0) } else { better }, "fig. 9"));
+        all.push(against(Throughput, setting, "Hit", "PNA", better, "fig. 9"));
+    }
+    for (setting, _) in JOBS {
+        all.push(against(ShuffleCost, setting, "PNA", "Capacity", about(15.0), "fig. 10"));
+        all.push(against(ShuffleCost, setting, "Hit", "Capacity", better, "fig. 10"));
+    }
+    all
+}
