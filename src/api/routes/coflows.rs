@@ -18,7 +18,7 @@ use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{App, Ledger};
 use crate::api::wire::{self, CoflowState};
 use crate::control::Event;
-use crate::control::record::PromiseState;
+use crate::control::record::{CoflowView, PromiseState};
 
 /// How often a proposal is computed before its turn.
 const TRIES: u32 = 3;
@@ -46,12 +46,14 @@ pub async fn list(
 ) -> Reply<Json<wire::Coflows>> {
     let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
     let s = app.snapshot();
-    let of_state = |c: &wire::Coflow| filter.state.is_none_or(|f| f == c.state);
+    // Asked before a coflow is copied: thousands that have ended may be remembered.
+    let of_state = |state: CoflowState| filter.state.is_none_or(|f| f == state);
+    let known = |c: &&CoflowView| of_state((*c).into());
     let mut coflows: Vec<wire::Coflow> = match filter.ended_after {
-        Some(n) => s.coflows.closed.after(n).map(wire::Coflow::from).filter(of_state).collect(),
+        Some(n) => s.coflows.closed.after(n).filter(known).map(wire::Coflow::from).collect(),
         None => {
-            let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed).map(|p| (&**p).into());
-            s.coflows.iter().map(wire::Coflow::from).chain(promised).filter(of_state).collect()
+            let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed && of_state(p.state.into()));
+            s.coflows.iter().filter(known).map(wire::Coflow::from).chain(promised.map(|p| (&**p).into())).collect()
         }
     };
     coflows.sort_by_key(|c| c.id);

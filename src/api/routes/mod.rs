@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::openapi;
+use super::page;
 use super::problem::{Problem, Reply};
 use super::state::App;
 
@@ -55,6 +56,7 @@ pub fn router(app: App, guard: Guard) -> Router {
         .with_state(app)
         .route("/openapi.json", axum::routing::get(move || openapi::serve(document.clone())))
         .merge(Router::new().merge(ui))
+        .merge(page::router())
         .fallback(|uri: Uri| async move { Problem::not_found(format!("there is nothing at {}", uri.path())) })
         .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method") })
         .layer(DefaultBodyLimit::max(super::MAX_BODY))
@@ -91,6 +93,10 @@ impl Guard {
             let detail = "without a token, requests must go to localhost or a loopback address by that name";
             return if named { Ok(()) } else { Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)) };
         };
+        // So that the page can ask for the token.
+        if page::owns(path) {
+            return Ok(());
+        }
         let given = text(header::AUTHORIZATION).and_then(|v| v.strip_prefix("Bearer ")).unwrap_or("");
         let detail = "this address needs `Authorization: Bearer <token>`";
         // In a time that does not tell how much was right.

@@ -3,6 +3,7 @@
 mod events;
 mod hostile;
 mod launch;
+mod page;
 mod proposals;
 mod resources;
 mod serving;
