@@ -1,7 +1,7 @@
 # Builds Heliostat and runs it; docs/docker.md says which capabilities the container needs, and why.
 FROM rust:1-bookworm AS build
 WORKDIR /src
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 # Cargo wants the files of every target that Cargo.toml names.
 COPY benches benches
 COPY src src

@@ -1,5 +1,5 @@
 //! REST over a [`Handle`](crate::runtime::handle::Handle) to the controller, under `/api/v1`, with `/metrics`, `/livez`,
-//! `/readyz`, `/openapi.json` and its page `/docs`. It never touches a fabric.
+//! `/readyz`, `/openapi.json` and its page `/docs`; at `/` a page that shows the network live ([`page`]). It never touches a fabric.
 //!
 //! Every answer comes from the newest snapshot and waits for nobody; changes are events that the controller takes or
 //! refuses. Errors are RFC 9457 problems. GET never changes anything. The server listens on a loopback address, on any
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 pub mod metrics;
 pub mod openapi;
+pub mod page;
 pub mod problem;
 mod routes;
 mod server;

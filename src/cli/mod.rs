@@ -25,6 +25,7 @@ pub mod progress;
 pub mod record;
 pub mod repeat;
 pub mod replay;
+pub mod report;
 pub mod run;
 pub mod schedule;
 pub mod show;
@@ -72,6 +73,7 @@ commands! {
     Experiment => experiment,
     Workload => workload,
     Plot => plot,
+    Report => report,
     Doctor => doctor,
     Clean => clean,
     Completions => completions,

@@ -16,6 +16,7 @@ use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::control::record::{PromiseState, Snapshot};
+use crate::ids::CoflowId;
 
 /// Bytes from which a piece of the answer is sent.
 const PIECE: usize = 16 << 10;
@@ -40,8 +41,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, c: &wire::Coflow) -> bool {
-        self.state.is_none_or(|s| s == c.state) && self.name.as_ref().is_none_or(|n| *n == c.name) && self.after.is_none_or(|a| c.id > a)
+    fn admits(&self, (id, name, state): (CoflowId, &str, CoflowState)) -> bool {
+        self.state.is_none_or(|s| s == state) && self.name.as_ref().is_none_or(|n| n == name) && self.after.is_none_or(|a| id.0 > a)
     }
 }
 
@@ -62,6 +63,15 @@ fn at(s: &Snapshot, place: Place) -> Option<wire::Coflow> {
     }
 }
 
+/// What filters ask of the coflow at a place, which is not copied for that.
+fn about(s: &Snapshot, place: Place) -> Option<(CoflowId, &str, CoflowState)> {
+    match place {
+        Place::Live(k) => s.coflows.live.get(k as usize).map(|c| (c.id, &*c.name, c.into())),
+        Place::Closed(k) => s.coflows.closed.nth(k as usize).map(|c| (c.id, &*c.name, c.into())),
+        Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (p.id, &*p.name, p.state.into())),
+    }
+}
+
 /// The places of the coflows that a filter admits, by id. O(n log n) for n that are remembered.
 fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
     let (live, closed) = (s.coflows.live.len() as u32, s.coflows.closed.len() as u32);
@@ -73,7 +83,7 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
             Box::new((0..live).map(Place::Live).chain((0..closed).map(Place::Closed)).chain(proposed))
         }
     };
-    let mut found: Vec<(u32, Place)> = all.filter_map(|p| at(s, p).filter(|c| filter.admits(c)).map(|c| (c.id, p))).collect();
+    let mut found: Vec<(u32, Place)> = all.filter_map(|p| about(s, p).filter(|c| filter.admits(*c)).map(|c| (c.0.0, p))).collect();
     found.sort_by_key(|f| f.0);
     found
 }

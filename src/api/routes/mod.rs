@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::openapi;
+use super::page;
 use super::problem::Problem;
 use super::state::App;
 
@@ -60,6 +61,7 @@ pub fn router(app: App, guard: Guard) -> Router {
         .with_state(app)
         .route("/openapi.json", axum::routing::get(move || openapi::serve(document.clone())))
         .merge(Router::new().merge(ui))
+        .merge(page::router())
         .fallback(|uri: Uri| async move { Problem::not_found(format!("there is nothing at {}", uri.path())) })
         .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method") })
         .layer(DefaultBodyLimit::max(super::MAX_BODY))

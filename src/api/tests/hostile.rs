@@ -30,7 +30,7 @@ fn bad_bodies_have_their_status() {
 #[test]
 fn unknown_places_and_methods_are_problems() {
     let r = rig();
-    for path in ["/", "/api", "/api/v1", "/api/v1/circuit", "/api/v1/coflows/0/x", "/api/v2/topology"] {
+    for path in ["/page", "/page/", "/page/../mod.rs", "/api", "/api/v1", "/api/v1/circuit", "/api/v1/coflows/0/x", "/api/v2/topology"] {
         r.get(path).problem(404);
     }
     for (method, path) in [("POST", "/api/v1/topology"), ("DELETE", "/api/v1/coflows"), ("PATCH", "/api/v1/policy"), ("PUT", "/metrics")] {

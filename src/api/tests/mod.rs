@@ -4,6 +4,7 @@ mod crowds;
 mod events;
 mod hostile;
 mod launch;
+mod page;
 mod paths;
 mod proposals;
 mod resources;

@@ -137,6 +137,16 @@ impl CoflowState {
     }
 }
 
+impl From<&record::CoflowView> for CoflowState {
+    fn from(c: &record::CoflowView) -> Self {
+        match (c.finished, c.cancelled) {
+            (Some(_), _) => Self::Finished,
+            (None, Some(_)) => Self::Cancelled,
+            (None, None) => Self::Active,
+        }
+    }
+}
+
 /// Bytes from a rack to a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -165,11 +175,7 @@ impl From<&record::CoflowView> for Coflow {
         Self {
             id: c.id.0,
             name: c.name.clone(),
-            state: match (c.finished, c.cancelled) {
-                (Some(_), _) => CoflowState::Finished,
-                (None, Some(_)) => CoflowState::Cancelled,
-                (None, None) => CoflowState::Active,
-            },
+            state: c.into(),
             arrival_ns: c.arrival.0,
             pairs: c.pairs.iter().map(Pair::from).collect(),
             asked_bytes: c.bytes.0,

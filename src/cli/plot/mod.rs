@@ -13,7 +13,7 @@ use input::Input;
 mod canvas;
 mod cdf;
 mod gantt;
-mod input;
+pub(super) mod input;
 mod lines;
 
 /// Draws results as charts: completion times, utilisation, circuits
@@ -148,7 +148,7 @@ impl Chart {
 }
 
 /// What tells the files apart: the first of their policy, topology, workload, mechanism that differs in all; else their names.
-fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, CliError> {
+pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, CliError> {
     if !given.is_empty() {
         let fits = given.len() == inputs.len();
         return if fits { Ok(given.to_vec()) } else { Err(CliError::Usage("as many --label as files, please".into())) };

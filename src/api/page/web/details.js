@@ -1,0 +1,260 @@
+// The drawer on the right: the numbers and the history of what was picked.
+"use strict";
+(() => {
+  const H = (globalThis.Heliostat ??= {});
+
+  class Details {
+    constructor(store, actions, feed) {
+      [this.store, this.actions, this.feed] = [store, actions, feed];
+      [this.box, this.title, this.body] = [H.byId("details"), H.byId("details-h"), H.byId("details-body")];
+      H.byId("details-close").addEventListener("click", () => this.close());
+    }
+
+    open(key) {
+      this.opener ??= document.activeElement;
+      this.key = key;
+      this.full = null;
+      this.chart?.dispose();
+      this.chart = null;
+      this.box.hidden = false;
+      document.body.classList.add("with-details");
+      this.body.replaceChildren();
+      this.parts = {};
+      this.update(this.at ?? this.store.now());
+      this.title.focus();
+    }
+
+    close() {
+      if (this.box.hidden) return;
+      this.box.hidden = true;
+      document.body.classList.remove("with-details");
+      this.chart?.dispose();
+      this.chart = null;
+      this.key = null;
+      this.opener?.isConnected && this.opener.focus();
+      this.opener = null;
+    }
+
+    update(at) {
+      this.at = at;
+      if (!this.key || !this.store.topology) return;
+      const [kind, ...ids] = this.key.split("/");
+      this[kind]?.(at, ...ids.map(Number));
+    }
+
+    // A part of the drawer, made when it is first needed.
+    part(name, make) {
+      if (!this.parts[name]) {
+        this.parts[name] = make();
+        this.body.append(this.parts[name]);
+      }
+      return this.parts[name];
+    }
+
+    facts(name, rows) {
+      const list = this.part(name, () => H.el("dl"));
+      const text = JSON.stringify(rows);
+      if (list.told === text) return;
+      list.told = text;
+      list.replaceChildren(...rows.flatMap(([k, v]) => [H.el("dt", {}, k), H.el("dd", {}, v)]));
+    }
+
+    heading(name, text) {
+      this.part(`h-${name}`, () => H.el("h3", {}, text));
+    }
+
+    table(name, heads, rows) {
+      const table = this.part(name, () => H.el("table", { class: "tight" }, H.el("thead", {}, H.el("tr", {}, heads.map((h) => H.el("th", { scope: "col" }, h)))), H.el("tbody")));
+      const text = JSON.stringify(rows.map((r) => r.cells));
+      if (table.told === text) return;
+      table.told = text;
+      const line = (r) => H.el("tr", r.key ? { class: "pick", onclick: () => this.open(r.key) } : {}, r.cells.map((cell, k) => H.el("td", {}, k === 0 && r.key ? H.el("button", { type: "button", class: "link" }, cell) : cell)));
+      table.tBodies[0].replaceChildren(...rows.map(line));
+    }
+
+    lines(series, format) {
+      const box = this.part("chart", () => H.el("div", { class: "chart", role: "img", "aria-label": "History" }));
+      this.chart ??= H.chartOf(box);
+      const now = this.store.now() / 1e6;
+      H.lines(this.chart, { series, x: { min: Math.max(0, now - 120e3), max: now, format: (v) => H.clock(v * 1e6, 0) }, y: { format } });
+    }
+
+    // The samples of the last two minutes as points.
+    history(value) {
+      const from = this.store.now() - 120e9;
+      return this.store.samples.filter((s) => s.at >= from).map((s) => [s.at / 1e6, value(s)]);
+    }
+
+    rack(at, r) {
+      const { store } = this;
+      const { topology } = store;
+      const sample = store.sampleAt(at);
+      const hosts = topology.hosts.filter((h) => h.rack === r);
+      H.text(this.title, `Rack ${r}`);
+      const up = store.uplink(r);
+      const sum = (matrix, pick) => (matrix ? matrix.reduce((a, v, k) => a + (pick(k) ? v : 0), 0) : 0);
+      const n = topology.racks.length;
+      this.facts("facts", [
+        ["hosts", `${hosts[0]?.name ?? "–"}${hosts.length > 1 ? ` to ${hosts.at(-1).name}` : ""}`],
+        ["network interface, each", hosts[0] ? H.rate(hosts[0].nic_bps) : "–"],
+        ["slots", String(hosts.reduce((a, h) => a + h.slots, 0))],
+        ["uplink", H.rate(up)],
+        ["sends to the EPS", sample ? `${H.rate(sample.up[r])}, ${H.percent(sample.up[r] / up)}` : "–"],
+        ["receives from the EPS", sample ? `${H.rate(sample.down[r])}, ${H.percent(sample.down[r] / up)}` : "–"],
+        ["waits here to be sent", sample ? H.bytes(sum(sample.backlog, (k) => Math.floor(k / n) === r)) : "–"],
+      ]);
+      this.lines(
+        [
+          { name: "to the EPS", colour: H.colour("eps"), data: this.history((s) => s.up[r]) },
+          { name: "over circuits", colour: H.colour("ocs"), data: this.history((s) => topology.planes.reduce((a, p) => a + store.portRate(s, p.id, r), 0)) },
+        ],
+        H.rate,
+      );
+      this.heading("ports", "Ports");
+      const rate = (p) => H.rate(store.portRate(sample, p.id, r));
+      this.table("ports", ["plane", "sends to", "receives from", "rate"], topology.planes.map((p) => {
+        const port = store.portOf(p.id, r);
+        const to = (x) => (x === null || x === undefined ? "–" : `r${x}`);
+        return { key: `port/${p.id}/${r}`, cells: [`OCS ${p.id}`, port?.faulty ? "faulty" : to(port?.sends_to), to(port?.receives_from), rate(p)] };
+      }));
+      this.recent(at, (c) => c.input === r || c.output === r);
+    }
+
+    // The last circuits of a kind, the newest first.
+    recent(at, of) {
+      this.heading("recent", "Last circuits");
+      const found = [...this.store.circuits.values()].filter((c) => of(c) && c.setup <= at).slice(-12).reverse();
+      this.table("recent", ["circuit", "plane", "light from", "for"], found.map((c) => ({
+        key: `circuit/${c.plane}/${c.input}/${c.up}`,
+        cells: [`r${c.input} → r${c.output}`, String(c.plane), H.clock(c.up, 2), c.until > at ? this.store.stateOf(c, at) : H.span(c.until - c.up)],
+      })));
+    }
+
+    port(at, plane, rack) {
+      const { store } = this;
+      const sample = store.sampleAt(at);
+      const p = store.portOf(plane, rack);
+      H.text(this.title, `Port of rack ${rack} on plane ${plane}`);
+      if (!p) return;
+      const of = store.topology.planes[plane];
+      const to = (x) => (x === null || x === undefined ? "dark" : `rack ${x}`);
+      const rate = store.portRate(sample, plane, rack);
+      this.facts("facts", [
+        ["sends to", to(p.sends_to)],
+        ["receives from", to(p.receives_from)],
+        ["rate now", `${H.rate(rate)}, ${H.percent(rate / of.rate_bps)} of ${H.rate(of.rate_bps)}`],
+        ["fault", p.faulty ?? "none"],
+        ["crossed to the right rack", `${p.crossed_packets} packets, ${H.bytes(p.crossed_bytes)}`],
+        ["came late, in the dark", `${p.late_packets} packets`],
+        ["for a wrong rack, dropped", `${p.misdelivered_packets} packets`],
+        ["dark time of a change", H.span(of.delta_ns)],
+      ]);
+      const byHand = [...store.circuits.values()].find((c) => c.plane === plane && c.input === rack && c.manual && c.until > at);
+      const row = this.part("actions", () => H.el("div", { class: "row" }));
+      const state = `${Boolean(p.faulty)}/${Boolean(byHand)}`;
+      if (row.told !== state) {
+        row.told = state;
+        const button = (text, run) => H.el("button", { type: "button", onclick: run }, text);
+        row.replaceChildren(
+          button("Set circuit…", () => this.actions.circuit(plane, rack)),
+          ...(byHand ? [button("Release", () => this.actions.release(plane, rack))] : []),
+          ...(p.faulty ? [button("Say it is repaired", () => this.actions.repair(plane, rack))] : []),
+        );
+      }
+      this.lines([{ name: "rate", colour: H.colour("ocs"), data: this.history((s) => store.portRate(s, plane, rack)) }], H.rate);
+      this.recent(at, (c) => c.plane === plane && (c.input === rack || c.output === rack));
+    }
+
+    circuit(at, plane, input, up) {
+      const { store } = this;
+      const c = store.circuits.get(`${plane}/${input}/${up}`);
+      H.text(this.title, c ? `Circuit r${input} → r${c.output}` : "Circuit");
+      if (!c) return;
+      const state = store.stateOf(c, at);
+      const sample = store.sampleAt(at);
+      this.facts("facts", [
+        ["plane", String(plane)],
+        ["state", state === "dark" ? "dark, being set up" : state === "up" ? "carries" : state],
+        ["set by", c.manual ? "hand" : "the policy"],
+        ["dark from", H.clock(c.setup, 3)],
+        ["light from", `${H.clock(c.up, 3)}, after ${H.span(c.up - c.setup)}`],
+        ["until", c.until === Infinity ? "open" : `${H.clock(c.until, 3)}, after ${H.span(c.until - c.up)}`],
+        ["rate of its port", state === "up" ? H.rate(store.portRate(sample, plane, input)) : "–"],
+      ]);
+      const row = this.part("actions", () => {
+        const button = (text, run) => H.el("button", { type: "button", onclick: run }, text);
+        return H.el("div", { class: "row" }, button("Its port", () => this.open(`port/${plane}/${input}`)), button("Hold or move by hand…", () => this.actions.circuit(plane, input, c.output)));
+      });
+      row.hidden = false;
+      this.lines([{ name: "rate of its port", colour: H.colour("ocs"), data: this.history((s) => store.portRate(s, plane, input)) }], H.rate);
+      this.recent(at, (x) => x.plane === plane && x.input === input);
+    }
+
+    coflow(at, id) {
+      const { store } = this;
+      const c = store.coflows.get(id) ?? this.full;
+      H.text(this.title, c ? c.name : `Coflow ${id}`);
+      if (!c) return;
+      if (!this.asked || this.asked < performance.now() - 1000) {
+        this.asked = performance.now();
+        this.feed.get(`coflows/${id}`).then((full) => this.key === `coflow/${id}` && (this.full = full)).catch(() => {});
+      }
+      const show = this.full?.id === id ? this.full : c;
+      const share = show.received_bytes ? H.percent(Math.min(1, show.over_ocs_bytes / show.received_bytes), 1) : "–";
+      this.facts("facts", [
+        ["number", String(id)],
+        ["state", show.state],
+        ["arrived", H.clock(show.arrival_ns, 2)],
+        ["asked", H.bytes(show.asked_bytes)],
+        ["received", `${H.bytes(show.received_bytes)}, ${H.percent(show.asked_bytes ? show.received_bytes / show.asked_bytes : 0)}`],
+        ["over circuits", share],
+        ["CCT", show.cct_ns === null ? "–" : H.span(show.cct_ns)],
+        ["lower bound", H.span(show.bound_ns)],
+      ]);
+      const points = (this.track ??= new Map());
+      const list = points.get(id) ?? points.set(id, []).get(id);
+      if (list.at(-1)?.[1] !== show.received_bytes) list.push([store.now() / 1e6, show.received_bytes]);
+      const begin = [[show.arrival_ns / 1e6, 0]];
+      this.lines([{ name: "received", colour: H.colour("good"), data: [...begin, ...list] }], H.bytes);
+      if (show.state === "proposed" || show.state === "active") {
+        const row = this.part("actions", () => H.el("div", { class: "row" }));
+        if (row.told !== show.state) {
+          row.told = show.state;
+          const button = (text, run) => H.el("button", { type: "button", onclick: run }, text);
+          row.replaceChildren(...(show.state === "proposed" ? [button("Confirm", () => this.actions.confirm(id))] : []), button(show.state === "proposed" ? "Take back" : "Cancel coflow", () => this.actions.cancel(id)));
+        }
+      } else if (this.parts.actions) this.parts.actions.replaceChildren();
+      this.heading("pairs", show.flows ? "Flows" : "Pairs of racks");
+      const host = (h) => store.topology.hosts[h]?.name ?? h;
+      if (show.flows) this.table("flows", ["flow", "bytes", "received", "finished"], show.flows.slice(0, 60).map((f, k) => ({ key: `flow/${id}/${k}`, cells: [`${host(f.from)} → ${host(f.to)}`, H.bytes(f.bytes), H.percent(f.bytes ? f.received_bytes / f.bytes : 1), f.finished_ns === null ? "–" : H.clock(f.finished_ns, 2)] })));
+      else this.table("pairs", ["pair", "bytes"], show.pairs.slice(0, 60).map((p) => ({ cells: [`r${p.from} → r${p.to}`, H.bytes(p.bytes)] })));
+      if (show.proposal) this.actions.proposal(this.part("proposal", () => H.el("div")), show.proposal);
+    }
+
+    flow(at, id, k) {
+      this.coflowOfFlow = id;
+      if (!this.asked || this.asked < performance.now() - 1000) {
+        this.asked = performance.now();
+        this.feed.get(`coflows/${id}`).then((full) => (this.full = full)).catch(() => {});
+      }
+      const c = this.full ?? this.store.coflows.get(id);
+      const f = c?.flows?.[k];
+      H.text(this.title, `Flow ${k} of ${c?.name ?? `coflow ${id}`}`);
+      this.part("back", () => H.el("div", { class: "row" }, H.el("button", { type: "button", onclick: () => this.open(`coflow/${id}`) }, "Its coflow")));
+      if (!f) return;
+      const host = (h) => this.store.topology.hosts[h];
+      this.facts("facts", [
+        ["from", `${host(f.from).name}, rack ${host(f.from).rack}`],
+        ["to", `${host(f.to).name}, rack ${host(f.to).rack}`],
+        ["bytes", H.bytes(f.bytes)],
+        ["received", `${H.bytes(f.received_bytes)}, ${H.percent(f.bytes ? f.received_bytes / f.bytes : 1)}`],
+        ["finished", f.finished_ns === null ? "–" : `${H.clock(f.finished_ns, 2)}, after ${H.span(f.finished_ns - c.arrival_ns)}`],
+      ]);
+      const list = ((this.track ??= new Map()).get(`${id}/${k}`) ?? this.track.set(`${id}/${k}`, []).get(`${id}/${k}`));
+      if (list.at(-1)?.[1] !== f.received_bytes) list.push([this.store.now() / 1e6, f.received_bytes]);
+      this.lines([{ name: "received", colour: H.colour("good"), data: [[c.arrival_ns / 1e6, 0], ...list] }], H.bytes);
+    }
+  }
+
+  H.Details = Details;
+})();

@@ -1,0 +1,184 @@
+// Keeps a store fed: the event stream, which resumes, and once a second what no event tells. Tells its listeners how it goes.
+"use strict";
+(() => {
+  const H = (globalThis.Heliostat ??= {});
+  const POLL = 1000;
+  const LONGEST_WAIT = 5000;
+
+  class Problem extends Error {
+    constructor(status, body) {
+      super(body?.detail ?? body?.title ?? `HTTP status ${status}`);
+      this.status = status;
+      this.pointer = body?.pointer;
+      this.body = body;
+    }
+  }
+
+  class Feed {
+    constructor(store, listener) {
+      this.store = store;
+      this.listener = listener; // {state(name, why), changed(), restarted(), needsToken()}
+      this.token = sessionStorage.getItem("heliostat-token");
+      this.wait = 250;
+    }
+
+    setToken(token) {
+      this.token = token;
+      sessionStorage.setItem("heliostat-token", token);
+      this.wake?.();
+    }
+
+    // One request; the answer's JSON, or a Problem.
+    async call(method, path, body, headers = {}) {
+      const response = await fetch(`/api/v1/${path}`, {
+        method,
+        headers: { ...this.headers(), ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        cache: "no-store",
+      });
+      const text = await response.text();
+      let json = null;
+      try {
+        json = text ? JSON.parse(text) : null;
+      } catch {
+        json = { detail: text.slice(0, 200) };
+      }
+      if (!response.ok) throw new Problem(response.status, json);
+      this.etag = response.headers.get("etag");
+      return json;
+    }
+
+    get(path) {
+      return this.call("GET", path);
+    }
+
+    headers() {
+      return this.token ? { Authorization: `Bearer ${this.token}` } : {};
+    }
+
+    // Connects for as long as the page is open.
+    async run() {
+      for (;;) {
+        let why = "the stream has ended";
+        try {
+          await this.once();
+        } catch (e) {
+          why = e.message;
+          if (e.status === 401) {
+            this.listener.state("locked", "a token is needed");
+            this.listener.needsToken();
+            await new Promise((resolve) => (this.wake = resolve));
+            continue;
+          }
+        }
+        this.listener.state("lost", why);
+        await new Promise((resolve) => setTimeout(resolve, this.wait));
+        this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
+      }
+    }
+
+    // From one connection to its end.
+    async once() {
+      const stopped = new AbortController();
+      try {
+        const topology = await this.get("topology");
+        const stats = await this.get("stats");
+        this.noticeRestart(topology, stats);
+        this.store.setTopology(topology);
+        const after = this.store.lastSeq ?? 0;
+        const response = await fetch("/api/v1/events", { headers: { ...this.headers(), "Last-Event-ID": String(after) }, signal: stopped.signal, cache: "no-store" });
+        if (!response.ok) throw new Problem(response.status, null);
+        await this.poll(true);
+        this.wait = 250;
+        this.listener.state("live");
+        const polling = this.keepPolling(stopped.signal);
+        await Promise.race([this.read(response.body.getReader()), polling]);
+      } finally {
+        stopped.abort();
+      }
+    }
+
+    // A daemon's clock begins with it: another beginning is another daemon.
+    noticeRestart(topology, stats) {
+      const begun = Date.now() - stats.now_ns / 1e6;
+      const other = this.begun !== undefined && (Math.abs(begun - this.begun) > 2000 || stats.now_ns + 1e9 < this.store.lastNow);
+      this.begun = begun;
+      if (other) {
+        this.store.clear();
+        this.listener.restarted(topology);
+      }
+    }
+
+    async read(reader) {
+      const decoder = new TextDecoder();
+      let text = "";
+      const begun = performance.now();
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        text += decoder.decode(value, { stream: true });
+        const end = text.lastIndexOf("\n\n");
+        if (end < 0) continue;
+        for (const block of text.slice(0, end).split("\n\n")) this.block(block, performance.now() - begun > 1500);
+        text = text.slice(end + 2);
+        this.listener.changed();
+      }
+    }
+
+    block(block, fresh) {
+      let [name, data] = ["", ""];
+      for (const line of block.split("\n")) {
+        if (line.startsWith("event: ")) name = line.slice(7);
+        else if (line.startsWith("data: ")) data += line.slice(6);
+      }
+      if (!data) return;
+      const value = JSON.parse(data);
+      if (name === "gap") this.store.gap(value.missed);
+      else this.store.event(value, fresh);
+    }
+
+    async keepPolling(signal) {
+      while (!signal.aborted) {
+        await new Promise((resolve) => setTimeout(resolve, POLL));
+        if (signal.aborted) return;
+        if (!document.hidden) await this.poll(false);
+      }
+    }
+
+    async poll(first) {
+      const ended = this.store.ended;
+      const proposals = [...this.store.coflows.values()].some((c) => c.state === "proposed") || this.store.proposed;
+      this.store.proposed = false;
+      const lists = first ? [this.get("coflows")] : [this.get("coflows?state=active"), this.get(`coflows?endedAfter=${ended}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
+      const [stats, demand, ports, circuits, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), this.get("circuits"), ...lists]);
+      this.store.setStats(stats);
+      this.store.setCircuits(circuits);
+      this.store.sample(demand, ports);
+      if (first) this.store.setCoflows(coflows[0], true);
+      else {
+        const open = { ...coflows[0], coflows: [...coflows[0].coflows, ...(coflows[2]?.coflows ?? [])] };
+        this.store.setCoflows(open, true);
+        this.store.setCoflows(coflows[1], false);
+      }
+      if (first || this.store.policyChanged) await this.fetchPolicy();
+      this.listener.changed(true);
+    }
+
+    async fetchPolicy() {
+      const response = await fetch("/api/v1/policy", { headers: this.headers(), cache: "no-store" });
+      if (!response.ok) throw new Problem(response.status, await response.json().catch(() => null));
+      this.store.policy = { value: await response.json(), etag: response.headers.get("etag") };
+      this.store.policyChanged = false;
+      return this.store.policy;
+    }
+  }
+
+  H.Feed = Feed;
+  H.Problem = Problem;
+  H.Store.prototype.on_coflow_proposed = function () {
+    this.proposed = true;
+  };
+  H.Store.prototype.on_policy_changed = function () {
+    this.policyChanged = true;
+  };
+})();

@@ -1,0 +1,325 @@
+// The panels around the fabric: key figures, time, matrices, links, coflows, the control loop, events.
+"use strict";
+(() => {
+  const H = (globalThis.Heliostat ??= {});
+  const MOST_BARS = 4000;
+  const MOST_POINTS = 1500;
+  const LANES = 10; // of coflows
+
+  // A list of things by key, whose elements are made once and then only changed.
+  class Keyed {
+    constructor(parent, make) {
+      [this.parent, this.make, this.made] = [parent, make, new Map()];
+    }
+
+    show(items) {
+      const keep = new Set(items.map((i) => i.key));
+      for (const [key, element] of this.made) {
+        if (keep.has(key)) continue;
+        element.remove();
+        this.made.delete(key);
+      }
+      items.forEach((item, k) => {
+        let element = this.made.get(item.key);
+        if (!element) this.made.set(item.key, (element = this.make(item)));
+        element.show(item);
+        if (this.parent.children[k] !== element) this.parent.insertBefore(element, this.parent.children[k] ?? null);
+      });
+    }
+  }
+
+  class Panels {
+    constructor(store, onPick) {
+      [this.store, this.onPick] = [store, onPick];
+      this.tiles = new Keyed(H.byId("tiles"), () => {
+        const [name, value, sub] = [H.el("dt"), H.el("dd"), H.el("div", { class: "sub" })];
+        const tile = H.el("dl", { class: "tile" }, name, value, sub);
+        tile.show = (t) => {
+          tile.className = `tile ${t.kind ?? ""}`;
+          [H.text(name, t.name), H.text(value, t.value), H.text(sub, t.sub ?? "")];
+        };
+        return tile;
+      });
+      this.rows = new Keyed(H.byId("coflow-rows"), (c) => this.coflowRow(c));
+      this.loop = new Keyed(H.byId("loop-rows"), () => {
+        const cells = [H.el("th", { scope: "row" }), ...[0, 1, 2].map(() => H.el("td", { class: "n" }))];
+        const row = H.el("tr", {}, cells);
+        row.show = (r) => r.cells.forEach((text, k) => H.text(cells[k], text));
+        return row;
+      });
+      this.log = new Keyed(H.byId("log-rows"), (e) => {
+        const text = H.el("span", { class: e.bad ? "bad" : null });
+        const row = H.el("li", {}, H.el("time", {}, H.clock(e.record.at_ns, 2)), text);
+        row.show = (x) => H.text(text, x.text);
+        return row;
+      });
+    }
+
+    // What changes once a second.
+    update(at) {
+      const { store } = this;
+      if (!store.topology || !store.stats) return;
+      const sample = store.sampleAt(at);
+      this.showTiles(at, sample);
+      this.showMatrix(sample);
+      this.showLinks(at);
+      this.showCoflows(at);
+      this.showLoop();
+      this.showOps(at);
+      this.showLog(at);
+    }
+
+    showTiles(at, sample) {
+      const { store } = this;
+      const { stats, topology } = store;
+      const found = store.circuitsAt(at);
+      const count = (state) => found.filter((c) => store.stateOf(c, at) === state).length;
+      const ports = topology.racks.length * topology.planes.length;
+      const open = [...store.coflows.values()].filter((c) => c.state === "active").length;
+      const faulty = store.ports.filter((p) => p.faulty).length;
+      const all = sample ? sample.eps + sample.ocs : 0;
+      const waiting = sample ? sample.backlog.reduce((a, b) => a + b, 0) : 0;
+      const tiles = [
+        { name: "Over circuits", kind: "ocs", value: sample ? H.rate(sample.ocs) : "–", sub: all > 0 ? `${H.percent(sample.ocs / all, 1)} of the bytes` : "nothing is sent" },
+        { name: "Over the EPS", kind: "eps", value: sample ? H.rate(sample.eps) : "–", sub: all > 0 ? `${H.percent(sample.eps / all, 1)} of the bytes` : "nothing is sent" },
+        { name: "Circuits lit", kind: "ocs", value: `${count("up")} of ${ports}`, sub: `${count("dark")} dark, ${count("promised")} promised` },
+        { name: "Backlog", value: H.bytes(waiting), sub: sample ? `demand ${H.bytes(sample.demand.reduce((a, b) => a + b, 0))}` : "" },
+        { name: "Open coflows", value: String(open), sub: `${stats.coflows_finished} finished${stats.coflows_cancelled ? `, ${stats.coflows_cancelled} cancelled` : ""}` },
+        { name: "Cycle p99", value: stats.cycle.count ? H.span(stats.cycle.p99_ns) : "–", sub: `${stats.cycles} cycles` },
+        { name: "Late cycles", kind: stats.missed_cycles ? "bad" : "", value: stats.cycles ? H.percent(stats.late_cycles / stats.cycles, 2) : "–", sub: `${stats.late_cycles} late, ${stats.missed_cycles} missed` },
+        { name: "Faulty ports", kind: faulty ? "bad" : "", value: faulty ? `✕ ${faulty}` : "0", sub: stats.failures.length ? `${stats.failures.length} operations are retried` : "no failures" },
+      ];
+      this.tiles.show(tiles.map((t) => ({ key: t.name, ...t })));
+    }
+
+    showMatrix(sample) {
+      if (!sample) return;
+      const kind = H.byId("matrix-kind").value;
+      const racks = this.store.topology.racks.length;
+      const values = sample[kind];
+      const names = Array.from({ length: racks }, (_, k) => `r${k}`);
+      const format = kind === "sent" || kind === "over" ? H.rate : H.bytes;
+      const cells = [];
+      let most = 0;
+      for (let k = 0; k < values.length; k += 1) {
+        const [i, j] = [Math.floor(k / racks), k % racks];
+        if (i !== j) cells.push([j, i, values[k]]);
+        most = Math.max(most, values[k]);
+      }
+      const tip = ([j, i, v]) => `rack ${i} to rack ${j}: ${format(v)}`;
+      H.heatMap(H.chartOf(H.byId("matrix")), { rows: names, columns: names, cells, most, format, rowName: "from rack", columnName: "to rack", tip });
+      this.describe("matrix", cells, ([j, i, v]) => `rack ${i} to rack ${j} ${format(v)}`, H.byId("matrix-kind").selectedOptions[0].text);
+    }
+
+    // The largest values in words, for those who hear the page.
+    describe(id, cells, say, what) {
+      const top = cells.filter((x) => x[2] > 0).sort((a, b) => b[2] - a[2]).slice(0, 5).map(say);
+      H.byId(id).setAttribute("aria-label", `${what}: ${top.length ? `largest are ${top.join("; ")}` : "all zero"}`);
+    }
+
+    // A row for every rack, a column for every second: what its link carried of what it can.
+    showLinks(at) {
+      const { store } = this;
+      const { topology } = store;
+      const kind = H.byId("link-kind");
+      if (kind.options.length !== topology.planes.length + 2) {
+        const option = (value, text) => H.el("option", { value }, text);
+        kind.replaceChildren(...topology.planes.map((p) => option(String(p.id), `OCS plane ${p.id}, sending ports`)), option("up", "EPS, rack sends"), option("down", "EPS, rack receives"));
+      }
+      const plane = topology.planes[kind.value];
+      const share = (s, r) => (plane ? store.portRate(s, plane.id, r) / plane.rate_bps : s[kind.value][r] / topology.racks[r].uplink_bps);
+      const full = (r) => (plane ? plane.rate_bps : topology.racks[r].uplink_bps);
+      const last = store.samples.filter((s) => s.at <= at && s.at > at - 120e9).slice(-120);
+      // The newest at the right edge.
+      const first = 120 - last.length;
+      const cells = last.flatMap((s, x) => topology.racks.map((_, r) => [first + x, r, share(s, r)]));
+      const tip = ([x, r, v]) => `rack ${r} at ${H.clock(last[x - first].at)}: ${H.rate(v * full(r))}, ${H.percent(v)}`;
+      const columns = Array.from({ length: 120 }, (_, k) => (last[k - first] ? H.clock(last[k - first].at, 0) : ""));
+      const columnText = { interval: 19 };
+      H.heatMap(H.chartOf(H.byId("utilisation")), { rows: topology.racks.map((r) => `r${r.id}`), columns, cells, most: 1, format: (v) => H.percent(v), rowName: "", columnName: "", tip, columnsTop: false, columnText });
+      this.describe("utilisation", cells.slice(-topology.racks.length), ([, r, v]) => `rack ${r} ${H.percent(v)}`, `Utilisation now of ${kind.selectedOptions[0].text}`);
+    }
+
+    coflowRow() {
+      const cells = ["", "", "n", "", "n", "n", "n"].map((kind) => H.el("td", { class: kind || null }));
+      const name = H.el("button", { type: "button", class: "link" });
+      const bar = H.el("progress", { max: 1, value: 0 });
+      const share = H.el("span");
+      cells[0].append(name);
+      cells[3].append(bar, " ", share);
+      const row = H.el("tr", { class: "pick" }, cells);
+      row.show = (c) => {
+        row.onclick = () => this.onPick(`coflow/${c.coflow.id}`);
+        H.text(name, c.cells[0]);
+        row.classList.toggle("ended", c.ended);
+        [1, 2, 4, 5, 6].forEach((k) => H.text(cells[k], c.cells[k]));
+        if (bar.value !== c.done) bar.value = c.done;
+        bar.setAttribute("aria-label", `${c.cells[0]}: received`);
+        H.text(share, H.percent(c.done));
+      };
+      return row;
+    }
+
+    showCoflows(at) {
+      const { store } = this;
+      const rows = store.coflowRows(at).slice(0, 60).map((c) => {
+        const ended = c.finished_ns !== null && c.finished_ns <= at;
+        const age = c.cct_ns ?? Math.max(0, at - c.arrival_ns);
+        const over = c.state === "cancelled" || c.state === "expired";
+        const share = c.received_bytes > 0 ? H.percent(Math.min(1, c.over_ocs_bytes / c.received_bytes)) : "–";
+        const cells = [c.name, c.state, H.bytes(c.asked_bytes), "", share, over ? "–" : H.span(age), c.bound_ns && !over && c.cct_ns ? H.ratio(c.cct_ns / c.bound_ns) : "–"];
+        return { key: c.id, coflow: c, cells, ended: ended || over, done: c.asked_bytes ? c.received_bytes / c.asked_bytes : 0 };
+      });
+      this.rows.show(rows);
+      H.text(H.byId("coflows-sum"), `${H.bytes(store.stats.coflows_received_bytes)} received`);
+    }
+
+    showLoop() {
+      const { stats } = this.store;
+      const row = (name, q) => ({ key: name, cells: [name, ...(q.count ? [q.p50_ns, q.p99_ns, q.max_ns].map(H.span) : ["–", "–", "–"])] });
+      this.loop.show([row("observe", stats.poll), row("decide", stats.decide), row("apply", stats.apply), row("cycle", stats.cycle), row("dark time asked", stats.dark_asked), row("dark time achieved", stats.dark_achieved)]);
+      const wrong = stats.probes_wrong + stats.probes_lost;
+      H.text(H.byId("loop-sum"), `${stats.circuits_set} circuits set${wrong ? `, ${wrong} probes astray` : ""}`);
+      const lines = stats.failures.map((f) => H.el("p", { class: "bad" }, `${f.what}: ${f.why} (${f.attempts} attempts)`));
+      const box = H.byId("failures");
+      if (box.textContent !== lines.map((l) => l.textContent).join("")) box.replaceChildren(...lines);
+    }
+
+    // What the cycles of the last minute asked for.
+    showOps(at) {
+      const from = at - 60e9;
+      const cycles = this.store.cycles.filter((x) => x.at >= from && x.at <= at);
+      const step = Math.max(1, Math.ceil(cycles.length / 300));
+      // Of neighbours that share a point, the one with the most operations.
+      const data = [];
+      for (let k = 0; k < cycles.length; k += step) {
+        const part = cycles.slice(k, k + step);
+        data.push([part[0].at / 1e6, Math.max(...part.map((x) => x.ops))]);
+      }
+      const time = (v) => H.clock(v * 1e6, 0);
+      H.lines(H.chartOf(H.byId("ops")), { legend: false, series: [{ name: "operations", colour: H.colour("eps"), step: "end", width: 1.2, data }], x: { min: Math.max(0, from) / 1e6, max: Math.max(at, 6e9) / 1e6, format: time, tip: (p) => `cycle at ${H.clock(p[0].value[0] * 1e6, 2)}: ${p[0].value[1]} operations` }, y: { format: String, name: "operations", whole: true, splits: 2 } });
+    }
+
+    showLog(at) {
+      const name = (id) => this.store.coflows.get(id)?.name ?? `coflow ${id}`;
+      const say = {
+        "coflow-arrived": (r) => `${name(r.id)} arrived, ${H.bytes(r.asked_bytes)}`,
+        "coflow-finished": (r) => `${name(r.id)} finished, CCT ${H.span(r.cct_ns)}`,
+        "coflow-proposed": (r) => `${name(r.id)} proposed, held until ${H.clock(r.expires_ns)}`,
+        "coflow-cancelled": (r) => `${name(r.id)} cancelled`,
+        "port-faulty": (r) => `port of rack ${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
+        "port-repaired": (r) => `port of rack ${r.rack} on plane ${r.plane} is used again`,
+        failed: (r) => `${r.what}: ${r.why}`,
+        fault: (r) => `${r.what}${r.over ? ": well again" : ""}`,
+        "policy-changed": (r) => `policy ${r.name} is in force`,
+      };
+      const bad = new Set(["port-faulty", "failed", "fault", "coflow-cancelled"]);
+      const last = this.store.events.filter((r) => r.at_ns <= at && say[r.event]).slice(-80).reverse();
+      this.log.show(last.map((r) => ({ key: r.seq, record: r, text: say[r.event](r), bad: bad.has(r.event) && !r.over })));
+    }
+
+    // Demand, rates and circuits between two instants on one axis.
+    showTimeline(from, to, at) {
+      const { store } = this;
+      const chart = H.chartOf(H.byId("timeline"));
+      const { c } = chart;
+      const { topology } = store;
+      const lanes = Math.max(1, topology.planes.length);
+      const ms = (ns) => ns / 1e6;
+      const bars = this.bars(from, to, lanes);
+      const thin = (list) => {
+        const inside = list.filter((x) => x.at >= from - 2e9 && x.at <= to);
+        const step = Math.ceil(inside.length / MOST_POINTS);
+        return step > 1 ? inside.filter((_, k) => k % step === 0) : inside;
+      };
+      const cycles = thin(store.cycles);
+      const samples = thin(store.samples);
+      const line = (name, data, colour, more = {}) => ({ name, type: "line", xAxisIndex: 0, yAxisIndex: 0, showSymbol: false, symbol: "none", data, lineStyle: { color: colour, width: 1.8, ...more.lineStyle }, itemStyle: { color: colour }, ...more });
+      const grid = { left: 82, right: 18 };
+      const open = this.coflowBars(from, to);
+      const time = (show) => H.axis(c, { type: "value", min: ms(from), max: ms(to), axisLabel: { show, formatter: (v) => H.clock(v * 1e6, to - from < 1e10 ? 1 : 0), showMinLabel: false, showMaxLabel: false }, splitNumber: 8 });
+      const row = Math.max(5, Math.min(30, 340 / topology.racks.length));
+      const high = Math.round(row * topology.racks.length);
+      if (chart.high !== high) {
+        chart.high = high;
+        chart.box.style.height = `${high + 190 + 26 + LANES * 13}px`;
+        chart.chart.resize();
+      }
+      const late = store.cycles.filter((x) => x.late && x.at >= from && x.at <= to).slice(-400);
+      chart.set({
+        ...H.base(c),
+        grid: [{ ...grid, top: 30, height: 110 }, { ...grid, top: 152, height: LANES * 13 }, { ...grid, top: 164 + LANES * 13, height: high }],
+        tooltip: H.tooltip(c, { trigger: "item", formatter: (p) => this.barTip(p, lanes, open.names) }),
+        xAxis: [{ ...time(false), gridIndex: 0 }, { ...time(false), gridIndex: 1 }, { ...time(true), gridIndex: 2 }],
+        yAxis: [
+          H.axis(c, { type: "value", gridIndex: 0, min: 0, splitNumber: 3, axisLabel: { formatter: H.rate, fontSize: 11 } }),
+          H.axis(c, { type: "value", gridIndex: 0, min: 0, splitNumber: 3, position: "right", show: false }),
+          H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.names, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11, width: 74, overflow: "truncate" } }),
+          H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: topology.racks.map((r) => `r${r.id}`), splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
+        ],
+        legend: { top: 0, left: 60, itemWidth: 20, itemHeight: 3, icon: "roundRect", textStyle: { color: c.text }, data: ["over circuits", "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
+        series: [
+          line("over circuits", samples.map((s) => [ms(s.at), s.ocs]), c.ocs, { areaStyle: { opacity: 0.15 } }),
+          line("over the EPS", samples.map((s) => [ms(s.at), s.eps]), c.eps, { areaStyle: { opacity: 0.15 } }),
+          line("demand of the decisions (bytes, own scale)", cycles.map((x) => [ms(x.at), x.demand]), c.muted, { yAxisIndex: 1, step: "end", lineStyle: { width: 1, color: c.muted, type: [3, 2] } }),
+          { name: "late cycle", type: "scatter", xAxisIndex: 0, yAxisIndex: 1, symbol: "triangle", symbolSize: 9, itemStyle: { color: c.fault }, data: late.map((x) => [ms(x.at), 0]), tooltip: { formatter: (p) => `late cycle at ${H.clock(p.value[0] * 1e6, 2)}` } },
+          { ...H.circuitBars(chart, open.bars, 1, false), name: "coflows", xAxisIndex: 1, yAxisIndex: 2 },
+          { ...H.circuitBars(chart, bars, lanes), xAxisIndex: 2, yAxisIndex: 3, markLine: at < to - 1e6 ? { symbol: "none", silent: true, lineStyle: { color: c.text, width: 1.5, type: "solid" }, label: { show: false }, data: [{ xAxis: ms(at) }] } : { data: [] } },
+        ],
+      });
+      chart.ready = true;
+    }
+
+    // The coflows that were open in a range, the last that arrived, by their arrival.
+    coflowBars(from, to) {
+      const end = (x) => x.finished_ns ?? (x.state === "active" ? to : x.arrival_ns);
+      const all = [...this.store.coflows.values()].filter((x) => x.arrival_ns < to && end(x) > from);
+      const shown = all.sort((a, b) => a.arrival_ns - b.arrival_ns).slice(-LANES);
+      const bars = shown.map((x, k) => [k, x.arrival_ns / 1e6, x.arrival_ns / 1e6, Math.min(to, end(x)) / 1e6, x.id % 8]);
+      const names = shown.map((x) => x.name);
+      while (names.length < LANES) names.push(" ".repeat(names.length + 1));
+      return { names, bars };
+    }
+
+    barTip(p, lanes, names) {
+      if (p.seriesName === "coflows") return `${names[p.value[0]]}\nfrom ${H.clock(p.value[1] * 1e6, 2)} for ${H.span((p.value[3] - p.value[1]) * 1e6)}`;
+      if (p.seriesName !== "circuits") return `${p.seriesName} at ${H.clock(p.value[0] * 1e6, 1)}: ${p.seriesName.startsWith("demand") ? H.bytes(p.value[1]) : H.rate(p.value[1])}`;
+      const [lane, setup, up, until, output, , open] = p.value;
+      const row = Math.floor(lane / lanes);
+      if (output < 0) return `rack ${row}, plane ${lane % lanes}: many circuits`;
+      const end = open ? "open" : `until ${H.clock(until * 1e6, 2)}`;
+      return `rack ${row} to rack ${output}, plane ${lane % lanes}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} ${end}`;
+    }
+
+    // Bars of the circuits in a range. Where there are more than can be seen, those of a pixel become one.
+    bars(from, to, lanes) {
+      const { store } = this;
+      const byLane = new Map();
+      let n = 0;
+      for (const x of store.circuits.values()) {
+        if (x.until <= from || x.setup >= to) continue;
+        const lane = x.input * lanes + x.plane;
+        if (!byLane.has(lane)) byLane.set(lane, []);
+        byLane.get(lane).push(x);
+        n += 1;
+      }
+      const least = n > MOST_BARS ? (to - from) / 600 : (to - from) / 3000;
+      const now = store.now();
+      const bars = [];
+      for (const [lane, list] of byLane) {
+        let last = null;
+        for (const x of list) {
+          const [setup, until] = [x.setup / 1e6, Math.min(x.until, Math.max(now, x.up)) / 1e6];
+          if (last && (until - setup) * 1e6 < least && setup - last[3] < least / 1e6 && (last[3] - last[1]) * 1e6 < 4 * least) {
+            if (last[4] !== x.output) last[4] = -1;
+            last[3] = Math.max(last[3], until);
+          } else bars.push((last = [lane, setup, x.up / 1e6, until, x.output, x.plane, x.until === Infinity ? 1 : 0]));
+        }
+      }
+      return bars;
+    }
+  }
+
+  H.Panels = Panels;
+  H.Keyed = Keyed;
+})();

@@ -1,0 +1,205 @@
+// A report of runs that are over: tables, distributions and timelines, from the data that the file carries.
+"use strict";
+(() => {
+  const H = globalThis.Heliostat;
+  const { title, version, runs } = JSON.parse(document.getElementById("data").textContent);
+  const MOST_ROWS = 60; // of a timeline
+  const MOST_LINES = 300; // of the table
+  const view = { log: false };
+  const draws = []; // run again after a change of colours or axes
+
+  const colour = (k) => H.palette()[k % 8];
+  const ms = (ns) => ns / 1e6;
+
+  function panel(name, wide, note) {
+    const body = H.el("div", { class: "body" });
+    const heading = H.el("div", { class: "head" }, H.el("h2", {}, name), note ? H.el("p", { class: "when" }, note) : null);
+    H.byId("parts").append(H.el("section", { class: `panel ${wide ? "wide" : "half"}` }, heading, body));
+    return body;
+  }
+
+  function chart(body, high, label, draw) {
+    const box = H.el("div", { class: "chart", role: "img", "aria-label": label });
+    box.style.height = `${high}px`;
+    box.style.flex = "none";
+    body.append(box);
+    draws.push(() => draw(H.chartOf(box)));
+  }
+
+  // What is known of a run, by the names of its result.
+  const rows = [
+    ["policy", (r) => r.about.policy],
+    ["placement", (r) => r.about.placement],
+    ["topology", (r) => r.about.topology],
+    ["workload", (r) => r.about.workload],
+    ["mechanism", (r) => r.about.mechanism],
+    ["end of the run", (r) => (r.about.end === "finished" ? null : r.about.end)],
+    ["finished", (r) => r.summary?.finished, String],
+    ["unfinished", (r) => r.summary?.unfinished || null, String],
+    ["makespan", (r) => r.summary?.makespan, H.span, true],
+    ["average JCT", (r) => r.summary?.average_jct, H.span, true],
+    ["median JCT", (r) => r.summary?.median_jct, H.span, true],
+    ["p95 JCT", (r) => r.summary?.p95_jct, H.span, true],
+    ["average CCT", (r) => r.summary?.average_cct, H.span, true],
+    ["p95 CCT", (r) => r.summary?.p95_cct, H.span, true],
+    ["OCS share", (r) => r.summary?.ocs_share, (x) => H.percent(x, 1)],
+    ["bytes received", (r) => r.summary?.bytes_received, H.bytes],
+    ["bytes sent again", (r) => r.summary?.bytes_sent_again, H.bytes],
+    ["circuits set", (r) => r.stats?.circuits_set, String],
+    ["dark time achieved, p50, p99", (r) => (r.stats?.dark_achieved?.count ? r.stats.dark_achieved : null), (q) => `${H.span(q.p50)}, ${H.span(q.p99)}`],
+    ["control cycle, p50, p99", (r) => (r.stats?.cycle?.max ? r.stats.cycle : null), (q) => `${H.span(q.p50)}, ${H.span(q.p99)}`],
+    ["late cycles", (r) => r.stats?.late_cycles || null, String],
+    ["packets late, misdelivered", (r) => (r.summary?.late_packets || r.summary?.misdelivered ? r.summary : null), (s) => `${s.late_packets}, ${s.misdelivered}`],
+  ];
+
+  function summary() {
+    const body = panel("Runs", true, runs.length > 1 ? "times in brackets are multiples of the first run's" : "");
+    const head = H.el("tr", {}, H.el("th"), runs.map((r, k) => {
+      const mark = H.el("span", { class: "swatch" });
+      draws.push(() => (mark.style.background = colour(k)));
+      return H.el("th", { scope: "col" }, mark, ` ${r.label}`);
+    }));
+    const lines = rows.filter(([, of]) => runs.some((r) => of(r) !== undefined && of(r) !== null && of(r) !== "")).map(([name, of, format = String, compared]) => {
+      const first = of(runs[0]);
+      const cell = (r, k) => {
+        const v = of(r);
+        if (v === undefined || v === null || v === "") return H.el("td", {}, "–");
+        return H.el("td", {}, format(v), compared && k && first ? H.el("span", { class: "when" }, ` (${H.ratio(v / first)})`) : null);
+      };
+      return H.el("tr", {}, H.el("th", { scope: "row" }, name), runs.map(cell));
+    });
+    body.append(H.el("div", { class: "scroll free" }, H.el("table", {}, H.el("thead", {}, head), H.el("tbody", {}, lines))));
+  }
+
+  function distribution(name, list, key) {
+    const having = runs.map((r, k) => ({ r, k, values: r[list]?.map((x) => x[key]) })).filter((x) => x.values?.length);
+    if (!having.length) return;
+    const unit = list === "jobs" ? "jobs" : "coflows";
+    const body = panel(name, having.length && !(runs.some((r) => r.jobs?.length) && runs.some((r) => r.coflows?.length)), `share of the ${unit} that finished within a time`);
+    chart(body, 340, `${name} of ${having.map((x) => x.r.label).join(", ")}`, (c) => {
+      const series = having.map(({ r, k, values }) => ({ name: r.label, colour: colour(k), step: "end", dash: ["solid", [8, 4], [2, 3], [12, 4, 2, 4]][k % 4], data: H.cdf(values).map(([x, y]) => [ms(x), y]) }));
+      const all = having.flatMap((x) => x.values.filter((v) => v));
+      const least = view.log ? 10 ** Math.floor(Math.log10(ms(all.reduce((a, b) => Math.min(a, b), Infinity)))) : 0;
+      H.lines(c, { series, x: { log: view.log, min: least, name: list === "jobs" ? "job completion time" : "coflow completion time", format: (v) => H.span(v * 1e6), tip: (p) => [H.span(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { max: 1, interval: 0.25, format: (v) => H.percent(v) } });
+    });
+  }
+
+  // A timeline: rows of bars [row, dark from, from, until, number].
+  function timeline(name, note, names, bars, end, tip, labelled = true) {
+    const row = Math.max(3, Math.min(22, 900 / Math.max(1, names.length)));
+    const body = panel(name, true, note);
+    chart(body, Math.max(90, row * names.length + 50), name, (c) => {
+      const of = c.c;
+      c.set({
+        ...H.base(of),
+        grid: { left: 110, right: 20, top: 8, bottom: 30 },
+        tooltip: H.tooltip(of, { formatter: (p) => tip(p.value) }),
+        dataZoom: [{ type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, filterMode: "weakFilter" }],
+        xAxis: H.axis(of, { type: "value", min: 0, max: ms(end), axisLabel: { formatter: (v) => H.clock(v * 1e6, 0), hideOverlap: true } }),
+        yAxis: H.axis(of, { type: "category", data: names, inverse: true, splitLine: { show: false }, axisLabel: { interval: row < 12 ? Math.ceil(12 / row) - 1 : 0, width: 100, overflow: "truncate" } }),
+        series: [H.circuitBars(c, bars, 1, labelled)],
+      });
+    });
+  }
+
+  function coflowTimeline(r) {
+    if (!r.coflows?.length) return;
+    // One scale for all runs, so that they can be compared.
+    const last = Math.max(...runs.filter((x) => x.coflows?.length).map((x) => x.ended));
+    const shown = [...r.coflows].sort((a, b) => a.arrival - b.arrival).slice(0, MOST_ROWS);
+    const number = new Map(r.coflows.map((c, k) => [c, k]));
+    const bars = shown.map((c, k) => [k, ms(c.arrival), ms(c.arrival), ms(c.finished ?? r.ended), number.get(c)]);
+    const note = r.coflows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${r.coflows.length}, from arrival to finish` : `from arrival to finish${runs.length > 1 ? "; all runs on one scale" : ""}`;
+    timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, last, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, false);
+  }
+
+  function circuitTimeline(r) {
+    if (!r.circuits?.length) return;
+    const lanes = [...new Set(r.circuits.map((c) => c.plane))].sort((a, b) => a - b);
+    const racks = 1 + Math.max(...r.circuits.map((c) => Math.max(c.input, c.output)));
+    const names = lanes.flatMap((p) => Array.from({ length: racks }, (_, k) => (lanes.length > 1 ? `plane ${p} r${k}` : `r${k}`)));
+    const bars = r.circuits.map((c) => [lanes.indexOf(c.plane) * racks + c.input, ms(c.setup), ms(c.up), ms(c.until), c.output]);
+    timeline(`Circuits: ${r.label}`, "a row for every sending rack; number and colour are the receiving rack, grey is dark time", names, bars, r.ended, ([k, setup, up, until, output]) => `${names[k]} to rack ${output}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`);
+  }
+
+  function taskTimeline(r) {
+    if (!r.timeline?.length) return;
+    const key = (t) => t.host * 1e4 + t.slot;
+    const slots = [...new Set(r.timeline.map(key))].sort((a, b) => a - b);
+    const place = new Map(slots.map((s, k) => [s, k]));
+    const names = slots.map((s) => `host ${Math.floor(s / 1e4)}, slot ${s % 1e4}`);
+    const bars = r.timeline.map((t) => [place.get(key(t)), ms(t.started), ms(t.computes ?? t.ended), ms(t.ended), t.job, t.stage, t.task]);
+    const job = (k) => r.jobs?.find((j) => j.id === k)?.name ?? `job ${k}`;
+    timeline(`Tasks on slots: ${r.label}`, "number and colour are the job; grey is waiting for input", names, bars, Math.max(...runs.filter((x) => x.timeline?.length).map((x) => x.ended)), ([k, from, computes, to, j, stage, task]) => `${job(j)}, stage ${stage}, task ${task}\n${names[k]}: waited ${H.span((computes - from) * 1e6)}, computed ${H.span((to - computes) * 1e6)}`);
+  }
+
+  // Sums over links of a kind, as shares of what they can carry.
+  function utilisation() {
+    const having = runs.filter((r) => r.utilisation?.links?.length);
+    for (const r of having) {
+      const u = r.utilisation;
+      const body = panel(`Utilisation: ${r.label}`, having.length === 1, "what links carried of what they can carry");
+      const kinds = [["all uplinks, sending", (n) => n.endsWith(".up")], ["all uplinks, receiving", (n) => n.endsWith(".down")], ...[...new Set(u.links.map((l) => l.name).filter((n) => n.startsWith("ocs")))].map((n) => [n, (x) => x === n])];
+      chart(body, 300, `Utilisation of ${r.label}`, (c) => {
+        const series = kinds.map(([name, of], k) => {
+          const links = u.links.filter((l) => of(l.name));
+          const most = (links.reduce((a, l) => a + l.rate, 0) * u.bucket) / 8e9;
+          const data = links[0].bytes.map((_, b) => [ms(Math.min(u.until, (b + 0.5) * u.bucket)), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / most]);
+          return { name, data, colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: k === 1 ? [5, 3] : "solid", width: 1.6 };
+        });
+        H.lines(c, { series, x: { min: 0, max: ms(u.until), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), max: (v) => Math.min(1, Math.max(0.1, Math.ceil(v.max * 10) / 10)) } });
+      });
+    }
+  }
+
+  function demand() {
+    for (const r of runs.filter((x) => x.demand?.length)) {
+      const body = panel(`Demand: ${r.label}`, false, "what the decisions saw");
+      chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(r.ended), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes } }));
+    }
+  }
+
+  function table() {
+    const having = runs.filter((r) => r.coflows?.length);
+    if (!having.length) return;
+    const of = having.map((r) => new Map(r.coflows.map((c) => [c.name, c])));
+    const first = [...having[0].coflows].sort((a, b) => (b.cct ?? Infinity) - (a.cct ?? Infinity));
+    const shown = first.slice(0, MOST_LINES);
+    const body = panel("Coflow by coflow", true, first.length > MOST_LINES ? `the ${MOST_LINES} slowest of ${first.length}` : "the slowest first");
+    const head = ["coflow", "bytes", "bound", ...having.flatMap((r) => [`CCT ${r.label}`, "OCS share"])];
+    const line = (c) => H.el("tr", {}, H.el("td", {}, c.name), H.el("td", { class: "n" }, H.bytes(c.bytes)), H.el("td", { class: "n" }, H.span(c.bound)), having.flatMap((_, k) => {
+      const x = of[k].get(c.name);
+      return [H.el("td", { class: "n" }, x?.cct === undefined || x.cct === null ? "–" : H.span(x.cct)), H.el("td", { class: "n" }, x ? H.percent(x.ocs_share) : "–")];
+    }));
+    body.append(H.el("div", { class: "scroll", tabindex: "0", "aria-label": "Table of coflows" }, H.el("table", {}, H.el("thead", {}, H.el("tr", {}, head.map((h, k) => H.el("th", { scope: "col", class: k ? "n" : null }, h)))), H.el("tbody", {}, shown.map(line)))));
+  }
+
+  function redraw() {
+    H.restartCharts();
+    for (const draw of draws) draw();
+  }
+
+  function theme(name) {
+    document.documentElement.dataset.theme = name;
+    H.byId("theme").setAttribute("aria-pressed", String(name === "dark"));
+    redraw();
+  }
+
+  H.byId("title").append(title);
+  document.title = title;
+  H.byId("made").textContent = `Made by Heliostat ${version}. Bytes and rates are decimal. Hold Ctrl and turn the wheel over a timeline to zoom, drag to move.`;
+  summary();
+  distribution("Coflow completion times", "coflows", "cct");
+  distribution("Job completion times", "jobs", "jct");
+  utilisation();
+  demand();
+  for (const r of runs) [coflowTimeline(r), circuitTimeline(r), taskTimeline(r)];
+  table();
+  H.byId("log").addEventListener("click", (e) => {
+    view.log = !view.log;
+    e.target.setAttribute("aria-pressed", String(view.log));
+    redraw();
+  });
+  H.byId("theme").addEventListener("click", () => theme(H.isDark() ? "light" : "dark"));
+  theme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+})();

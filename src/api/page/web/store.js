@@ -1,0 +1,228 @@
+// What the page knows: the last snapshot, the events since, and a history of both. No part of the document is touched here.
+"use strict";
+(() => {
+  const H = (globalThis.Heliostat ??= {});
+
+  // How far back a viewer can look, in nanoseconds, and how much is kept for that at most.
+  const HISTORY = 600e9;
+  const MOST_CIRCUITS = 40_000;
+  const MOST_CYCLES = 60_000;
+  const MOST_CELLS = 3_000_000; // of matrices, all samples together
+  const MOST_EVENTS = 300;
+  const MOST_COFLOWS = 400;
+
+  class Store {
+    constructor() {
+      this.clear();
+    }
+
+    // Forgets everything, as after a restart of the daemon.
+    clear() {
+      this.topology = null;
+      this.stats = null;
+      this.ports = [];
+      this.policy = null;
+      this.circuits = new Map(); // by plane/input/up_from, in the order of arrival
+      this.cycles = []; // {at, demand, ops, late}
+      this.samples = []; // one a poll
+      this.coflows = new Map();
+      this.ended = 0;
+      this.events = [];
+      this.lastSeq = null;
+      this.lastNow = 0;
+      this.raw = {};
+      this.gaps = 0;
+      this.lead = null;
+    }
+
+    setTopology(t) {
+      this.topology = t;
+      const racks = t.racks.length;
+      this.most = Math.max(30, Math.min(600, Math.floor(MOST_CELLS / (4 * racks * racks))));
+    }
+
+    // The daemon's clock now: what it said last, and the time since then; the event that came fastest counts. Where nothing comes any more
+    // the clock stops, rather than that things go on that nobody has seen.
+    now() {
+      if (this.lead === null) return this.lastNow;
+      return Math.min(this.lastNow + 1.5e9, Math.max(this.lastNow, this.lead + performance.now() * 1e6));
+    }
+
+    sawTime(ns, fresh) {
+      this.lastNow = Math.max(this.lastNow, ns);
+      if (!fresh) return;
+      const lead = ns - performance.now() * 1e6;
+      // A slow drift downwards, so that one odd value does not stay for ever.
+      this.lead = this.lead === null ? lead : Math.max(lead, this.lead - 1e5);
+    }
+
+    // One line of the event log; `fresh` if it has just happened.
+    event(record, fresh) {
+      this.lastSeq = record.seq;
+      this.sawTime(record.at_ns, fresh);
+      const handler = this[`on_${record.event.replaceAll("-", "_")}`];
+      if (handler) handler.call(this, record);
+      if (record.event !== "cycle" && record.event !== "circuit-set" && record.event !== "circuit-end" && record.event !== "flow-finished") {
+        this.events.push(record);
+        if (this.events.length > MOST_EVENTS) this.events.shift();
+      }
+    }
+
+    // Events that the daemon has forgotten; at the beginning those are the ones before the page was opened.
+    gap(missed) {
+      if (this.lastSeq !== null) this.gaps += missed;
+    }
+
+    on_cycle(r) {
+      this.cycles.push({ at: r.at_ns, demand: r.demand_bytes, ops: r.ops, late: r.late });
+      if (this.cycles.length > MOST_CYCLES) this.cycles.splice(0, MOST_CYCLES / 10);
+    }
+
+    on_circuit_set(r) {
+      this.putCircuit(r, r.at_ns);
+    }
+
+    on_circuit_end(r) {
+      const key = `${r.plane}/${r.input}/${r.up_from_ns}`;
+      const c = this.circuits.get(key);
+      if (!c) return;
+      // An end that is not after the beginning takes it back.
+      if (r.until_ns <= r.up_from_ns) this.circuits.delete(key);
+      else [c.until, c.seen] = [r.until_ns, r.at_ns];
+    }
+
+    putCircuit(c, seen) {
+      const key = `${c.plane}/${c.input}/${c.up_from_ns}`;
+      const old = this.circuits.get(key);
+      const until = c.until_ns ?? Infinity;
+      const value = { plane: c.plane, input: c.input, output: c.output, setup: c.setup_at_ns, up: c.up_from_ns, until, manual: c.manual ?? old?.manual ?? false, seen, since: old?.since ?? seen };
+      if (old) Object.assign(old, value);
+      else this.circuits.set(key, value);
+      if (this.circuits.size > MOST_CIRCUITS) this.forgetCircuits(MOST_CIRCUITS / 10);
+    }
+
+    forgetCircuits(many) {
+      const before = this.now() - HISTORY;
+      let n = 0;
+      for (const [key, c] of this.circuits) {
+        if (n >= many && c.until > before) break;
+        if (c.until < this.now()) this.circuits.delete(key);
+        n += 1;
+      }
+    }
+
+    // The list of circuits as the API has it. What it does not have, although it was set before, has ended.
+    setCircuits(list) {
+      this.sawTime(list.now_ns, true);
+      const there = new Set();
+      for (const c of list.circuits) {
+        const key = `${c.plane}/${c.input}/${c.up_from_ns}`;
+        there.add(key);
+        // An event may have been faster than the list.
+        const known = this.circuits.get(key);
+        if (!known || known.seen <= list.now_ns) this.putCircuit(c, list.now_ns);
+        else known.manual = c.manual;
+      }
+      for (const [key, c] of this.circuits) {
+        if (c.until > list.now_ns && c.seen < list.now_ns && !there.has(key)) {
+          if (c.up < list.now_ns) c.until = list.now_ns;
+          else this.circuits.delete(key);
+        }
+      }
+    }
+
+    // Circuits that are dark, lit or promised at an instant, by port.
+    circuitsAt(at) {
+      const found = [];
+      for (const c of this.circuits.values()) {
+        // Before it was decided it was not even promised; one of before the page was opened is known by its dark time only.
+        if (c.until > at && Math.min(c.since, c.setup) <= at) found.push(c);
+      }
+      return found;
+    }
+
+    stateOf(c, at) {
+      return at < c.setup ? "promised" : at < c.up ? "dark" : at < c.until ? "up" : "ended";
+    }
+
+    // Matrices and port counters of one poll become a sample with rates.
+    sample(demand, ports) {
+      this.sawTime(demand.now_ns, true);
+      this.ports = ports.ports;
+      const racks = this.topology.racks.length;
+      const flat = (rows) => Float64Array.from(rows.flat());
+      const raw = { at: demand.now_ns, sent: flat(demand.sent_bytes), over: flat(demand.over_ocs_bytes), portsAt: ports.now_ns, crossed: ports.ports.map((p) => p.crossed_bytes) };
+      const old = this.raw;
+      this.raw = raw;
+      if (old.at === undefined || raw.at <= old.at || raw.portsAt <= old.portsAt) return;
+      const per = 8e9 / (raw.at - old.at);
+      const rate = (now, then, by) => now.map((v, k) => Math.max(0, v - then[k]) * by);
+      const s = { at: raw.at, demand: Float32Array.from(flat(demand.demand_bytes)), backlog: Float32Array.from(flat(demand.backlog_bytes)) };
+      s.sent = Float32Array.from(rate(raw.sent, old.sent, per));
+      s.over = Float32Array.from(rate(raw.over, old.over, per));
+      s.port = rate(raw.crossed, old.crossed, 8e9 / (raw.portsAt - old.portsAt));
+      [s.up, s.down] = [new Float64Array(racks), new Float64Array(racks)];
+      let [eps, ocs] = [0, 0];
+      for (let k = 0; k < s.sent.length; k += 1) {
+        const rest = Math.max(0, s.sent[k] - s.over[k]);
+        s.up[Math.floor(k / racks)] += rest;
+        s.down[k % racks] += rest;
+        eps += rest;
+        ocs += s.over[k];
+      }
+      [s.eps, s.ocs] = [eps, ocs];
+      this.samples.push(s);
+      if (this.samples.length > this.most) this.samples.shift();
+    }
+
+    // The last sample that was taken at or before an instant.
+    sampleAt(at) {
+      for (let k = this.samples.length - 1; k >= 0; k -= 1) if (this.samples[k].at <= at + 1e6) return this.samples[k];
+      return null;
+    }
+
+    setStats(stats) {
+      this.sawTime(stats.now_ns, true);
+      this.stats = stats;
+    }
+
+    setCoflows(list, whole) {
+      this.ended = Math.max(this.ended, list.ended);
+      const listed = new Set(list.coflows.map((c) => c.id));
+      // What is not open any more comes with its end in another list.
+      if (whole) for (const c of [...this.coflows.values()]) if ((c.state === "active" || c.state === "proposed") && !listed.has(c.id)) this.coflows.delete(c.id);
+      for (const c of list.coflows) {
+        this.coflows.delete(c.id);
+        this.coflows.set(c.id, c);
+      }
+      for (const [id, c] of this.coflows) {
+        if (this.coflows.size <= MOST_COFLOWS) break;
+        if (c.state !== "active") this.coflows.delete(id);
+      }
+    }
+
+    // Open coflows first, the newest of them at the top; then those that ended, the last first.
+    coflowRows(at) {
+      const born = (c) => c.arrival_ns <= at;
+      const open = (c) => c.state === "active" || c.state === "proposed" || (c.finished_ns !== null && c.finished_ns > at);
+      const rows = [...this.coflows.values()].filter(born);
+      return rows.sort((a, b) => open(b) - open(a) || (b.finished_ns ?? b.arrival_ns) - (a.finished_ns ?? a.arrival_ns));
+    }
+
+    uplink(rack) {
+      return this.topology.racks[rack].uplink_bps;
+    }
+
+    portOf(plane, rack) {
+      return this.ports.find((p) => p.plane === plane && p.rack === rack);
+    }
+
+    // What a port carried in a sample, in bits a second.
+    portRate(sample, plane, rack) {
+      return sample?.port[plane * this.topology.racks.length + rack] ?? 0;
+    }
+  }
+
+  H.Store = Store;
+  H.HISTORY = HISTORY;
+})();

@@ -1,0 +1,275 @@
+//! What a viewer sees and does.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::browser::{Browser, missing};
+use crate::support::{Daemon, alone, assert_nothing_left, file, heliostat, root, topology, unique, until};
+
+/// Whether a test with a network and a browser can run; else says that it is skipped.
+fn can_run(test: &str) -> bool {
+    if let Some(why) = missing() {
+        println!("SKIP {test}: {why}");
+    }
+    missing().is_none() && root(test)
+}
+
+/// A daemon on the smallest network under one of the shipped policies.
+fn daemon(name: &str, policy: &str, more: &[&str]) -> Daemon {
+    let policy = file(&format!("policies/{policy}.yaml"));
+    let mut all = vec!["--policy", policy.to_str().expect("UTF-8")];
+    all.extend(more);
+    Daemon::start(name, &all)
+}
+
+/// The page on a daemon, once it follows it.
+fn page(d: &Daemon) -> Browser {
+    let b = Browser::open(&d.api(), 1280, 900);
+    b.until("document.querySelector('#state').dataset.state === 'live'");
+    b
+}
+
+fn circuits(d: &Daemon) -> Vec<(u64, u64, bool)> {
+    let all = d.show("circuits");
+    let of = |c: &Value| (c["input"].as_u64().unwrap_or(99), c["output"].as_u64().unwrap_or(99), c["manual"] == true);
+    all["circuits"].as_array().unwrap_or(&vec![]).iter().map(of).collect()
+}
+
+#[test]
+fn a_viewer_sets_a_circuit_and_sees_it_carry() {
+    let test = "a_viewer_sets_a_circuit_and_sees_it_carry";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let d = daemon(&unique("page"), "manual", &[]);
+    let b = page(&d);
+    b.until_says("#network", "hybrid-4x2");
+    assert_eq!(b.value("document.querySelectorAll('#fabric-picture .rack-item').length"), 4);
+    // A circuit from rack 0 to rack 2.
+    b.click("#act-circuit");
+    for (field, value) in [("plane", "0"), ("input", "0"), ("output", "2")] {
+        b.fill(&format!("#dialog [name={field}]"), value);
+    }
+    b.click("#dialog button[value=set]");
+    b.until_says("#dialog .answer", "Rack 0 is joined with rack 2");
+    b.click("#dialog-close");
+    b.until("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"].up.manual')");
+    assert_eq!(circuits(&d), [(0, 2, true)]);
+    // A coflow over it, first only asked about.
+    b.click("#act-coflow");
+    b.fill("#dialog textarea", &json!({"name": "seen", "send": true, "pairs": [{"from": 0, "to": 2, "bytes": 40_000_000}]}).to_string());
+    b.click("#dialog button[value=dry]");
+    b.until("document.querySelector('#dialog .answer').childElementCount && !document.querySelector('#dialog .answer.bad')");
+    assert_eq!(d.show("coflows")["coflows"], json!([]));
+    b.click("#dialog button[value=post]");
+    b.until_says("#dialog .answer", "seen");
+    b.click("#dialog-close");
+    b.until("[...document.querySelectorAll('#coflow-rows tr')].some((r) => /seen.*finished.*100/.test(r.textContent))");
+    b.until_says("#log-rows", "seen finished, CCT");
+    b.until("Heliostat.page.store.samples.some((s) => s.ocs > 1e6)");
+    // What was picked has its numbers: the circuit, its port, its rack, the coflow.
+    b.value("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"]').dispatchEvent(new MouseEvent('click'))");
+    b.until_says("#details-body", "hand");
+    b.click("#details-close");
+    b.click("#coflow-rows button");
+    b.until_says("#details-body", "lower bound");
+    b.until("document.querySelector('#details-body canvas')");
+    b.value("document.querySelector('#fabric-picture [data-key=\"port/0/0\"]').dispatchEvent(new MouseEvent('click'))");
+    b.until_says("#details-body", "rack 2");
+    b.click("#details .row button:nth-child(2)");
+    until("the port is the policy's again", || circuits(&d).is_empty());
+    b.until("!document.querySelector('#fabric-picture .up')");
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_survives_a_restart_of_the_daemon() {
+    let test = "the_page_survives_a_restart_of_the_daemon";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let name = unique("pagerestart");
+    let mut d = daemon(&name, "manual", &[]);
+    let address = d.api();
+    let b = page(&d);
+    b.until("Heliostat.page.store.stats.cycles > 3");
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(0));
+    b.until_says("#state", "no connection");
+    b.until("!document.querySelector('#notice').hidden");
+    // Another one, with another policy, at the same address.
+    let listen = address.strip_prefix("http://").expect("an address");
+    let mut again = heliostat();
+    again.arg("run").arg(topology()).args(["--name", &name, "--listen", listen, "--policy"]).arg(file("policies/round-robin.yaml"));
+    let next = Daemon::spawn(&name, &mut again);
+    next.until_says("is up");
+    b.until("document.querySelector('#state').dataset.state === 'live'");
+    b.until_says("#about", "round-robin");
+    b.until("document.querySelectorAll('#fabric-picture .circuit.up').length");
+    // Nothing of the first one's time is left.
+    let ahead = b.value("Heliostat.page.store.cycles.at(-1).at - Heliostat.page.store.stats.now_ns").as_f64().expect("a number");
+    assert!(ahead < 5e9, "a cycle of the first daemon is still shown, {ahead} ns ahead");
+    assert_eq!(b.errors(), Vec::<String>::new());
+    drop(next);
+    assert_nothing_left(&name);
+}
+
+#[test]
+fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
+    let test = "time_stops_and_is_looked_back_at_and_keys_do_what_they_say";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let d = daemon(&unique("pagetime"), "round-robin", &[]);
+    let b = page(&d);
+    b.until("Heliostat.page.store.circuits.size > 20");
+    b.click("#pause");
+    b.until_says("#state", "paused");
+    let shown = b.text("#fabric-time");
+    let cycles = b.value("Heliostat.page.store.cycles.length").as_u64().expect("a number");
+    b.until(&format!("Heliostat.page.store.cycles.length > {}", cycles + 10));
+    assert_eq!(b.text("#fabric-time"), shown, "time goes on although it is stopped");
+    // What is drawn for an instant is what was true then, by the log.
+    b.value(
+        "(() => { const { store } = Heliostat.page;
+           const c = [...store.circuits.values()].find((x) => x.until < store.now() - 1e9);
+           const s = document.querySelector('#scrub');
+           s.value = String(((c.up + c.until) / 2 - store.now()) / 1e9);
+           s.dispatchEvent(new Event('input')); })()",
+    );
+    b.until_says("#scrub-at", "ago");
+    b.until(
+        "(() => { const { store, view } = Heliostat.page;
+           const lit = [...store.circuits.values()].filter((c) => c.up <= view.at && c.until > view.at);
+           const wanted = lit.map((c) => `circuit/${c.plane}/${c.input}/${c.up}`).sort();
+           const drawn = [...document.querySelectorAll('#fabric-picture .circuit.up')].map((g) => g.dataset.key).sort();
+           return wanted.length > 0 && wanted.join() === drawn.join(); })()",
+    );
+    b.keys("body", " ");
+    b.until_says("#state", "live");
+    let range = b.text("#range");
+    b.keys("body", "+");
+    b.until(&format!("document.querySelector('#range').textContent !== {range:?}"));
+    b.click("#zoom-out");
+    b.until(&format!("document.querySelector('#range').textContent === {range:?}"));
+    let theme = b.value("document.documentElement.dataset.theme");
+    b.keys("body", "d");
+    b.until(&format!("document.documentElement.dataset.theme !== {theme}"));
+    b.click("#act-theme");
+    b.until(&format!("document.documentElement.dataset.theme === {theme}"));
+    // One stop of the tab key for the picture; arrows go from rack to rack, Enter opens.
+    b.value("document.querySelector('#fabric-picture [tabindex=\"0\"]').focus()");
+    b.keys("#fabric-picture [data-key='rack/0']", "\u{e014}");
+    b.until("document.activeElement.dataset.key === 'rack/1'");
+    b.keys("#fabric-picture [data-key='rack/1']", "\u{e007}");
+    b.until_says("#details-h", "Rack 1");
+    b.keys("#details-h", "\u{e00c}");
+    b.until("document.querySelector('#details').hidden && document.activeElement.dataset.key === 'rack/1'");
+    for (select, kinds) in [("#matrix-kind", &["backlog", "sent", "over", "demand"][..]), ("#link-kind", &["up", "down", "0"])] {
+        for kind in kinds {
+            b.fill(select, kind);
+            b.until(&format!("document.querySelector({select:?}).value === {kind:?}"));
+        }
+    }
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn a_policy_is_replaced_only_if_nobody_else_has_replaced_it() {
+    let test = "a_policy_is_replaced_only_if_nobody_else_has_replaced_it";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let d = daemon(&unique("pagepolicy"), "c-through", &[]);
+    let b = page(&d);
+    b.click("#act-policy");
+    b.until("document.querySelector('#dialog textarea').value.includes('c-through')");
+    let policy = |name: &str| {
+        let text = b.value("document.querySelector('#dialog textarea').value");
+        let mut policy: Value = serde_json::from_str(text.as_str().expect("text")).expect("JSON");
+        policy["name"] = name.into();
+        policy
+    };
+    b.fill("#dialog textarea", &policy("mine").to_string());
+    b.click("#dialog button[value=put]");
+    b.until_says("#dialog .answer", "In force from the next cycle on: mine");
+    b.until_says("#about", "policy mine");
+    // Somebody else is faster.
+    let other = policy("theirs");
+    let put = ureq::put(format!("{}/api/v1/policy", d.api())).header("if-match", "*").send_json(&other).expect("taken");
+    assert_eq!(put.status(), 200);
+    b.fill("#dialog textarea", &policy("late").to_string());
+    b.click("#dialog button[value=put]");
+    b.until_says("#dialog .answer.bad", "412");
+    b.fill("#dialog textarea", "{");
+    b.click("#dialog button[value=put]");
+    b.until_says("#dialog .answer.bad", "not JSON");
+    b.click("#dialog button[value=reload]");
+    b.until("document.querySelector('#dialog textarea').value.includes('theirs')");
+    let mut unfit = policy("theirs");
+    unfit["scheduler"] = "no such".into();
+    b.fill("#dialog textarea", &unfit.to_string());
+    b.click("#dialog button[value=put]");
+    b.until_says("#dialog .answer.bad", "422");
+    assert_eq!(d.show("stats")["failures"], json!([]));
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn a_faulty_port_is_seen_and_repaired() {
+    let test = "a_faulty_port_is_seen_and_repaired";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let name = unique("pagefault");
+    let d = daemon(&name, "round-robin", &[]);
+    let b = page(&d);
+    let link = |state: &str| {
+        let done = Command::new("ip").args(["-n", &format!("{name}-ocs0"), "link", "set", "tor1", state]).status().expect("iproute2");
+        assert!(done.success(), "ip link set tor1 {state}");
+    };
+    link("down");
+    b.until("document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
+    b.until_says("#tiles .bad", "✕");
+    b.until_says("#log-rows", "port of rack 1 on plane 0 is faulty");
+    link("up");
+    b.value("document.querySelector('#fabric-picture [data-key=\"port/0/1\"]').dispatchEvent(new MouseEvent('click'))");
+    b.until("[...document.querySelectorAll('#details button')].some((x) => x.textContent.includes('repaired'))");
+    b.value("[...document.querySelectorAll('#details button')].find((x) => x.textContent.includes('repaired')).click()");
+    b.until_says("#log-rows", "port of rack 1 on plane 0 is used again");
+    b.until("!document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_asks_for_the_token_and_nothing_else_is_open() {
+    let test = "the_page_asks_for_the_token_and_nothing_else_is_open";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let token = "a token of many characters";
+    let d = daemon(&unique("pagetoken"), "manual", &["--token", token]);
+    let b = Browser::open(&d.api(), 1280, 900);
+    b.until_says("#dialog-h", "Token");
+    let status = |path: &str| {
+        b.value(&format!("(() => {{ const x = new XMLHttpRequest(); x.open('GET', {path:?}, false); x.send(); return x.status; }})()"))
+    };
+    for path in ["/api/v1/topology", "/openapi.json", "/docs/", "/metrics"] {
+        assert_eq!(status(path), 401, "{path}");
+    }
+    b.fill("#dialog [name=token]", "one that is not right");
+    b.click("#dialog button[value=ok]");
+    b.until("document.querySelector('#dialog').open && document.querySelector('#dialog [name=token]').value === ''");
+    b.fill("#dialog [name=token]", token);
+    b.click("#dialog button[value=ok]");
+    b.until("document.querySelector('#state').dataset.state === 'live' && !document.querySelector('#dialog').open");
+    b.until_says("#network", "hybrid-4x2");
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
