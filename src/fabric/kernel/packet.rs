@@ -16,6 +16,7 @@ use crate::fabric::{PortTo, SwitchCounters, SwitchPort};
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
+use crate::units::{Bytes, Span};
 
 /// A packet switch.
 pub struct PacketSwitch {
@@ -219,4 +220,14 @@ pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u6
         Ok(SwitchCounters { switch: k as u32, strays: strays.get(k).copied().unwrap_or(0), ports: racks.chain(cables).collect() })
     };
     switches.iter_mut().enumerate().map(one).collect()
+}
+
+/// How long packets may be on their way through so many full queues, each of the slowest rate of all, and a margin.
+pub fn drain(topology: &Topology, switches: usize) -> Span {
+    let limit = Bytes(u64::from(queues::eps_limit(topology)));
+    let graph = topology.eps.graph();
+    let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
+    let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
+    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
+    slowest.time_for(limit) * 2 * switches as u64 + Span::millis(10)
 }
