@@ -222,7 +222,7 @@ fn every_packet_survives_a_thousand_changes_once() {
         let n = stream.join().expect("the receiver ended well");
         println!("{}: 1000 changes: {n:?}", mechanism.name());
         assert_eq!((n.missing, n.twice), (0, 0), "{n:?}");
-        in_time!(n.sent > 1000, "{n:?}");
+        in_time!(n.sent > 1000 && n.late * 10 < n.sent, "{n:?}");
         Ok(())
     });
 }
