@@ -63,12 +63,13 @@ pub struct PortCounters {
     pub misdelivered: u64,
 }
 
-/// A packet switch of a graph, and what its ports carried since the fabric was built.
+/// A packet switch, and what its ports carried since the fabric was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchCounters {
     /// Its number.
     pub switch: u32,
-    /// Packets that it dropped because they had no list, or it is not on theirs: none in a sound fabric.
+    /// Packets that it dropped because they had no list, or it is not on theirs: to addresses that no host has. Counted with `timed` in a
+    /// graph only.
     pub strays: u64,
     /// First the racks that stand there, then the links to other switches, each by number.
     pub ports: Vec<SwitchPort>,
@@ -83,7 +84,7 @@ pub struct SwitchPort {
     pub rate: BitRate,
     /// Bytes that left by it, headers included.
     pub bytes: u64,
-    /// Packets that left by it.
+    /// Packets that left by it; a 32-bit number of the kernel's, which begins again from zero.
     pub packets: u64,
     /// Packets that found no room in its queue, aggregates counted once; TCP sends them again.
     pub drops: u64,
@@ -189,7 +190,7 @@ pub trait Fabric: Send {
         Lists::default()
     }
 
-    /// The packet switches and what their ports carried; none where the packet network is one switch, or links are not counted.
+    /// The packet switches and what their ports carried, by number; none where links are not counted (`sim`).
     ///
     /// # Errors
     /// When a counter cannot be read.

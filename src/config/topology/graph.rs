@@ -16,7 +16,7 @@ pub const MAX_CABLES: usize = 1_000_000;
 /// Lists the shapes: what each is, its field, its key in topology files, and its parameters.
 macro_rules! shapes {
     ($($(#[$doc:meta])* $field:ident = $key:literal => $shape:ty),* $(,)?) => {
-        /// The network behind the racks' uplinks, in a simulation: one of the shapes, or `switches`, `links` and `racks`.
+        /// The network behind the racks' uplinks: one of the shapes, or `switches`, `links` and `racks`.
         #[derive(Clone, Debug, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct RawGraph {

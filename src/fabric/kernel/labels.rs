@@ -16,7 +16,7 @@ use super::network::Network;
 use super::nl::NEW;
 use super::packet::PacketSwitch;
 use super::ways::Ways;
-use super::{Clock, steering, tc};
+use super::{Clock, packet, tc};
 use crate::ids::{HostId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer};
 use crate::units::{Span, Time};
@@ -68,7 +68,7 @@ impl Labels {
             hang(&arrays, k as u16, s)?;
         }
         let places = topology.hosts.iter().map(|h| (h.rack.index(), h.index as usize)).collect();
-        let drain = steering::drain(&topology, HOPS);
+        let drain = packet::drain(&topology, HOPS);
         Ok(Self { arrays, ways, clock, places, lists: Lists::default(), numbers: BTreeMap::new(), book, drain })
     }
 
@@ -203,9 +203,9 @@ impl Book {
         self.held.insert(number, Held { record, pairs: 1 });
     }
 
-    /// One more pair has the path with this record: its number, and whether the record is new. `free` says whether a number that was left
-    /// may get another record, by the packets of it that were lost before, itself and the time since when nobody has it; `missing` how many of
-    /// its packets never came out. O(log paths + those left lately).
+    /// One more pair has the path with this record: its number, and whether the record is new. `missing` says how many packets of a number
+    /// never came out; `free` whether a number that was left may get another record, by the packets of it that were lost before, itself,
+    /// and since when no pair has it. O(log paths + those left lately).
     fn take(&mut self, record: &[Entry], free: impl Fn(u64, u32, Time) -> bool, missing: impl Fn(u32) -> u64) -> Option<(u32, bool)> {
         if let Some(&number) = self.by_record.get(record) {
             let held = self.held.get_mut(&number)?;

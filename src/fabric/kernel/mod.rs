@@ -155,7 +155,7 @@ pub struct Labelled {
     pub admitted: u64,
     /// Came to the last switch of their path.
     pub delivered: u64,
-    /// Came to a switch that is not on their path, or had none: none in a sound fabric.
+    /// Had no path, or came to a switch that is not on theirs: to addresses that no host has.
     pub strays: u64,
     /// Did not fit into a port's queue, at the first switch or later: TCP sends them again.
     pub dropped: u64,

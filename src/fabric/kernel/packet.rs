@@ -16,6 +16,7 @@ use crate::fabric::{PortTo, SwitchCounters, SwitchPort};
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
+use crate::units::{Bytes, Span};
 
 /// A packet switch.
 pub struct PacketSwitch {
@@ -197,12 +198,12 @@ pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, lab
     Ok(())
 }
 
-/// What every switch of a graph and its ports carried; `strays` by switch. Nothing where there is one switch.
+/// What every packet switch and its ports carried; `strays` by switch.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u64]) -> io::Result<Vec<SwitchCounters>> {
-    let Some(graph) = topology.eps.graph() else { return Ok(vec![]) };
+    let joins = topology.eps.graph().map_or(&[][..], |g| &g.cables);
     let one = |(k, s): (usize, &mut PacketSwitch)| {
         let by_link = tc::link_counters(&mut s.node.netlink)?;
         let port = |link: u32, to, rate| {
@@ -212,11 +213,21 @@ pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u6
         };
         let racks = s.racks.iter().map(|&(r, link)| port(link, PortTo::Rack(RackId::from(r)), topology.racks[r].uplink));
         let cables = s.cables.iter().map(|&(c, link)| {
-            let (a, b) = graph.cables[c].ends;
+            let (a, b) = joins[c].ends;
             let switch = if a as usize == k { b } else { a };
-            port(link, PortTo::Switch { cable: c as u32, switch }, graph.cables[c].rate)
+            port(link, PortTo::Switch { cable: c as u32, switch }, joins[c].rate)
         });
         Ok(SwitchCounters { switch: k as u32, strays: strays.get(k).copied().unwrap_or(0), ports: racks.chain(cables).collect() })
     };
     switches.iter_mut().enumerate().map(one).collect()
+}
+
+/// How long packets may be on their way through so many full queues, each of the slowest rate of all, and a margin.
+pub fn drain(topology: &Topology, switches: usize) -> Span {
+    let limit = Bytes(u64::from(queues::eps_limit(topology)));
+    let graph = topology.eps.graph();
+    let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
+    let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
+    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
+    slowest.time_for(limit) * 2 * switches as u64 + Span::millis(10)
 }

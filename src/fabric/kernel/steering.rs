@@ -5,10 +5,9 @@ use std::io;
 use super::labels::Labels;
 use super::network::Network;
 use super::route_lists::RouteLists;
-use super::{Clock, Mechanism, packet, queues};
+use super::{Clock, Mechanism, packet};
 use crate::plan::paths::{Lists, PathError, Steer};
-use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::Time;
 
 /// The lists of a fabric.
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
@@ -60,14 +59,4 @@ impl Steering {
             Self::Routes(_) => vec![],
         }
     }
-}
-
-/// How long packets may be on their way through so many full queues, each of the slowest rate of all, and a margin.
-pub fn drain(topology: &Topology, switches: usize) -> Span {
-    let limit = Bytes(u64::from(queues::eps_limit(topology)));
-    let graph = topology.eps.graph();
-    let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
-    let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
-    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
-    slowest.time_for(limit) * 2 * switches as u64 + Span::millis(10)
 }

@@ -1,8 +1,8 @@
 //! The two programs of a packet switch in a graph, and the arrays that they share with the daemon.
 //!
 //! Every packet carries the number of its path in its destination MAC ([`LABEL`]). The first switch looks the number up by the packet's
-//! hosts and writes it; every switch finds itself in the path's record, which says where the packet goes out; the last one writes the MAC of
-//! the rack's ToR. A record never changes while a packet may carry its number, so that no packet sees two lists.
+//! hosts and writes it; every switch finds itself in the path's record, which says where the packet goes out; the last one writes the
+//! MAC of the rack's ToR. A record never changes while a packet may carry its number, so that no packet sees two lists.
 
 use std::os::fd::OwnedFd;
 
