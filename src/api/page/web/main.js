@@ -128,7 +128,7 @@
     header();
     panels.update(at);
     const [from, to] = range();
-    panels.showTimeline(from, to, at);
+    if (H.isSeen(H.byId("timeline"))) panels.showTimeline(from, to, at);
     details.update(at);
     H.text(H.byId("range"), H.span(view.span));
     const ago = (store.now() - at) / 1e9;
@@ -222,6 +222,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   theme(localStorage.getItem("heliostat-theme") ?? (dark.matches ? "dark" : "light"));
   dark.addEventListener("change", (e) => localStorage.getItem("heliostat-theme") ?? theme(e.matches ? "dark" : "light"));
+  H.onSeen = () => (view.slow = 0);
   wire();
   showState();
   feed.run();

@@ -154,7 +154,7 @@
 
   function demand() {
     for (const r of runs.filter((x) => x.demand?.length)) {
-      const body = panel(`Demand: ${r.label}`, false, "what the decisions saw");
+      const body = panel(`Demand: ${r.label}`, true, "what the decisions saw");
       chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(r.ended), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes } }));
     }
   }
