@@ -107,6 +107,7 @@
     if (document.hidden || !store.topology || !store.stats) return;
     const width = H.byId("fabric-picture").clientWidth;
     if (!fabric.root || Math.abs(width - view.width) > 4) {
+      if (!view.width) performance.mark("first picture");
       view.width = width;
       fabric.layout();
       legend();
