@@ -23,7 +23,7 @@ fn main() {
 fn sources_of(package: &str) -> PathBuf {
     let var = |name: &str| env::var(name).unwrap_or_else(|e| panic!("{name}: {e}"));
     let mut cargo = Command::new(var("CARGO"));
-    cargo.args(["metadata", "--format-version=1", "--filter-platform", &var("TARGET"), "--manifest-path"]);
+    cargo.args(["metadata", "--format-version=1", "--locked", "--filter-platform", &var("TARGET"), "--manifest-path"]);
     let out = cargo.arg(Path::new(&var("CARGO_MANIFEST_DIR")).join("Cargo.toml")).output().expect("cargo starts");
     assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&out.stdout).expect("cargo metadata is JSON");

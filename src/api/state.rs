@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::problem::{Problem, Reply};
+use super::wire;
 use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
 use crate::fabric::traffic::{FlowProgress, Shipment};
@@ -137,9 +138,27 @@ fn up_to(n: usize, what: &str) -> String {
     if n == 0 { format!("there is no {what}") } else { format!("they are 0 to {}", n - 1) }
 }
 
+/// An event, and what its readers are sent: written once for all of them.
+pub struct Line {
+    /// The event.
+    pub record: Arc<Record>,
+    sent: OnceLock<(&'static str, String)>,
+}
+
+impl Line {
+    /// Its name and its JSON as the stream has them. O(1) but for the first reader.
+    pub fn sent(&self) -> (&'static str, &str) {
+        let (name, data) = self.sent.get_or_init(|| {
+            let record = wire::Record::from(&*self.record);
+            (record.what.name(), serde_json::to_string(&record).unwrap_or_default())
+        });
+        (name, data)
+    }
+}
+
 /// The last [`RING`] events.
 pub struct Log {
-    ring: Mutex<VecDeque<Arc<Record>>>,
+    ring: Mutex<VecDeque<Arc<Line>>>,
     newest: watch::Sender<Option<u64>>,
 }
 
@@ -158,7 +177,7 @@ impl Log {
             if ring.len() == RING {
                 ring.pop_front();
             }
-            ring.push_back(record);
+            ring.push_back(Arc::new(Line { record, sent: OnceLock::new() }));
         }
         self.newest.send_replace(Some(seq));
     }
@@ -169,9 +188,9 @@ impl Log {
     }
 
     /// The first event after number `after` (`None`: the first of all) that is still remembered.
-    pub fn next(&self, after: Option<u64>) -> Option<Arc<Record>> {
+    pub fn next(&self, after: Option<u64>) -> Option<Arc<Line>> {
         let ring = self.ring.lock();
-        let k = ring.partition_point(|r| after.is_some_and(|a| r.seq <= a));
+        let k = ring.partition_point(|r| after.is_some_and(|a| r.record.seq <= a));
         ring.get(k).cloned()
     }
 }

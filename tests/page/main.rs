@@ -8,6 +8,7 @@ mod tries;
 
 mod browser;
 mod page;
+mod report;
 #[path = "../ends/support.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with tests that need other parts")]
 mod support;

@@ -80,7 +80,7 @@ fn a_viewer_sets_a_circuit_and_sees_it_carry() {
     b.until_says("#details-body", "rack 2");
     b.click("#details .row button:nth-child(2)");
     until("the port is the policy's again", || circuits(&d).is_empty());
-    b.until("!document.querySelector('#fabric-picture .up')");
+    b.until("!document.querySelector('#fabric-picture .circuit.up')");
     assert_eq!(b.errors(), Vec::<String>::new());
 }
 

@@ -89,7 +89,9 @@ fn answer(asset: &Asset, tag: &str, headers: &HeaderMap) -> Response {
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    response.headers_mut().extend(fixed.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     if let Ok(tag) = HeaderValue::from_str(tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }

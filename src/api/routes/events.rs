@@ -60,15 +60,15 @@ impl Reader {
             }
             // Seen before the log is read: what is appended between wakes us at once.
             self.newest.borrow_and_update();
-            if let Some(record) = self.app.log.next(self.last) {
-                let due = self.last.map_or(record.seq, |l| l + 1);
-                if record.seq > due {
-                    self.ready.push_back(Event::default().event("gap").data(format!("{{\"missed\":{}}}", record.seq - due)));
+            if let Some(line) = self.app.log.next(self.last) {
+                let seq = line.record.seq;
+                let due = self.last.map_or(seq, |l| l + 1);
+                if seq > due {
+                    self.ready.push_back(Event::default().event("gap").data(format!("{{\"missed\":{}}}", seq - due)));
                 }
-                self.last = Some(record.seq);
-                let record = wire::Record::from(&*record);
-                let data = serde_json::to_string(&record).unwrap_or_default();
-                self.ready.push_back(Event::default().id(record.seq.to_string()).event(record.what.name()).data(data));
+                self.last = Some(seq);
+                let (name, data) = line.sent();
+                self.ready.push_back(Event::default().id(seq.to_string()).event(name).data(data));
                 continue;
             }
             tokio::select! {

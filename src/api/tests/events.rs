@@ -58,9 +58,9 @@ fn forgotten_events_are_a_gap() {
     for seq in 0..RING as u64 + 10 {
         log.push(Arc::new(Record { seq, at: Time::ZERO, what: What::CoflowCancelled { id: CoflowId(0) } }));
     }
-    assert_eq!(log.next(None).unwrap().seq, 10);
-    assert_eq!(log.next(Some(3)).unwrap().seq, 10);
-    assert_eq!(log.next(Some(20)).unwrap().seq, 21);
+    assert_eq!(log.next(None).unwrap().record.seq, 10);
+    assert_eq!(log.next(Some(3)).unwrap().record.seq, 10);
+    assert_eq!(log.next(Some(20)).unwrap().record.seq, 21);
     assert!(log.next(Some(RING as u64 + 9)).is_none());
 }
 

@@ -26,6 +26,23 @@
     for (const { target } of entries) charts.get(target)?.chart.resize();
   });
 
+  // Which boxes can be seen: what cannot is not drawn.
+  const seen = new Map();
+  const looks = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const before = seen.get(target);
+      seen.set(target, isIntersecting);
+      if (isIntersecting && before === false) H.onSeen?.();
+    }
+  });
+  H.isSeen = (box) => {
+    if (!seen.has(box)) {
+      seen.set(box, true);
+      looks.observe(box);
+    }
+    return seen.get(box);
+  };
+
   class Chart {
     constructor(box) {
       this.box = box;

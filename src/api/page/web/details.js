@@ -31,7 +31,10 @@
       this.chart?.dispose();
       this.chart = null;
       this.key = null;
-      this.opener?.isConnected && this.opener.focus();
+      // The picture may have been drawn anew meanwhile.
+      const key = this.opener?.dataset?.key;
+      const opener = this.opener?.isConnected ? this.opener : key && document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+      opener?.focus?.();
       this.opener = null;
     }
 

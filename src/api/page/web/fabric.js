@@ -32,14 +32,20 @@
       this.drawEps(topology);
       this.racks = topology.racks.map((r) => this.drawRack(r));
       this.ports = this.planes.map((p) => this.drawPlane(p, racks));
-      this.circuits = this.planes.map((p) => {
-        const layer = H.svg("g", { class: "circuits", "data-plane": p.id });
-        this.root.append(layer);
-        return layer;
-      });
+      this.circuits = this.planes.map((p) => H.svg("g", { class: "circuits", "data-plane": p.id }));
+      // Above all lines.
+      this.labels = H.svg("g", { "aria-hidden": "true" });
+      this.root.append(...this.circuits, this.labels);
+      const focused = this.box.contains(document.activeElement) ? document.activeElement.dataset?.key : null;
       this.box.replaceChildren(this.root);
-      const first = this.root.querySelector("[data-key]");
-      if (first) first.setAttribute("tabindex", "0");
+      const stop = this.find(focused) ?? this.root.querySelector("[data-key]");
+      stop?.setAttribute("tabindex", "0");
+      if (focused) stop?.focus();
+    }
+
+    // The element of an item that is drawn.
+    find(key) {
+      return key ? this.root.querySelector(`[data-key="${CSS.escape(key)}"]`) : null;
     }
 
     summary() {
@@ -186,6 +192,7 @@
         // The focus goes to the rack, not to the top of the page.
         if (line.g === document.activeElement) this.racks[line.input].g.focus();
         line.g.remove();
+        line.text.remove();
         this.lines.delete(key);
       }
     }
@@ -202,7 +209,8 @@
       const at = (a, b, e, f) => (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t ** 2 * e + t ** 3 * f;
       const text = H.svg("text", { x: at(x0, x0, x1, x1), y: at(y0 + 6, y0 + bend, y1 - bend, y1 - 6) + 4, class: "circuit-rate" });
       const title = H.svg("title", {});
-      const g = this.item(key, "", { class: "circuit" }, title, path, hit, text);
+      const g = this.item(key, "", { class: "circuit" }, title, path, hit);
+      this.labels.append(text);
       this.circuits[c.plane].append(g);
       return { g, path, text, title, input: c.input };
     }

@@ -107,6 +107,7 @@
     if (document.hidden || !store.topology || !store.stats) return;
     const width = H.byId("fabric-picture").clientWidth;
     if (!fabric.root || Math.abs(width - view.width) > 4) {
+      if (!view.width) performance.mark("first picture");
       view.width = width;
       fabric.layout();
       legend();
@@ -128,7 +129,7 @@
     header();
     panels.update(at);
     const [from, to] = range();
-    panels.showTimeline(from, to, at);
+    if (H.isSeen(H.byId("timeline"))) panels.showTimeline(from, to, at);
     details.update(at);
     H.text(H.byId("range"), H.span(view.span));
     const ago = (store.now() - at) / 1e9;
@@ -222,6 +223,7 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   theme(localStorage.getItem("heliostat-theme") ?? (dark.matches ? "dark" : "light"));
   dark.addEventListener("change", (e) => localStorage.getItem("heliostat-theme") ?? theme(e.matches ? "dark" : "light"));
+  H.onSeen = () => (view.slow = 0);
   wire();
   showState();
   feed.run();

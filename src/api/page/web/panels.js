@@ -61,11 +61,12 @@
       if (!store.topology || !store.stats) return;
       const sample = store.sampleAt(at);
       this.showTiles(at, sample);
-      this.showMatrix(sample);
-      this.showLinks(at);
+      const seen = (id, show) => H.isSeen(H.byId(id)) && show();
+      seen("matrix", () => this.showMatrix(sample));
+      seen("utilisation", () => this.showLinks(at));
+      seen("ops", () => this.showOps(at));
       this.showCoflows(at);
       this.showLoop();
-      this.showOps(at);
       this.showLog(at);
     }
 

@@ -147,14 +147,14 @@
           const data = links[0].bytes.map((_, b) => [ms(Math.min(u.until, (b + 0.5) * u.bucket)), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / most]);
           return { name, data, colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: k === 1 ? [5, 3] : "solid", width: 1.6 };
         });
-        H.lines(c, { series, x: { min: 0, max: ms(u.until), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), max: (v) => Math.min(1, Math.max(0.1, Math.ceil(v.max * 10) / 10)) } });
+        H.lines(c, { series, x: { min: 0, max: ms(u.until), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: (v) => Math.min(1, Math.max(0.25, Math.ceil(v.max * 4) / 4)) } });
       });
     }
   }
 
   function demand() {
     for (const r of runs.filter((x) => x.demand?.length)) {
-      const body = panel(`Demand: ${r.label}`, false, "what the decisions saw");
+      const body = panel(`Demand: ${r.label}`, true, "what the decisions saw");
       chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(r.ended), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes } }));
     }
   }

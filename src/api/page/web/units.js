@@ -4,7 +4,7 @@
   const H = (globalThis.Heliostat ??= {});
 
   // Three significant digits, no exponent.
-  const digits = (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2));
+  const digits = (x) => (x >= 99.95 ? x.toFixed(0) : x >= 9.995 ? x.toFixed(1) : x.toFixed(2));
   const scaled = (x, units) => {
     let k = 0;
     while (x >= 999.5 && k + 1 < units.length) [x, k] = [x / 1000, k + 1];
