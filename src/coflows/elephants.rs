@@ -23,6 +23,18 @@ pub enum Admit {
     Wait,
 }
 
+impl Admit {
+    /// The TOS byte of the packets that are admitted (its low two bits say nothing); `None`: all are.
+    pub fn tos(self) -> Option<u8> {
+        (self != Self::All).then_some(ELEPHANT_DSCP << 2)
+    }
+
+    /// Whether elephants wait for their circuit.
+    pub fn waits(self) -> bool {
+        self == Self::Wait
+    }
+}
+
 /// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing
 /// rules can match (until 6.12 they saw only the bits 0x1c).
 pub const ELEPHANT_DSCP: u8 = 2;

@@ -120,7 +120,7 @@ const GATE_GUARD: Span = Span::millis(1);
 
 /// How long before a circuit ends its admission ends, on the slowest plane.
 pub fn guard(topology: &Topology, admit: Admit) -> Span {
-    if admit == Admit::Wait {
+    if admit.waits() {
         return GATE_GUARD;
     }
     topology.planes.iter().map(|p| queues::guard(p.rate)).max().unwrap_or(Span::ZERO)
@@ -181,7 +181,7 @@ impl KernelFabric {
     pub fn install(mut net: Network, mechanism: Mechanism, admit: Admit, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
         let guard = guard(&topology, admit);
-        if admit == Admit::Wait && topology.planes.len() > 1 {
+        if admit.waits() && topology.planes.len() > 1 {
             let why = "`elephants.admit: wait` needs a topology with one OCS plane: packets wait in the queue of a plane, and of several they would not know which";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }

@@ -7,6 +7,7 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 
 use super::nl::{NEW, Request};
 use super::tc::{self, Class, Match};
+use crate::coflows::elephants::Admit;
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
@@ -99,9 +100,18 @@ pub fn gate(link: u32, rate: BitRate, to: usize, open: bool) -> Message {
     tc::gate(link, rack_class(to), rate, waiting_limit(rate), open)
 }
 
-/// A ToR's port to an OCS: the circuit's rate, and a virtual output queue for every destination rack. With `filters`, by
-/// address; else the program that sends packets here names the class. With `gates`, the queues are shut.
-pub fn ocs_port(link: u32, rate: BitRate, own: usize, racks: usize, filters: bool, gates: bool) -> Vec<Request> {
+/// How a packet finds its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Classes {
+    /// By filters that look at its address.
+    ByAddress,
+    /// The program that sends it to the port names it.
+    ByProgram,
+}
+
+/// A ToR's port to an OCS: the circuit's rate, and a virtual output queue for every destination rack; where packets wait for their circuit
+/// the queues are gates, and shut.
+pub fn ocs_port(link: u32, rate: BitRate, (own, racks): (usize, usize), classes: Classes, admit: Admit) -> Vec<Request> {
     // What no class claims (probes) goes by 1:2.
     let mut v = vec![
         (tc::htb(link, SMALL), NEW),
@@ -112,8 +122,8 @@ pub fn ocs_port(link: u32, rate: BitRate, own: usize, racks: usize, filters: boo
     for j in (0..racks).filter(|&j| j != own) {
         let c = rack_class(j);
         v.push((class(c, 1, BitRate(rate.0 / 1000), rate, 1).add(link), NEW));
-        v.push((if gates { gate(link, rate, j, false) } else { tc::bfifo(link, c, voq_limit(rate)) }, NEW));
-        if filters {
+        v.push((if admit.waits() { gate(link, rate, j, false) } else { tc::bfifo(link, c, voq_limit(rate)) }, NEW));
+        if classes == Classes::ByAddress {
             v.push((tc::classify(link, tc::handle(1, 0), 1 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
         }
     }

@@ -16,7 +16,7 @@ use super::nl::{NEW, Netlink, Request};
 use super::slots::Slots;
 use super::tc::{self, Match};
 use super::{Clock, queues};
-use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
+use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};
@@ -45,20 +45,21 @@ impl Switched {
     /// # Errors
     /// What the kernel refused.
     pub fn install(net: &mut Network, admit: Admit, clock: Clock) -> io::Result<Self> {
-        let (topology, wait) = (net.topology.clone(), admit == Admit::Wait);
+        let topology = net.topology.clone();
         let racks = topology.rack_count();
-        let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             add_sink(&mut tor.node, &net.mark)?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, p.rate, r, racks, true, wait));
+                v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByAddress, admit));
                 v.extend(only_own(link, RackId::from(r)));
             }
-            if wait && let Some(&link) = tor.ocs.first() {
+            if admit.waits()
+                && let Some(&link) = tor.ocs.first()
+            {
                 v.extend((0..racks).filter(|&j| j != r).map(|j| (doors::route(link, RackId::from(j)).add(), NEW)));
             }
-            v.push((msg::rule(tos, TABLE, RULE_PRIORITY), NEW));
+            v.push((msg::rule(admit.tos(), TABLE, RULE_PRIORITY), NEW));
             tor.node.send(v)?;
         }
         for core in &mut net.ocs {
@@ -70,7 +71,7 @@ impl Switched {
             }
             core.node.send(v)?;
         }
-        let doors = if wait { Doors::gates(net) } else { Doors::routes(net) }?;
+        let doors = if admit.waits() { Doors::gates(net) } else { Doors::routes(net) }?;
         let guard = super::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         Ok(Self { clock, flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })

@@ -19,7 +19,7 @@ use super::nl::NEW;
 use super::slots::Slots;
 use super::{Clock, queues, tc};
 use crate::circuits::timetable::Reservation;
-use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
+use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::RackId;
@@ -47,13 +47,12 @@ impl Timed {
         let topology = net.topology.clone();
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
-        let (guard, wait) = (super::guard(&topology, admit), admit == Admit::Wait);
-        let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
+        let guard = super::guard(&topology, admit);
         for (r, tor) in net.tors.iter_mut().enumerate() {
-            let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, wait, guard })?;
+            let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
             let (mut v, mut loaded) = (queues::tor_eps_port(tor.eps, &topology, r), vec![]);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, p.rate, r, racks, false, wait));
+                v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByProgram, admit));
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
                 v.push((tc::clsact(link), NEW));
                 v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
@@ -76,7 +75,7 @@ impl Timed {
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
-        let gates = if wait { Some(Flips::start(net, Doors::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
+        let gates = if admit.waits() { Some(Flips::start(net, Doors::gates(net)?, false, guard, slots.clone(), clock)?) } else { None };
         Ok(Self { arrays, clock, out, slots, gates })
     }
 
@@ -165,7 +164,7 @@ fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usi
 pub fn probe() -> io::Result<()> {
     let arrays = Arrays::new(2, 1)?;
     programs::load_crossbar(&arrays, 0, 0)?;
-    programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: None, wait: false, guard: Span::millis(1) })?;
+    programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, guard: Span::millis(1) })?;
     let arrays = switches::Arrays::new(2, 1, 2, 4)?;
     switches::load_first(&arrays, 0, 0, None)?;
     switches::load_next(&arrays, 1)?;

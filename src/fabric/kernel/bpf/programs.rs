@@ -12,6 +12,7 @@ use super::asm::When::{Eq, Ge, Gt, Lt, Ne};
 use super::asm::Width::{Byte, Long, Word};
 use super::asm::{Asm, FP, R0, R1, R2, R3, R4, R6, R7, R8, R9};
 use super::{SharedArray, load, map_number};
+use crate::coflows::elephants::Admit;
 use crate::units::Span;
 
 /// Circuits that a port holds at once.
@@ -114,10 +115,8 @@ pub struct TorProgram<'a> {
     pub rack: usize,
     /// Interface indexes of its OCS ports, by plane.
     pub ocs: &'a [u32],
-    /// The TOS byte of packets that may use circuits (low two bits not compared); `None` for all packets.
-    pub tos: Option<u8>,
-    /// Whether such packets wait in the ToR's first OCS port for their circuit, however long; short ones ([`SHORT`]) never do.
-    pub wait: bool,
+    /// Which packets go to circuits. Those that wait do so in the ToR's first OCS port, however long; short ones ([`SHORT`]) never do.
+    pub admit: Admit,
     /// Admission ends so long before a circuit does: its queue drains meanwhile. Below 2 s.
     pub guard: Span,
 }
@@ -172,18 +171,18 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     look_up(&mut a, &arrays.sent, PAIR_KEY, "pass");
     payload(&mut a, "sent");
     a.atomic_add(R0, 0, R1);
-    if let Some(tos) = tor.tos {
+    if let Some(tos) = tor.admit.tos() {
         load_bytes(&mut a, TOS_AT, TOS, 1, "pass");
         a.load(Byte, R1, FP, TOS as i16).and(R1, 0xfc).jump_if(R1, Ne, i32::from(tos & 0xfc), "pass");
     }
-    if tor.wait {
+    if tor.admit.waits() {
         a.load(Word, R1, R6, LEN).jump_if(R1, Lt, SHORT, "pass");
     }
     a.call(KTIME).copy(R9, R0);
-    let planes = if tor.wait { 1 } else { tor.ocs.len() };
+    let planes = if tor.admit.waits() { 1 } else { tor.ocs.len() };
     for (plane, &link) in tor.ocs.iter().enumerate().take(planes) {
         let next_plane = format!("plane{}", plane + 1);
-        if !tor.wait {
+        if !tor.admit.waits() {
             let admit = format!("admit{plane}");
             a.set(R1, plane as i32 * racks + tor.rack as i32).store(Word, FP, PORT_KEY as i16, R1);
             look_up(&mut a, &arrays.ports, PORT_KEY, "pass");

@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use super::SharedArray;
 use super::programs::{self, Arrays, FROM, OUT, PROBE_ETHERTYPE, SLOT_CELLS, SLOTS, TorProgram, UNTIL};
 use super::vm::{Packet, Verdict, plain_arrays, run};
+use crate::coflows::elephants::{Admit, ELEPHANT_DSCP};
 use crate::units::Span;
 
 const IP: u16 = 0x0800;
 /// The marked traffic's TOS byte in these tests.
-const TOS: u8 = 0x28;
+const TOS: u8 = ELEPHANT_DSCP << 2;
 /// What programs see as now is near this, so that times lie before and after.
 const EPOCH: u64 = 1_000_000_000_000;
 const GUARD: u64 = 5;
@@ -125,11 +126,12 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
     }
     let pair = tor.rack * racks + usize::from(to);
     c.sent[pair] += payload(p);
-    if tor.tos.is_some_and(|t| p.bytes[15] >> 2 != t >> 2) {
+    if tor.admit.tos().is_some_and(|t| p.bytes[15] >> 2 != t >> 2) {
         return Verdict::Pass;
     }
     let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
-    let plane = if tor.wait { (p.len >= programs::SHORT as u32).then_some(0) } else { slots.iter().position(|s| s.iter().any(stays)) };
+    let plane =
+        if tor.admit.waits() { (p.len >= programs::SHORT as u32).then_some(0) } else { slots.iter().position(|s| s.iter().any(stays)) };
     let Some(plane) = plane else { return Verdict::Pass };
     c.admitted[pair] = [c.admitted[pair][0] + payload(p), c.admitted[pair][1] + 1];
     Verdict::Hop { link: tor.ocs[plane], neighbour: [169, 254, 3, to], class: 0x1_0100 + u32::from(to) }
@@ -201,7 +203,7 @@ proptest! {
         (racks, rack, slots) in (1..6usize, 1..4usize).prop_flat_map(|(racks, planes)| {
             (Just(racks), 0..racks, prop::collection::vec(prop::collection::vec(slot(racks), 0..=SLOTS), planes))
         }),
-        (marked, wait) in any::<(bool, bool)>(),
+        admit in prop::sample::select(vec![Admit::All, Admit::Marked, Admit::Wait]),
         traffic in prop::collection::vec((packet(), EPOCH..EPOCH + 45), PACKETS),
     ) {
         let planes = slots.len();
@@ -210,7 +212,7 @@ proptest! {
             fill(&arrays, p * racks + rack, s);
         }
         let links: Vec<u32> = (0..planes as u32).map(|p| 10 + p).collect();
-        let tor = TorProgram { rack, ocs: &links, tos: marked.then_some(TOS), wait, guard: Span(GUARD) };
+        let tor = TorProgram { rack, ocs: &links, admit, guard: Span(GUARD) };
         let code = programs::tor(&arrays, &tor);
         let mut expected = Counted::zero(racks, planes);
         for (p, now) in traffic {
@@ -234,7 +236,7 @@ fn edges_are_exact_to_the_nanosecond() {
     let arrays = plain_arrays(3, 1);
     fill(&arrays, 0, &[Slot { from: EPOCH, until: EPOCH + 100, out: (101, 1) }]);
     let crossbar = programs::crossbar(&arrays, 0, 0);
-    let tor = programs::tor(&arrays, &TorProgram { rack: 0, ocs: &[10], tos: Some(TOS), wait: false, guard: Span(GUARD) });
+    let tor = programs::tor(&arrays, &TorProgram { rack: 0, ocs: &[10], admit: Admit::Marked, guard: Span(GUARD) });
     let at = |code: &[u64], now: u64| run(code, &arrays, &marked_packet(1), now);
     let hop = Verdict::Hop { link: 10, neighbour: [169, 254, 3, 1], class: 0x1_0101 };
     assert_eq!(at(&crossbar, EPOCH - 1), Verdict::Out(777));
