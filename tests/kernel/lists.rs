@@ -1,7 +1,8 @@
 //! Graphs of packet switches: every flow crosses exactly the switches of its list, and changes of lists lose nothing.
 
 use std::collections::BTreeSet;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,19 +11,21 @@ use std::time::{Duration, Instant};
 
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
-use heliostat::fabric::Fabric;
+use heliostat::control::policy::CircuitPolicy;
 use heliostat::fabric::kernel::{Labelled, Mechanism, netns};
+use heliostat::fabric::{Fabric, PortTo, SwitchPort};
 use heliostat::ids::{HostId, PlaneId, RackId};
 use heliostat::paths::{List, Switches, Units};
 use heliostat::plan::paths::{PathError, Steer};
 use heliostat::topology::addresses::host_ip;
-use heliostat::topology::graph::{Graph, Routes};
+use heliostat::topology::graph::{Cable, Graph, Routes, Switch, Tier};
 use heliostat::topology::{Core, Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Span};
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::daemon::Daemon;
 use crate::support::{Bench, each_mechanism, rate};
 
 /// A graph with so many hosts at each rack; NICs and uplinks of `rate`, and `planes` OCS planes.
@@ -308,6 +311,49 @@ fn servers_relay() {
         }
         let mistaken = steer(&mut b, HostId(0), HostId(15), Some(List(vec![16, 23])));
         assert!(matches!(mistaken, Err(PathError::List(_))), "{mistaken:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn two_links_between_two_switches_share_the_pairs_of_racks() {
+    each_mechanism("two_links_between_two_switches_share_the_pairs_of_racks", |mechanism| {
+        let rate = BitRate::mbit(1000);
+        let switch = |k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None };
+        let cables = vec![Cable { ends: (0, 1), rate }, Cable { ends: (1, 0), rate }];
+        let graph = Graph { switches: vec![switch(0), switch(1)], cables, racks: vec![0, 0, 0, 0, 1, 1, 1, 1] };
+        let routes = Routes::new(&graph);
+        let mut b = Bench::new(on(graph, 1, rate, 0), mechanism, Admit::Marked);
+        const EACH: u64 = 200_000;
+        let pairs: Vec<(u32, u32)> = (0..4).flat_map(|a| (4..8).map(move |z| (a, z))).collect();
+        b.send(&[pairs.iter().map(|&(a, z)| (a, z, EACH, false)).collect()]);
+        let sent = b.fabric.switches().expect("counters");
+        for cable in 0..2 {
+            let over = |p: &&(u32, u32)| routes.way(RackId(p.0), RackId(p.1))[0].cable == cable;
+            let n = pairs.iter().filter(over).count() as u64;
+            let port = |p: &&SwitchPort| matches!(p.to, PortTo::Switch { cable: c, .. } if c == cable);
+            let bytes = sent[0].ports.iter().find(port).expect("a port").bytes;
+            assert!(n > 0 && bytes >= n * EACH && bytes < (n + 1) * EACH, "{}: {n} flows, {bytes} bytes", mechanism.name());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_emulation_of_many_switches_leaves_nothing() {
+    each_mechanism("an_emulation_of_many_switches_leaves_nothing", |mechanism| {
+        let t = on(Graph::fat_tree(4, BitRate::mbit(100), Some(BitRate::mbit(300))), 1, BitRate::mbit(100), 1);
+        let d = Daemon::start("hst-lists", t, CircuitPolicy::default(), mechanism);
+        let listener = d.within("h7-0", || TcpListener::bind("10.7.0.2:7777"));
+        let mut stream = d.within("h0-0", || TcpStream::connect("10.7.0.2:7777"));
+        stream.write_all(b"across five switches").expect("sent");
+        drop(stream);
+        let mut said = String::new();
+        listener.accept().expect("a connection").0.read_to_string(&mut said).expect("read");
+        assert_eq!(said, "across five switches");
+        // A link that is taken away is missed by its name.
+        d.tool("ip", "sw0", "link del cable1");
+        d.wait("the loss of a link", |s| s.failures.iter().any(|f| format!("{f:?}").contains("cable1 of sw")));
         Ok(())
     });
 }
