@@ -32,8 +32,8 @@ const JOBS: [(&str, usize); 4] = [("3 jobs", 3), ("6 jobs", 6), ("12 jobs", 12),
 
 const GBIT: BitRate = BitRate::mbit(1000);
 
-/// `racks` of `hosts` hosts with so many slots around a graph of switches, all links of `rate` but BCube's servers, which have a port a level. A
-/// switch carries half of what its ports can.
+/// `racks` of `hosts` hosts with so many slots around a graph of switches. Hosts' links have `rate`; BCube's servers have a port a level.
+/// A switch carries half of what its ports can.
 fn network(name: &str, (racks, hosts, slots): (usize, usize, u32), rate: BitRate, mut graph: Graph) -> Topology {
     let relays = graph.switches[graph.racks[0] as usize].tier == crate::topology::graph::Tier::Server;
     let mut ports = vec![0u64; graph.switches.len()];
@@ -159,11 +159,10 @@ pub fn claims() -> Vec<Claim> {
         ..against(measure, setting, system, system, Some(printed), source)
     };
     let (about, better, worse) = (|v| Some(Printed::About(v)), Some(Printed::AtLeast(0.0)), Some(Printed::AtMost(0.0)));
-    let calibrates = |c: Claim| Claim { calibrated: true, ..c };
     let mut all = vec![
         alone(ShuffleShare, TESTBED, "Capacity", Printed::AtLeast(75.0), "fig. 1"),
         alone(ReadShare, TESTBED, "Capacity", Printed::AtMost(20.0), "fig. 1"),
-        calibrates(against(MeanJct, TESTBED, "PNA", "Capacity", about(19.1), "implied, fig. 6a")),
+        against(MeanJct, TESTBED, "PNA", "Capacity", about(19.1), "implied, fig. 6a"),
         against(MeanJct, TESTBED, "Hit", "Capacity", about(28.0), "fig. 6a"),
         against(MeanJct, TESTBED, "Hit", "PNA", about(11.0), "fig. 6a"),
         against(MapTime, TESTBED, "Hit", "PNA", worse, "fig. 6b"),
@@ -172,7 +171,7 @@ pub fn claims() -> Vec<Claim> {
         alone(RouteLength, TREE, "Capacity", Printed::About(6.5), "fig. 7a"),
         alone(RouteLength, TREE, "Hit", Printed::About(4.4), "fig. 7a"),
         against(RouteLength, TREE, "Hit", "Capacity", about(32.3), "fig. 7a"),
-        calibrates(against(ShuffleCost, HEAVY, "PNA", "Capacity", about(21.0), "fig. 8a")),
+        against(ShuffleCost, HEAVY, "PNA", "Capacity", about(21.0), "fig. 8a"),
         against(ShuffleCost, HEAVY, "Hit", "Capacity", about(38.0), "fig. 8a"),
         against(ShuffleCost, MEDIUM, "Hit", "Capacity", Some(Printed::Between(0.0, 38.0)), "fig. 8a"),
         against(ShuffleCost, LIGHT, "Hit", "Capacity", Some(Printed::Between(0.0, 38.0)), "fig. 8a"),

@@ -17,6 +17,7 @@ pub mod coscheduler;
 pub mod free;
 pub mod hit;
 pub mod jobpacker;
+pub mod measure;
 pub mod report;
 pub mod runs;
 pub mod setting;

@@ -67,6 +67,23 @@ fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
 }
 
 #[test]
+fn hits_shuffles_cross_fewer_switches_than_capacitys() {
+    let size = size(1, 100);
+    let mut e = Paper::Hit.experiment(size);
+    e.settings.retain(|s| s.name == "one heavy job");
+    let outcomes = run(&e, size, 1, &AtomicBool::new(false), &|_| {}).unwrap();
+    let of = |system, measure| outcomes.values("one heavy job", system, measure)[0];
+    let both = |measure| (of("Capacity", measure), of("Hit", measure));
+    // 10 GB from 16 maps to 4 reduces, over 1 to 5 switches; hops count both hosts.
+    let (capacity, hit) = both(Measure::ShuffleCost);
+    assert!(hit < 0.8 * capacity && capacity < 50.0, "{hit} {capacity}");
+    let (capacity, hit) = both(Measure::RouteLength);
+    assert!(hit < capacity && (3.0..=7.0).contains(&hit) && (3.0..=7.0).contains(&capacity), "{hit} {capacity}");
+    assert_eq!((both(Measure::ShuffleShare), both(Measure::Unfinished)), ((100.0, 100.0), (0.0, 0.0)), "nothing is read from afar");
+    assert!(of("PNA", Measure::Throughput) > 0.0 && of("Hit", Measure::ReduceTime) > 0.0);
+}
+
+#[test]
 fn the_planners_own_figures_are_measured_without_a_run() {
     let size = size(1, 1);
     let mut e = Paper::Corral.experiment(size);

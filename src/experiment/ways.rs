@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::runs::Measure;
+use super::measure::Measure;
 use crate::control::record::What;
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::default_list;
@@ -91,5 +91,51 @@ impl<'a> Ways<'a> {
         all.extend((self.flows > 0).then(|| (Measure::RouteLength, self.nodes as f64 / self.flows as f64)));
         all.extend((time > 0.0).then(|| (Measure::Throughput, self.bytes as f64 / time)));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coflows::{CoflowSpec, FlowSpec};
+    use crate::control::record::Record;
+    use crate::ids::JobId;
+    use crate::plan::paths::Steer;
+    use crate::topology::Core;
+    use crate::topology::graph::Graph;
+    use crate::units::{BitRate, Span};
+
+    #[test]
+    fn flows_count_with_the_lists_that_they_have_at_their_end() {
+        // Two hosts at each of two access switches (0, 1) below two roots (2, 3).
+        let mut t = Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![]);
+        t.eps.core = Core::Graph(Box::new(Graph::hierarchy(2, 2, 2, BitRate(8), None)));
+        let mut w = Ways::new(&t).unwrap();
+        let flow = |from, to, bytes| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) };
+        let coflow = |id, flows| CoflowSpec {
+            id: CoflowId(id),
+            name: String::new(),
+            arrival: Time(0),
+            weight: 1,
+            priorities: Default::default(),
+            flows,
+        };
+        let start = |coflow, shuffle| Action::StartCoflow { coflow, job: JobId(0), stage: 1, shuffle };
+        let (a, read) = (
+            start(coflow(0, vec![flow(0, 1, 10_000_000_000), flow(0, 3, 1_000_000_000)]), true),
+            start(coflow(1, vec![flow(0, 3, 5)]), false),
+        );
+        w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &a });
+        w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &read });
+        let at = |secs, what| Line::Network(Record { seq: 0, at: Time::ZERO + Span::secs(secs), what });
+        let finished = |id| What::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
+        let steer = Steer { from: HostId(0), to: HostId(3), list: Some(List(vec![0, 3, 1])) };
+        w.hear(&at(1, What::Paths { lists: vec![steer], saturated: 0, before: 0, after: 0 }));
+        w.hear(&at(2, finished(1)));
+        w.hear(&at(3, finished(0)));
+        // 10 GB over one switch, 1 GB over three; three and five nodes; 11 GB in two seconds. Reads of blocks are left out.
+        let all: BTreeMap<Measure, f64> = w.measures().into_iter().collect();
+        assert_eq!((all[&Measure::ShuffleCost], all[&Measure::RouteLength], all[&Measure::Throughput]), (13.0, 4.0, 5.5e9));
+        assert!(Ways::new(&Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![])).is_none());
     }
 }

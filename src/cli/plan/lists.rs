@@ -56,10 +56,12 @@ impl Places {
 }
 
 /// Bytes over each link of the planned flows: between two switches by number, lower first, and at each host.
-fn loads(plans: &[&Plan]) -> (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>) {
+fn loads(net: &Switches, plans: &[&Plan]) -> (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>) {
     let (mut links, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     for f in plans.iter().flat_map(|p| &p.flows) {
-        for pair in f.list.0.windows(2) {
+        let own = |h| Some(net.stands(h)).filter(|&s| net.tier(s) == Tier::Server);
+        let whole: Vec<u32> = own(f.from).into_iter().chain(f.list.0.iter().copied()).chain(own(f.to)).collect();
+        for pair in whole.windows(2) {
             *links.entry((pair[0].min(pair[1]), pair[0].max(pair[1]))).or_default() += u128::from(f.bytes);
         }
         for host in [f.from, f.to] {
@@ -72,7 +74,7 @@ fn loads(plans: &[&Plan]) -> (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>)
 /// The picture of the plans of some jobs on a network.
 pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)]) -> String {
     let places = Places::new(topology, net);
-    let (links, hosts) = loads(&plans.iter().map(|p| p.1).collect::<Vec<_>>());
+    let (links, hosts) = loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>());
     let most = links.values().chain(hosts.values()).copied().max().unwrap_or(0).max(1);
     let mut by_host: BTreeMap<usize, Vec<(bool, String)>> = BTreeMap::new();
     for (job, plan) in plans {

@@ -1,15 +1,15 @@
 //! PNA: a free slot goes to the task that would move its input over the fewest switches, with a probability that falls with that cost.
 //!
-//! Shen, Sarker, Yu and Deng, "Probabilistic network-aware task placement for MapReduce scheduling", IEEE CLUSTER 2016. When a slot is free
-//! the jobs are asked in their order. A job answers with the task that costs least on this host: bytes x switches between the host and
-//! where its input is, the nearest replica of a block, or the hosts of the tasks that send to it. With C this cost and C_avg its mean
-//! over all hosts with free slots, the task starts with the probability 1 - exp(-C_avg / C), and not at all below a threshold. Else the next
-//! job is asked, and this one again after a while. Hit-scheduler compares itself with it.
+//! Shen, Sarker, Yu and Deng, "Probabilistic network-aware task placement for MapReduce scheduling", IEEE CLUSTER 2016. When a slot is
+//! free the jobs are asked in their order. A job answers with the task that costs least on this host: bytes x switches between the host
+//! and where its input is, the nearest replica of a block, or the hosts of the tasks that send to it. With C this cost and C_avg its
+//! mean over all hosts with free slots, the task starts with the probability 1 - exp(-C_avg / C), and not at all below a threshold.
+//! Else the next job is asked, and this one again after a while. Hit-scheduler compares itself with it.
 //!
-//! The way between two hosts is fixed, and the loads of links are not looked at. What a running task will have sent is taken as known: the
-//! estimate by its progress is exact where tasks send in proportion. Where the threshold would refuse every free host, as it does above 1 -
-//! 1/e when all cost the same, the cheapest of them is not held to it. The threshold, the formula and the limit of one reduce task
-//! a host are as other papers report them.
+//! The way between two hosts is fixed, and the loads of links are not looked at. What a running task will have sent is taken as known:
+//! the estimate by its progress is exact where tasks send in proportion. Where the threshold would refuse every free host, as it does
+//! above 1 - 1/e when all cost the same, the cheapest of them is not held to it. The threshold, the formula and the limit of one reduce
+//! task a host are as other papers report them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -95,14 +95,14 @@ pub fn chance(sum: u128, n: u64, cost: u128) -> u64 {
     let exp = |f: i128| {
         let (mut term, mut all) = (unit, unit);
         for k in 1..30 {
-            term = -(term * f >> 32) / k;
+            term = -((term * f) >> 32) / k;
             all += term;
         }
         all
     };
     let inverse = exp(1 << 32);
-    let whole_part = (0..x >> 32).fold(unit, |p, _| p * inverse >> 62);
-    let rest = whole_part * exp((x & 0xffff_ffff) as i128) >> 62;
+    let whole_part = (0..x >> 32).fold(unit, |p, _| (p * inverse) >> 62);
+    let rest = (whole_part * exp((x & 0xffff_ffff) as i128)) >> 62;
     ((unit - rest) >> 30) as u64
 }
 

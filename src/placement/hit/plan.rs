@@ -239,8 +239,8 @@ impl Planner<'_> {
         }
     }
 
-    /// All hosts, first the one from which a task of `stage` shuffles with the tasks of `peers` at the least cost. All tasks of a stage send
-    /// alike, or receive in proportion.
+    /// All hosts, first the one from which a task of `stage` shuffles with the tasks of `peers` at the least cost. All tasks of a stage
+    /// send alike, or receive in proportion.
     fn order(&mut self, stage: usize, (peers, placed): (usize, Range<u32>), edge: &EdgeSpec) -> Vec<HostId> {
         let n = self.topology.hosts.len();
         let pair = |k: u32, bytes| if stage == edge.from { (0, k + 1, bytes) } else { (k + 1, 0, bytes) };

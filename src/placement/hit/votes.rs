@@ -2,23 +2,41 @@
 
 use std::collections::BTreeSet;
 
-use super::wave::{Distances, Pair, Wave};
 use crate::ids::HostId;
 
+/// A flow between two tasks, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The task that sends.
+    pub from: u32,
+    /// The task that receives.
+    pub to: u32,
+    /// How much.
+    pub bytes: u64,
+}
+
 /// By mover, then host: how many of its flows have their cheapest way there. Flows vote in the order of their bytes, the largest first;
-/// `places` are slots of hosts that movers may have. Of equally cheap hosts a flow takes one that its task has votes for already, then the
-/// one with the most room, then the lowest. A host that as many tasks have votes for as it has places gets no votes of others. A task that
-/// does not move stays where `hosts` says. O(pairs x hosts); where both tasks of a pair move, O(pairs x hosts^2).
+/// `cost` says what a byte of a flow, by its number, costs from one host to another; `places` are slots of hosts that movers may have.
+/// Of equally cheap hosts a flow takes one that its task has votes for already, then the one with the most room, then the lowest. A
+/// host that as many tasks have votes for as it has places gets no votes of others. A task that does not move stays where `hosts` says.
+/// O(pairs x hosts); where both tasks of a pair move, O(pairs x hosts^2).
 ///
 /// Source: Algorithm 1, lines 5, 11 and 12 in section 5.1. In a symmetric network all hosts tie there, and every flow would vote for the
 /// first; so hosts fill up here (equation (8)).
-pub fn votes(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &[u32], places: &[u32]) -> Vec<Vec<u32>> {
+pub fn votes(
+    flows: &[Flow],
+    cost: impl Fn(usize, HostId, HostId) -> u64,
+    hosts: &[HostId],
+    movers: &[u32],
+    places: &[u32],
+) -> Vec<Vec<u32>> {
     let mut rows: Vec<Option<usize>> = vec![None; hosts.len()];
     movers.iter().enumerate().for_each(|(k, &t)| rows[t as usize] = Some(k));
     let mut poll = Poll { count: vec![vec![0; places.len()]; movers.len()], tasks: vec![BTreeSet::new(); places.len()], places };
-    let mut order: Vec<&Pair> = wave.pairs.iter().filter(|p| p.bytes > 0).collect();
-    order.sort_by_key(|p| (std::cmp::Reverse(p.bytes), p.from, p.to));
-    for p in order {
+    let mut order: Vec<usize> = (0..flows.len()).filter(|&k| flows[k].bytes > 0).collect();
+    order.sort_by_key(|&k| (std::cmp::Reverse(flows[k].bytes), flows[k].from, flows[k].to));
+    for flow in order {
+        let p = flows[flow];
         let ends = [p.from, p.to];
         let rows = ends.map(|t| rows[t as usize]);
         if rows == [None, None] {
@@ -31,7 +49,7 @@ pub fn votes(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &[u32
         let both = rows[0].is_some() && rows[1].is_some();
         let fit = |a: usize, b: usize| a != b || !both || poll.has_room_for_both([rows[0], rows[1]], a);
         let pairs = from.iter().flat_map(|&a| to.iter().map(move |&b| (a, b))).filter(|&(a, b)| fit(a, b));
-        let cost = |a: usize, b: usize| distances.between(HostId::from(a), HostId::from(b), p.rate);
+        let cost = |a: usize, b: usize| cost(flow, HostId::from(a), HostId::from(b));
         let best = pairs.min_by_key(|&(a, b)| (cost(a, b), poll.likes(rows[0], a), poll.likes(rows[1], b), a, b));
         if let Some((a, b)) = best {
             [(rows[0], a), (rows[1], b)].into_iter().for_each(|(row, h)| poll.vote(row, h));
@@ -80,22 +98,16 @@ impl Poll<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::{Load, Switches, Units};
-    use crate::placement::hit::wave::Side;
-    use crate::topology::graph::Graph;
-    use crate::topology::{Core, Topology};
-    use crate::units::BitRate;
 
     /// Two access switches of two hosts each below one root; maps 0 and 1 stand on host 0.
     fn vote(pairs: &[(u32, u32, u64)], places: &[u32], movers: &[u32]) -> Vec<Vec<u32>> {
-        let mut t = Topology::uniform("t", 2, 2, BitRate(100), BitRate(100), vec![]);
-        t.eps.core = Core::Graph(Box::new(Graph::hierarchy(2, 2, 1, BitRate(100), None)));
-        let net = Switches::new(&t, Units::default());
-        let pairs = pairs.iter().map(|&(from, to, bytes)| Pair { from, to, bytes, rate: 1 }).collect();
-        let side = vec![Side::Map, Side::Map, Side::Reduce, Side::Reduce];
-        let wave = Wave { side, fixed: vec![None; 4], pairs, places: places.to_vec() };
-        let d = Distances::new(&net, &Load::new(&net), 4, &wave.pairs);
-        votes(&wave, &d, &[0, 0, 3, 1].map(HostId), movers, places)
+        let flows: Vec<Flow> = pairs.iter().map(|&(from, to, bytes)| Flow { from, to, bytes }).collect();
+        let cost = |_, a: HostId, b: HostId| match () {
+            () if a == b => 0,
+            () if a.0 / 2 == b.0 / 2 => 1,
+            () => 3,
+        };
+        votes(&flows, cost, &[0, 0, 3, 1].map(HostId), movers, places)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::matching::Preferences;
-use super::votes::votes;
+use super::votes::{Flow, votes};
 use crate::ids::HostId;
 use crate::paths::search::Search;
 use crate::paths::{Load, Switches};
@@ -272,7 +272,12 @@ fn moved(wave: &Wave, distances: &Distances, hosts: &[HostId], sides: &[Side], g
     for t in tasks().filter(|&t| free(t) && !moves(t)) {
         places[hosts[t as usize].index()] -= 1;
     }
-    let counts = if grades == Grading::Count { votes(wave, distances, hosts, &movers, &places) } else { vec![] };
+    let counts = if grades == Grading::Count {
+        let flows: Vec<Flow> = wave.pairs.iter().map(|p| Flow { from: p.from, to: p.to, bytes: p.bytes }).collect();
+        votes(&flows, |k, a, b| distances.between(a, b, wave.pairs[k].rate), hosts, &movers, &places)
+    } else {
+        vec![]
+    };
     let (utility, all) = (utilities(wave, distances, hosts, &movers), wave.bytes());
     let bytes = movers.iter().map(|&t| all[t as usize]).collect();
     let mut then = hosts.to_vec();

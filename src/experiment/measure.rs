@@ -1,0 +1,60 @@
+//! What experiments measure.
+
+use serde::{Deserialize, Serialize};
+
+/// What is measured of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// From the first arrival to the last finish, s.
+    Makespan,
+    /// Mean job completion time, s.
+    MeanJct,
+    /// Median job completion time, s.
+    MedianJct,
+    /// Median of the recurring jobs, s.
+    MedianRecurring,
+    /// Median of the others, s.
+    MedianAdHoc,
+    /// Mean time of a shuffle from its first flow to its last, s.
+    MeanCct,
+    /// Share of the bytes between racks that went over circuits, %.
+    OcsShare,
+    /// Bytes that crossed racks, of all that jobs read and shuffle, %.
+    Crossing,
+    /// Time that tasks held slots without computing, of all that they held them, %.
+    Waiting,
+    /// Time that all slots together need to compute all tasks, s: no makespan is below.
+    Computing,
+    /// Tasks with a block that read it from another rack, %.
+    Far,
+    /// Makespan in per cent of the time in which the jobs arrive.
+    Overrun,
+    /// Jobs that did not finish.
+    Unfinished,
+    /// How far the plan is from its lower bound, %.
+    Gap,
+    /// Processor time of the planner, s.
+    PlanTime,
+    /// Bytes of shuffles times the switches that they cross, GB.
+    ShuffleCost,
+    /// Hosts and switches on the way of a shuffle's flow between two hosts, in the mean over flows.
+    RouteLength,
+    /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.
+    Throughput,
+    /// Time that a map task holds its slot, s.
+    MapTime,
+    /// Time that a reduce task holds its slot, s.
+    ReduceTime,
+    /// Shuffles in per cent of the bytes that go over the network.
+    ShuffleShare,
+    /// Reads of blocks in per cent of the bytes that go over the network.
+    ReadShare,
+}
+
+impl Measure {
+    /// Whether a system is better by more of it.
+    pub fn more_is_better(self) -> bool {
+        self == Self::Throughput
+    }
+}
