@@ -73,7 +73,7 @@ impl Of {
             ports().map(|(l, c)| (l, c.late_packets)),
         )?;
         let wrong = ports().map(|(l, c)| (l, c.misdelivered));
-        w.counters("port_misdelivered_packets", "Packets that would have come out at a wrong rack", None, wrong)
+        w.counters("port_misdelivered_packets", "Packets that came out at a wrong rack", None, wrong)
     }
 
     fn racks(&self, w: &mut Writer) -> Result {

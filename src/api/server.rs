@@ -15,13 +15,20 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 
 use super::routes::{self, Guard};
 use super::state::{App, Log, Sender};
 use crate::runtime::handle::Handle;
 
-/// Connections at once; more wait.
-const MAX_CONNECTIONS: usize = 512;
+/// Connections over TCP at once; more wait.
+const MAX_TCP: usize = 512;
+/// Connections over the unix socket at once; more wait. They are counted apart: no client over TCP locks the owner out.
+const MAX_UNIX: usize = 128;
+/// Event streams at once, over both; more are refused. The rest of [`MAX_TCP`] is for requests that end.
+pub(super) const MAX_STREAMS: usize = 384;
+/// What is buffered of an answer that its client does not read, and of a request's head.
+const BUFFER: usize = 64 << 10;
 /// How long open requests may go on once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
@@ -83,13 +90,18 @@ impl Server {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
+    /// Says that it is to end, and does not wait for it.
+    pub fn begin_stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
     /// Stops accepting, lets open requests end for up to 3 s, and returns when all is closed.
     pub fn stop(mut self) {
         self.halt();
     }
 
     fn halt(&mut self) {
-        self.stopping.send_replace(true);
+        self.begin_stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -145,6 +157,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         sender: options.sender,
         ledger: Arc::default(),
         policy_turn: Arc::default(),
+        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
         patience: super::CONTROLLER_TIMEOUT,
         stopping,
     };
@@ -173,36 +186,39 @@ async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<cr
 }
 
 async fn run(app: App, tcp: Option<TcpListener>, unix: Option<UnixListener>, guard: Guard) {
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut tasks = JoinSet::new();
     if let Some(listener) = tcp.and_then(|l| tokio::net::TcpListener::from_std(l).ok()) {
-        let (app, slots) = (app.clone(), slots.clone());
+        let app = app.clone();
         tasks.spawn(async move {
             let router = routes::router(app.clone(), guard);
             let next = || async { listener.accept().await.map(|(s, _)| s) };
-            accept(next, &router, &app, &slots).await;
+            accept(next, &router, &app, MAX_TCP).await;
         });
     }
     if let Some(listener) = unix.and_then(|l| tokio::net::UnixListener::from_std(l).ok()) {
         tasks.spawn(async move {
             let router = routes::router(app.clone(), Guard::open());
             let next = || async { listener.accept().await.map(|(s, _)| s) };
-            accept(next, &router, &app, &slots).await;
+            accept(next, &router, &app, MAX_UNIX).await;
         });
     }
     while tasks.join_next().await.is_some() {}
 }
 
-/// Accepts until the server stops, then waits for the open connections.
-async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, slots: &Arc<Semaphore>)
+/// Accepts until the server stops, then waits for the open connections, of which there are at most so many.
+async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, most: usize)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = io::Result<S>>,
 {
-    let mut stopping = app.stopping.clone();
+    let (mut stopping, slots) = (app.stopping.clone(), Arc::new(Semaphore::new(most)));
     let mut open = JoinSet::new();
     loop {
-        let Ok(slot) = slots.clone().acquire_owned().await else { break };
+        // A stop is seen also while all slots are taken.
+        let slot = tokio::select! {
+            () = stop_asked(&mut stopping) => break,
+            slot = slots.clone().acquire_owned() => slot,
+        };
         tokio::select! {
             () = stop_asked(&mut stopping) => break,
             stream = next() => match stream {
@@ -236,8 +252,11 @@ where
 {
     let service = TowerToHyperService::new(router);
     let mut builder = hyper::server::conn::http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(super::CLIENT_TIMEOUT).max_headers(64);
-    let mut conn = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    builder.timer(TokioTimer::new()).header_read_timeout(super::CLIENT_TIMEOUT).max_headers(64).max_buf_size(BUFFER);
+    // A client that does not read what it asked for loses its connection.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(super::CLIENT_TIMEOUT));
+    let mut conn = std::pin::pin!(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
     tokio::select! {
         _ = conn.as_mut() => return,
         () = stop_asked(&mut stopping) => conn.as_mut().graceful_shutdown(),

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::problem::{Problem, Reply};
@@ -78,6 +79,8 @@ pub struct App {
     pub ledger: Arc<tokio::sync::Mutex<Ledger>>,
     /// Held while the policy is compared and replaced.
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
+    /// Room for further event streams.
+    pub streams: Arc<tokio::sync::Semaphore>,
     /// How long the controller may take for an answer.
     pub patience: Duration,
     /// True once the server stops: open streams end.
@@ -163,7 +166,7 @@ impl Log {
     pub fn push(&self, record: Arc<Record>) {
         let seq = record.seq;
         {
-            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ring = self.ring.lock();
             if ring.len() == RING {
                 ring.pop_front();
             }
@@ -179,7 +182,7 @@ impl Log {
 
     /// The first event after number `after` (`None`: the first of all) that is still remembered.
     pub fn next(&self, after: Option<u64>) -> Option<Arc<Line>> {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let ring = self.ring.lock();
         let k = ring.partition_point(|r| after.is_some_and(|a| r.record.seq <= a));
         ring.get(k).cloned()
     }

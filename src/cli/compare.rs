@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::tables::{self, Rows, ratio};
-use super::{CliError, Output, print, read_text};
+use super::{CliError, Output, print, read_result};
 use crate::coflows::CoflowRecord;
 use crate::ids::CoflowId;
 use crate::runtime::jobs::report::JobsResult;
@@ -118,7 +118,7 @@ fn read(file: &Path) -> Result<Read, CliError> {
     struct Peek {
         jobs: Option<serde::de::IgnoredAny>,
     }
-    let text = read_text(file)?;
+    let text = read_result(file)?;
     // The parser's own text ends with line and column.
     let bad = |e: serde_json::Error| {
         let why = e.to_string().replace("struct Peek", "a result that `run`, `schedule` or `simulate` wrote with --json");

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::tables::Rows;
-use super::{CliError, print, simulate, write_text};
+use super::{CliError, can_write, print, simulate, write_text};
 use crate::experiment::claim::Verdict;
 use crate::experiment::free::Free;
 use crate::experiment::report::{Report, Row, name};
@@ -95,6 +95,7 @@ enum Output {
 /// # Errors
 /// A run that fails, or files that cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    can_write(&args.json)?;
     let repeats = args.repeat.map_or_else(|| args.paper.repeats(args.quick), |n| n as usize);
     let Unprinted { task_rate, window } = args.unprinted;
     let free = Free { task_rate, window_permille: window };

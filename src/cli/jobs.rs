@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::tables::{self, Rows};
 use super::workload::reading::{JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
-use super::{CliError, Output, read_text};
+use super::{CliError, Output, read_workload};
 use crate::config;
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
@@ -166,7 +166,7 @@ impl Tuning {
         let how = args.how(&reading)?;
         match Mix::named(file) {
             Some(mix) => Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed)),
-            None => Ok(config::read_any_jobs(&read_text(file)?, &file.display().to_string(), &how)?),
+            None => Ok(config::read_any_jobs(&read_workload(file)?, &file.display().to_string(), &how)?),
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A new subcommand is a file with `Args` and `run(&Args)`, its `pub mod`, and its line in `commands!` below.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+
+pub use files::{can_write, read_result, read_text, read_workload, write_bytes, write_text};
 
 use crate::config::ConfigError;
 
@@ -16,6 +17,7 @@ pub mod completions;
 pub mod doctor;
 pub mod exec;
 pub mod experiment;
+pub mod files;
 pub mod jobs;
 pub mod plan;
 pub mod plot;
@@ -141,22 +143,6 @@ pub enum Output {
     Json,
     /// The table's rows, for spreadsheets.
     Csv,
-}
-
-/// A file as text.
-///
-/// # Errors
-/// When it cannot be read, or is not UTF-8.
-pub fn read_text(file: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(file).map_err(|e| CliError::Invalid(format!("{}: {e}", file.display())))
-}
-
-/// Writes a file.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn write_text(file: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(file, text).map_err(|e| CliError::Failed(format!("{}: {e}", file.display())))
 }
 
 /// Writes to stdout. A reader that has gone away (`| head`) has seen enough: that is no error.

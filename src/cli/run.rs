@@ -12,7 +12,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::client::Where;
 use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, attach, jobs, print, read_text, schedule, tables, user_namespace, write_text};
+use super::{CliError, Output, attach, can_write, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
 use crate::config;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
@@ -112,6 +112,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.schedule.is_none() {
         args.tuning.refuse("--schedule")?;
     }
+    can_write([&args.json, &args.tuning.timeline].into_iter().flatten())?;
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

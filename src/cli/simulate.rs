@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::progress::Clock;
 use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, jobs, print, read_text, repeat, tables, timeline, write_text};
+use super::{CliError, Output, can_write, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -101,6 +101,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.jobs.is_none() {
         args.tuning.refuse("--jobs").and(args.how.refuse("--jobs")).and(args.wrong.refuse("--jobs"))?;
     }
+    can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     let (file, policy_file) = (args.topology.display().to_string(), args.policy.display().to_string());
     let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
     let topology = Arc::new(Topology { loopback: args.reading.local == Local::Ports, ..topology });

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::book::{Book, Broken, Heard};
 use super::{Client, Error, PAUSE, TRIES};
@@ -217,12 +219,12 @@ fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>
 
 impl Shared {
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 
     fn tell(&self, word: Result<Word, Error>) {
         // Whoever listened may have gone: then nobody wants to know.
-        let _ = self.words.lock().unwrap_or_else(PoisonError::into_inner).send(word);
+        let _ = self.words.lock().send(word);
     }
 
     fn post_all(&self, todo: &mpsc::Receiver<Order>) {

@@ -77,9 +77,19 @@ impl Closed {
         self.chunks.iter().flat_map(|c| c.iter()).map(|c| &*c.1)
     }
 
+    /// The kept one at this place in the order of their ends. O(1).
+    pub fn nth(&self, k: usize) -> Option<&CoflowView> {
+        self.chunks.get(k / CHUNK)?.get(k % CHUNK).map(|c| &*c.1)
+    }
+
+    /// The place of the first of the kept ones that ended after the first `n` of all.
+    pub fn first_after(&self, n: u64) -> usize {
+        usize::try_from(n.saturating_sub(self.forgotten)).map_or(self.len(), |k| k.min(self.len()))
+    }
+
     /// Those of the kept ones that ended after the first `n` of all ([`Closed::total`] at an earlier time), in order. O(their number).
     pub fn after(&self, n: u64) -> impl Iterator<Item = &CoflowView> {
-        let skip = usize::try_from(n.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
+        let skip = self.first_after(n);
         let rest = self.chunks.iter().skip(skip / CHUNK).flat_map(|c| c.iter());
         rest.skip(skip % CHUNK).map(|c| &*c.1)
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::coflows::RackBytes;
+use crate::coflows::{CoflowSpec, RackBytes};
+use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, OpResult, ProbeReport};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::placement::codecide::Proposal;
@@ -175,6 +176,19 @@ pub enum Event {
         /// The policy, already checked.
         policy: Box<CircuitPolicy>,
     },
+}
+
+impl Event {
+    /// A coflow begins whose senders say when bytes have arrived.
+    ///
+    /// # Arguments
+    /// - `matrix`: its bytes between racks, `R x R` ([`CoflowSpec::matrix`]).
+    /// - `bound`: lower bound of its completion time.
+    pub fn arrival(coflow: &CoflowSpec, matrix: &DemandMatrix, bound: Span) -> Self {
+        let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
+        let (id, name, weight) = (coflow.id, coflow.name.clone(), coflow.weight);
+        Self::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Sender, weight }
+    }
 }
 
 fn one() -> u32 {

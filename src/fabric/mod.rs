@@ -53,11 +53,12 @@ pub struct PortCounters {
     pub crossed_packets: u64,
     /// Their bytes.
     pub crossed_bytes: u64,
-    /// Packets that reached this input after its circuit had ended, because this machine was late to drain their queue. They go
-    /// back to their ToR and on over the EPS: none is lost. A machine that keeps up has none.
+    /// Packets that reached this input after its circuit had ended, in the dark or when its next circuit had light already, because
+    /// this machine was late to drain their queue. They go back to their ToR and on over the EPS: none is lost. A machine that keeps
+    /// up has none.
     pub late_packets: u64,
-    /// Packets from this input that would have come out at a rack for which they were not meant. `timed` sends them back to their
-    /// ToR like late ones; with `netlink` the rack that they reach drops them, and counts them at its own port.
+    /// Packets that came out of the OCS at this port's rack and were not for it. Its ToR drops them. The OCS looks where each packet is
+    /// to go, so there are none unless somebody else meddles.
     pub misdelivered: u64,
 }
 

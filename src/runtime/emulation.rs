@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::carried::Carried;
 use super::live::Live;
@@ -13,9 +15,9 @@ use super::record::Recorder;
 use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
-use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds};
+use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::Snapshot;
-use crate::control::{Event, ProgressBy, Trouble};
+use crate::control::{Event, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
@@ -136,7 +138,7 @@ impl Emulation {
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
         let traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
-            if let Some(h) = &*slot.lock().expect("never poisoned") {
+            if let Some(h) = &*slot.lock() {
                 h.notify(for_the_controller(&e));
             }
             // Only a workload's run listens, and it counts coflows.
@@ -154,7 +156,7 @@ impl Emulation {
             progress.chain(names.look(clock.now())).collect()
         });
         let live = Live::start(fabric, plan.clone(), clock, feed, recorder).map_err(kernel("start the control loop"))?;
-        *handle_slot.lock().expect("never poisoned") = Some(live.handle.clone());
+        *handle_slot.lock() = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
     }
 
@@ -184,10 +186,7 @@ impl Emulation {
     pub fn launch(&self, spec: &CoflowSpec) {
         let topology = &self.live.handle.topology;
         let matrix = spec.matrix(topology);
-        let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
-        let bound = bounds::hybrid(spec, topology);
-        let (id, name, weight, progress) = (spec.id, spec.name.clone(), spec.weight, ProgressBy::Sender);
-        self.live.handle.notify(Event::CoflowArrived { id, name, pairs, bound, progress, weight });
+        self.live.handle.notify(Event::arrival(spec, &matrix, bounds::hybrid(spec, topology)));
         let threshold = self.live.handle.snapshot().policy.elephant_threshold;
         self.traffic.launch(spec, |i, j| is_elephant(&matrix, i, j, threshold));
     }
@@ -203,7 +202,7 @@ impl Emulation {
     /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
     /// ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
-        let heard = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let heard = self.finished.lock();
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();

@@ -1,7 +1,8 @@
 //! Repetitions: work in parallel whose results do not depend on the threads, and means with their 95 % intervals.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+
 use std::thread;
 
 /// Runs `one` for every seed from `first` on, `n` of them, on at most `threads` threads. The order of the results is that of the seeds,
@@ -25,12 +26,12 @@ pub fn in_parallel<T: Send>(n: usize, threads: usize, one: impl Fn(usize) -> T +
                     let k = next.fetch_add(1, Ordering::Relaxed);
                     let Some(slot) = done.get(k) else { break };
                     let result = one(k);
-                    *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                    *slot.lock() = Some(result);
                 }
             });
         }
     });
-    let taken = |m: Mutex<Option<_>>| m.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let taken = |m: Mutex<Option<_>>| m.into_inner();
     done.into_iter().map(|m| taken(m).expect("every number was done")).collect()
 }
 

@@ -102,7 +102,7 @@ pub struct Summary {
     pub bytes_sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended and went back to their ToR.
     pub late_packets: u64,
-    /// Packets that would have come out at the wrong rack.
+    /// Packets that came out at the wrong rack, whose ToR dropped them.
     pub misdelivered: u64,
     /// When the run ended.
     pub ended: Time,
@@ -139,7 +139,7 @@ pub struct Counted {
     pub sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended.
     pub late_packets: u64,
-    /// Packets that would have come out at the wrong rack.
+    /// Packets that came out at the wrong rack, whose ToR dropped them.
     pub misdelivered: u64,
     /// When the run ended.
     pub ended: Time,

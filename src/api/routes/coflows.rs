@@ -16,49 +16,13 @@ use super::proposals::{self, Draft};
 use super::resource::{FORGOTTEN, created, missing, name, parse_id, view};
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{App, Ledger};
-use crate::api::wire::{self, CoflowState};
+use crate::api::wire;
 use crate::control::Event;
-use crate::control::record::{CoflowView, PromiseState};
 
 /// How often a proposal is computed before its turn.
 const TRIES: u32 = 3;
 /// Ids that clients choose are below this, so that there is always room above them for ours.
 const MAX_CHOSEN: u32 = 1 << 31;
-
-/// Which coflows.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-pub struct Filter {
-    /// Only those in this state.
-    #[param(inline)]
-    state: Option<CoflowState>,
-    /// Only those that have ended since `ended` of an earlier answer was this.
-    #[serde(rename = "endedAfter")]
-    ended_after: Option<u64>,
-}
-
-/// All coflows that are open, those that ended lately, and proposals; by id.
-#[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
-    responses((status = 200, body = wire::Coflows), (status = 400, body = Problem)))]
-pub async fn list(
-    State(app): State<App>,
-    filter: Result<Query<Filter>, axum::extract::rejection::QueryRejection>,
-) -> Reply<Json<wire::Coflows>> {
-    let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
-    let s = app.snapshot();
-    // Asked before a coflow is copied: thousands that have ended may be remembered.
-    let of_state = |state: CoflowState| filter.state.is_none_or(|f| f == state);
-    let known = |c: &&CoflowView| of_state((*c).into());
-    let mut coflows: Vec<wire::Coflow> = match filter.ended_after {
-        Some(n) => s.coflows.closed.after(n).filter(known).map(wire::Coflow::from).collect(),
-        None => {
-            let promised = s.proposals.iter().filter(|p| p.state != PromiseState::Confirmed && of_state(p.state.into()));
-            s.coflows.iter().filter(known).map(wire::Coflow::from).chain(promised.map(|p| (&**p).into())).collect()
-        }
-    };
-    coflows.sort_by_key(|c| c.id);
-    Ok(Json(wire::Coflows { revision: s.revision, now_ns: s.now.0, ended: s.coflows.closed.total(), coflows }))
-}
 
 /// One coflow with its progress, and of one that is sent here that of its flows.
 #[utoipa::path(get, path = "/api/v1/coflows/{id}", operation_id = "getCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::api::problem::{Problem, Reply};
+use crate::api::server::MAX_STREAMS;
 use crate::api::state::App;
 use crate::api::wire;
 
@@ -17,7 +18,7 @@ use crate::api::wire;
 /// were forgotten (4096 are kept), an event `gap` without an id says how many.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
-    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 400, body = Problem)))]
+    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 400, body = Problem), (status = 503, body = Problem, description = "Too many follow the events already")))]
 pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     let newest = app.log.newest();
     let last = match headers.get("last-event-id") {
@@ -29,13 +30,17 @@ pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<imp
             newest.borrow().filter(|&n| n < id).map_or(Some(id), Some)
         }
     };
-    let reader = Reader { stopping: app.stopping.clone(), app, newest, last, ready: VecDeque::new() };
+    let room = app.streams.clone().try_acquire_owned();
+    let room =
+        room.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{MAX_STREAMS} clients follow the events already")))?;
+    let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, ready: VecDeque::new() };
     let events = stream::unfold(reader, |mut r| async move { r.next().await.map(|e| (Ok(e), r)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
 /// One client's place in the log.
 struct Reader {
+    _room: OwnedSemaphorePermit,
     app: App,
     newest: watch::Receiver<Option<u64>>,
     stopping: watch::Receiver<bool>,

@@ -92,7 +92,9 @@ fn late() -> Late {
     let (sent, (stop, stopping)) = (Arc::new(Counts::default()), watch::channel(false));
     let sender: Option<Arc<dyn Sender>> = Some(sent.clone());
     let patience = Duration::from_millis(1);
-    let app = App { handle, log: Arc::default(), sender, ledger: Arc::default(), policy_turn: Arc::default(), patience, stopping };
+    let (log, ledger, policy_turn) = Default::default();
+    let streams = Arc::new(tokio::sync::Semaphore::new(1));
+    let app = App { handle, log, sender, ledger, policy_turn, streams, patience, stopping };
     Late { controller, ends, app, sent, _stop: stop }
 }
 

@@ -1,5 +1,6 @@
 //! The API over a real socket, against the real controller over a fabric that does what it is told.
 
+mod crowds;
 mod events;
 mod hostile;
 mod launch;
@@ -203,5 +204,19 @@ fn parse(bytes: &[u8]) -> Answer {
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let headers = lines.filter_map(|l| l.split_once(": ")).map(|(k, v)| (k.to_ascii_lowercase(), v.to_string())).collect();
-    Answer { status, headers, text: text.to_string() }
+    let answer = Answer { status, headers, text: text.to_string() };
+    // Streams of events are read as they come, in their chunks.
+    let in_chunks = answer.header("transfer-encoding") == "chunked" && answer.header("content-type") == "application/json";
+    if in_chunks { Answer { text: joined(&answer.text), ..answer } } else { answer }
+}
+
+/// The chunks of an answer without their lengths (RFC 9112, section 7.1).
+fn joined(mut chunks: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = chunks.split_once("\r\n") {
+        let (chunk, rest) = rest.split_at(usize::from_str_radix(length, 16).expect("a length"));
+        whole.push_str(chunk);
+        chunks = rest.strip_prefix("\r\n").expect("a chunk's end");
+    }
+    whole
 }

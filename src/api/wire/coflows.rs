@@ -19,6 +19,9 @@ pub struct Coflows {
     /// How many coflows have ended since the start, in any way.
     #[serde(default)]
     pub ended: u64,
+    /// Whether there are others with larger ids, beyond the `limit` that was asked for.
+    #[serde(default)]
+    pub more: bool,
     /// By id.
     pub coflows: Vec<Coflow>,
 }

@@ -149,9 +149,9 @@ pub struct Port {
     pub crossed_packets: u64,
     /// Their bytes.
     pub crossed_bytes: u64,
-    /// Packets that came to this input while it was dark.
+    /// Packets that came to this input after its circuit had ended, and went back to their ToR.
     pub late_packets: u64,
-    /// Packets that would have come out at a wrong rack, and were dropped.
+    /// Packets that came out at this rack and were for another one; its ToR dropped them.
     pub misdelivered_packets: u64,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cli::tables::Rows;
-use crate::cli::{CliError, Output, print, read_text};
+use crate::cli::{CliError, Output, print, read_text, read_workload};
 use crate::config;
 use crate::paths::{Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
@@ -65,7 +65,7 @@ struct Report<'a> {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let file = args.topology.display().to_string();
     let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
-    let jobs = config::read_jobs(&read_text(&args.jobs)?, &args.jobs.display().to_string())?;
+    let jobs = config::read_jobs(&read_workload(&args.jobs)?, &args.jobs.display().to_string())?;
     let net = Switches::new(&topology, Units::default());
     let chosen = choose(&jobs, args.job.as_deref())?;
     let options = Options { ends: args.ends, seed: args.seed };

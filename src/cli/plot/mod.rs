@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use plotters::prelude::*;
 
-use super::{CliError, read_text};
+use super::{CliError, read_result, write_bytes};
 use input::Input;
 
 mod canvas;
@@ -82,7 +82,7 @@ fn size(text: &str) -> Result<(u32, u32), String> {
 pub fn run(a: &Args) -> Result<(), CliError> {
     let mut inputs = Vec::new();
     for file in &a.files {
-        inputs.push(input::read(&read_text(file)?, &file.display().to_string()).map_err(CliError::Invalid)?);
+        inputs.push(input::read(&read_result(file)?, &file.display().to_string()).map_err(CliError::Invalid)?);
     }
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
     let png = match a.to.extension().and_then(|e| e.to_str()) {
@@ -95,7 +95,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let chart = Chart::of(kind, inputs, labels, &a.link).map_err(CliError::Invalid)?;
     let bytes =
         if png { canvas::png(a.size, |area| chart.draw(&area, &look)) } else { canvas::svg(a.size, |area| chart.draw(&area, &look)) };
-    std::fs::write(&a.to, bytes.map_err(CliError::Failed)?).map_err(|e| CliError::Failed(format!("{}: {e}", a.to.display())))
+    write_bytes(&a.to, &bytes.map_err(CliError::Failed)?)
 }
 
 /// A chart with its data.

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
 use super::workload::Reading;
-use super::{CliError, Output, jobs, print, read_text, run, timeline, write_text};
+use super::{CliError, Output, can_write, jobs, print, read_text, run, timeline, write_text};
 use crate::api::wire;
 use crate::client::counters::{self, Counters};
 use crate::client::remote::Remote;
@@ -103,6 +103,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// # Errors
 /// As [`run()`].
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
+    can_write([ask.json, ask.tuning.timeline.as_deref()].into_iter().flatten())?;
     let client = Arc::new(ask.place.client()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;

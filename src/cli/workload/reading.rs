@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::synth::Mix;
-use crate::cli::{CliError, read_text};
+use crate::cli::{CliError, read_workload};
 use crate::config::{self, JobsReading, Select};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -49,7 +49,7 @@ impl Reading {
     /// # Errors
     /// A file that cannot be read or makes no sense.
     pub fn read(&self, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
-        self.parse(&read_text(file)?, file, topology)
+        self.parse(&read_workload(file)?, file, topology)
     }
 
     /// What is sent with one seed: a file of coflows over `topology`, a file of jobs spread over it, or a mix drawn over it, with
@@ -61,7 +61,7 @@ impl Reading {
         if let Some(mix) = Mix::named(what) {
             return mix.draw(topology, self.coflows.unwrap_or(50), seed);
         }
-        let text = read_text(what)?;
+        let text = read_workload(what)?;
         if !config::format_of(&text).is_jobs() {
             return self.parse(&text, what, topology);
         }
@@ -75,7 +75,7 @@ impl Reading {
     /// # Errors
     /// A file that cannot be read.
     pub fn depends_on_seed(&self, what: &Path) -> Result<bool, CliError> {
-        Ok(Mix::named(what).is_some() || config::format_of(&read_text(what)?).is_jobs())
+        Ok(Mix::named(what).is_some() || config::format_of(&read_workload(what)?).is_jobs())
     }
 
     /// [`Self::read`] of a text that is there already.
@@ -155,7 +155,7 @@ impl ModelArgs {
             None => fallback.model(),
             Some(name) => match Preset::from_str(name, false) {
                 Ok(preset) => preset.model(),
-                Err(_) if Path::new(name).is_file() => config::read_job_model(&read_text(Path::new(name))?, name)?,
+                Err(_) if Path::new(name).is_file() => config::read_job_model(&read_workload(Path::new(name))?, name)?,
                 Err(_) => {
                     let names: Vec<_> =
                         Preset::value_variants().iter().filter_map(|p| Some(p.to_possible_value()?.get_name().to_owned())).collect();
@@ -256,7 +256,7 @@ pub enum Source {
 /// # Errors
 /// Files that cannot be read or make no sense, and our own coflows without a topology.
 pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: &JobsArgs) -> Result<Source, CliError> {
-    let text = read_text(file)?;
+    let text = read_workload(file)?;
     let format = config::format_of(&text);
     if format.is_jobs() {
         let list = config::read_any_jobs(&text, &file.display().to_string(), &jobs.how(reading)?)?;

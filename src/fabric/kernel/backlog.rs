@@ -6,9 +6,11 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::diag::SocketQueues;
 use super::network::Network;
@@ -47,9 +49,7 @@ impl Backlog {
             while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let begun = Instant::now();
                 let seen = sample(&topology, &mut hosts);
-                if let Ok(mut newest) = put.lock() {
-                    *newest = seen;
-                }
+                *put.lock() = seen;
                 pause = PAUSE.max(begun.elapsed() * TIMES).min(Duration::from_secs(1));
             }
         })?;
@@ -66,7 +66,7 @@ impl Backlog {
     /// # Errors
     /// What the kernel refused.
     pub fn newest(&self) -> io::Result<DemandMatrix> {
-        self.newest.lock().expect("no panic while a sample is put down").clone().map_err(io::Error::other)
+        self.newest.lock().clone().map_err(io::Error::other)
     }
 }
 

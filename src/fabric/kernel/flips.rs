@@ -10,10 +10,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 
 use super::doors::Doors;
 use super::network::Network;
@@ -22,12 +23,17 @@ use super::slots::Slots;
 use super::tc::{self, Match};
 use super::{Clock, sys};
 use crate::ids::RackId;
+use crate::topology::addresses::rack_net;
 use crate::units::{Span, Time};
 
-/// Priorities of the filters on an OCS port: the circuit, and a filter that is never reached and keeps the dark action alive.
-pub const LIGHT: (u16, u32) = (1, tc::FIRST_NODE);
-/// See [`LIGHT`].
-pub const KEEP: (u16, u32) = (9, 0);
+/// On an OCS port, priority and node of the filter for the circuit's IP packets: those to the rack at its other end, and no others.
+/// There is none in the dark.
+const CIRCUIT: (u16, u32) = (1, tc::FIRST_NODE);
+/// Of the filter behind it, for IP packets that no circuit takes: they go back to their ToR, are counted, and go on over the EPS. One
+/// that comes so late that the port's next circuit has light already must not come out there.
+pub const LATE: (u16, u32) = (1, tc::LAST_NODE);
+/// Of the filter for frames that are not IP: probes, which must see where the light goes.
+pub const LIGHT: (u16, u32) = (2, tc::SECOND_TABLE);
 
 /// What a circuit's input does at an instant: its output's rack, and whether its ToR admits.
 type Wish = (Option<RackId>, bool);
@@ -60,6 +66,8 @@ struct Flipper {
     planes: usize,
     /// By plane; none where programs are the crossbar.
     crossbars: Vec<(Netlink, Vec<u32>)>,
+    /// By plane, then rack: whether the port may have a filter for a circuit's packets.
+    circuits: Vec<Vec<bool>>,
     doors: Doors,
     /// By plane, then rack.
     set: Vec<Vec<Known>>,
@@ -101,6 +109,7 @@ impl Flips {
             racks,
             planes,
             crossbars: turned.map(|c| Ok((Netlink::open(c.node.ns.as_fd())?, c.ports.clone()))).collect::<io::Result<_>>()?,
+            circuits: vec![vec![false; racks]; planes],
             doors,
             set: vec![vec![Some((None, false)); racks]; planes],
             turned: Time::ZERO,
@@ -135,7 +144,7 @@ impl Flips {
 
     /// How late changes were made: median, 99th percentile and maximum.
     pub fn lateness(&self) -> [Span; 3] {
-        let h = self.shared.lateness.lock().expect("no panic in the histogram");
+        let h = self.shared.lateness.lock();
         [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span)
     }
 }
@@ -186,10 +195,8 @@ impl Flipper {
             next = next.min(self.retry[p][r]);
         }
         // A change that an order brought, not an instant, cannot be late.
-        if last > self.turned
-            && let Ok(mut h) = self.shared.lateness.lock()
-        {
-            h.saturating_record(then.since(last).0);
+        if last > self.turned {
+            self.shared.lateness.lock().saturating_record(then.since(last).0);
         }
         self.turned = now;
         next
@@ -197,7 +204,7 @@ impl Flipper {
 
     /// What every port should do at `now`, the last instant that changed that, and the next.
     fn wishes(&self, now: Time) -> (Vec<Vec<Wish>>, Time, Time) {
-        let slots = self.shared.slots.lock().expect("no panic in the slots");
+        let slots = self.shared.slots.lock();
         let mut wanted = vec![vec![(None, false); self.racks]; self.planes];
         let (mut last, mut next) = (Time::ZERO, Time::MAX);
         for r in slots.all() {
@@ -252,14 +259,34 @@ impl Flipper {
             let turned = changes.iter().filter(|c| c.0 == p && self.set[p][c.1].map(|s| s.0) != Some(wanted[p][c.1].0));
             let mut turned: Vec<usize> = turned.map(|c| c.1).collect();
             turned.sort_by_key(|&r| wanted[p][r].0.is_some());
-            let way = |r: usize| wanted[p][r].0.map_or((ports[r], dark_action(r)), |to| (ports[to.index()], 0));
-            let messages =
-                turned.iter().map(|&r| (tc::redirect(ports[r], LIGHT, Match::ANY, way(r).0, way(r).1), REPLACE_FILTER)).collect();
+            // Messages, and the port that each is for: the circuits' filters away, then the light, then the circuits' filters.
+            let mut messages = vec![];
+            for &r in turned.iter().filter(|&&r| self.circuits[p][r]) {
+                messages.push((r, (tc::remove_filter(ports[r], CIRCUIT), 0)));
+            }
+            let removed = messages.len();
+            for &r in &turned {
+                let (out, action) = wanted[p][r].0.map_or((ports[r], dark_action(r)), |to| (ports[to.index()], 0));
+                messages.push((r, (tc::redirect(ports[r], LIGHT, Match::ANY, out, action), REPLACE_FILTER)));
+            }
+            for (r, to) in turned.iter().filter_map(|&r| Some((r, wanted[p][r].0?))) {
+                messages.push((r, (tc::redirect(ports[r], CIRCUIT, Match::to(rack_net(to), 16), ports[to.index()], 0), REPLACE_FILTER)));
+            }
+            let (racks, messages): (Vec<usize>, Vec<_>) = messages.into_iter().unzip();
             match nl.send_each(messages) {
-                Ok(some) => refused.extend(some.into_iter().map(|(k, why)| ((p, turned[k]), why))),
+                Ok(some) => {
+                    // A filter that is gone already need not be removed.
+                    let real = some.into_iter().filter(|(k, why)| *k >= removed || why.kind() != io::ErrorKind::NotFound);
+                    for (k, why) in real {
+                        if refused.iter().all(|f: &(Place, io::Error)| f.0 != (p, racks[k])) {
+                            refused.push(((p, racks[k]), why));
+                        }
+                    }
+                }
                 Err(e) => refused.extend(turned.iter().map(|&r| ((p, r), io::Error::new(e.kind(), e.to_string())))),
             }
             for &r in &turned {
+                self.circuits[p][r] = wanted[p][r].0.is_some();
                 let lit = wanted[p][r].0.filter(|_| refused.iter().all(|f| f.0 != (p, r)));
                 self.shared.lit[p * self.racks + r].store(lit.map_or(0, |o| 1 + o.0), Release);
             }

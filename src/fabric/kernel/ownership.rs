@@ -249,7 +249,10 @@ fn make_lock(directory: &Path) -> io::Result<File> {
 }
 
 fn lock(directory: &Path) -> io::Result<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(directory.join("lock"))?;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    // A file that others can open they can lock as well.
+    let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(directory.join("lock"))?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
     sys::try_lock(&file)?;
     Ok(file)
 }

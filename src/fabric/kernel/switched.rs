@@ -3,12 +3,13 @@
 //! For kernels that refuse bpf(), such as a user namespace without root.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
+use parking_lot::Mutex;
 
 use super::doors::{self, Doors, TABLE};
-use super::flips::{Flips, KEEP, LIGHT, dark_action};
+use super::flips::{Flips, LATE, LIGHT, dark_action};
 use super::msg::{self, End};
 use super::network::{Network, Node};
 use super::nl::{NEW, Netlink, Request};
@@ -64,8 +65,8 @@ impl Switched {
             let mut v = vec![];
             for (r, &port) in core.ports.iter().enumerate() {
                 v.push((tc::clsact(port), NEW));
+                v.push((tc::redirect(port, LATE, ANY_IP, port, dark_action(r)), NEW));
                 v.push((tc::redirect(port, LIGHT, Match::ANY, port, dark_action(r)), NEW));
-                v.push((tc::redirect(port, KEEP, Match::ANY, port, dark_action(r)), NEW));
             }
             core.node.send(v)?;
         }
@@ -77,14 +78,14 @@ impl Switched {
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
-        let results = self.slots.lock().expect("no panic in the slots").apply_all(ops, || self.clock.now(), |_, _, _| {});
+        let results = self.slots.lock().apply_all(ops, || self.clock.now(), |_, _, _| {});
         self.flips.wake();
         results
     }
 
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Programmed {
-        self.slots.lock().expect("no panic in the slots").programmed(now)
+        self.slots.lock().programmed(now)
     }
 
     /// The thread.
@@ -116,7 +117,7 @@ impl Switched {
         }
         for (p, core) in net.ocs.iter_mut().enumerate() {
             for (r, &port) in core.ports.iter().enumerate() {
-                let late = filter_packets(&mut core.node.netlink, port, KEEP)?;
+                let late = filter_packets(&mut core.node.netlink, port, LATE)?;
                 ports[p][r].late_packets = late;
                 ports[p][r].crossed_packets = ports[p][r].crossed_packets.saturating_sub(late);
             }
@@ -137,17 +138,18 @@ fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
 
 /// Priority of the filter for what is not for this rack.
 const STRAYS: (u16, u32) = (3, 0);
+/// All IP packets: their first four bits are the version.
+const ANY_IP: Match = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 };
 
 /// On a ToR's OCS port: packets for the own rack pass, and so do those from it, which the OCS sent back; other IP packets go to the
 /// sink. They must not reach the routes, which would carry them to their rack after all, over the EPS, and hide the fault.
 fn only_own(link: u32, rack: RackId) -> [Request; 4] {
     let net = rack_net(rack);
-    let ip = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 };
     [
         (tc::clsact(link), NEW),
         (tc::classify(link, tc::INGRESS, 1, Match::to(net, 16), 1), NEW),
         (tc::classify(link, tc::INGRESS, 2, Match::from(net, 16), 1), NEW),
-        (tc::redirect(link, STRAYS, ip, SINK.0, 1), NEW),
+        (tc::redirect(link, STRAYS, ANY_IP, SINK.0, 1), NEW),
     ]
 }
 
@@ -165,11 +167,13 @@ pub(super) fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: i
     })
 }
 
-fn filter_packets(nl: &mut Netlink, link: u32, (priority, _): (u16, u32)) -> io::Result<u64> {
+/// Packets that the actions of a filter have taken; of all filters of its priority if it has no node of its own.
+fn filter_packets(nl: &mut Netlink, link: u32, (priority, node): (u16, u32)) -> io::Result<u64> {
     let mut packets = 0;
     nl.dump(tc::ingress_filter_dump(link), |m| {
         if let Message::NewTrafficFilter(t) = &m
             && (t.header.info >> 16) as u16 == priority
+            && (node == 0 || u32::from(t.header.handle) == node)
         {
             packets = packets.max(tc::action_packets(t));
         }

@@ -260,9 +260,13 @@ pub fn classify(link: u32, parent: u32, priority: u16, m: Match, minor: u16) -> 
 /// The node of the first u32 filter on a hook: by this handle it can be replaced in place. Later filters' nodes are the
 /// kernel's to number.
 pub const FIRST_NODE: u32 = 0x8000_0800;
+/// The node behind all others of the first priority on a hook.
+pub const LAST_NODE: u32 = 0x8000_0fff;
+/// The first node of the second priority: each has a hash table, numbered as they come.
+pub const SECOND_TABLE: u32 = 0x8010_0800;
 
 /// A u32 filter on a link's way in that sends packets out of the link `out`, with the shared action number `index`
-/// (0: a fresh one). `node` is [`FIRST_NODE`] or 0.
+/// (0: a fresh one). `node` is one of those above or 0.
 pub fn redirect(link: u32, (priority, node): (u16, u32), m: Match, out: u32, index: u32) -> Message {
     let (mut message, selector) = u32_base(link, INGRESS, priority, m, node);
     let mut mirror = TcMirror::default();
@@ -280,6 +284,11 @@ pub fn redirect(link: u32, (priority, node): (u16, u32), m: Match, out: u32, ind
         TcOption::U32(TcFilterU32Option::Action(vec![action])),
     ]));
     Message::NewTrafficFilter(message)
+}
+
+/// Takes a u32 filter for IP packets away, by its priority and node.
+pub fn remove_filter(link: u32, (priority, node): (u16, u32)) -> Message {
+    Message::DelTrafficFilter(filter(link, INGRESS, (priority, ETH_P_IP), node, "u32"))
 }
 
 /// All classes of a link.

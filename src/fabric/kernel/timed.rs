@@ -4,8 +4,10 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 
 use super::bpf::SharedArray;
 use super::bpf::programs::{self, Arrays, FROM, OUT, SLOT_CELLS, TorProgram, UNTIL};
@@ -48,9 +50,13 @@ impl Timed {
         let tos = (admit != Admit::All).then_some(ELEPHANT_DSCP << 2);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, tos, wait, guard })?;
-            let mut v = queues::tor_eps_port(tor.eps, &topology, r);
+            let (mut v, mut loaded) = (queues::tor_eps_port(tor.eps, &topology, r), vec![]);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, r, racks, false, wait));
+                let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
+                v.push((tc::clsact(link), NEW));
+                v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
+                loaded.push(arrivals);
             }
             for &h in &tor.hosts {
                 v.push((tc::clsact(h), NEW));
@@ -75,13 +81,13 @@ impl Timed {
 
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Programmed {
-        self.slots.lock().expect("no panic in the slots").programmed(now)
+        self.slots.lock().programmed(now)
     }
 
     /// Carries out operations in order.
     pub fn apply_all(&mut self, ops: &[Op]) -> Vec<OpResult> {
         let (arrays, out, clock) = (&self.arrays, &self.out, self.clock);
-        let mut slots = self.slots.lock().expect("no panic in the slots");
+        let mut slots = self.slots.lock();
         let results = slots.apply_all(ops, || clock.now(), |port, slot, held| write(arrays, out, clock, port, slot, held));
         drop(slots);
         if let Some(g) = &self.gates {

@@ -1,9 +1,10 @@
 //! What is on its way: coflows, their flows, and what has been received of each.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 use super::{Report, Shipment};
@@ -158,11 +159,11 @@ impl Shared {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     pub fn say(&self, e: TrafficEvent) {
-        (self.events.lock().unwrap_or_else(PoisonError::into_inner))(e);
+        (self.events.lock())(e);
     }
 
     /// Enters a coflow and lets its senders begin. Returns whether it has nothing to send: then it is finished, which the caller says.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::circuits::SetBy;
 use crate::coflows::network::NetworkKind;
-use crate::coflows::{CoflowRecord, CoflowSpec, RackBytes, bounds, elephants};
+use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
 use crate::control::record::{Record, Snapshot};
-use crate::control::{Controller, Event, ProgressBy, Rejected, Skip};
+use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
@@ -204,11 +204,8 @@ impl<'a> Simulation<'a> {
     /// What the controller refuses.
     pub fn arrive(&mut self, coflow: &CoflowSpec) -> Result<(), Rejected> {
         let now = self.driver.host.now;
-        let matrix = coflow.matrix(&self.topology);
-        let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
-        let (id, name, weight, progress) = (coflow.id, coflow.name.clone(), coflow.weight, ProgressBy::Sender);
-        let bound = self.bound(coflow);
-        self.driver.tell_of(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now)?;
+        let (id, bound) = (coflow.id, self.bound(coflow));
+        self.driver.tell_of(Event::arrival(coflow, &coflow.matrix(&self.topology), bound), now)?;
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;

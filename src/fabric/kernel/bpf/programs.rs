@@ -31,7 +31,7 @@ pub const CROSSED_PACKETS: usize = 0;
 pub const CROSSED_BYTES: usize = 1;
 /// Packets that came after their circuit had ended, and were sent back to their ToR.
 pub const LATE: usize = 2;
-/// Packets that were for another rack than the circuit's, and were sent back too.
+/// Packets that came out at the port's rack and were for another one. Its ToR drops them.
 pub const MISDELIVERED: usize = 3;
 
 /// Packets sent back, as the kernel handles them (aggregated).
@@ -58,8 +58,9 @@ const REDIRECT_NEIGH: i32 = 152;
 const SHOT: i32 = 2;
 const PASS: i32 = 0;
 
-/// Offsets in a frame: the TOS byte and the destination of an IPv4 packet behind an Ethernet header.
+/// Offsets in a frame: the TOS byte, the source and the destination of an IPv4 packet behind an Ethernet header.
 const TOS_AT: i32 = 15;
+const SOURCE_AT: i32 = 26;
 const DESTINATION_AT: i32 = 30;
 
 /// The arrays that all programs of one fabric share.
@@ -216,7 +217,7 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
 }
 
 /// The program on every port of an OCS: a packet goes out where the circuit leads that has light now. In the dark, and if it
-/// is for another rack, it goes back to its ToR. All are counted.
+/// is so late that the port's next circuit has light already, it goes back to its ToR. All are counted.
 pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     let racks = arrays.racks;
     let mut a = Asm::default();
@@ -234,21 +235,15 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
         a.load(Long, R8, R8, at + 8 * OUT as i16).jump("light").label(&next);
     }
     // In the dark: what a ToR sent too late goes back to it, and on over the EPS. Probes end here.
-    a.jump_if(R7, Gt, 255, "drop");
+    a.jump_if(R7, Gt, 255, "drop").label("late");
     look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
-    count_packets(&mut a, "late");
-    a.atomic_add(R0, 8 * LATE as i16, R1).label("back");
+    count_packets(&mut a, "packets back");
+    a.atomic_add(R0, 8 * LATE as i16, R1);
     count_one(&mut a, SENT_BACK);
     a.load(Word, R1, R6, IFINDEX).set(R2, 0).call(REDIRECT).exit().label("drop").ret(SHOT);
-    // So late that the port's next circuit has light already: it must not come out there.
-    a.label("stray");
-    look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
-    count_packets(&mut a, "strays");
-    a.atomic_add(R0, 8 * MISDELIVERED as i16, R1).jump("back");
 
     a.label("light").jump_if(R7, Gt, 255, "out");
-    a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right");
-    a.jump("stray");
+    a.copy(R1, R8).shl(R1, 32).shr(R1, 32).jump_if_reg(R1, Eq, R7, "right").jump("late");
     a.label("right").copy(R1, R7).add(R1, (rack * racks) as i32).store(Word, FP, PAIR_KEY as i16, R1);
     look_up(&mut a, &arrays.crossed, PAIR_KEY, "drop");
     payload(&mut a, "crossed");
@@ -263,6 +258,23 @@ pub fn crossbar(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
     a.finish()
 }
 
+/// The program on every OCS port of a ToR: packets for its rack pass, and so do those from it, which the OCS sent back. Other ones came
+/// out at the wrong rack: they are counted and dropped. The routes would carry them to their rack after all, over the EPS, and hide it.
+pub fn arrivals(arrays: &Arrays, plane: usize, rack: usize) -> Vec<u64> {
+    let mut a = Asm::default();
+    a.copy(R6, R1).load(Word, R1, R6, PROTOCOL).jump_if(R1, Ne, i32::from(0x0800u16.to_be()), "pass");
+    for at in [DESTINATION_AT, SOURCE_AT] {
+        load_bytes(&mut a, at, DESTINATION, 4, "pass");
+        a.load(Byte, R7, FP, DESTINATION as i16 + 1).jump_if(R7, Eq, rack as i32, "pass");
+    }
+    a.set(R1, (plane * arrays.racks + rack) as i32).store(Word, FP, PORT_KEY as i16, R1);
+    look_up(&mut a, &arrays.counts, PORT_KEY, "drop");
+    count_packets(&mut a, "packets");
+    a.atomic_add(R0, 8 * MISDELIVERED as i16, R1).label("drop").ret(SHOT);
+    a.label("pass").ret(PASS);
+    a.finish()
+}
+
 /// The number of packets in a (possibly aggregated) packet into R1.
 fn count_packets(a: &mut Asm, label: &str) {
     a.load(Word, R1, R6, GSO_SEGS).jump_if(R1, Ne, 0, label).set(R1, 1).label(label);
@@ -274,6 +286,14 @@ fn count_packets(a: &mut Asm, label: &str) {
 /// The verifier's words.
 pub fn load_tor(arrays: &Arrays, t: &TorProgram) -> std::io::Result<OwnedFd> {
     load(&tor(arrays, t), "heliostat_tor")
+}
+
+/// Loads the program of a ToR's OCS port.
+///
+/// # Errors
+/// The verifier's words.
+pub fn load_arrivals(arrays: &Arrays, plane: usize, rack: usize) -> std::io::Result<OwnedFd> {
+    load(&arrivals(arrays, plane, rack), "heliostat_in")
 }
 
 /// Loads an OCS port's program.

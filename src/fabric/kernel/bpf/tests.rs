@@ -1,4 +1,4 @@
-//! The two programs in a user-space machine, against slow twins in Rust.
+//! The three programs in a user-space machine, against slow twins in Rust.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -87,24 +87,29 @@ fn crossbar_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), s
     let Some(d) = destination(p) else { return Verdict::Drop };
     let (counts, packets) = (&mut c.counts[plane * racks + rack], u64::from(p.segments.max(1)));
     match light {
-        None => {
-            counts[programs::LATE] += packets;
-            counts[programs::SENT_BACK] += 1;
-            Verdict::Out(p.link)
-        }
-        Some(s) if s.out.1 != u32::from(d[1]) => {
-            counts[programs::MISDELIVERED] += packets;
-            counts[programs::SENT_BACK] += 1;
-            Verdict::Out(p.link)
-        }
-        Some(s) => {
+        Some(s) if s.out.1 == u32::from(d[1]) => {
             counts[programs::CROSSED_PACKETS] += packets;
             counts[programs::CROSSED_BYTES] += payload(p);
             let pair = &mut c.crossed[rack * racks + d[1] as usize];
             *pair = [pair[0] + payload(p), pair[1] + 1];
             Verdict::Out(s.out.0)
         }
+        _ => {
+            counts[programs::LATE] += packets;
+            counts[programs::SENT_BACK] += 1;
+            Verdict::Out(p.link)
+        }
     }
+}
+
+/// What a ToR's OCS port should do.
+fn arrivals_twin(c: &mut Counted, racks: usize, (plane, rack): (usize, usize), p: &Packet) -> Verdict {
+    let at = |k: usize| p.bytes.get(k..k + 4).map(|a| a[1]);
+    if p.protocol != IP || [at(30), at(26)].iter().any(|net| net.is_none_or(|n| usize::from(n) == rack)) {
+        return Verdict::Pass;
+    }
+    c.counts[plane * racks + rack][programs::MISDELIVERED] += u64::from(p.segments.max(1));
+    Verdict::Drop
 }
 
 /// Its payload, were it TCP with timestamps; none if it may be all headers.
@@ -145,6 +150,7 @@ fn packet() -> impl Strategy<Value = Packet> {
         |(protocol, tos, net, to, host, len, segments, cut)| {
             let mut bytes = vec![0x45; 64];
             bytes[15] = tos;
+            bytes[27] = host[0] % 6;
             bytes[30..34].copy_from_slice(&[net, to, host[0], host[1]]);
             bytes.truncate(cut);
             Packet { len, protocol, segments, link: 777, bytes }
@@ -169,6 +175,23 @@ proptest! {
         for (p, now) in traffic {
             let twin = crossbar_twin(&mut expected, racks, (plane, rack), &slots, &p, now);
             prop_assert_eq!(run(&code, &arrays, &p, now), twin, "{:?} at {}", p, now - EPOCH);
+            prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
+        }
+    }
+
+    #[test]
+    fn a_tor_lets_in_what_its_twin_does(
+        (racks, planes, plane, rack) in (1..6usize, 1..3usize).prop_flat_map(|(racks, planes)| {
+            (Just(racks), Just(planes), 0..planes, 0..racks)
+        }),
+        traffic in prop::collection::vec(packet(), PACKETS),
+    ) {
+        let arrays = plain_arrays(racks, planes);
+        let code = programs::arrivals(&arrays, plane, rack);
+        let mut expected = Counted::zero(racks, planes);
+        for p in traffic {
+            let twin = arrivals_twin(&mut expected, racks, (plane, rack), &p);
+            prop_assert_eq!(run(&code, &arrays, &p, EPOCH), twin, "{:?}", p);
             prop_assert_eq!(&Counted::of(&arrays, planes), &expected);
         }
     }

@@ -20,6 +20,10 @@ use crate::units::{Bytes, Time};
 mod disciplines;
 mod live;
 mod reach;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod youngest_first;
 
 use disciplines::{Discipline, discipline};
 use live::{About, Gone, Live};
@@ -57,8 +61,13 @@ const ALL: Anew = Anew { from: 0, order: true };
 impl Ordered {
     /// No coflows on links of these capacities.
     pub fn new(network: Network, capacity: &[u64]) -> Self {
+        Self::under(discipline(&network), capacity)
+    }
+
+    /// The same under rules of one's own.
+    pub fn under(discipline: Box<dyn Discipline>, capacity: &[u64]) -> Self {
         Self {
-            discipline: discipline(&network),
+            discipline,
             capacity: capacity.to_vec(),
             free: Free::new(capacity),
             coflows: Vec::new(),

@@ -1,0 +1,165 @@
+//! Files that are read and written: never more of them than is wanted, and a result's file is old or new, never half.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::CliError;
+use crate::config;
+
+/// Bytes of the largest workload or trace that is read.
+const WORKLOAD: u64 = 256_000_000;
+/// Bytes of the largest result or event log that is read.
+const RESULT: u64 = 4_000_000_000;
+
+/// A topology or a policy as text.
+///
+/// # Errors
+/// When it cannot be read, is not UTF-8, or is longer than such a file may be. No more of it is read than that.
+pub fn read_text(file: &Path) -> Result<String, CliError> {
+    read(file, config::MAX_BYTES as u64)
+}
+
+/// A workload, jobs or a trace as text.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_workload(file: &Path) -> Result<String, CliError> {
+    read(file, WORKLOAD)
+}
+
+/// A result or an event log as text.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_result(file: &Path) -> Result<String, CliError> {
+    read(file, RESULT)
+}
+
+fn read(file: &Path, most: u64) -> Result<String, CliError> {
+    let fail = |e: io::Error| CliError::Invalid(format!("{}: {e}", file.display()));
+    let mut text = String::new();
+    let got = File::open(file).and_then(|f| f.take(most + 1).read_to_string(&mut text)).map_err(fail)?;
+    if got as u64 > most {
+        return Err(CliError::Invalid(format!("{}: the file is too long; allowed: at most {most} bytes", file.display())));
+    }
+    Ok(text)
+}
+
+/// Says before a long run whether its results can be written.
+///
+/// # Errors
+/// The first file that cannot be: its directory is missing, or may not be written.
+pub fn can_write(files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<(), CliError> {
+    files.into_iter().try_for_each(|file| match place(file.as_ref()) {
+        Some(place) => fresh(&place).map(drop).map_err(|e| failed(file.as_ref(), &e)),
+        None => Ok(()),
+    })
+}
+
+/// Writes a file: what has that name stays as it is until all is written.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_text(file: &Path, text: &str) -> Result<(), CliError> {
+    write_bytes(file, text.as_bytes())
+}
+
+/// The same for bytes.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
+    let Some(place) = place(file) else {
+        // A pipe or a device cannot be replaced.
+        return File::options().write(true).open(file).and_then(|mut f| f.write_all(bytes)).map_err(|e| failed(file, &e));
+    };
+    let write = || {
+        let mut new = fresh(&place)?;
+        new.write_all(bytes)?;
+        new.as_file().sync_all()?;
+        new.persist(&place).map_err(|e| e.error)
+    };
+    write().map(drop).map_err(|e| failed(file, &e))
+}
+
+fn failed(file: &Path, e: &io::Error) -> CliError {
+    CliError::Failed(format!("{}: {e}", file.display()))
+}
+
+/// Where a file is replaced: the one behind a link. `None` for what is no file.
+fn place(file: &Path) -> Option<PathBuf> {
+    match std::fs::metadata(file) {
+        Ok(m) if !m.is_file() && !m.is_dir() => None,
+        Ok(_) => Some(file.canonicalize().unwrap_or_else(|_| file.into())),
+        Err(_) => Some(file.into()),
+    }
+}
+
+/// A new file beside `place`, which goes when it is dropped.
+fn fresh(place: &Path) -> io::Result<tempfile::NamedTempFile> {
+    if place.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let directory = place.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // The mode of the file that is replaced; of a new one, that which the umask leaves.
+    let mode = std::fs::metadata(place).map_or(0o666, |m| m.permissions().mode());
+    let new = tempfile::Builder::new().prefix(".heliostat-").permissions(Permissions::from_mode(0o666)).tempfile_in(directory)?;
+    if mode != 0o666 {
+        new.as_file().set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut all: Vec<String> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn a_result_replaces_the_old_one_at_once_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("r.json"), dir.path().join("latest"));
+        can_write([&file]).unwrap();
+        assert!(names(dir.path()).is_empty(), "asking writes nothing");
+        write_text(&file, "old").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("r.json", &link).unwrap();
+        write_text(&link, "new").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(names(dir.path()), ["latest", "r.json"]);
+        write_text(Path::new("/dev/null"), "gone").unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_before_and_the_old_file_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("none/r.json");
+        for wrong in [&missing, &dir.path().to_path_buf()] {
+            let told = can_write([wrong]).unwrap_err().to_string();
+            assert!(told.contains(&wrong.display().to_string()), "{told}");
+            assert!(write_text(wrong, "x").is_err());
+        }
+        let full = Path::new("/dev/full");
+        assert!(write_text(full, "x").unwrap_err().to_string().contains("/dev/full"));
+    }
+
+    #[test]
+    fn no_more_is_read_than_a_file_may_have() {
+        // It never ends.
+        let told = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(told.contains("/dev/zero: the file is too long; allowed: at most 4000000 bytes"), "{told}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.yaml");
+        std::fs::write(&file, "x".repeat(config::MAX_BYTES)).unwrap();
+        assert_eq!(read_text(&file).unwrap().len(), config::MAX_BYTES);
+    }
+}

@@ -1,0 +1,13 @@
+//! Youngest first: the coflow that came last is served before all others, which wait for it.
+
+use super::disciplines::Discipline;
+use super::live::Live;
+
+/// Coflows in the reverse order of their arrival.
+pub struct YoungestFirst;
+
+impl Discipline for YoungestFirst {
+    fn order(&self, coflows: &mut Vec<Live>, _: &[u64]) {
+        coflows.reverse();
+    }
+}
