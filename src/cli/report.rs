@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::plot::{input, labels};
-use super::{CliError, read_text};
+use super::{CliError, read_result, write_text};
 use crate::api::page;
 
 /// Writes results of runs as one HTML file: tables, completion times, timelines
@@ -42,13 +42,13 @@ struct Run {
 pub fn run(a: &Args) -> Result<(), CliError> {
     let mut runs: Vec<Run> = vec![];
     for file in &a.files {
-        take(&mut runs, file, &read_text(file)?)?;
+        take(&mut runs, file, &read_result(file)?)?;
     }
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
     let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect();
     let data = json!({"title": a.title, "version": env!("CARGO_PKG_VERSION"), "runs": all});
-    std::fs::write(&a.to, html(&data)).map_err(|e| CliError::Failed(format!("{}: {e}", a.to.display())))
+    write_text(&a.to, &html(&data))
 }
 
 /// Adds a file to the runs.

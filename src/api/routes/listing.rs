@@ -15,8 +15,7 @@ use utoipa::IntoParams;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
-use crate::control::record::{PromiseState, Snapshot};
-use crate::ids::CoflowId;
+use crate::control::record::{CoflowView, PromiseState, Snapshot};
 
 /// Bytes from which a piece of the answer is sent.
 const PIECE: usize = 16 << 10;
@@ -41,8 +40,9 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, (id, name, state): (CoflowId, &str, CoflowState)) -> bool {
-        self.state.is_none_or(|s| s == state) && self.name.as_ref().is_none_or(|n| n == name) && self.after.is_none_or(|a| id.0 > a)
+    /// Whether it wants the coflow of this id, state and name.
+    fn admits(&self, (id, state, name): (u32, CoflowState, &str)) -> bool {
+        self.state.is_none_or(|s| s == state) && self.name.as_ref().is_none_or(|n| n == name) && self.after.is_none_or(|a| id > a)
     }
 }
 
@@ -63,12 +63,16 @@ fn at(s: &Snapshot, place: Place) -> Option<wire::Coflow> {
     }
 }
 
-/// What filters ask of the coflow at a place, which is not copied for that.
-fn about(s: &Snapshot, place: Place) -> Option<(CoflowId, &str, CoflowState)> {
+/// What a filter asks of the coflow at a place. Nothing is copied: thousands that have ended may be remembered, and a viewer may want
+/// the open ones each second.
+fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
+    fn of(c: &CoflowView) -> (u32, CoflowState, &str) {
+        (c.id.0, c.into(), &c.name)
+    }
     match place {
-        Place::Live(k) => s.coflows.live.get(k as usize).map(|c| (c.id, &*c.name, c.into())),
-        Place::Closed(k) => s.coflows.closed.nth(k as usize).map(|c| (c.id, &*c.name, c.into())),
-        Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (p.id, &*p.name, p.state.into())),
+        Place::Live(k) => s.coflows.live.get(k as usize).map(of),
+        Place::Closed(k) => s.coflows.closed.nth(k as usize).map(of),
+        Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (p.id.0, p.state.into(), &*p.name)),
     }
 }
 
@@ -83,7 +87,7 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
             Box::new((0..live).map(Place::Live).chain((0..closed).map(Place::Closed)).chain(proposed))
         }
     };
-    let mut found: Vec<(u32, Place)> = all.filter_map(|p| about(s, p).filter(|c| filter.admits(*c)).map(|c| (c.0.0, p))).collect();
+    let mut found: Vec<(u32, Place)> = all.filter_map(|p| key(s, p).filter(|k| filter.admits(*k)).map(|k| (k.0, p))).collect();
     found.sort_by_key(|f| f.0);
     found
 }

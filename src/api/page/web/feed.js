@@ -87,7 +87,7 @@
         this.store.setTopology(topology);
         const after = this.store.lastSeq ?? 0;
         const response = await fetch("/api/v1/events", { headers: { ...this.headers(), "Last-Event-ID": String(after) }, signal: stopped.signal, cache: "no-store" });
-        if (!response.ok) throw new Problem(response.status, null);
+        if (!response.ok) throw new Problem(response.status, await response.json().catch(() => null));
         await this.poll(true);
         this.wait = 250;
         this.listener.state("live");
