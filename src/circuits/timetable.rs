@@ -65,6 +65,14 @@ impl Reservation {
     }
 }
 
+impl std::fmt::Display for Reservation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { input, output, setup_at, up_from, until, .. } = self;
+        write!(f, "{input} -> {output} (set up at {setup_at}, light from {up_from}")?;
+        if *until == Time::MAX { f.write_str(")") } else { write!(f, " until {until})") }
+    }
+}
+
 /// A side of an OCS: a circuit joins an input port to an output port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -110,7 +118,7 @@ pub enum Impossible {
 #[serde(rename_all = "snake_case")]
 pub enum Clash {
     /// Two circuits hold one port at once, or follow each other without a reconfiguration between.
-    #[error("{plane}: {side} port of {rack} is held by two circuits: {a:?} and {b:?}")]
+    #[error("{plane}: {side} port of {rack} is held by two circuits: {a} and {b}")]
     Port {
         /// Where.
         plane: PlaneId,
@@ -124,7 +132,7 @@ pub enum Clash {
         b: Box<Reservation>,
     },
     /// A circuit has light while another is set up, on a plane on which all ports go dark together.
-    #[error("{plane} is all-stop, and has light on {lit:?} while {dark:?} is set up")]
+    #[error("{plane} is all-stop, and has light on {lit} while {dark} is set up")]
     Light {
         /// Where.
         plane: PlaneId,
@@ -134,7 +142,7 @@ pub enum Clash {
         dark: Box<Reservation>,
     },
     /// Times out of order, a rack with itself, less than delta to set up, or an unknown plane or rack.
-    #[error("impossible reservation {0:?}: {1}")]
+    #[error("impossible reservation {0}: {1}")]
     Impossible(Box<Reservation>, Impossible),
 }
 

@@ -310,7 +310,10 @@ fn lost(e: &Emulation, server: &api::Server) -> Option<String> {
 /// Stays up until a signal, or until something that it needs has died.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.run)?;
-    eprintln!("{} is up; stop it with Ctrl-C. Try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2", plan.options.name);
+    let (name, url) = (&plan.options.name, server.url());
+    eprintln!(
+        "{name} is up; stop it with Ctrl-C. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2"
+    );
     let mut why = None;
     for tick in 1_u32.. {
         std::thread::sleep(LOOK);

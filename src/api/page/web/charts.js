@@ -60,7 +60,6 @@
     restart() {
       this.c = colours();
       this.chart.clear();
-      this.ready = false;
     }
 
     dispose() {
@@ -100,7 +99,6 @@
   H.heatMap = (chart, { rows, columns, cells, most, format, rowName, columnName, tip, inverse = true, columnsTop = true, columnText }) => {
     const { c } = chart;
     const every = (n) => (n > 40 ? 3 : n > 20 ? 1 : 0);
-    chart.ready = true;
     chart.set({
       ...H.base(c),
       grid: { left: 54, right: 12, top: columnsTop ? 48 : 12, bottom: columnsTop ? 48 : 84 },

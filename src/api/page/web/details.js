@@ -184,11 +184,10 @@
         ["until", c.until === Infinity ? "open" : `${H.clock(c.until, 3)}, after ${H.span(c.until - c.up)}`],
         ["rate of its port", state === "up" ? H.rate(store.portRate(sample, plane, input)) : "–"],
       ]);
-      const row = this.part("actions", () => {
+      this.part("actions", () => {
         const button = (text, run) => H.el("button", { type: "button", onclick: run }, text);
         return H.el("div", { class: "row" }, button("Its port", () => this.open(`port/${plane}/${input}`)), button("Hold or move by hand…", () => this.actions.circuit(plane, input, c.output)));
       });
-      row.hidden = false;
       this.lines([{ name: "rate of its port", colour: H.colour("ocs"), data: this.history((s) => store.portRate(s, plane, input)) }], H.rate);
       this.recent(at, (x) => x.plane === plane && x.input === input);
     }
@@ -216,7 +215,7 @@
       ]);
       const points = (this.track ??= new Map());
       const list = points.get(id) ?? points.set(id, []).get(id);
-      if (list.at(-1)?.[1] !== show.received_bytes) list.push([store.now() / 1e6, show.received_bytes]);
+      if (list.at(-1)?.[1] !== show.received_bytes) list.push([(show.finished_ns ?? store.now()) / 1e6, show.received_bytes]);
       const begin = [[show.arrival_ns / 1e6, 0]];
       this.lines([{ name: "received", colour: H.colour("good"), data: [...begin, ...list] }], H.bytes);
       if (show.state === "proposed" || show.state === "active") {
@@ -235,7 +234,6 @@
     }
 
     flow(at, id, k) {
-      this.coflowOfFlow = id;
       if (!this.asked || this.asked < performance.now() - 1000) {
         this.asked = performance.now();
         this.feed.get(`coflows/${id}`).then((full) => (this.full = full)).catch(() => {});
@@ -254,7 +252,7 @@
         ["finished", f.finished_ns === null ? "–" : `${H.clock(f.finished_ns, 2)}, after ${H.span(f.finished_ns - c.arrival_ns)}`],
       ]);
       const list = ((this.track ??= new Map()).get(`${id}/${k}`) ?? this.track.set(`${id}/${k}`, []).get(`${id}/${k}`));
-      if (list.at(-1)?.[1] !== f.received_bytes) list.push([this.store.now() / 1e6, f.received_bytes]);
+      if (list.at(-1)?.[1] !== f.received_bytes) list.push([(f.finished_ns ?? this.store.now()) / 1e6, f.received_bytes]);
       this.lines([{ name: "received", colour: H.colour("good"), data: [[c.arrival_ns / 1e6, 0], ...list] }], H.bytes);
     }
   }

@@ -44,7 +44,6 @@
         json = { detail: text.slice(0, 200) };
       }
       if (!response.ok) throw new Problem(response.status, json);
-      this.etag = response.headers.get("etag");
       return json;
     }
 

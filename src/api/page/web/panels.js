@@ -268,7 +268,6 @@
           { ...H.circuitBars(chart, bars, lanes), xAxisIndex: 2, yAxisIndex: 3, markLine: at < to - 1e6 ? { symbol: "none", silent: true, lineStyle: { color: c.text, width: 1.5, type: "solid" }, label: { show: false }, data: [{ xAxis: ms(at) }] } : { data: [] } },
         ],
       });
-      chart.ready = true;
     }
 
     // The coflows that were open in a range, the last that arrived, by their arrival.
@@ -322,5 +321,4 @@
   }
 
   H.Panels = Panels;
-  H.Keyed = Keyed;
 })();
