@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use heliostat::coflows::RackBytes;
 use heliostat::ids::{CoflowId, PlaneId, RackId};
+use heliostat::paths::{Switches, Units};
 use heliostat::placement::cluster::Cluster;
 use heliostat::placement::codecide::{self, Open, Request, Shuffle, Standing};
 use heliostat::placement::corral::{self, Options, Scenario};
@@ -13,9 +14,11 @@ use heliostat::placement::coscheduler::decide::{Question, decide};
 use heliostat::placement::coscheduler::network::Idle;
 use heliostat::placement::coscheduler::reduces::widths;
 use heliostat::placement::coscheduler::schedule::schedule;
+use heliostat::placement::hit;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
-use heliostat::topology::{Plane, StopMode, Topology};
+use heliostat::topology::graph::Graph;
+use heliostat::topology::{Core, Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 use heliostat::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
@@ -164,11 +167,34 @@ fn co_decided_cases() {
     }
 }
 
+/// Algorithms 1 and 2 with waves for a job of 40 x 10 tasks, on trees of three tiers, half of the two slots of each host busy.
+fn hit() {
+    for fan in [4_u32, 8, 12] {
+        let rate = BitRate::mbit(1000);
+        let graph = Graph::hierarchy(3, fan, 1, rate, None);
+        let (racks, n) = (graph.racks.len(), (fan * fan * fan) as usize);
+        let mut topology = Topology::uniform("tree", racks, n / racks, rate, BitRate::mbit(1000 * u64::from(fan)), vec![]);
+        topology.eps.core = Core::Graph(Box::new(graph));
+        let net = Switches::new(&topology, Units::default());
+        let (name, times) = (String::new(), TaskTimes::Even(Span::secs(10)));
+        let map = StageSpec { name, tasks: 40, times, input: Bytes(0), output: Bytes(0) };
+        let reduce = StageSpec { tasks: 10, ..map.clone() };
+        let job = JobSpec::map_reduce("one", Time::ZERO, map, reduce, Bytes(10_000_000_000));
+        let (took, plan) = time(11, || hit::plan::plan(&job, &topology, &net, vec![1; n], hit::plan::Options::default()).expect("a plan"));
+        let saved = 100.0 - plan.after as f64 * 100.0 / plan.before as f64;
+        println!("hit\t40 x 10 tasks\t{n} hosts\t{took:?}\t{} rounds\t{saved:.1} % of the cost saved", plan.rounds);
+    }
+}
+
 fn main() {
     let filter: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    for (name, run) in
-        [("corral", corral as fn()), ("jobpacker", jobpacker), ("co-scheduler", co_scheduler), ("co-decided", co_decided_cases)]
-    {
+    for (name, run) in [
+        ("corral", corral as fn()),
+        ("jobpacker", jobpacker),
+        ("co-scheduler", co_scheduler),
+        ("co-decided", co_decided_cases),
+        ("hit", hit),
+    ] {
         if filter.is_empty() || filter.iter().any(|f| name.contains(f.as_str())) {
             run();
         }
