@@ -11,6 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::control::record::{CircuitState, PromiseState, Quantiles, Snapshot};
 use crate::demand::DemandMatrix;
+use crate::fabric::{PortTo, SwitchPort};
 use crate::ids::RackId;
 
 /// The snapshot as text.
@@ -34,6 +35,7 @@ impl Collector for Of {
         self.control(&mut w)?;
         self.ports(&mut w)?;
         self.racks(&mut w)?;
+        self.switches(&mut w)?;
         self.coflows(&mut w)
     }
 }
@@ -85,6 +87,23 @@ impl Of {
         w.counters("rack_over_ocs", "Of the bytes sent, those over circuits", Some(Unit::Bytes), rows(&self.0.over_ocs))?;
         w.gauges("rack_backlog_bytes", "Bytes that wait at the rack's senders", rows(&self.0.backlog))?;
         w.gauges("rack_demand_bytes", "Demand that the last decision saw", rows(&self.0.demand))
+    }
+
+    /// Ports of packet switches, as they were read last.
+    fn switches(&self, w: &mut Writer) -> Result {
+        let (Some(seen), paths) = (&self.0.switches, &self.0.paths) else { return Ok(()) };
+        let name = |s: u32| paths.as_ref().and_then(|p| p.switches.get(s as usize)).map_or_else(|| s.to_string(), |s| s.name.clone());
+        let to = |to| match to {
+            PortTo::Rack(r) => format!("rack {}", r.0),
+            PortTo::Switch { cable, switch } => format!("{} by link {cable}", name(switch)),
+        };
+        let port = |p: &SwitchPort, s: u32| [("switch", name(s)), ("to", to(p.to))];
+        let ports = || seen.switches.iter().flat_map(|s| s.ports.iter().map(|p| (port(p, s.switch), *p)));
+        let bytes = ports().map(|(l, p)| (l, p.bytes));
+        w.counters("switch_port_sent", "Bytes that left by the port of a packet switch", Some(Unit::Bytes), bytes)?;
+        w.counters("switch_port_sent_packets", "Packets that left by it", None, ports().map(|(l, p)| (l, p.packets)))?;
+        w.counters("switch_port_dropped_packets", "Packets that found no room in its queue", None, ports().map(|(l, p)| (l, p.drops)))?;
+        w.gauges("switch_port_backlog_bytes", "Bytes that wait in its queue", ports().map(|(l, p)| (l, p.backlog)))
     }
 
     fn coflows(&self, w: &mut Writer) -> Result {

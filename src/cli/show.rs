@@ -41,7 +41,7 @@ enum What {
     Topology,
     /// The lists of switches that flows take, in a network of several switches
     Paths,
-    /// Its switches: load and capacity
+    /// Its switches: load and capacity, and what their ports carried
     Switches,
     /// The policy in force
     Policy,
@@ -278,12 +278,47 @@ fn paths(p: &wire::Paths, exact: bool) -> Rows {
     rows
 }
 
+/// A row a switch, with the sums of its ports, and below it a row a port; for programs a row a port, or one where none is measured.
 fn switches(p: &wire::Paths, exact: bool) -> Rows {
-    let people = ["switch", "tier", "pairs", "load", "capacity"];
-    let mut rows = header(exact, &people, &["switch", "tier", "pairs", "load_bps", "capacity_bps"]);
+    let people = ["switch", "tier", "pairs", "load", "capacity", "to", "rate", "sends", "bytes", "packets", "drops"];
+    let programs = [
+        "switch",
+        "tier",
+        "pairs",
+        "load_bps",
+        "capacity_bps",
+        "to",
+        "link",
+        "rate_bps",
+        "sent_bps",
+        "bytes",
+        "packets",
+        "drops",
+        "backlog_bytes",
+    ];
+    let mut rows = header(exact, &people, &programs);
     for s in &p.switches {
         let capacity = or_none(exact, s.capacity_bps, |c| rate(exact, c));
-        rows.rows.push(vec![s.name.clone(), s.tier.clone(), s.pairs.to_string(), rate(exact, s.load_bps), capacity]);
+        let own = vec![s.name.clone(), s.tier.clone(), s.pairs.to_string(), rate(exact, s.load_bps), capacity];
+        let measured = |sent: u64, bytes: u64| vec![rate(exact, sent), data(exact, bytes)];
+        let port = |q: &wire::SwitchPort| {
+            let link = exact.then(|| q.link.map_or_else(String::new, |l| l.to_string()));
+            let waits = exact.then(|| q.backlog_bytes.to_string());
+            let counted = [q.packets.to_string(), q.drops.to_string()];
+            let begin = [q.to.clone()].into_iter().chain(link).chain([rate(exact, q.rate_bps)]);
+            begin.chain(measured(q.sent_bps, q.bytes)).chain(counted).chain(waits).collect::<Vec<_>>()
+        };
+        let sum = |f: fn(&wire::SwitchPort) -> u64| s.ports.iter().map(f).sum::<u64>();
+        match (exact, s.ports.is_empty()) {
+            (_, true) => rows.rows.push([own, vec![String::new(); if exact { 8 } else { 6 }]].concat()),
+            (true, false) => rows.rows.extend(s.ports.iter().map(|q| [own.clone(), port(q)].concat())),
+            (false, false) => {
+                let all = measured(sum(|q| q.sent_bps), sum(|q| q.bytes));
+                let counted = vec![sum(|q| q.packets).to_string(), sum(|q| q.drops).to_string()];
+                rows.rows.push([own, vec!["all".into(), String::new()], all, counted].concat());
+                rows.rows.extend(s.ports.iter().map(|q| [vec![String::new(); 5], port(q)].concat()));
+            }
+        }
     }
     rows
 }

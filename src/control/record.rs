@@ -10,11 +10,11 @@ use super::paths::PathsView;
 use super::policy::CircuitPolicy;
 use super::used::UsedIds;
 use crate::demand::DemandMatrix;
-use crate::fabric::PortCounters;
+use crate::fabric::{PortCounters, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::placement::codecide::{Proposal, Standing};
 use crate::plan::paths::Steer;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{BitRate, Bytes, Span, Time};
 
 /// Everything that the API shows, taken at one instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,8 +50,22 @@ pub struct Snapshot {
     /// The ways of flows through a network of several switches; `None` where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Arc<PathsView>>,
+    /// What the ports of packet switches carried, read at most once a second; `None` in virtual time and before the first reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches: Option<Arc<SwitchesSeen>>,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
+}
+
+/// The packet switches of a live fabric, as their counters were read last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchesSeen {
+    /// When.
+    pub at: Time,
+    /// By number. Packets and drops go on where the kernel's 32-bit numbers begin again.
+    pub switches: Vec<SwitchCounters>,
+    /// By switch, then port: what left between the last two readings; zero after the first.
+    pub rates: Vec<Vec<BitRate>>,
 }
 
 /// A circuit.

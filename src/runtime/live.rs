@@ -24,6 +24,7 @@ use crate::fabric::{Fabric, ProbeRequest};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
+mod switches;
 #[cfg(test)]
 mod tests;
 
@@ -185,6 +186,7 @@ struct Loop<F, C> {
     ends: Ends,
     /// Commands that were taken and not answered: their answers come with the next snapshot.
     unanswered: Vec<Answer>,
+    switches: switches::Reader,
     /// When the last snapshot was made, and what it took.
     shown: Time,
     show_cost: Span,
@@ -213,7 +215,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         let shown = clock.now();
         let host = LiveHost { clock, feed, prober, events: ends.events.clone(), told: BTreeMap::new() };
         let driver = Driver::new(controller, fabric, host);
-        Self { driver, ends, unanswered: vec![], shown, show_cost: Span::ZERO, ticked: false }
+        Self { driver, ends, unanswered: vec![], switches: switches::Reader::default(), shown, show_cost: Span::ZERO, ticked: false }
     }
 
     /// Runs until told to stop, or until it cannot go on; then [`Handle::ended`] says why.
@@ -248,11 +250,13 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         let now = self.now();
         if !self.ticked && self.deadline().is_some_and(|t| t <= now) {
             self.ticked = true;
-            // Never quiet: packets may have gone anywhere meanwhile.
-            if let Err(why) = self.driver.wake(false) {
+            // Never skipped, not even where there is nothing to decide: the counters are shown, and a link may have been removed.
+            if let Err(why) = self.driver.tell(Event::Tick) {
                 tracing::debug!("{why}");
             }
             self.act();
+            let (clock, next) = (&self.driver.host.clock, self.driver.controller.poll_timeout().map(|w| w.at));
+            self.switches.read(&mut self.driver.fabric, || clock.now(), next);
             self.show();
             return Ok(());
         }
@@ -311,7 +315,8 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
     /// Makes a snapshot, and answers what was asked before it.
     fn show(&mut self) {
         let begun = self.now();
-        let snapshot = self.driver.controller.snapshot(begun, self.driver.fabric.mechanism());
+        let mut snapshot = self.driver.controller.snapshot(begun, self.driver.fabric.mechanism());
+        snapshot.switches = self.switches.seen();
         self.driver.host.told.retain(|what, _| {
             let goes_on = snapshot.failures.iter().any(|f| f.what == *what);
             if !goes_on {

@@ -29,7 +29,7 @@ use crate::daemon::Daemon;
 use crate::support::{Bench, each_mechanism, rate};
 
 /// A graph with so many hosts at each rack; NICs and uplinks of `rate`, and `planes` OCS planes.
-fn on(graph: Graph, hosts: usize, rate: BitRate, planes: u32) -> Topology {
+pub fn on(graph: Graph, hosts: usize, rate: BitRate, planes: u32) -> Topology {
     let plane = |k| Plane { id: PlaneId(k), rate, delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
     let uplink = BitRate(rate.0 * hosts as u64);
     let mut t = Topology::uniform("lists", graph.racks.len(), hosts, rate, uplink, (0..planes).map(plane).collect());
@@ -38,7 +38,7 @@ fn on(graph: Graph, hosts: usize, rate: BitRate, planes: u32) -> Topology {
 }
 
 /// All lists between two hosts of a fat tree that go up and then down.
-fn lists(net: &Switches, graph: &Graph, from: HostId, to: HostId) -> Vec<List> {
+pub fn lists(net: &Switches, graph: &Graph, from: HostId, to: HostId) -> Vec<List> {
     let (a, b) = (net.stands(from), net.stands(to));
     let near = |s: u32| -> Vec<u32> {
         let ends = graph.cables.iter().map(|c| c.ends);
@@ -66,7 +66,7 @@ fn steer(b: &mut Bench, from: HostId, to: HostId, list: Option<List>) -> Result<
 }
 
 /// Bytes that left every switch by its links to other switches and to racks.
-fn carried(b: &mut Bench) -> Vec<u64> {
+pub fn carried(b: &mut Bench) -> Vec<u64> {
     b.fabric.switches().expect("counters").iter().map(|s| s.ports.iter().map(|p| p.bytes).sum()).collect()
 }
 

@@ -18,4 +18,5 @@ mod packets;
 mod rest;
 mod rotation;
 mod schedulers;
+mod steering;
 mod support;

@@ -26,12 +26,12 @@ pub struct How {
     dry_run: bool,
 }
 
-/// The lists of switches that flows take, and the load and capacity of every switch.
+/// The lists of switches that flows take, the load and capacity of every switch, and the counters of its ports.
 #[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths",
     responses((status = 200, body = wire::Paths), (status = 404, body = Problem, description = "The packet network is one switch")))]
 pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
     let s = app.snapshot();
-    Ok(Json(wire::Paths::new(&*view(&s)?, (s.revision, s.now.0))))
+    Ok(Json(wire::Paths::new(&*view(&s)?, s.switches.as_deref(), (s.revision, s.now.0))))
 }
 
 /// Sets the list of all flows from one host to another by hand; it stays until it is deleted, whatever the policy. Answers with what

@@ -11,7 +11,7 @@ mod stats;
 pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Flow, FlowView, Pair};
 pub use events::{Record, Steered, What};
 pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
-pub use paths::{DecidedBy, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad};
+pub use paths::{DecidedBy, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
 pub use placement::{
     Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score,
     SoonFree, Way,

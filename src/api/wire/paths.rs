@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::control::paths as of;
+use crate::control::record::SwitchesSeen;
+use crate::fabric::{self, PortTo};
 use crate::topology::graph::Tier;
 
 /// The ways of flows, and what switches carry.
@@ -19,6 +21,9 @@ pub struct Paths {
     pub cost: u64,
     /// By pair of hosts: between which open coflows send, or whose list was set by hand.
     pub paths: Vec<PathView>,
+    /// When the counters of ports were read; `null` where they are not: in virtual time.
+    #[serde(default)]
+    pub measured_ns: Option<u64>,
     /// All switches, by number.
     pub switches: Vec<SwitchLoad>,
 }
@@ -67,6 +72,33 @@ pub struct SwitchLoad {
     pub capacity_bps: Option<u64>,
     /// Pairs of hosts whose flows cross it.
     pub pairs: u32,
+    /// Packets that it dropped because they had no list, counted with `timed` only.
+    #[serde(default)]
+    pub strays: u64,
+    /// The ways out of it, as measured: first to racks, then to other switches. Empty in virtual time.
+    #[serde(default)]
+    pub ports: Vec<SwitchPort>,
+}
+
+/// The way out of a port of a switch, and what left by it since the start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SwitchPort {
+    /// The switch to which it leads, by name, or `rack 3`.
+    pub to: String,
+    /// Number of the link, where it leads to a switch: two switches may be joined by several.
+    pub link: Option<u32>,
+    /// Its rate.
+    pub rate_bps: u64,
+    /// What left by it between the last two readings, which are a second apart.
+    pub sent_bps: u64,
+    /// Bytes that left by it, headers included.
+    pub bytes: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Packets that found no room in its queue, aggregates counted once; TCP sends them again.
+    pub drops: u64,
+    /// Bytes that waited in its queue.
+    pub backlog_bytes: u64,
 }
 
 /// The list that a pair of hosts shall have.
@@ -112,11 +144,10 @@ fn tier(t: Tier) -> String {
 
 impl PathView {
     fn new(p: &of::PairView, view: &of::PathsView) -> Self {
-        let name = |s: &u32| view.switches.get(*s as usize).map_or_else(|| s.to_string(), |s| s.name.clone());
         Self {
             from: p.from.0,
             to: p.to.0,
-            switches: p.list.0.iter().map(name).collect(),
+            switches: p.list.0.iter().map(|&s| name(s, view)).collect(),
             by: match p.by {
                 of::DecidedBy::Default => DecidedBy::Default,
                 of::DecidedBy::Policy => DecidedBy::Policy,
@@ -129,19 +160,46 @@ impl PathView {
     }
 }
 
-impl From<&of::SwitchView> for SwitchLoad {
-    fn from(s: &of::SwitchView) -> Self {
-        let capacity_bps = s.capacity.map(|c| c.0);
-        Self { name: s.name.clone(), tier: tier(s.tier), load_bps: s.load.0, capacity_bps, pairs: s.pairs }
+impl SwitchLoad {
+    /// A switch of a view, with what was measured at its number.
+    fn new((number, s): (usize, &of::SwitchView), view: &of::PathsView, seen: Option<&SwitchesSeen>) -> Self {
+        let measured = seen.and_then(|seen| Some((seen.switches.get(number)?, seen.rates.get(number)?)));
+        let ports = measured.iter().flat_map(|(c, rates)| c.ports.iter().zip(*rates));
+        Self {
+            name: s.name.clone(),
+            tier: tier(s.tier),
+            load_bps: s.load.0,
+            capacity_bps: s.capacity.map(|c| c.0),
+            pairs: s.pairs,
+            strays: measured.map_or(0, |(c, _)| c.strays),
+            ports: ports.map(|(p, rate)| SwitchPort::new(p, rate.0, view)).collect(),
+        }
     }
 }
 
+impl SwitchPort {
+    fn new(p: &fabric::SwitchPort, sent_bps: u64, view: &of::PathsView) -> Self {
+        let (to, link) = match p.to {
+            PortTo::Rack(r) => (format!("rack {}", r.0), None),
+            PortTo::Switch { cable, switch } => (name(switch, view), Some(cable)),
+        };
+        let (bytes, packets, drops, backlog_bytes) = (p.bytes, p.packets, p.drops, p.backlog);
+        Self { to, link, rate_bps: p.rate.0, sent_bps, bytes, packets, drops, backlog_bytes }
+    }
+}
+
+/// What people call a switch.
+fn name(switch: u32, view: &of::PathsView) -> String {
+    view.switches.get(switch as usize).map_or_else(|| switch.to_string(), |s| s.name.clone())
+}
+
 impl Paths {
-    /// A view, as of a snapshot's revision and time.
-    pub fn new(view: &of::PathsView, (revision, now_ns): (u64, u64)) -> Self {
+    /// A view, as of a snapshot's revision and time, with what was measured last.
+    pub fn new(view: &of::PathsView, seen: Option<&SwitchesSeen>, (revision, now_ns): (u64, u64)) -> Self {
         let policy = serde_json::to_value(view.policy).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
-        let (paths, switches) = (view.pairs.iter().map(|p| PathView::new(p, view)), view.switches.iter().map(Into::into));
-        Self { revision, now_ns, policy, cost: view.cost, paths: paths.collect(), switches: switches.collect() }
+        let paths = view.pairs.iter().map(|p| PathView::new(p, view)).collect();
+        let switches = view.switches.iter().enumerate().map(|s| SwitchLoad::new(s, view, seen)).collect();
+        Self { revision, now_ns, policy, cost: view.cost, paths, measured_ns: seen.map(|s| s.at.0), switches }
     }
 }
 

@@ -39,8 +39,19 @@ fn paths_and_switches_are_shown() {
         "capacity_bps":null,"pairs":1},{"name":"spine1","tier":"core","load_bps":0,"capacity_bps":1000000000,"pairs":0}]}"#;
     let csv = |what| render(what, Output::Csv, answer).unwrap();
     assert_eq!(csv(What::Paths), "from,to,switches,by,held,bytes,rate_bps\n0,7,leaf0 spine1 leaf3,manual,false,3000000,500000000\n");
-    let want = "switch,tier,pairs,load_bps,capacity_bps\nleaf0,access,1,500000000,\nspine1,core,0,0,1000000000\n";
-    assert_eq!(csv(What::Switches), want);
+    let ports = "to,link,rate_bps,sent_bps,bytes,packets,drops,backlog_bytes";
+    let want =
+        format!("switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n");
+    assert_eq!(csv(What::Switches), want, "nothing is measured in virtual time");
+    let to = |to: &str, bytes| {
+        format!(r#"{{"to":"{to}","link":null,"rate_bps":1000,"sent_bps":8,"bytes":{bytes},"packets":3,"drops":1,"backlog_bytes":66}}"#)
+    };
+    let ports = format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("rack 0", 4000), to("spine1", 5000));
+    let measured = answer.replacen(r#""pairs":1},"#, &ports, 1);
+    let lines = render(What::Switches, Output::Csv, &measured).unwrap();
+    assert!(lines.contains("\nleaf0,access,1,500000000,,spine1,,1000,8,5000,3,1,66\nspine1,core,0,0,1000000000,,"), "{lines}");
+    let lines = render(What::Switches, Output::Table, &measured).unwrap();
+    assert!(lines.contains("9kB") && lines.contains("5kB") && lines.contains("16b/s") && lines.contains(" 6 "), "sums and ports: {lines}");
     let table = render(What::Paths, Output::Table, answer).unwrap();
     assert!(table.contains("leaf0 > spine1 > leaf3") && table.contains("not yet") && table.contains("500Mb/s"), "{table}");
 }

@@ -53,7 +53,7 @@ impl Controller {
 
     /// Whether every cycle provably decides nothing: the network or the policy has no circuits, nothing is set or set by hand, and
     /// no progress is read from the counters.
-    fn is_passive(&self) -> bool {
+    pub(super) fn is_passive(&self) -> bool {
         let nothing = self.wanted.timetable.is_empty() && self.manual.is_empty() && self.failures.is_empty();
         let dark = self.last.as_ref().is_none_or(|l| l.programmed.timetable.is_empty());
         let without = self.topology.planes.is_empty() || self.scheduler.set_by() == SetBy::NoCircuits;

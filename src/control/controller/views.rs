@@ -29,6 +29,7 @@ impl Controller {
             standing: self.standing(now),
             stats: self.stats_now(),
             paths: self.paths.view(),
+            switches: None,
             failures: self.failures.values().cloned().collect(),
         }
     }
