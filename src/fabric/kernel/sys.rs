@@ -72,7 +72,8 @@ pub fn receive_low_water(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
     check(r).map(drop)
 }
 
-/// Bytes of payload that a TCP socket has sent again (`tcpi_bytes_retrans`); nothing where the kernel does not say (before 4.19).
+/// Bytes of payload that a TCP socket has sent again (`tcpi_bytes_retrans`), those included that the host's own full queue dropped; nothing
+/// where the kernel does not say (before 4.19).
 pub fn tcp_sent_again(socket: BorrowedFd) -> Option<u64> {
     // The first fields of `struct tcp_info` in linux/tcp.h: libc's ends before this one.
     const AT: usize = 208;
