@@ -205,7 +205,7 @@ async fn run(app: App, tcp: Option<TcpListener>, unix: Option<UnixListener>, gua
     while tasks.join_next().await.is_some() {}
 }
 
-/// Accepts until the server stops, then waits for the open connections, of which there are at most so many.
+/// Accepts until the server stops, at most `most` connections at once, then waits for the open ones for [`GRACE`].
 async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, most: usize)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -60,7 +60,7 @@ struct Unprinted {
     /// Time in which the jobs of online settings arrive, in per cent of the paper's, such as 3.5
     #[arg(long, value_name = "PERCENT", value_parser = permille)]
     window: Option<u32>,
-    /// Hit-scheduler: PNA starts no task with a probability below so many per cent
+    /// Hit-scheduler: the lowest probability, in per cent, with which PNA starts a task on a host
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=99))]
     p_min: Option<u32>,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::coflows::{CoflowSpec, RackBytes};
+use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, OpResult, ProbeReport};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
@@ -35,7 +35,6 @@ pub mod used;
 pub use controller::Controller;
 pub use trouble::Trouble;
 
-use paths::HostBytes;
 use policy::CircuitPolicy;
 
 /// What the controller is told.
@@ -89,7 +88,7 @@ pub enum Event {
         /// Its number.
         id: CoflowId,
         /// Its flows.
-        flows: Vec<HostBytes>,
+        flows: Vec<FlowSpec>,
     },
     /// The answer to [`Action::Steer`].
     Steered {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::Rejected;
-use crate::coflows::CoflowSpec;
+use crate::coflows::FlowSpec;
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::{PathPolicy, default_list, load_of, rates, shortest, valiant};
 use crate::paths::optimise::{Flow, cost, optimise};
@@ -22,29 +22,11 @@ use crate::units::{BitRate, Bytes};
 /// A pair of hosts, from and to.
 type Ends = (HostId, HostId);
 
-/// What a coflow sends from one host to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostBytes {
-    /// Where it begins.
-    pub from: HostId,
-    /// Where it ends.
-    pub to: HostId,
-    /// How much.
-    pub bytes: Bytes,
-}
-
-impl HostBytes {
-    /// The flows of a coflow, one by one.
-    pub fn of(coflow: &CoflowSpec) -> Vec<Self> {
-        coflow.flows.iter().map(|f| Self { from: f.from, to: f.to, bytes: f.bytes }).collect()
-    }
-}
-
 /// Who decided a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecidedBy {
-    /// Nobody: it is the network's default way.
+    /// The network: the pair of hosts has the default way of its racks.
     Default,
     /// The policy's `paths`.
     Policy,
@@ -181,7 +163,7 @@ impl Paths {
     ///
     /// # Errors
     /// A host that there is not; nothing is changed then.
-    pub fn begin(&mut self, id: CoflowId, given: &[HostBytes]) -> Result<(), Rejected> {
+    pub fn begin(&mut self, id: CoflowId, given: &[FlowSpec]) -> Result<(), Rejected> {
         let hosts = self.topology.hosts.len();
         if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {
             return Err(Rejected::Invalid(format!("hosts are 0 to {}, not {}", hosts - 1, wrong.0)));
@@ -245,7 +227,7 @@ impl Paths {
     /// A list that was set by hand is given back.
     ///
     /// # Errors
-    /// There is none.
+    /// None was set by hand for this pair.
     pub fn unset(&mut self, (from, to): Ends) -> Result<(), Rejected> {
         self.web()?;
         let none = || Rejected::NotFound(format!("a list set by hand from host {} to host {}", from.0, to.0));
@@ -415,6 +397,11 @@ impl Paths {
     /// The state that a view shows, to try things on it: its coflows are one.
     pub fn of(topology: Arc<Topology>, view: &PathsView) -> Self {
         let mut paths = Self::new(topology, view.policy, view.seed);
+        if let Some(web) = &mut paths.web {
+            let fails = |s: &u32| view.switches[*s as usize].capacity == Some(BitRate::ZERO) && web.whole.capacity(*s) != Some(0);
+            paths.failed = (0..view.switches.len() as u32).filter(fails).collect();
+            web.net = Arc::new(web.whole.without(&paths.failed));
+        }
         for p in &view.pairs {
             let (ends, chosen) = ((p.from, p.to), p.by == DecidedBy::Policy);
             if p.by == DecidedBy::Manual {

@@ -17,7 +17,6 @@ use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
-use crate::control::paths::HostBytes;
 use crate::control::record::Snapshot;
 use crate::control::{Event, Trouble};
 use crate::fabric::kernel::attached::Processes;
@@ -191,7 +190,7 @@ impl Emulation {
         self.live.handle.notify(Event::arrival(spec, &matrix, bounds::hybrid(spec, topology)));
         if topology.eps.graph().is_some() {
             // Lists are chosen before the first byte is sent; a controller that has stopped chooses none.
-            let told = self.live.handle.ask(Event::CoflowFlows { id: spec.id, flows: HostBytes::of(spec) });
+            let told = self.live.handle.ask(Event::CoflowFlows { id: spec.id, flows: spec.flows.clone() });
             drop(told.map(oneshot::Receiver::blocking_recv));
         }
         let threshold = self.live.handle.snapshot().policy.elephant_threshold;

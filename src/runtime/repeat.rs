@@ -1,9 +1,9 @@
 //! Repetitions: work in parallel whose results do not depend on the threads, and means with their 95 % intervals.
 
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
 use std::thread;
+
+use parking_lot::Mutex;
 
 /// Runs `one` for every seed from `first` on, `n` of them, on at most `threads` threads. The order of the results is that of the seeds,
 /// whatever the threads did.

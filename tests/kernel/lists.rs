@@ -285,7 +285,8 @@ fn links_of_a_graph_carry_their_rate() {
                 }
                 println!("{} {mbit} Mb/s through {switches} switches: {share:.2} % of nominal", mechanism.name());
                 assert!(share <= 102.0, "faster than the link: {share}");
-                let least = if mbit < 1000 { 90.0 } else { 50.0 };
+                // At 1 Gb/s a machine with both cores busy is the narrowest link.
+                let least = if mbit < 1000 { 97.0 } else { 50.0 };
                 in_time!(share >= least, "{mbit} Mb/s through {switches} switches: {share:.2} %");
             }
         }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
@@ -12,6 +14,16 @@ use crate::ids::RackId;
 use crate::placement::codecide::{Request, Shuffle};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
+
+/// Whether a change is only tried.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Trial {
+    /// Only says what would come of it, and changes nothing.
+    #[serde(default)]
+    #[param(inline)]
+    pub dry_run: bool,
+}
 
 /// The longest name, in characters.
 const MAX_NAME: usize = 64;

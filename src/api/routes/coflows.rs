@@ -6,11 +6,9 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 use tokio::sync::MutexGuard;
-use utoipa::IntoParams;
 
-use super::body::{Content, check};
+use super::body::{Content, Trial, check};
 use super::launch;
 use super::proposals::{self, Draft};
 use super::resource::{FORGOTTEN, created, missing, name, parse_id, view};
@@ -32,20 +30,10 @@ pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<w
     view(&app, id).map(Json).ok_or_else(|| missing(&app, id))
 }
 
-/// What a POST does.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct How {
-    /// Only says what would be proposed, and changes nothing.
-    #[serde(default)]
-    #[param(inline)]
-    dry_run: bool,
-}
-
 /// Declares a coflow, or with `place` has one proposed; its id is the next one free. With an `Idempotency-Key`, asking again makes no
 /// second one.
 #[utoipa::path(post, path = "/api/v1/coflows", operation_id = "createCoflow", tag = "coflows", request_body = wire::CoflowBody,
-    params(How, ("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
+    params(Trial, ("Idempotency-Key" = Option<String>, Header, description = "1 to 128 characters of the client's choice")),
     responses(
         (status = 200, body = wire::Proposal, description = "With `dryRun=true`: what would be proposed"),
         (status = 201, body = wire::Coflow, description = "Declared, or proposed", headers(("Location" = String, description = "Where it is"))),
@@ -54,13 +42,13 @@ pub struct How {
     ))]
 pub async fn post(
     State(app): State<App>,
-    how: Result<Query<How>, axum::extract::rejection::QueryRejection>,
+    trial: Result<Query<Trial>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
     body: Body<wire::CoflowBody>,
 ) -> Reply<Response> {
-    let Query(how) = how.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::bad(e.body_text()))?;
     let key = idempotency_key(&headers)?;
-    if how.dry_run {
+    if dry_run {
         let content = check(&app, &body.value)?;
         let draft = proposals::propose(&app, &proposals::question(&app, &body.value, &content.pairs)?).await?;
         return Ok(Json(wire::Proposal::new(&draft.proposal, draft.snapshot.standing.now)).into_response());

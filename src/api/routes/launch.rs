@@ -10,7 +10,6 @@ use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes, bounds};
-use crate::control::paths::HostBytes;
 use crate::control::record::{PromiseState, PromiseView};
 use crate::control::{Event, ProgressBy};
 use crate::demand::DemandMatrix;
@@ -61,7 +60,7 @@ async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment
     tell(app, id, event).await?;
     if app.handle.topology.eps.graph().is_some() {
         // Lists are chosen before the first byte is sent. A coflow that is over by then needs none.
-        let _ = app.tell(Event::CoflowFlows { id, flows: HostBytes::of(what.coflow) }).await;
+        let _ = app.tell(Event::CoflowFlows { id, flows: what.coflow.flows.clone() }).await;
     }
     if let Some(sender) = app.sender.as_ref().filter(|_| send)
         && let Err(why) = sender.send(what)

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use serde::Deserialize;
-use utoipa::IntoParams;
 
+use super::body::Trial;
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire;
@@ -15,16 +14,6 @@ use crate::control::Event;
 use crate::control::paths::{Paths, PathsView};
 use crate::control::record::Snapshot;
 use crate::paths::List;
-
-/// What a change does.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct How {
-    /// Only says what would change, and changes nothing.
-    #[serde(default)]
-    #[param(inline)]
-    dry_run: bool,
-}
 
 /// The lists of switches that flows take, the load and capacity of every switch, and the counters of its ports.
 #[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths",
@@ -37,7 +26,7 @@ pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
 /// Sets the list of all flows from one host to another by hand; it stays until it is deleted, whatever the policy. Answers with what
 /// that changes.
 #[utoipa::path(put, path = "/api/v1/paths/{from}/{to}", operation_id = "setPath", tag = "paths",
-    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), How),
+    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Trial),
     request_body = wire::PathBody,
     responses(
         (status = 200, body = wire::PathChange), (status = 400, body = Problem),
@@ -48,10 +37,10 @@ pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
 pub async fn put(
     State(app): State<App>,
     Path((from, to)): Path<(String, String)>,
-    how: Result<Query<How>, QueryRejection>,
+    trial: Result<Query<Trial>, QueryRejection>,
     body: Body<wire::PathBody>,
 ) -> Reply<Json<wire::PathChange>> {
-    let Query(How { dry_run }) = how.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::bad(e.body_text()))?;
     let (from, to) = (app.host(&from)?, app.host(&to)?);
     let before = view(&app.snapshot())?;
     let number = |(k, name): (usize, &String)| {
@@ -68,15 +57,15 @@ pub async fn put(
 
 /// Gives the list of a pair of hosts that was set by hand back to the policy. Answers with what that changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
-    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), How),
+    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Trial),
     responses((status = 200, body = wire::PathChange), (status = 400, body = Problem),
         (status = 404, body = Problem, description = "No such list set by hand")))]
 pub async fn delete(
     State(app): State<App>,
     Path((from, to)): Path<(String, String)>,
-    how: Result<Query<How>, QueryRejection>,
+    trial: Result<Query<Trial>, QueryRejection>,
 ) -> Reply<Json<wire::PathChange>> {
-    let Query(How { dry_run }) = how.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::bad(e.body_text()))?;
     let (from, to) = (app.host(&from)?, app.host(&to)?);
     let before = view(&app.snapshot())?;
     if dry_run {

@@ -51,7 +51,7 @@ pub struct PathView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecidedBy {
-    /// Nobody: it is the network's default way.
+    /// The network: the pair of hosts has the default way of its racks.
     Default,
     /// The policy's `paths`.
     Policy,

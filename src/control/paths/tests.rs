@@ -15,8 +15,8 @@ fn leaves(limit: Option<u64>) -> Arc<Topology> {
     Arc::new(t)
 }
 
-fn flow(from: u32, to: u32, bytes: u64) -> HostBytes {
-    HostBytes { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }
+fn flow(from: u32, to: u32, bytes: u64) -> FlowSpec {
+    FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }
 }
 
 /// Carries changes out as a fabric does.
@@ -72,7 +72,7 @@ fn hit_leaves_a_full_switch_and_moves_nothing_without_need() {
 #[test]
 fn a_failed_switch_is_left_by_all_flows_that_can() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
-    let flows: Vec<HostBytes> = (0..6).map(|k| flow(k, (k + 2) % 8, 100)).collect();
+    let flows: Vec<FlowSpec> = (0..6).map(|k| flow(k, (k + 2) % 8, 100)).collect();
     p.begin(CoflowId(0), &flows).unwrap();
     p.decide();
     carry(&mut p);
@@ -82,6 +82,10 @@ fn a_failed_switch_is_left_by_all_flows_that_can() {
     p.fault(4, false).unwrap();
     assert_eq!(p.decide().unwrap().saturated, 0);
     assert_eq!((carry(&mut p), over(&p, 4)), (moved, 0));
+    let view = p.view().unwrap();
+    let mut copy = Paths::of(leaves(None), &view);
+    copy.decide();
+    assert_eq!(copy.view().unwrap(), view, "what is tried on a copy leaves the failed switch, too");
     // Without any spine nobody can do better; mended, flows have a way again.
     p.fault(5, false).unwrap();
     assert_eq!(p.decide().unwrap().saturated, 6);
@@ -169,7 +173,7 @@ proptest! {
         let t = leaves(limit);
         let mut p = Paths::new(t.clone(), policy, 5);
         for (k, flows) in coflows.iter().enumerate() {
-            let own: Vec<HostBytes> = flows.iter().map(|&(a, b, n)| flow(a, b, n)).collect();
+            let own: Vec<FlowSpec> = flows.iter().map(|&(a, b, n)| flow(a, b, n)).collect();
             p.begin(CoflowId::from(k), &own).unwrap();
             if k % 3 == 2 {
                 p.end(CoflowId::from(k - 2));

@@ -31,7 +31,8 @@ use crate::units::{Bytes, Span, Time, exact};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PnaOptions {
-    /// A task whose probability of starting on a host is below so many per cent does not start there, 0 to 99; 40 if left out.
+    /// The lowest probability, in per cent, with which a task may start on a host, 0 to 99; 40 if left out. Where PNA computes a lower one
+    /// the task is not drawn, so that the slot waits for a cheaper task.
     #[schemars(range(max = 99))]
     pub p_min: u32,
     /// After this time a job that refused a host is asked about it again, at least 1 ms; 1 s if left out.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::circuits::SetBy;
 use crate::coflows::network::NetworkKind;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
-use crate::control::paths::HostBytes;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
@@ -208,7 +207,7 @@ impl<'a> Simulation<'a> {
         let (id, bound) = (coflow.id, self.bound(coflow));
         self.driver.tell_of(Event::arrival(coflow, &coflow.matrix(&self.topology), bound), now)?;
         if self.topology.eps.graph().is_some() {
-            self.driver.tell_of(Event::CoflowFlows { id, flows: HostBytes::of(coflow) }, now)?;
+            self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.clone() }, now)?;
         }
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
