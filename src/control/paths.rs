@@ -318,11 +318,10 @@ impl Paths {
     pub fn answered(&mut self, results: Vec<SteerResult>) -> Option<String> {
         self.asked = false;
         let mut why = None;
-        for SteerResult { op: Steer { from, to, list }, outcome } in results {
-            match (outcome, list) {
-                (Ok(_), Some(list)) => drop(self.held.0.insert((from, to), list)),
-                (Ok(_), None) => drop(self.held.0.remove(&(from, to))),
-                (Err(e), _) => drop(why.get_or_insert_with(|| format!("from host {} to host {}: {e}", from.0, to.0))),
+        for SteerResult { op, outcome } in results {
+            match outcome {
+                Ok(_) => drop(self.held.follow(&op)),
+                Err(e) => drop(why.get_or_insert_with(|| format!("from host {} to host {}: {e}", op.from.0, op.to.0))),
             }
         }
         self.refused = why.is_some();

@@ -6,7 +6,8 @@ use super::measure::Measure;
 use crate::control::record::What;
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::default_list;
-use crate::paths::{List, Switches, Units};
+use crate::paths::{Switches, Units};
+use crate::plan::paths::Lists;
 use crate::runtime::jobs::simulate::Line;
 use crate::scheduler::Action;
 use crate::topology::Topology;
@@ -22,7 +23,7 @@ pub struct Ways<'a> {
     net: Switches,
     routes: Routes,
     /// Lists that pairs of hosts have now, besides the default ways.
-    lists: BTreeMap<(HostId, HostId), List>,
+    lists: Lists,
     open: BTreeMap<CoflowId, Flows>,
     /// Bytes times switches.
     cost: u128,
@@ -54,10 +55,7 @@ impl<'a> Ways<'a> {
             Line::Network(record) => match &record.what {
                 What::Paths { lists, .. } => {
                     for s in lists {
-                        match &s.list {
-                            Some(list) => drop(self.lists.insert((s.from, s.to), list.clone())),
-                            None => drop(self.lists.remove(&(s.from, s.to))),
-                        }
+                        self.lists.follow(s);
                     }
                 }
                 // Lists that its end gives back are told of after it.
@@ -73,7 +71,7 @@ impl<'a> Ways<'a> {
     }
 
     fn count(&mut self, (from, to, bytes): (HostId, HostId, Bytes)) {
-        let list = match self.lists.get(&(from, to)) {
+        let list = match self.lists.of(from, to) {
             Some(list) => list.clone(),
             None => default_list(&self.net, &self.routes, (self.topology.rack_of(from), self.topology.rack_of(to)), (from, to)),
         };
@@ -100,6 +98,7 @@ mod tests {
     use crate::coflows::{CoflowSpec, FlowSpec};
     use crate::control::record::Record;
     use crate::ids::JobId;
+    use crate::paths::List;
     use crate::plan::paths::Steer;
     use crate::topology::Core;
     use crate::topology::graph::Graph;

@@ -23,6 +23,15 @@ impl Lists {
     pub fn of(&self, from: HostId, to: HostId) -> Option<&List> {
         self.0.get(&(from, to))
     }
+
+    /// Takes over what a change that was made leaves; returns whether it changed anything. O(log pairs).
+    pub fn follow(&mut self, made: &Steer) -> bool {
+        let pair = (made.from, made.to);
+        match &made.list {
+            None => self.0.remove(&pair).is_some(),
+            Some(list) => self.0.insert(pair, list.clone()).as_ref() != Some(list),
+        }
+    }
 }
 
 impl From<Vec<Steer>> for Lists {
@@ -119,11 +128,7 @@ pub fn check(op: &Steer, net: &Switches) -> Result<(), PathError> {
 /// Why it cannot be done; `state` is then as it was.
 pub fn apply(state: &mut Lists, op: &Steer, net: &Switches) -> Result<bool, PathError> {
     check(op, net)?;
-    let pair = (op.from, op.to);
-    Ok(match &op.list {
-        None => state.0.remove(&pair).is_some(),
-        Some(list) => state.0.insert(pair, list.clone()).as_ref() != Some(list),
-    })
+    Ok(state.follow(op))
 }
 
 /// The changes that bring `observed` to `wanted`, by pair; none if they are alike. O(pairs).

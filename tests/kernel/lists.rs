@@ -12,7 +12,10 @@ use std::time::{Duration, Instant};
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
 use heliostat::control::policy::CircuitPolicy;
-use heliostat::fabric::kernel::{Labelled, Mechanism, netns};
+use heliostat::fabric::kernel::msg::Route;
+use heliostat::fabric::kernel::nl::Netlink;
+use heliostat::fabric::kernel::route_lists::HOST_TABLES;
+use heliostat::fabric::kernel::{Labelled, Mechanism, netns, packet};
 use heliostat::fabric::{Fabric, PortTo, SwitchPort};
 use heliostat::ids::{HostId, PlaneId, RackId};
 use heliostat::paths::{List, Switches, Units};
@@ -260,6 +263,32 @@ fn what_has_no_list_is_dropped_and_counted() {
         b.send(&[vec![(0, 2, 2_000_000, true)]]);
         let seen = b.fabric.observe(b.clock.now()).expect("observed");
         in_time!(seen.over_ocs.get(RackId(0), RackId(2)) >= 2_000_000, "{} bytes crossed the OCS", seen.over_ocs.total());
+        Ok(())
+    });
+}
+
+#[test]
+fn a_route_that_somebody_else_removed_stops_no_change() {
+    each_mechanism("a_route_that_somebody_else_removed_stops_no_change", |mechanism| {
+        if mechanism == Mechanism::Timed {
+            return Ok(());
+        }
+        let t = on(Graph::leaf_spine(3, 2, BitRate::mbit(100), None), 1, BitRate::mbit(100), 0);
+        let drain = packet::drain(&t, 16);
+        let to = host_ip(&t, HostId(2));
+        let mut b = Bench::new(t, mechanism, Admit::Marked);
+        let over = |spine: u32| Some(List(vec![0, spine, 2]));
+        steer(&mut b, HostId(0), HostId(2), over(3)).expect("steered");
+        steer(&mut b, HostId(0), HostId(2), over(4)).expect("steered");
+        // The first spine's route is not needed any more, and goes once no packet can be on its way there.
+        let ns = b.fabric.network().namespace("sw3").expect("a switch").as_fd().try_clone_to_owned().expect("a descriptor");
+        let gone = Route { table: Some(HOST_TABLES), ..Route::new((to, 32), None, 0) };
+        Netlink::open(ns.as_fd()).and_then(|mut nl| nl.send(vec![(gone.delete(), 0)])).expect("removed");
+        let end = b.clock.now() + drain * 2;
+        while b.clock.now() < end {
+            steer(&mut b, HostId(0), HostId(1), Some(List(vec![0, 4, 1]))).expect("steered");
+            steer(&mut b, HostId(0), HostId(1), None).expect("steered");
+        }
         Ok(())
     });
 }

@@ -137,7 +137,11 @@ fn told(web: &Web, workload: &Workload, log: &[Record]) -> (u64, u64) {
     let (mut held, mut bytes, mut cost) = (Lists::default(), 0, 0);
     for record in log {
         match &record.what {
-            What::Paths { lists, .. } => follow(&mut held, lists),
+            What::Paths { lists, .. } => {
+                for change in lists {
+                    held.follow(change);
+                }
+            }
             What::CoflowFinished { id, .. } => {
                 let Some(c) = workload.coflows.iter().find(|c| c.id == *id) else { continue };
                 for f in c.flows.iter().filter(|f| web.topology.rack_of(f.from) != web.topology.rack_of(f.to)) {
@@ -149,15 +153,6 @@ fn told(web: &Web, workload: &Workload, log: &[Record]) -> (u64, u64) {
         }
     }
     (bytes, cost)
-}
-
-fn follow(held: &mut Lists, changes: &[Steer]) {
-    for Steer { from, to, list } in changes {
-        match list {
-            Some(list) => drop(held.0.insert((*from, *to), list.clone())),
-            None => drop(held.0.remove(&(*from, *to))),
-        }
-    }
 }
 
 /// An emulation under `policies/hit.yaml`.
@@ -227,7 +222,11 @@ fn a_lone_coflow_crosses_its_lists(hit: &mut Hit, web: &Web) {
     for record in hit.log() {
         match &record.what {
             What::CoflowFinished { .. } => break,
-            What::Paths { lists, .. } => follow(&mut held, lists),
+            What::Paths { lists, .. } => {
+                for change in lists {
+                    held.follow(change);
+                }
+            }
             _ => {}
         }
     }

@@ -90,16 +90,15 @@ impl Labels {
         match &op.list {
             None => {
                 self.arrays.pairs.cell(at, 0).store(0, Release);
-                self.lists.0.remove(&pair);
                 self.numbers.remove(&pair);
             }
-            Some(list) => {
+            Some(_) => {
                 let number = self.number(record)?;
                 self.arrays.pairs.cell(at, 0).store(u64::from(number), Release);
-                self.lists.0.insert(pair, list.clone());
                 self.numbers.insert(pair, number);
             }
         }
+        self.lists.follow(op);
         let now = self.clock.now();
         if let Some(old) = old {
             self.book.leave(old, now);

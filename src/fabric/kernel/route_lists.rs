@@ -24,9 +24,10 @@ use crate::units::{Span, Time};
 pub const HOST_RULES: u32 = 2000;
 /// The place of racks' rules.
 pub const RACK_RULES: u32 = 3000;
-/// The first table of a rack, and of a host.
+/// The first table of a rack.
 const RACK_TABLES: u32 = 1000;
-const HOST_TABLES: u32 = 10_000;
+/// The first table of a host with lists.
+pub const HOST_TABLES: u32 = 10_000;
 
 type Pair = (HostId, HostId);
 
@@ -87,20 +88,18 @@ impl RouteLists {
         let table = HOST_TABLES + op.from.0;
         for e in wanted.iter().rev() {
             let mut v = vec![(route((to, 32), *e, table).add(), REPLACE)];
-            if self.rules.insert((e.switch, op.from)) {
+            if !self.rules.contains(&(e.switch, op.from)) {
                 v.push((msg::rule_from((from, 32), table, HOST_RULES), NEW));
             }
             net.eps[usize::from(e.switch)].node.send(v).map_err(refused)?;
+            self.rules.insert((e.switch, op.from));
             self.stale.remove(&(pair, e.switch));
             self.routes.entry(pair).or_default().insert(e.switch);
         }
         let on = |s: u16| op.list.is_some() && wanted.iter().any(|e| e.switch == s);
         let old = self.routes.get(&pair).into_iter().flatten().copied().filter(|&s| !on(s));
         self.stale.extend(old.map(|s| ((pair, s), now + self.drain)));
-        match &op.list {
-            None => self.lists.0.remove(&pair),
-            Some(list) => self.lists.0.insert(pair, list.clone()),
-        };
+        self.lists.follow(op);
         Ok(now)
     }
 
@@ -109,7 +108,11 @@ impl RouteLists {
         let over: Vec<(Pair, u16)> = self.stale.iter().filter(|(_, until)| **until <= now).map(|(k, _)| *k).collect();
         for ((pair, s), to) in over.into_iter().map(|k| (k, host_ip(&net.topology, k.0.1))) {
             let gone = Route { table: Some(HOST_TABLES + pair.0.0), ..Route::new((to, 32), None, 0) };
-            net.eps[usize::from(s)].node.send(vec![(gone.delete(), 0)])?;
+            match net.eps[usize::from(s)].node.netlink.send(vec![(gone.delete(), 0)]) {
+                // Somebody else has removed it.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                done => done?,
+            }
             self.stale.remove(&(pair, s));
             self.routes.entry(pair).or_default().remove(&s);
         }

@@ -36,11 +36,14 @@ impl Raw<'_> {
         const TLVS: u16 = 0x200;
         // With capped acknowledgements the attributes follow the 4 + 16 bytes of code and echoed header.
         let words = (self.kind == ERROR && self.flags & TLVS != 0).then(|| self.body.get(24..)).flatten();
+        // So it calls a route that is not there.
+        let kind = if plain.raw_os_error() == Some(libc::ESRCH) { io::ErrorKind::NotFound } else { plain.kind() };
         Some(match words {
             Some(w) => {
                 let text = String::from_utf8_lossy(w);
-                io::Error::new(plain.kind(), format!("{plain} [{}]", text.trim_matches(|c: char| c.is_control())))
+                io::Error::new(kind, format!("{plain} [{}]", text.trim_matches(|c: char| c.is_control())))
             }
+            None if kind != plain.kind() => io::Error::new(kind, plain.to_string()),
             None => plain,
         })
     }
