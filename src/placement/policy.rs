@@ -233,6 +233,13 @@ pub trait Placement: Send {
         let _ = view;
     }
 
+    /// Whether decisions depend on what flows have still to send, now: the scheduler then asks for [`crate::scheduler::Event::Progress`]
+    /// before it decides.
+    fn wants_progress(&self, now: Time) -> bool {
+        let _ = now;
+        false
+    }
+
     /// The racks outside of which no task of this stage may start now; `None`: anywhere. What is said here is a promise that
     /// the scheduler checks at every start; a policy that falls back says `None`.
     fn guideline(&self, job: JobId, stage: usize) -> Option<&[RackId]> {

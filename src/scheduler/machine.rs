@@ -74,6 +74,11 @@ impl Scheduler {
         holds.into_iter().chain(self.policy.wake_at()).min().map(|t| t.max(self.state.now))
     }
 
+    /// Whether the scheduler wants [`Event::Progress`] before it decides about what was told by `now`.
+    pub fn wants_progress(&self, now: Time) -> bool {
+        self.stirred && self.policy.wants_progress(now)
+    }
+
     /// The next thing to do, if any. Tell everything that happened at this instant before asking.
     pub fn poll_action(&mut self) -> Option<Action> {
         if self.actions.is_empty() && std::mem::take(&mut self.stirred) {
@@ -94,6 +99,7 @@ impl Scheduler {
             Event::TaskFinished(task, attempt) => self.finished(task, attempt)?,
             Event::FlowFinished(id, flow) => self.flow_finished(id, flow),
             Event::CoflowFinished(id) => self.coflow_finished(id),
+            Event::Progress { left } => self.state.left = left,
             Event::HostFailed(host) => self.hosts_failed(&[self.known(host)?]),
             Event::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
             Event::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),

@@ -31,7 +31,7 @@ use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::placement::policy::{Block, Locality};
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 pub mod machine;
@@ -69,6 +69,11 @@ pub enum Event {
     FlowFinished(CoflowId, FlowId),
     /// A coflow's last byte was received.
     CoflowFinished(CoflowId),
+    /// How far flows are. Told only while [`Scheduler::wants_progress`].
+    Progress {
+        /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
+        left: Vec<(CoflowId, FlowId, Bytes)>,
+    },
     /// A host is gone, with the tasks and outputs on it.
     HostFailed(HostId),
     /// A host is back, empty.
@@ -142,6 +147,13 @@ pub enum Action {
     },
     /// What is on its way of this coflow is not wanted any more.
     CancelCoflow(CoflowId),
+    /// Flows of a coflow on its way have other strict priorities from now on.
+    Prioritise {
+        /// Whose.
+        coflow: CoflowId,
+        /// Its flows that change, by number, each with its new priority, 0 (first) to 7.
+        flows: Vec<(FlowId, u8)>,
+    },
     /// Ask who controls the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
     AskPlacement {
         /// Whose.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::queues::{Order, Queues};
 use super::slots::Slots;
 use super::stage::{Doing, Stage};
-use crate::ids::{CoflowId, HostId, JobId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -132,6 +132,8 @@ pub struct State {
     pub slots: Slots,
     /// Coflows on their way.
     pub transfers: BTreeMap<CoflowId, Transfer>,
+    /// What flows on their way had still to send when the network was last asked, for policies that want to know.
+    pub left: Vec<(CoflowId, FlowId, Bytes)>,
     /// By rack: bytes of shuffles on their way into it.
     pub inbound: Vec<u64>,
     /// Tasks that compute.
@@ -152,6 +154,7 @@ impl State {
             now: Time::ZERO,
             jobs: Vec::new(),
             transfers: BTreeMap::new(),
+            left: Vec::new(),
             computing: 0,
             fetching: 0,
         }

@@ -151,6 +151,7 @@ impl World {
                 self.at(self.now + Span(7), Event::Placed { job, stage, racks });
             }
             Action::CancelCoflow(id) => drop(self.cancelled.insert(id)),
+            Action::Prioritise { coflow, flows } => assert!(!flows.is_empty(), "{coflow:?}"),
             Action::FinishJob(_) => {}
         }
     }

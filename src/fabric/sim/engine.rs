@@ -10,7 +10,7 @@ use super::links::Links;
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::elephants::Admit;
-use crate::ids::{CoflowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::{Bytes, Time};
 
 /// What an engine works with: it owns none of it.
@@ -77,6 +77,12 @@ pub trait Engine: Send {
 
     /// From now on `coflow`, which may come later, goes before those of larger `priority` where priorities count.
     fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
+
+    /// Flows of a coflow on its way have other strict priorities from now on, where priorities count.
+    fn prioritise(&mut self, _coflow: CoflowId, _flows: &[(FlowId, u8)], _world: &mut World) {}
+
+    /// Units that every flow has still to send as of the last [`Engine::settle`], in any order.
+    fn left(&self, _each: &mut dyn FnMut(CoflowId, FlowId, u128)) {}
 
     /// Takes back what a coflow still has to send. What its flows have sent counts, and they are closed in the books.
     fn cancel(&mut self, coflow: CoflowId, world: &mut World);

@@ -24,7 +24,7 @@ use crate::paths::{Switches, Units};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{self, Op, OpError};
 use crate::topology::Topology;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 pub mod bundle;
 mod clock;
@@ -159,6 +159,22 @@ impl SimFabric {
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
         self.run(now);
         self.engine.prefer(coflow, priority, world!(self));
+    }
+
+    /// Gives flows of a coflow on its way other strict priorities at `now`, 0 (first) to 7.
+    pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], now: Time) {
+        self.run(now);
+        self.engine.prioritise(coflow, flows, world!(self));
+    }
+
+    /// Bytes that every flow on its way has still to send at `now`, rounded up, in the order of coflow and flow. O(flows log flows).
+    pub fn left(&mut self, now: Time) -> Vec<(CoflowId, FlowId, Bytes)> {
+        self.run(now);
+        self.engine.settle(world!(self));
+        let mut left = Vec::new();
+        self.engine.left(&mut |coflow, flow, units| left.push((coflow, flow, bundle::bytes(units + bundle::BYTE - 1))));
+        left.sort_unstable();
+        left
     }
 
     /// Takes back at `now` what a coflow still has to send.

@@ -18,7 +18,7 @@ use crate::runtime::report::End;
 use crate::scheduler::state::Settings;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: estimates of remaining
@@ -81,6 +81,18 @@ pub trait Transport {
     /// # Errors
     /// Why the run cannot go on.
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String>;
+
+    /// Gives flows of a coflow, which may have ended meanwhile, other strict priorities.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String>;
+
+    /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
+    ///
+    /// # Errors
+    /// Why the run cannot go on.
+    fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String>;
 
     /// Where the controller would have the tasks of a stage (tasks by rack); it holds that until [`Transport::begins`], or for some time.
     /// `None`: it cannot say.
@@ -238,6 +250,10 @@ impl<'a, T: Transport> Driver<'a, T> {
 
     /// Carries out what the scheduler wants, until it wants nothing more.
     fn act(&mut self) -> Result<(), String> {
+        if self.scheduler.wants_progress(self.transport.now()) {
+            let left = self.transport.left()?;
+            self.tell(Event::Progress { left })?;
+        }
         while let Some(action) = self.scheduler.poll_action() {
             self.tap.put(|| Entry::JobAct { action: action.clone() });
             self.transport.log(&action);
@@ -257,6 +273,7 @@ impl<'a, T: Transport> Driver<'a, T> {
                     self.hear()?;
                 }
                 Action::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
+                Action::Prioritise { coflow, flows } => self.transport.prioritise(coflow, &flows)?,
                 Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
             }
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub use super::drive::Word;
 use super::drive::{Driver, Round, Transport, scheduler};
 use crate::coflows::CoflowSpec;
-use crate::ids::{CoflowId, JobId, RackId};
+use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
@@ -37,6 +37,22 @@ pub trait Network {
     /// # Errors
     /// Why nothing can be stopped any more.
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String>;
+
+    /// Gives flows of a coflow, which may have ended meanwhile, other strict priorities.
+    ///
+    /// # Errors
+    /// Why none can be given.
+    fn prioritise(&mut self, _coflow: CoflowId, _flows: &[(FlowId, u8)]) -> Result<(), String> {
+        Err("this network has no priorities".into())
+    }
+
+    /// Bytes that every flow on its way has still to send, in the order of coflow and flow.
+    ///
+    /// # Errors
+    /// Why it cannot be told.
+    fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
+        Err("this network does not tell how far flows are".into())
+    }
 
     /// Where the controller would have the tasks of a stage; it holds that until [`Network::begins`], or for some time.
     ///
@@ -179,6 +195,14 @@ impl Transport for Wall<'_> {
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
         self.on_their_way.remove(&coflow);
         self.network.cancel(coflow)
+    }
+
+    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
+        self.network.prioritise(coflow, flows)
+    }
+
+    fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
+        self.network.left()
     }
 
     fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {

@@ -17,7 +17,7 @@ use crate::control::Rejected;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::meter::bucket_for;
-use crate::ids::{CoflowId, JobId, RackId};
+use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::placement::policy::Placement;
 use crate::runtime::record::{JobsHead, Recorder};
@@ -28,7 +28,7 @@ use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event};
 use crate::topology::Topology;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 
 /// What is run.
@@ -229,6 +229,15 @@ impl Transport for Virtual<'_> {
 
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
         self.network.cancel(coflow).map_err(|e| refused(&e))
+    }
+
+    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
+        self.network.prioritise(coflow, flows);
+        Ok(())
+    }
+
+    fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
+        Ok(self.network.left())
     }
 
     /// Asks the controller as it stands; it holds what it says until the shuffle begins.

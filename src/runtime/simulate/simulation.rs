@@ -11,7 +11,7 @@ use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
-use crate::ids::CoflowId;
+use crate::ids::{CoflowId, FlowId};
 use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::record::Recorder;
@@ -263,6 +263,16 @@ impl<'a> Simulation<'a> {
     /// priorities. A coflow of which nothing is said has its bytes for a priority: the smallest goes first.
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64) {
         self.driver.fabric.prefer(coflow, priority, self.driver.host.now);
+    }
+
+    /// Gives flows of a coflow on its way other strict priorities, 0 (first) to 7; they count where the policy's network has priorities.
+    pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) {
+        self.driver.fabric.prioritise(coflow, flows, self.driver.host.now);
+    }
+
+    /// Bytes that every flow on its way has still to send, in the order of coflow and flow. O(flows).
+    pub fn left(&mut self) -> Vec<(CoflowId, FlowId, Bytes)> {
+        self.driver.fabric.left(self.driver.host.now)
     }
 
     /// Lets probes arrive and the controller act at this instant.
