@@ -15,7 +15,9 @@ const SLACK: u128 = 64;
 ///
 /// The best duration is one of the cells' rests. They are bisected, and a part of them is passed over where its ends prove that it
 /// holds none that is a 64th better than the best so far. The paper bisects them too, but follows one side only, which may miss the
-/// best where the ratio has several peaks. When the best does not fit any more, what is left of the window is filled in the
+/// best where the ratio has several peaks. Without dark time no ratio grows with the duration, and the best would be the shortest rest,
+/// down to a nanosecond in the end: the longest duration whose ratio is within a 64th of the best is taken instead, which is found by
+/// halving. When the best does not fit any more, what is left of the window is filled in the
 /// same way with what fits, or with one matching, whichever carries more; and where one matching for the whole window carries more
 /// than all of this, it is that.
 ///
@@ -24,7 +26,8 @@ const SLACK: u128 = 64;
 /// - `window`: the sequence ends within it, dark time included.
 ///
 /// # Returns
-/// Configurations that carry at least `1 - 1/e^((1 - delta/window) 64/65)` of the most bytes that any can.
+/// Configurations that carry at least `1 - 1/e^((1 - delta/window) 64/65)` of the most bytes that any can; `1 - 1/e^(63/64)` without
+/// dark time.
 ///
 /// # Complexity
 /// A maximum weight matching, O(R^3) at worst, for each duration looked at: mostly some ten a configuration, at worst as many as
@@ -111,6 +114,9 @@ impl Plan {
         let mut times: Vec<u64> = self.rest.entries().map(|e| e.2.min(most)).filter(|&t| t > 0).collect();
         times.sort_unstable();
         times.dedup();
+        if delta == Span::ZERO {
+            return self.longest_of_the_best(&times);
+        }
         let (first, last) = (longest(&self.rest, *times.first()?), longest(&self.rest, *times.last()?));
         let mut parts = vec![((0, first.carried), (times.len() - 1, last.carried))];
         let mut best = if last.beats(&first, delta) { last } else { first };
@@ -123,6 +129,28 @@ impl Plan {
             parts.extend([(low, (middle, c.carried)), ((middle, c.carried), high)]);
             if c.beats(&best, delta) {
                 best = c;
+            }
+        }
+        Some(best)
+    }
+
+    /// Without dark time, of ascending `times` the longest that carries within a 64th of the most for its time, with its matching. The
+    /// shortest carries most: what a matching carries grows no faster than its duration.
+    fn longest_of_the_best(&self, times: &[u64]) -> Option<Choice> {
+        let mut best = longest(&self.rest, *times.first()?);
+        let (most, shortest) = (best.carried, u128::from(best.time));
+        let is_good = |c: &Choice| {
+            let enough = most * u128::from(c.time);
+            c.carried * shortest >= enough - enough / SLACK
+        };
+        let (mut good, mut bad) = (0, times.len());
+        while bad - good > 1 {
+            let middle = usize::midpoint(good, bad);
+            let c = longest(&self.rest, times[middle]);
+            if is_good(&c) {
+                (good, best) = (middle, c);
+            } else {
+                bad = middle;
             }
         }
         Some(best)

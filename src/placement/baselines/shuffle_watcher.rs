@@ -1,8 +1,8 @@
 //! ShuffleWatcher: each job on the racks between which it would move the fewest bytes.
 //!
 //! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014: shuffle-aware map placement weighs maps that read from other racks against shuffles that
-//! leave their rack, and puts a job on few racks; shuffle-aware reduce placement puts reduces where the map output is;
-//! network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided by itself,
+//! leave their rack, and puts a job on few racks; shuffle-aware reduce placement gives racks reduces in proportion to the map output that
+//! they hold; network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided by itself,
 //! without the others, as Corral's authors remark (SIGCOMM 2015, section 6.1).
 //!
 //! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in
@@ -18,6 +18,7 @@ use crate::placement::hdfs;
 use crate::placement::policy::{Block, Pick, Placement, View, first_of, gone};
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::Bytes;
+use crate::workload::jobs::EdgeSpec;
 
 /// Options of the policy `shuffle-watcher`: none of its own; `busy` is every policy's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +67,40 @@ pub fn cheapest(input: u64, shuffle: u64, blocks: &[Vec<RackId>], racks: usize) 
     chosen
 }
 
+impl ShuffleWatcher {
+    /// Whether a rack may have one more reduce of a stage: it has fewer than its part of them, or none of the job's racks that has
+    /// fewer has a host that is up. O(racks of the job).
+    fn has_part(&self, view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> bool {
+        let Some(racks) = self.racks.get(&job) else { return true };
+        let outputs: Vec<u64> = racks.iter().map(|&r| output(view, (job, stage), r)).collect();
+        let held = |r: RackId| u64::from(view.running_in(job, stage, r)) + u64::from(view.output_in(job, stage, r));
+        let held: Vec<u64> = racks.iter().map(|&r| held(r)).collect();
+        let parts = parts(view.counts(job, stage).tasks(), &outputs);
+        let lacks = |k: &usize| held[*k] < parts[*k];
+        match racks.binary_search(&rack) {
+            Ok(own) if lacks(&own) => true,
+            _ => !(0..racks.len()).filter(lacks).any(|k| view.slots(racks[k]) > 0),
+        }
+    }
+}
+
+/// Bytes that the stages before one leave in a rack, by where their tasks are or were.
+fn output(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> u64 {
+    let part = |e: &EdgeSpec| {
+        let tasks = u64::from(view.running_in(job, e.from, rack)) + u64::from(view.output_in(job, e.from, rack));
+        let all = u64::from(view.counts(job, e.from).tasks().max(1));
+        u64::try_from(u128::from(e.bytes.0) * u128::from(tasks) / u128::from(all)).unwrap_or(u64::MAX)
+    };
+    view.job(job).edges_into(stage).map(part).sum()
+}
+
+/// `tasks` in proportion to `outputs`, each part rounded up; without outputs all parts are `tasks`.
+fn parts(tasks: u32, outputs: &[u64]) -> Vec<u64> {
+    let all: u128 = outputs.iter().map(|&o| u128::from(o)).sum();
+    let part = |&o: &u64| (u128::from(tasks) * u128::from(o)).checked_div(all).map(|p| (p, u128::from(tasks) * u128::from(o) % all));
+    outputs.iter().map(|o| part(o).map_or(u64::from(tasks), |(p, rest)| p as u64 + u64::from(rest > 0))).collect()
+}
+
 impl Placement for ShuffleWatcher {
     fn name(&self) -> &'static str {
         "shuffle-watcher"
@@ -96,7 +131,7 @@ impl Placement for ShuffleWatcher {
         let uplink = view.topology().racks[rack.index()].uplink;
         let loaded = uplink.time_for(view.shuffling_into(rack)) > self.common.busy;
         let maps_first = if loaded { first_of(view, |job, s| here(job) && map(job, s)) } else { None };
-        maps_first.or_else(|| first_of(view, |job, _| here(job)))
+        maps_first.or_else(|| first_of(view, |job, s| here(job) && (map(job, s) || self.has_part(view, (job, s), rack))))
     }
 
     fn cluster_changed(&mut self, view: &dyn View) {
@@ -130,5 +165,13 @@ mod tests {
         assert_eq!(racks(100, 1000), [0]);
         assert_eq!(racks(1000, 100), [0, 1]);
         assert_eq!(racks(0, 0), [0]);
+    }
+
+    #[test]
+    fn reduces_follow_the_map_output() {
+        assert_eq!(parts(10, &[30, 10, 0]), [8, 3, 0], "7.5 and 2.5, rounded up");
+        assert_eq!(parts(4, &[5, 5]), [2, 2]);
+        assert_eq!(parts(4, &[0, 0]), [4, 4], "without output any rack will do");
+        assert_eq!(parts(u32::MAX, &[u64::MAX, u64::MAX]), [1 << 31, 1 << 31]);
     }
 }

@@ -1,10 +1,12 @@
 //! Tetris: the task whose demands fit best into what a rack has free, and of jobs that are nearly done rather than others.
 //!
 //! Grandl et al., "Multi-resource packing for cluster schedulers", SIGCOMM 2014. A task asks for one slot and for the network into its rack
-//! (what it reads from elsewhere over its time). Its alignment (section 3.2) is the dot product of what it asks and what is free, both
-//! as shares of the rack's capacity; a task that reads from elsewhere loses a tenth. Its score (section 3.3.2) is the alignment minus
-//! the job's remaining work, scaled so that both have the same mean. Only the jobs that are furthest below their fair share take part: the
-//! first 1 - f of the queues' order (section 3.4); f = 0.25.
+//! (what it reads from elsewhere over its time). Only tasks take part whose demands are free; a rack into which nothing is on its way
+//! takes every task. Its alignment (section 3.2) is the dot product of what it asks and what is free, both as shares of the rack's
+//! capacity; a task that reads from elsewhere loses a tenth. Its score (section 3.3.2) is the alignment minus the job's remaining work
+//! (time x share of each resource, over its pending tasks), scaled so that both have the same mean. Only the jobs that are furthest below
+//! their fair share take part: the first 1 - f of the queues' order (section 3.4). Tasks of a stage of which a part b has finished
+//! come before all others, since the next stage, or the end of the job, waits for the last of them (section 3.5).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,35 +14,67 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
 use crate::placement::policy::{Block, Locality, Pick, Placement, View, startable};
-use crate::placement::spec::{Common, PolicyOptions};
-use crate::units::Bytes;
+use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
+use crate::units::{Bytes, Span, Time, exact};
 
-/// Options of the policy `tetris`: none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TetrisOptions {}
+/// Options of the policy `tetris`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TetrisOptions {
+    /// The fairness knob f: so many per cent of the jobs, those furthest ahead of their fair share, wait; 25 if left out. 0 packs best.
+    #[schemars(range(max = 99))]
+    pub fairness: u32,
+    /// The barrier knob b: when so many per cent of a stage's tasks have finished, the others go first; 90 if left out, 100 is never.
+    #[schemars(range(max = 100))]
+    pub barrier: u32,
+    /// A rack whose network had no room for any task is looked at again after this time, at least 1 ms; 1 s if left out.
+    #[serde(serialize_with = "exact")]
+    pub retry: Span,
+}
 
-impl PolicyOptions for TetrisOptions {
-    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
-        Box::new(Tetris::new(common.clone()))
+impl Default for TetrisOptions {
+    fn default() -> Self {
+        Self { fairness: 25, barrier: 90, retry: Span::secs(1) }
     }
 }
 
-/// The fairness knob f, in per cent: so many of the jobs wait.
-const KNOB: usize = 25;
+impl PolicyOptions for TetrisOptions {
+    fn check(&self) -> Vec<BadOption> {
+        let short = || BadOption {
+            key: "retry".into(),
+            message: format!("a rack without room is looked at again after {}", self.retry),
+            allowed: "1 ms or more".into(),
+        };
+        let knobs = [outside("fairness", self.fairness.into(), (0, 99)), outside("barrier", self.barrier.into(), (0, 100))];
+        knobs.into_iter().flatten().chain((self.retry < Span::millis(1)).then(short)).collect()
+    }
+
+    fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
+        Box::new(Tetris::new(*self, common.clone()))
+    }
+}
+
 /// What is on its way into a rack is taken as load for so many seconds.
 const WINDOW: f64 = 1.0;
 
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Tetris {
+    options: TetrisOptions,
     common: Common,
+    wake: Option<Time>,
 }
 
 impl Tetris {
-    /// With parameters.
-    pub fn new(common: Common) -> Self {
-        Self { common }
+    /// With its options and parameters.
+    pub fn new(options: TetrisOptions, common: Common) -> Self {
+        Self { options, common, wake: None }
+    }
+
+    /// Whether the rest of a stage goes first: part b of its tasks has finished.
+    fn is_before_a_barrier(&self, view: &dyn View, p: &Pick) -> bool {
+        let c = view.counts(p.job, p.stage);
+        self.options.barrier < 100 && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(self.options.barrier)
     }
 }
 
@@ -61,22 +95,29 @@ fn free(view: &dyn View, rack: RackId) -> [f64; 2] {
     [f64::from(view.free(rack)) / f64::from(view.slots(rack).max(1)), (1.0 - load).max(0.0)]
 }
 
-/// What a task of this stage would ask of the rack, in the same shares, and whether it reads from elsewhere.
-fn demand(view: &dyn View, p: Pick, rack: RackId) -> ([f64; 2], bool) {
-    let job = view.job(p.job);
-    let stage = &job.stages[p.stage];
-    let far = view.locality(p.job, p.stage, rack) == Some(Locality::Remote);
-    let shuffle: Bytes = job.edges_into(p.stage).map(|e| e.bytes).sum();
+/// Whether what is asked is free.
+fn fits(ask: [f64; 2], room: [f64; 2]) -> bool {
+    ask[0] <= room[0] && ask[1] <= room[1]
+}
+
+/// What a task of a stage asks of the rack, in the same shares, if it reads its block from elsewhere (`far`), and for how many seconds.
+fn ask(view: &dyn View, (job, s): (JobId, usize), rack: RackId, far: bool) -> ([f64; 2], f64) {
+    let job = view.job(job);
+    let stage = &job.stages[s];
+    let shuffle: Bytes = job.edges_into(s).map(|e| e.bytes).sum();
     let bytes = (shuffle.0 + if far { stage.input.0 } else { 0 }) as f64 / f64::from(stage.tasks);
     let seconds = stage.times.longest().as_secs_f64().max(1e-3);
     let capacity = view.topology().racks[rack.index()].uplink.bytes_per_second().max(1) as f64;
-    ([1.0 / f64::from(view.slots(rack).max(1)), (bytes / seconds / capacity).min(1.0)], far || shuffle.0 > 0)
+    ([1.0 / f64::from(view.slots(rack).max(1)), (bytes / seconds / capacity).min(1.0)], seconds)
 }
 
-/// Slot time that the job still takes.
-fn remaining(view: &dyn View, job: JobId) -> f64 {
-    let stages = view.job(job).stages.iter().enumerate();
-    stages.map(|(s, st)| f64::from(view.counts(job, s).pending) * st.times.longest().as_secs_f64()).sum()
+/// Time x share of each resource that the job's pending tasks take of the rack.
+fn remaining(view: &dyn View, job: JobId, rack: RackId) -> f64 {
+    let of = |s: usize| {
+        let (ask, seconds) = ask(view, (job, s), rack, false);
+        f64::from(view.counts(job, s).pending) * seconds * (ask[0] + ask[1])
+    };
+    (0..view.job(job).stages.len()).map(of).sum()
 }
 
 impl Placement for Tetris {
@@ -94,16 +135,34 @@ impl Placement for Tetris {
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         let ready: Vec<JobId> = view.ready().collect();
-        let eligible = (ready.len() * (100 - KNOB)).div_ceil(100);
-        let picks: Vec<Pick> =
-            ready[..eligible].iter().filter_map(|&job| startable(view, job).next().map(|stage| Pick::of(job, stage))).collect();
+        let eligible = (ready.len() * (100 - self.options.fairness as usize)).div_ceil(100);
+        let first = |&job: &JobId| startable(view, job).next().map(|stage| Pick::of(job, stage));
+        let picks: Vec<Pick> = ready[..eligible].iter().filter_map(first).collect();
         let room = free(view, rack);
         let judge = |p: &Pick| {
-            let (ask, elsewhere) = demand(view, *p, rack);
+            let far = view.locality(p.job, p.stage, rack) == Some(Locality::Remote);
+            let (ask, _) = ask(view, (p.job, p.stage), rack, far);
             let dot = ask[0] * room[0] + ask[1] * room[1];
-            (if elsewhere { dot * 0.9 } else { dot }, remaining(view, p.job))
+            let elsewhere = far || view.job(p.job).edges_into(p.stage).any(|e| e.bytes > Bytes::ZERO);
+            fits(ask, room).then(|| (*p, (if elsewhere { dot * 0.9 } else { dot }, remaining(view, p.job, rack))))
         };
-        best(&picks.iter().map(judge).collect::<Vec<_>>()).map(|k| picks[k])
+        let mut fitting: Vec<(Pick, (f64, f64))> = picks.iter().filter_map(judge).collect();
+        if fitting.is_empty() && !picks.is_empty() {
+            let again = view.now() + self.options.retry;
+            self.wake = Some(self.wake.map_or(again, |w| w.min(again)));
+        }
+        if fitting.iter().any(|f| self.is_before_a_barrier(view, &f.0)) {
+            fitting.retain(|f| self.is_before_a_barrier(view, &f.0));
+        }
+        best(&fitting.iter().map(|f| f.1).collect::<Vec<_>>()).map(|k| fitting[k].0)
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake
+    }
+
+    fn woken(&mut self, _: Time) {
+        self.wake = None;
     }
 }
 
@@ -118,5 +177,11 @@ mod tests {
         // Means 0.3 and 10: e = 0.03. Scores 0.4 - 0.57 and 0.2 - 0.03.
         assert_eq!(best(&[(0.4, 19.0), (0.2, 1.0)]), Some(1));
         assert_eq!(best(&[(0.4, 0.0), (0.2, 0.0)]), Some(0));
+    }
+
+    #[test]
+    fn nothing_starts_where_its_demand_is_not_free() {
+        assert!(fits([0.5, 0.5], [0.5, 0.5]) && fits([0.25, 1.0], [0.25, 1.0]), "an idle network takes every task");
+        assert!(!fits([0.5, 0.6], [1.0, 0.5]) && !fits([0.5, 0.1], [0.25, 1.0]));
     }
 }

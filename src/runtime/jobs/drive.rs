@@ -177,13 +177,24 @@ pub struct Driver<'a, T> {
     pub transport: T,
     agenda: Agenda<'a>,
     tap: Tap,
+    /// Instants in a row at which the scheduler was woken by itself, wanted nothing, and the network could say nothing.
+    in_vain: u32,
 }
+
+/// A run in which so many wake-ups in a row lead to nothing will never end: a policy looks again and again at a network that is broken.
+const PATIENCE: u32 = 10_000;
 
 impl<'a, T: Transport> Driver<'a, T> {
     /// A driver of a scheduler that has not been told anything. `jobs` by arrival; `failures` are hosts that fail and come back, by time.
     pub fn new(scheduler: Scheduler, transport: T, jobs: &'a [JobSpec], failures: &'a [(Time, Event)]) -> Self {
         let (failures, coming) = (failures.iter().peekable(), jobs.iter().peekable());
-        Self { scheduler, transport, agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming }, tap: Tap::default() }
+        Self {
+            scheduler,
+            transport,
+            agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming },
+            tap: Tap::default(),
+            in_vain: 0,
+        }
     }
 
     /// Records everything from now on, which must be before anything was told. `head` says what the scheduler was made of.
@@ -202,7 +213,7 @@ impl<'a, T: Transport> Driver<'a, T> {
             let wake = self.agenda.next().into_iter().chain(self.scheduler.poll_timeout()).min();
             let coming = self.agenda.coming.len();
             let done = coming == 0 && self.scheduler.is_idle() && self.transport.is_over();
-            let stuck = wake.is_none() && self.transport.is_stuck();
+            let stuck = (wake.is_none() || self.in_vain >= PATIENCE) && self.transport.is_stuck();
             let ends = done || stuck;
             let goes_on = watch(&Round { scheduler: &self.scheduler, transport: &self.transport, coming, ends });
             match (done, goes_on, stuck) {
@@ -212,18 +223,20 @@ impl<'a, T: Transport> Driver<'a, T> {
                 (false, true, false) => {}
             }
             let in_time = self.transport.wait(wake)?;
-            self.hear()?;
+            let heard = self.hear()?;
             if !in_time {
                 return Ok(End::Until);
             }
             let now = self.transport.now();
+            let alone = heard == 0 && self.agenda.next().is_none();
             while let Some(event) = self.agenda.due(now) {
                 self.tell(event)?;
             }
             if self.scheduler.poll_timeout().is_some_and(|t| t <= now) {
                 self.tell(Event::Tick)?;
             }
-            self.act()?;
+            let acts = self.act()?;
+            self.in_vain = if alone && acts == 0 { self.in_vain.saturating_add(1) } else { 0 };
             self.transport.settle()?;
         }
     }
@@ -238,23 +251,28 @@ impl<'a, T: Transport> Driver<'a, T> {
         })
     }
 
-    fn hear(&mut self) -> Result<(), String> {
+    /// Tells the scheduler what the network has said, and returns how much that was.
+    fn hear(&mut self) -> Result<u64, String> {
+        let mut heard = 0;
         while let Some(word) = self.transport.word()? {
+            heard += 1;
             self.tell(match word {
                 Word::Flow(coflow, flow) => Event::FlowFinished(coflow, flow),
                 Word::Coflow(coflow) => Event::CoflowFinished(coflow),
             })?;
         }
-        Ok(())
+        Ok(heard)
     }
 
-    /// Carries out what the scheduler wants, until it wants nothing more.
-    fn act(&mut self) -> Result<(), String> {
+    /// Carries out what the scheduler wants, until it wants nothing more; returns how much that was.
+    fn act(&mut self) -> Result<u64, String> {
         if self.scheduler.wants_progress(self.transport.now()) {
             let left = self.transport.left()?;
             self.tell(Event::Progress { left })?;
         }
+        let mut acts = 0;
         while let Some(action) = self.scheduler.poll_action() {
+            acts += 1;
             self.tap.put(|| Entry::JobAct { action: action.clone() });
             self.transport.log(&action);
             match action {
@@ -278,7 +296,7 @@ impl<'a, T: Transport> Driver<'a, T> {
             }
         }
         self.tap.idle(Entry::JobIdle {});
-        Ok(())
+        Ok(acts)
     }
 
     fn compute(&mut self, span: Span, task: (TaskRef, u32)) {

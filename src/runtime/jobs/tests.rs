@@ -3,9 +3,11 @@
 use super::report::JobsResult;
 use super::simulate::{Ask, Line, simulate};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
+use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::{Kind, Policy};
+use crate::runtime::report::End;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
@@ -161,4 +163,20 @@ fn jobs_that_want_the_same_racks_do_not_wait_for_each_other() {
     let r = strictly(&racks(4, 2), (0..12).map(job).collect());
     assert_eq!(r.summary.finished, 12);
     assert!(r.summary.makespan < Span::secs(15), "{}", r.summary.makespan);
+}
+
+#[test]
+fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
+    let dead = Fault { text: "eps".into(), at: Time(0), until: None, what: Broken::Links { which: Which::Eps, percent: 0 } };
+    let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
+    for kind in kinds() {
+        let (topology, jobs) = (network(), jobs());
+        let jobs_by = JobPolicy::new(kind);
+        let faults = std::slice::from_ref(&dead);
+        let plan = policy.clone().into();
+        let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults, until: None };
+        let r = simulate(&ask, &mut |_: Line| ()).unwrap();
+        let end = if r.summary.unfinished > 0 { End::Stuck } else { End::Finished };
+        assert_eq!(r.end, end, "{kind:?}");
+    }
 }
