@@ -24,7 +24,8 @@ use crate::units::Span;
 /// That of [`bipartite()`], O(R^3).
 ///
 /// # Source
-/// The rule that a reconfiguration must pay for itself: Helios, section 3; Eclipse (Venkatakrishnan et al., SIGMETRICS 2016).
+/// Ours: a reconfiguration must pay for its dark time, by the measure that Eclipse (Venkatakrishnan et al., SIGMETRICS 2016) has for
+/// configurations.
 pub fn hold(demand: &DemandMatrix, current: &Matching, plane: &Plane, interval: Span) -> Matching {
     let stays = plane.rate.bytes_in(interval).0;
     let moves = plane.rate.bytes_in(interval.saturating_sub(plane.delta)).0;

@@ -47,7 +47,7 @@ pub struct Args {
     /// A circuit comes in both directions
     #[arg(long)]
     duplex: bool,
-    /// Time from one decision to the next [default: 100ms; algorithms that plan ahead decide once]
+    /// Time from one decision to the next [default: 100ms; algorithms that plan ahead decide once, and tms takes the busiest port's time]
     #[arg(long)]
     interval: Option<Span>,
     /// What is printed
@@ -135,7 +135,12 @@ fn plane(args: &Args, id: u32) -> Plane {
 
 fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     let planes: Vec<Plane> = (0..args.planes).map(|id| plane(args, id)).collect();
-    let own = if args.algorithm.build().plans_ahead(&plane(args, 0)) { Span::MAX } else { Span::millis(100) };
+    let own = match args.algorithm {
+        // Its period is cut to the demand: else all of it, however little, is spread over the whole interval.
+        SchedulerKind::Tms => bounds::circuits(demand, &plane(args, 0), args.planes.into(), BitRate(0)),
+        other if other.build().plans_ahead(&plane(args, 0)) => Span::MAX,
+        _ => Span::millis(100),
+    };
     let interval = args.interval.unwrap_or(own).max(Span(1));
     let setting = Setting { planes: &planes, eps: args.eps, interval };
     clear(&mut *args.algorithm.build(), demand, &setting).map_err(|clash| CliError::Failed(format!("{:?}: {clash}", args.algorithm)))
