@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::orders::{Aalo, Order};
+use crate::units::{Span, Time};
 
 /// The network schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +41,55 @@ pub struct Network {
     pub aalo: Aalo,
     /// Of [`NetworkKind::Sunflow`]: which coflow reserves first.
     pub order: Order,
+    /// When rates change, where coflows are served one after another.
+    #[serde(default)]
+    pub decide: Decide,
+    /// Keeps coflows from waiting for ever, where they are served one after another.
+    #[serde(default)]
+    pub starvation: Option<Guard>,
+}
+
+/// When rates change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decide {
+    /// When a flow ends, too: no link idles that a flow could use.
+    #[default]
+    FlowEnds,
+    /// Only when a coflow comes or ends, and when a circuit changes: what a flow had that has ended idles until then. So do CoflowSim and
+    /// the simulator of Sunflow's authors; Aalo's and Varys' own prototypes do not.
+    CoflowEvents,
+}
+
+/// A guard against starvation: coflows are served in their order for the time `every`, then all flows share max-min fairly for the time
+/// `share`, in turn, counted from the beginning of the run. A coflow then ends after at most (`every` + `share`) / `share` times as long as
+/// it takes with a fair share.
+///
+/// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guard {
+    /// So long coflows go in their order; above zero.
+    pub every: Span,
+    /// So long all share; above zero.
+    pub share: Span,
+}
+
+impl Guard {
+    /// Whether all share at `now`, and when that next changes.
+    pub fn phase(&self, now: Time) -> (bool, Time) {
+        let period = self.every.0.saturating_add(self.share.0).max(1);
+        let into = now.0 % period;
+        let shares = into >= self.every.0;
+        let left = if shares { period - into } else { self.every.0 - into };
+        (shares, Time(now.0.saturating_add(left)))
+    }
+}
+
+impl Network {
+    /// A network scheduler as its paper has it: Aalo shares max-min within a coflow.
+    pub fn of(kind: NetworkKind) -> Self {
+        Self { kind, within: kind.within(), ..Self::default() }
+    }
 }
 
 /// How the flows of one coflow share what its place in the order leaves it.
@@ -57,5 +107,15 @@ impl NetworkKind {
     /// Whether [`Within`] counts.
     pub fn has_within(self) -> bool {
         matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
+    }
+
+    /// How the flows of a coflow share where nothing else is said.
+    pub fn within(self) -> Within {
+        if self == Self::Aalo { Within::MaxMin } else { Within::Greedy }
+    }
+
+    /// Whether coflows are served one after another, in an order that may let some wait: [`Decide`] and [`Guard`] count.
+    pub fn has_order(self) -> bool {
+        !matches!(self, Self::MaxMin | Self::Sunflow)
     }
 }

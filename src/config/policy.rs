@@ -11,7 +11,7 @@ use super::placement::RawPlacement;
 use super::{NAME_RULE, is_name};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::{Network, NetworkKind, Within};
+use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, PathPolicy, SchedulerKind};
 use crate::runtime::settings::{RunPlan, RunSettings};
@@ -55,12 +55,19 @@ pub struct RawPolicy {
     /// How coflows share the packet network in a simulation; max-min if left out.
     #[serde(default)]
     network: NetworkKind,
-    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out.
+    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out, max-min
+    /// under aalo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
     /// The queues of network: aalo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     aalo: Option<RawAalo>,
+    /// When rates change in a simulation that serves coflows one after another; flow-ends if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decide: Option<Decide>,
+    /// Keeps coflows from waiting for ever in such a simulation; they may if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    starvation: Option<RawGuard>,
     /// Which coflow reserves its circuits first under network: sunflow; shortest if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     order: Option<Order>,
@@ -99,7 +106,19 @@ struct RawElephants {
     threshold: Bytes,
 }
 
-/// Aalo's queues. What is left out is as in the paper, and sharing is strict.
+/// Coflows go in their order for a time, then all flows share for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawGuard {
+    /// So long coflows go in their order, above zero.
+    #[serde(serialize_with = "exact")]
+    every: Span,
+    /// So long all flows share, above zero.
+    #[serde(serialize_with = "exact")]
+    share: Span,
+}
+
+/// Aalo's queues. What is left out is as in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct RawAalo {
@@ -112,13 +131,16 @@ struct RawAalo {
     /// How much further each later queue reaches; 10 if left out.
     #[schemars(range(min = 2, max = 1_000_000))]
     factor: u64,
-    /// How the queues share the links; strict if left out.
+    /// How the queues share the links; weighted if left out.
     sharing: Sharing,
+    /// The coordinator moves coflows to their queues so often; 10 ms if left out, 0 s is at once.
+    #[serde(serialize_with = "exact")]
+    interval: Span,
 }
 
 impl From<Aalo> for RawAalo {
     fn from(a: Aalo) -> Self {
-        Self { queues: a.queues, first: a.first, factor: a.factor, sharing: a.sharing }
+        Self { queues: a.queues, first: a.first, factor: a.factor, sharing: a.sharing, interval: a.interval }
     }
 }
 
@@ -136,7 +158,7 @@ impl RawAalo {
         whole((1..=64).contains(&self.queues), "queues", format!("{} queues", self.queues), "1 to 64");
         whole(self.first > Bytes::ZERO, "first", format!("a first queue of {}", self.first), "above zero");
         whole((2..=1_000_000).contains(&self.factor), "factor", format!("a factor of {}", self.factor), "2 to 1000000");
-        Aalo { queues: self.queues, first: self.first, factor: self.factor, sharing: self.sharing }
+        Aalo { queues: self.queues, first: self.first, factor: self.factor, sharing: self.sharing, interval: self.interval }
     }
 }
 
@@ -165,6 +187,8 @@ impl From<&RunPlan> for RawPolicy {
             network: kind,
             within: kind.has_within().then_some(run.network.within),
             aalo: (kind == NetworkKind::Aalo).then(|| run.network.aalo.into()),
+            decide: (run.network.decide != Decide::default()).then_some(run.network.decide),
+            starvation: run.network.starvation.map(|g| RawGuard { every: g.every, share: g.share }),
             order: (kind == NetworkKind::Sunflow).then_some(run.network.order),
             scale: run.scale,
             congestion: run.congestion.clone(),
@@ -255,11 +279,19 @@ impl RawPolicy {
         };
         only(self.aalo.is_none() || kind == NetworkKind::Aalo, "aalo", "only with `network: aalo`", flaws);
         only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
+        let ordered = "only with `network: fair-per-coflow`, `fifo`, `varys`, `aalo`, `sincronia` or `priority`";
+        only(self.decide.is_none() || kind.has_order(), "decide", ordered, flaws);
+        only(self.starvation.is_none() || kind.has_order(), "starvation", ordered, flaws);
+        for (key, span) in self.starvation.iter().flat_map(|g| [("every", g.every), ("share", g.share)]) {
+            flaws.unless(span > Span::ZERO, vec!["starvation".into(), key.into()], format!("`{key}` of {span}"), "above zero".to_owned());
+        }
         only(self.order.is_none() || kind == NetworkKind::Sunflow, "order", "only with `network: sunflow`", flaws);
         if kind == NetworkKind::Sunflow && self.scheduler.build().set_by() != SetBy::NoCircuits {
             let message = "`network: sunflow` reserves all circuits itself".to_owned();
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
         }
-        Network { kind, within: self.within.unwrap_or_default(), aalo, order: self.order.unwrap_or_default() }
+        let starvation = self.starvation.map(|g| Guard { every: g.every, share: g.share });
+        let (within, decide) = (self.within.unwrap_or(kind.within()), self.decide.unwrap_or_default());
+        Network { kind, within, aalo, order: self.order.unwrap_or_default(), decide, starvation }
     }
 }

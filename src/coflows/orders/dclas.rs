@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::Bytes;
+use crate::units::{Bytes, Span, Time};
 
 /// Aalo's queues: the first holds coflows that have sent less than `first`, each later one `factor` times as much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,22 +16,26 @@ pub struct Aalo {
     pub factor: u64,
     /// How the queues share the links.
     pub sharing: Sharing,
+    /// The coordinator looks at what coflows have sent so often, and moves them to their queues; zero: at once.
+    #[serde(default)]
+    pub interval: Span,
 }
 
 /// How Aalo's queues share links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
-    /// A queue takes what it can use, and leaves the rest to the next.
-    #[default]
+    /// A queue takes what it can use, and leaves the rest to the next. So has Aalo's prototype.
     Strict,
     /// The queue k of K (from zero) has the weight K - k among those that hold coflows; what one does not use goes to the others in order.
+    #[default]
     Weighted,
 }
 
 impl Default for Aalo {
     fn default() -> Self {
-        Self { queues: 10, first: Bytes(10_000_000), factor: 10, sharing: Sharing::Strict }
+        let interval = Span::millis(10);
+        Self { queues: 10, first: Bytes(10_000_000), factor: 10, sharing: Sharing::default(), interval }
     }
 }
 
@@ -40,6 +44,16 @@ impl Aalo {
     pub fn limit(&self, queue: u32) -> Option<Bytes> {
         let grown = (0..queue).fold(self.first.0, |limit, _| limit.saturating_mul(self.factor));
         (queue + 1 < self.queues).then_some(Bytes(grown))
+    }
+
+    /// Whether the coordinator looks at this instant.
+    pub fn looks_at(&self, now: Time) -> bool {
+        now.0.checked_rem(self.interval.0).unwrap_or(0) == 0
+    }
+
+    /// The first instant from `t` on at which the coordinator looks.
+    pub fn looks_from(&self, t: Time) -> Time {
+        t.0.checked_next_multiple_of(self.interval.0.max(1)).map_or(Time::MAX, Time)
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::network::NetworkKind::{Aalo, FairPerCoflow, Fifo, MaxMin, Priority, Sincronia, Varys};
-use crate::coflows::network::Within;
+use crate::coflows::network::{Decide, Guard, Within};
 use crate::coflows::orders::{self, Sharing};
 use crate::coflows::priority::{LAST, PLAIN, Priorities, WITHIN_RACK};
 use crate::coflows::rates::{self, Demand, Free, Group, Rates};
@@ -16,7 +16,7 @@ use crate::coflows::{FlowSpec, bounds};
 use crate::ids::HostId;
 use crate::topology::graph::Graph;
 use crate::topology::{Core, Plane, StopMode};
-use crate::units::{BitRate, Bytes};
+use crate::units::{BitRate, Bytes, Span};
 
 mod max_min;
 mod priorities;
@@ -47,7 +47,7 @@ fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows: Vec<_> = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
     let own = |f: &FlowSpec| Some((f.bytes.0 % 16) as u8).filter(|p| *p <= LAST);
     let priorities = Priorities { all: Some((id % 10) as u8).filter(|p| *p <= LAST), flows: flows.iter().map(own).collect() };
-    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1, priorities, flows }
+    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1 + id % 3, priorities, flows }
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
@@ -178,13 +178,23 @@ fn network() -> impl Strategy<Value = Network> {
         first: Bytes(100_000),
         factor: 10,
         sharing,
+        interval: Span::ZERO,
     });
-    (prop::sample::select(kinds.to_vec()), within, aalo).prop_map(|(kind, within, aalo)| Network {
-        kind,
-        within,
-        aalo,
-        ..Network::default()
-    })
+    let interval = prop::sample::select(vec![Span::ZERO, Span::micros(700), Span::millis(10)]);
+    let decide = prop::sample::select(vec![Decide::FlowEnds, Decide::FlowEnds, Decide::CoflowEvents]);
+    let spans =
+        (200_000u64..20_000_000, 200_000u64..20_000_000).prop_map(|(every, share)| Guard { every: Span(every), share: Span(share) });
+    let guard = prop::option::of(spans);
+    (prop::sample::select(kinds.to_vec()), within, aalo, interval, decide, guard).prop_map(
+        |(kind, within, aalo, interval, decide, starvation)| Network {
+            kind,
+            within,
+            aalo: orders::Aalo { interval, ..aalo },
+            decide,
+            starvation,
+            ..Network::default()
+        },
+    )
 }
 
 /// What one run of a script tells: every finish, and the last observation.
@@ -369,12 +379,8 @@ struct Slow {
     bytes: u64,
     demand: Demand,
     sent: u128,
-}
-
-impl Slow {
-    fn queue(&self, n: &Network) -> u32 {
-        orders::queue(bundle::bytes(self.sent), &n.aalo)
-    }
+    queue: u32,
+    weight: u32,
 }
 
 /// What a coflow's flows of one priority have to send; under other schedulers all have the first.
@@ -400,63 +406,91 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
     let links = links::Links::new(t.clone(), true, false);
     let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
     let mut ends = vec![0; coflows.len()];
-    // Sincronia's order is made when a coflow comes or ends.
-    let mut rank: Vec<usize> = vec![];
+    // Sincronia's order is made when a coflow comes or ends, or the guard turns.
+    let (mut rank, mut rates): (Vec<usize>, Vec<Rates>) = (vec![], vec![]);
+    let phase = |now| n.starvation.map_or((false, u64::MAX), |g| (g.phase(Time(now)).0, g.phase(Time(now)).1.0));
     loop {
-        let mut came = false;
+        let mut came = now > 0 && phase(now - 1).0 != phase(now).0;
         while next < coflows.len() && coflows[next].arrival.0 <= now {
             let c = &coflows[next];
             ends[next] = c.arrival.0;
             for class in 0..=WITHIN_RACK {
                 let Some(demand) = slow_demand(n, &links, c, class) else { continue };
                 came = true;
-                active.push(Slow { id: next, class, arrival: c.arrival.0, bytes: c.bytes().0, demand, sent: 0 });
+                active.push(Slow {
+                    id: next,
+                    class,
+                    arrival: c.arrival.0,
+                    bytes: c.bytes().0,
+                    demand,
+                    sent: 0,
+                    queue: 0,
+                    weight: c.weight,
+                });
             }
             next += 1;
         }
         let before = active.len();
         active.retain(|c| c.demand.live() > 0);
         active.sort_by_key(|c| (c.id, c.class));
-        if came || active.len() < before || rank.len() != active.len() {
+        let coflows_changed = came || active.len() < before || rank.len() != active.len();
+        if coflows_changed {
             active.iter_mut().for_each(|c| c.demand.weigh());
-            rank = orders::bssi(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), links.capacity());
+            let weights: Vec<u32> = active.iter().map(|c| c.weight).collect();
+            rank = orders::bssi(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), &weights, links.capacity());
         }
+        let seen = if n.decide == Decide::CoflowEvents { coflows_changed } else { n.aalo.looks_at(Time(now)) };
+        active.iter_mut().filter(|_| seen).for_each(|c| c.queue = orders::queue(bundle::bytes(c.sent), &n.aalo));
         let mut order: Vec<usize> = (0..active.len()).collect();
         match n.kind {
             Sincronia => order = rank.clone(),
-            Aalo => order.sort_by_key(|&c| active[c].queue(n)),
+            Aalo => order.sort_by_key(|&c| active[c].queue),
             Priority => order.sort_by_key(|&c| (active[c].class, active[c].bytes)),
             _ => order.sort_by_key(|&c| active[c].arrival),
         }
-        let rates = slow_rates(n, &active, &order, links.capacity());
-        // The first event: a group ends, a coflow leaves its queue, a coflow comes.
-        let mut first = coflows.get(next).map_or(u64::MAX, |c| c.arrival.0);
+        if coflows_changed || n.decide == Decide::FlowEnds || rates.iter().all(|r| r.total() == 0) {
+            rates = match phase(now).0 {
+                true => slow_shares(&active, links.capacity()),
+                false => slow_rates(n, &active, &order, links.capacity()),
+            };
+        }
+        // The first event: a group ends, a coflow leaves its queue, a coflow comes, the guard turns.
+        let turn = if rates.iter().all(|r| r.total() == 0) { u64::MAX } else { phase(now).1 };
+        let mut first = coflows.get(next).map_or(u64::MAX, |c| c.arrival.0).min(turn);
         for (c, r) in active.iter().zip(&rates) {
             for (g, rate) in r.running() {
                 first = first.min(now + c.demand.left(g).div_ceil(u128::from(rate)) as u64);
             }
-            if let (Aalo, Some(limit)) = (n.kind, n.aalo.limit(c.queue(n)))
-                && r.total() > 0
-            {
+            if let (Aalo, Decide::FlowEnds, Some(limit)) = (n.kind, n.decide, n.aalo.limit(c.queue)) {
                 let left = (u128::from(limit.0) * bundle::BYTE).saturating_sub(c.sent);
-                first = first.min(now + (left.div_ceil(u128::from(r.total())) as u64).max(1));
+                let after = if left == 0 { Some(1) } else { left.checked_div(r.total().into()).map(|_| left.div_ceil(r.total().into())) };
+                let looked = after.map(|ns| n.aalo.looks_from(Time(now + ns as u64)).0);
+                first = first.min(looked.unwrap_or(u64::MAX));
             }
         }
         if first == u64::MAX {
             return ends;
         }
-        for (c, r) in active.iter_mut().zip(&rates) {
-            for (g, rate) in r.running() {
+        for (c, r) in active.iter_mut().zip(&mut rates) {
+            for (g, rate) in r.running().collect::<Vec<_>>() {
                 let units = u128::from(rate) * u128::from(first - now);
                 let beyond = c.demand.sent(g, units);
                 c.sent += units - beyond.unwrap_or(0);
                 if beyond.is_some() {
                     ends[c.id] = first;
+                    r.stop(g);
                 }
             }
         }
         now = first;
     }
+}
+
+/// All flows share max-min fairly.
+fn slow_shares(active: &[Slow], capacity: &[u64]) -> Vec<Rates> {
+    let mut rates: Vec<Rates> = active.iter().map(|c| Rates::new(c.demand.groups())).collect();
+    rates::max_min(&active.iter().map(|c| &c.demand).collect::<Vec<_>>(), &mut Free::new(capacity), &mut rates);
+    rates
 }
 
 fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -> Vec<Rates> {
@@ -476,12 +510,12 @@ fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -
         return rates;
     }
     if n.kind == Aalo && n.aalo.sharing == Sharing::Weighted {
-        let present: std::collections::BTreeSet<u32> = active.iter().map(|c| c.queue(n)).collect();
+        let present: std::collections::BTreeSet<u32> = active.iter().map(|c| c.queue).collect();
         let total: u64 = present.iter().map(|q| u64::from(n.aalo.queues - q)).sum();
         for &q in &present {
             let part: Vec<u64> = capacity.iter().map(|c| c * u64::from(n.aalo.queues - q) / total).collect();
             let mut own = Free::new(&part);
-            for &c in order.iter().filter(|&&c| active[c].queue(n) == q) {
+            for &c in order.iter().filter(|&&c| active[c].queue == q) {
                 one(c, &mut own, &mut rates);
                 rates[c].running().for_each(|(g, rate)| active[c].demand.take(g, rate, &mut free));
             }

@@ -43,7 +43,7 @@ fn few() -> impl Strategy<Value = Few> {
     let within = prop::sample::select(vec![Within::Greedy, Within::MaxMin]);
     let sharing = prop::sample::select(vec![Sharing::Strict, Sharing::Weighted]);
     let network = (kind, within, sharing).prop_map(|(kind, within, sharing)| {
-        let aalo = Queues { queues: 3, first: Bytes(200_000), factor: 5, sharing };
+        let aalo = Queues { queues: 3, first: Bytes(200_000), factor: 5, sharing, interval: crate::units::Span::ZERO };
         Network { kind, within, aalo, ..Network::default() }
     });
     let flows = prop::collection::vec((0u32..2, 2u32..4, 200_000u64..3_000_000), 1..4);

@@ -30,7 +30,7 @@ fn coflows(s: &Script) -> Vec<CoflowSpec> {
 }
 
 fn strict(s: &Script) -> Network {
-    Network { kind: Priority, ..s.network }
+    Network { kind: Priority, decide: Decide::FlowEnds, ..s.network }
 }
 
 /// A network and the priorities that its flows have by now.

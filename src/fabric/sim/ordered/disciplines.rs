@@ -111,7 +111,7 @@ impl Discipline for Varys {
         true
     }
     fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
-        order_by(coflows, capacity, orders::sebf);
+        order_by(coflows, |demands, _| orders::sebf(demands, capacity));
     }
     fn base(&self, demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
         demands.iter().zip(rates).map(|(d, r)| rates::madd(d, free, r)).collect()
@@ -126,7 +126,7 @@ impl Discipline for Sincronia {
         true
     }
     fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
-        order_by(coflows, capacity, orders::bssi);
+        order_by(coflows, |demands, weights| orders::bssi(demands, weights, capacity));
     }
 }
 
@@ -171,13 +171,14 @@ impl Discipline for Priorities {
     }
 }
 
-/// Puts coflows in the order that a function of their demands gives.
-fn order_by(coflows: &mut Vec<Live>, capacity: &[u64], order: fn(&[&Demand], &[u64]) -> Vec<usize>) {
+/// Puts coflows in the order that a function of their demands and weights gives.
+fn order_by(coflows: &mut Vec<Live>, order: impl FnOnce(&[&Demand], &[u32]) -> Vec<usize>) {
     for c in coflows.iter_mut() {
         c.demand.weigh();
     }
     let demands: Vec<&Demand> = coflows.iter().map(|c| &c.demand).collect();
-    let order = order(&demands, capacity);
+    let weights: Vec<u32> = coflows.iter().map(|c| c.weight).collect();
+    let order = order(&demands, &weights);
     let mut old: Vec<Option<Live>> = std::mem::take(coflows).into_iter().map(Some).collect();
     *coflows = order.into_iter().filter_map(|c| old[c].take()).collect();
 }

@@ -1,6 +1,7 @@
 //! One coflow under way: what its groups still have to send, at which rates, and since when.
 
 use super::flows::{Flow, Member, of_group, shares};
+use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route};
@@ -65,6 +66,28 @@ pub struct Gone {
     pub extra: u64,
 }
 
+/// What a coflow has of its own, whatever the priorities of its flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Own {
+    /// Its number.
+    pub id: CoflowId,
+    /// When it came.
+    pub arrival: Time,
+    /// Among flows of equal priority coflows with smaller ones go first.
+    pub priority: u64,
+    /// What its completion time counts, 1 at least.
+    pub weight: u32,
+}
+
+/// When a coflow leaves its queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Units after which it does.
+    pub limit: u128,
+    /// The coordinator that sees it.
+    pub aalo: Aalo,
+}
+
 /// A coflow under way. A group's rate is the sum of two: a `base` that stays until all rates are decided anew, and an `extra` that
 /// may change with every flow that ends. So a coflow whose groups all move at base rates is one event, not thousands.
 pub struct Live {
@@ -74,6 +97,8 @@ pub struct Live {
     pub arrival: Time,
     /// Smaller ones go first, where priorities count: that of its flows in the network, then its own.
     pub priority: (u8, u64),
+    /// What its completion time counts, 1 at least.
+    pub weight: u32,
     /// Aalo's queue.
     pub queue: u32,
     /// What is left.
@@ -105,16 +130,17 @@ pub struct Live {
 }
 
 impl Live {
-    /// At rest at `now`.
-    pub fn new(id: CoflowId, arrival: Time, priority: (u8, u64), groups: Groups, now: Time) -> Self {
+    /// The flows of one priority of a coflow, at rest at `now`.
+    pub fn new(own: Own, priority: u8, groups: Groups, now: Time) -> Self {
         let Groups { demand, about, members, booked } = groups;
         let rates = Rates::new(demand.groups());
         let (base, extra, since) = (rates.clone(), rates, vec![now; about.len()]);
         let sent = booked.iter().map(|b| b.sent).sum();
         Self {
-            id,
-            arrival,
-            priority,
+            id: own.id,
+            arrival: own.arrival,
+            priority: (priority, own.priority),
+            weight: own.weight,
             queue: 0,
             demand,
             base,
@@ -130,6 +156,11 @@ impl Live {
             steady: None,
             next: None,
         }
+    }
+
+    /// What it has of its own.
+    pub fn own(&self) -> Own {
+        Own { id: self.id, arrival: self.arrival, priority: self.priority.1, weight: self.weight }
     }
 
     /// Units that it has sent.
@@ -367,8 +398,8 @@ impl Live {
     }
 
     /// Finds out when it must be looked at next, after new extra rates: when the first group with one ends, when the steady ones do,
-    /// or when it will have sent `limit` units. Groups with extra rates must be settled at `now`. O(groups with extra rates).
-    pub fn forecast(&mut self, now: Time, limit: Option<u128>) {
+    /// or when it leaves its queue. Groups with extra rates must be settled at `now`. O(groups with extra rates).
+    pub fn forecast(&mut self, now: Time, turn: Option<Turn>) {
         let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
@@ -385,15 +416,23 @@ impl Live {
         self.sent = (self.sent(now), now);
         self.speed = [&self.base, &self.extra].iter().map(|r| u128::from(r.total())).sum();
         let end = first.and_then(|f| f.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
-        self.forecast_calm(now, limit);
+        self.forecast_calm(now, turn);
         self.next = self.next.into_iter().chain(end).min();
     }
 
-    /// The same without the ends of groups with extra rates: when the steady ones end, or when it will have sent `limit` units.
-    pub fn forecast_calm(&mut self, now: Time, limit: Option<u128>) {
+    /// The same without the ends of groups with extra rates: when the steady ones end, or when it leaves its queue.
+    pub fn forecast_calm(&mut self, now: Time, turn: Option<Turn>) {
         let sent = self.sent(now);
-        let turn = limit.filter(|_| self.speed > 0).map(|l| l.saturating_sub(sent).div_ceil(self.speed).max(1));
-        let turn = turn.and_then(|ns| u64::try_from(ns).ok()).and_then(|ns| now.0.checked_add(ns)).map(Time);
+        let after = |t: Turn| match t.limit.saturating_sub(sent) {
+            // Sent between two looks of the coordinator.
+            0 => Some(1),
+            left => left.checked_div(self.speed).map(|_| left.div_ceil(self.speed)),
+        };
+        let at = |t: Turn| {
+            let ns = u64::try_from(after(t)?).ok()?;
+            now.0.checked_add(ns).map(|at| t.aalo.looks_from(Time(at)))
+        };
+        let turn = turn.and_then(at);
         self.next = turn.into_iter().chain(self.steady).min();
     }
 

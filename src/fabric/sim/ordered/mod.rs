@@ -11,7 +11,7 @@ use super::bundle::BYTE;
 use super::engine::{Engine, Part, World};
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
-use crate::coflows::network::Network;
+use crate::coflows::network::{Decide, Guard, Network};
 use crate::coflows::orders::{self, Aalo};
 use crate::coflows::rates::{self, Demand, Free, Rates};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
@@ -28,13 +28,15 @@ mod youngest_first;
 
 use disciplines::{Discipline, discipline};
 use flows::Flow;
-use live::{About, Gone, Live};
+use live::{About, Gone, Live, Own, Turn};
 use reach::Reach;
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
 /// here once for each.
 pub struct Ordered {
     discipline: Box<dyn Discipline>,
+    decides: Decide,
+    guard: Option<Guard>,
     capacity: Vec<u64>,
     free: Free,
     /// First one first.
@@ -63,13 +65,15 @@ const ALL: Anew = Anew { from: 0, order: true };
 impl Ordered {
     /// No coflows on links of these capacities.
     pub fn new(network: Network, capacity: &[u64]) -> Self {
-        Self::under(discipline(&network), capacity)
+        Self { decides: network.decide, guard: network.starvation, ..Self::under(discipline(&network), capacity) }
     }
 
     /// The same under rules of one's own.
     pub fn under(discipline: Box<dyn Discipline>, capacity: &[u64]) -> Self {
         Self {
             discipline,
+            decides: Decide::default(),
+            guard: None,
             capacity: capacity.to_vec(),
             free: Free::new(capacity),
             coflows: Vec::new(),
@@ -98,10 +102,41 @@ impl Ordered {
                 Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
             });
             let flows = flows.collect();
-            engine.enter((c.id, c.arrival, c.bytes().0), flows, world);
+            let own = Own { id: c.id, arrival: c.arrival, priority: c.bytes().0, weight: c.weight };
+            engine.enter(own, flows, world);
         }
         engine.decide(ALL, world);
         engine
+    }
+
+    /// Whether the guard against starvation has all flows share now.
+    fn all_share(&self, now: Time) -> bool {
+        self.guard.is_some_and(|g| g.phase(now).0)
+    }
+
+    /// Whether all flows begin or end to share at this instant.
+    fn turns(&self, now: Time) -> bool {
+        let phase_before = |g: &Guard| now > Time::ZERO && g.phase(Time(now.0 - 1)).0 != g.phase(now).0;
+        !self.coflows.is_empty() && self.guard.as_ref().is_some_and(phase_before)
+    }
+
+    /// Sets when something happens next: at `first`, to a coflow of those that are looked at, or when the guard against starvation turns.
+    fn await_next(&mut self, first: Option<Time>, coflows: bool, now: Time) {
+        let calm = self.coflows.iter().filter_map(|c| c.next).filter(|_| coflows);
+        // Where nothing moves in one phase, no link is well, and nothing will in the other.
+        let turn = self.guard.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
+        self.next = calm.chain(first).chain(turn).min();
+    }
+
+    /// Goes on without deciding, so that what ended flows had idles; but if nothing moves any more, no coflow would ever end.
+    fn go_on(&mut self, world: &mut World) {
+        if !self.is_moving() {
+            return self.decide(ALL, world);
+        }
+        for c in self.coflows.iter_mut().filter(|c| c.next.is_some_and(|t| t <= world.now)) {
+            c.forecast(world.now, None);
+        }
+        self.await_next(None, true, world.now);
     }
 
     /// Does the work of all coflows that are due; says what must be decided.
@@ -125,7 +160,7 @@ impl Ordered {
             }
             over |= c.demand.live() == 0;
             // A coflow that changes its queue moves back: those before it stay where they are.
-            let queue = queue_of(self.discipline.queues(), c, now);
+            let queue = if self.decides == Decide::FlowEnds { queue_of(self.discipline.queues(), c, now) } else { c.queue };
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
             // What was given by coflow is offered to all anew.
             let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
@@ -137,7 +172,7 @@ impl Ordered {
         if over {
             self.coflows.retain(|c| c.demand.live() > 0);
             self.reach.forget();
-            if self.discipline.end_reorders() {
+            if self.discipline.end_reorders() || self.decides == Decide::CoflowEvents {
                 return Some(ALL);
             }
         }
@@ -169,8 +204,8 @@ impl Ordered {
         if self.reach.is_ready() && !anew.order {
             return self.follow(world);
         }
-        let by_coflow = self.discipline.by_coflow();
-        let from = if by_coflow || self.discipline.weighted().is_some() { 0 } else { anew.from };
+        let (by_coflow, all_share) = (self.discipline.by_coflow(), self.all_share(world.now));
+        let from = if by_coflow || all_share || self.discipline.weighted().is_some() { 0 } else { anew.from };
         for c in &mut self.coflows[from..] {
             if by_coflow && anew.order {
                 c.settle(world, &mut self.free);
@@ -186,12 +221,22 @@ impl Ordered {
         // Settling may have ended some at this very instant.
         self.coflows.retain(|c| c.demand.live() > 0);
         if anew.order {
+            if self.decides == Decide::CoflowEvents {
+                let queues = self.discipline.queues();
+                let queue = |c: &Live, aalo| orders::queue(super::bundle::bytes(c.sent(world.now)), aalo);
+                self.coflows.iter_mut().for_each(|c| c.queue = queues.map_or(0, |aalo| queue(c, aalo)));
+            }
             self.coflows.sort_by_key(|c| (c.arrival, c.id));
             self.discipline.order(&mut self.coflows, &self.capacity);
-            self.share_base(world.now);
+            if !all_share {
+                self.share_base(world.now);
+            }
         }
         let from = from.min(self.coflows.len());
-        if by_coflow {
+        if all_share {
+            self.coflows.iter_mut().for_each(|c| c.demand.index());
+            together(&mut self.coflows, &mut self.free);
+        } else if by_coflow {
             while self.fill(world) {}
             if self.coflows.iter().any(|c| c.demand.live() == 0) {
                 self.coflows.iter_mut().for_each(|c| c.stop_extra(&mut self.free));
@@ -201,23 +246,23 @@ impl Ordered {
             self.share(from);
         }
         for c in &mut self.coflows[from..] {
-            let limit = limit_of(self.discipline.queues(), c);
-            c.forecast(world.now, limit);
+            let turn = turn_of(self.discipline.queues(), c).filter(|_| self.decides == Decide::FlowEnds);
+            c.forecast(world.now, turn);
         }
         self.prepare(world);
-        self.next = self.coflows.iter().filter_map(|c| c.next).chain(self.reach.next()).min();
+        self.await_next(self.reach.next(), true, world.now);
     }
 
     /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left.
     fn prepare(&mut self, world: &World) {
-        let fair = self.discipline.is_fair_within();
+        let fair = self.discipline.is_fair_within() || self.all_share(world.now) || self.decides == Decide::CoflowEvents;
         self.reach.forget();
         if !fair && self.discipline.weighted().is_none() && self.coflows.iter().all(|c| c.demand.is_plain()) {
             self.reach.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
         }
         if self.reach.is_ready() {
             let queues = self.discipline.queues();
-            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, limit_of(queues, c)));
+            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(queues, c)));
         }
     }
 
@@ -228,12 +273,9 @@ impl Ordered {
             return self.decide(ALL, world);
         }
         if let Some(queues) = self.discipline.queues() {
-            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, limit_of(Some(queues), c)));
+            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(Some(queues), c)));
         }
-        self.next = self.reach.next();
-        if self.has_calm_events() {
-            self.next = self.coflows.iter().filter_map(|c| c.next).chain(self.next).min();
-        }
+        self.await_next(self.reach.next(), self.has_calm_events(), world.now);
     }
 
     /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether anybody turned out to be
@@ -257,10 +299,10 @@ impl Ordered {
         !through.is_empty()
     }
 
-    /// Flows of a coflow, which has this number, this arrival and this priority of its own, are under way from now on, at rest.
-    fn enter(&mut self, (id, arrival, own): (CoflowId, Time, u64), flows: Vec<Flow>, world: &mut World) {
-        for (priority, groups) in flows::by_priority(id, flows, world) {
-            self.coflows.push(Live::new(id, arrival, (priority, own), groups, world.now));
+    /// Flows of a coflow are under way from now on, at rest.
+    fn enter(&mut self, own: Own, flows: Vec<Flow>, world: &mut World) {
+        for (priority, groups) in flows::by_priority(own.id, flows, world) {
+            self.coflows.push(Live::new(own, priority, groups, world.now));
         }
     }
 
@@ -281,17 +323,19 @@ impl Ordered {
         // Priorities that flows leave or come to.
         let moving = own.iter().zip(&goals).filter(|&(&k, g)| !stays(k, g));
         let touched: BTreeSet<u8> = moving.flat_map(|(&k, g)| g.iter().copied().chain([self.coflows[k].priority.0])).collect();
-        let (mut flows, mut about) = (Vec::new(), (coflow, world.now, 0));
+        let (mut flows, mut about) = (Vec::new(), None);
         for c in self.coflows.iter_mut().filter(|c| c.id == coflow && touched.contains(&c.priority.0)) {
             c.settle(world, &mut self.free);
             c.stop(&mut self.free);
             c.book_all(world);
             c.loosen(&mut flows);
-            about = (coflow, c.arrival, c.priority.1);
+            about = Some(c.own());
         }
         self.coflows.retain(|c| c.id != coflow || !touched.contains(&c.priority.0));
         flows.iter_mut().for_each(|f| f.priority = wanted.get(&f.flow).copied().unwrap_or(f.priority));
-        self.enter(about, flows, world);
+        if let Some(own) = about {
+            self.enter(own, flows, world);
+        }
         true
     }
 
@@ -383,14 +427,16 @@ fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [Live], free: &mut Free) {
     coflows.iter_mut().for_each(|c| within(fair, c, free));
 }
 
-/// The queue of a coflow by what it has sent.
+/// The queue of a coflow by what it has sent; that in which it is while the coordinator does not look.
 fn queue_of(queues: Option<&Aalo>, c: &Live, now: Time) -> u32 {
-    queues.map_or(0, |aalo| orders::queue(super::bundle::bytes(c.sent(now)), aalo))
+    let looks = queues.filter(|aalo| aalo.looks_at(now));
+    looks.map_or(c.queue, |aalo| orders::queue(super::bundle::bytes(c.sent(now)), aalo))
 }
 
-/// Units at which a coflow leaves its queue.
-fn limit_of(queues: Option<&Aalo>, c: &Live) -> Option<u128> {
-    queues?.limit(c.queue).map(|Bytes(b)| u128::from(b) * BYTE)
+/// When a coflow leaves its queue.
+fn turn_of(queues: Option<&Aalo>, c: &Live) -> Option<Turn> {
+    let aalo = queues?;
+    aalo.limit(c.queue).map(|Bytes(b)| Turn { limit: u128::from(b) * BYTE, aalo: *aalo })
 }
 
 impl Engine for Ordered {
@@ -399,8 +445,8 @@ impl Engine for Ordered {
         if flows.is_empty() {
             return;
         }
-        let own = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
-        self.enter((coflow.id, world.now, own), flows, world);
+        let priority = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
+        self.enter(Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1) }, flows, world);
         self.decide(ALL, world);
     }
 
@@ -457,8 +503,12 @@ impl Engine for Ordered {
     }
 
     fn pass(&mut self, world: &mut World) {
-        if let Some(anew) = self.due(world) {
-            self.decide(anew, world);
+        let due = self.due(world);
+        match due {
+            _ if self.turns(world.now) => self.decide(ALL, world),
+            Some(anew) if self.decides == Decide::CoflowEvents && !anew.order => self.go_on(world),
+            Some(anew) => self.decide(anew, world),
+            None => {}
         }
     }
 
