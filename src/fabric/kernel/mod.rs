@@ -25,6 +25,7 @@ pub mod nl;
 pub mod node;
 pub mod ownership;
 pub mod packet;
+pub mod priorities;
 pub mod prober;
 pub mod queues;
 pub mod route_lists;
@@ -46,7 +47,7 @@ use steering::Steering;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
-use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, SwitchCounters};
+use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters};
 use crate::plan::Op;
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::topology::Topology;
@@ -348,6 +349,14 @@ impl Fabric for KernelFabric {
         let strays = self.steering.as_ref().map(Steering::strays).unwrap_or_default();
         let refused = |e: io::Error| FabricError::Refused { what: "read the switches' counters".into(), why: e.to_string() };
         packet::counters(&self.net.topology, &mut self.net.eps, &strays).map_err(refused)
+    }
+
+    fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
+        if self.service == Service::Fifo {
+            return Ok(vec![]);
+        }
+        let refused = |e: io::Error| FabricError::Refused { what: "read the queues' counters".into(), why: e.to_string() };
+        priorities::counters(&mut self.net).map_err(refused)
     }
 
     fn notice(&self) -> Span {

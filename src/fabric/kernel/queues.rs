@@ -51,7 +51,8 @@ pub fn host_port(link: u32, rate: BitRate, service: Service) -> Vec<Request> {
     vec![(tc::htb(link, 1), NEW), (class(1, 0, rate, rate, 0).add(link), NEW), (tc::bfifo(link, 1, limit), NEW)]
 }
 
-const SMALL: u16 = 2;
+/// Minor number of the class for short packets.
+pub const SMALL: u16 = 2;
 const BULK: u16 = 3;
 
 /// Minor number of the class for a strict priority, 0 to [`LAST`].
