@@ -14,7 +14,7 @@ use super::wire;
 use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
 use crate::fabric::traffic::{FlowProgress, Shipment};
-use crate::ids::{CoflowId, HostId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
 use crate::runtime::posted::Posted;
 use crate::units::Bytes;
@@ -41,6 +41,11 @@ pub trait Sender: Send + Sync {
         None
     }
 
+    /// What the flows on their way have still to send, by coflow, then flow.
+    fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
+        vec![]
+    }
+
     /// Payload between racks that TCP has sent again since the start, if it is counted.
     fn sent_again(&self) -> Option<Bytes> {
         None
@@ -59,6 +64,10 @@ impl Sender for Posted {
 
     fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
         self.flows(id)
+    }
+
+    fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
+        self.left()
     }
 
     fn sent_again(&self) -> Option<Bytes> {

@@ -98,6 +98,16 @@ impl Book {
         self.open.iter().filter_map(|id| Some((*id, *self.theirs.get(id)?))).collect()
     }
 
+    /// The open coflows whose post is not answered.
+    pub fn unposted(&self) -> Vec<CoflowId> {
+        self.open.iter().filter(|id| !self.theirs.contains_key(id)).copied().collect()
+    }
+
+    /// Our number of a coflow of the controller's that is open.
+    pub fn open_by(&self, theirs: u32) -> Option<CoflowId> {
+        self.ours.get(&theirs).filter(|id| self.open.contains(id)).copied()
+    }
+
     /// Notes what a flow has received so far, when its coflow is cancelled.
     pub fn partly(&mut self, id: CoflowId, flow: FlowId, bytes: Bytes) {
         self.received.entry((id, flow)).or_insert(bytes);

@@ -69,6 +69,26 @@ impl Client {
         })
     }
 
+    /// Gives flows of a coflow other strict priorities; one that is over is no error.
+    ///
+    /// # Errors
+    /// No daemon, no answer in time, or why it was refused.
+    pub fn prioritise(&self, id: u32, body: &wire::CoflowChange) -> Result<(), Error> {
+        let body = json(body)?;
+        again(|| {
+            let (status, text) = self.ask("PATCH", &format!("/api/v1/coflows/{id}"), &[], &body)?;
+            if matches!(status, 200 | 404 | 409 | 410) { Ok(()) } else { Err(self.refused(status, &text)) }
+        })
+    }
+
+    /// What all flows on their way have still to send.
+    ///
+    /// # Errors
+    /// No daemon, no answer in time, or why it was refused.
+    pub fn open_flows(&self) -> Result<wire::OpenFlows, Error> {
+        again(|| parse(&self.get("/api/v1/flows?state=open")?))
+    }
+
     /// Takes a coflow or a proposal back; one that is over already, or was never there, is no error.
     ///
     /// # Errors

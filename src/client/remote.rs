@@ -3,7 +3,7 @@
 //! Two threads beside the caller's: one posts and cancels, in order; one follows the events. When the stream of events breaks it is
 //! resumed where it ended, and every open coflow is looked at: events hurry things, the coflow's resource is the truth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
@@ -30,6 +30,7 @@ enum Order {
     /// A coflow; if the controller holds a proposal of this number for it, as its confirmation.
     Start(CoflowSpec, Option<u32>),
     Cancel(CoflowId),
+    Prioritise(CoflowId, Vec<(FlowId, u8)>),
 }
 
 /// What the threads share.
@@ -203,6 +204,27 @@ impl Network for Remote {
         self.order(Order::Cancel(coflow))
     }
 
+    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
+        self.order(Order::Prioritise(coflow, flows.to_vec()))
+    }
+
+    /// One request. A coflow whose post is not answered has all its bytes before it.
+    fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
+        let unposted = self.shared.book().unposted();
+        let answer = self.shared.client.open_flows().map_err(|e| self.loses(e))?;
+        let book = self.shared.book();
+        let theirs = answer.coflows.iter().filter_map(|c| Some((book.open_by(c.id)?, &c.flows)));
+        let mut left: Vec<_> =
+            theirs.flat_map(|(id, flows)| flows.iter().map(move |f| (id, FlowId(f.flow), Bytes(f.left_bytes)))).collect();
+        let told: BTreeSet<CoflowId> = left.iter().map(|l| l.0).collect();
+        for spec in unposted.iter().filter(|id| !told.contains(id)).filter_map(|id| self.asked.get(id)) {
+            let sent = spec.flows.iter().enumerate().filter(|(_, f)| f.from != f.to && f.bytes > Bytes::ZERO);
+            left.extend(sent.map(|(k, f)| (spec.id, FlowId::from(k), f.bytes)));
+        }
+        left.sort_unstable();
+        Ok(left)
+    }
+
     fn next(&mut self, patience: Duration) -> Result<Option<Word>, String> {
         match self.words.recv_timeout(patience) {
             Ok(Ok(word)) => Ok(Some(word)),
@@ -242,6 +264,7 @@ impl Shared {
                 Some(Order::Start(c, None)) => self.post(&c),
                 Some(Order::Start(c, Some(held))) => self.confirm(&c, held),
                 Some(Order::Cancel(id)) => self.cancel(id),
+                Some(Order::Prioritise(id, flows)) => self.prioritise(id, &flows),
                 None => Ok(()),
             };
             let done = done.and_then(|()| {
@@ -260,10 +283,11 @@ impl Shared {
         let body = wire::CoflowBody {
             name: Some(c.name.chars().take(64).collect()),
             pairs: vec![],
-            flows: c.flows.iter().map(Into::into).collect(),
+            flows: wire::Flow::of(c),
             place: None,
             send: true,
             weight: None,
+            priority: c.priorities.all,
         };
         self.posted(c.id, &self.client.declare(&body, &format!("{}-{}", self.run, c.id.0))?)
     }
@@ -278,9 +302,16 @@ impl Shared {
         if made.state == wire::CoflowState::Cancelled { self.hear(made.id, Heard::Gone) } else { Ok(()) }
     }
 
+    /// Gives flows of a coflow other priorities; one that is over is no error.
+    fn prioritise(&self, id: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), Error> {
+        let Some(theirs) = self.book().of(id).0 else { return Ok(()) };
+        let flows = flows.iter().map(|&(flow, priority)| wire::FlowPriority { flow: flow.0, priority }).collect();
+        self.client.prioritise(theirs, &wire::CoflowChange { priority: None, flows })
+    }
+
     /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not held any more.
     fn confirm(&self, c: &CoflowSpec, theirs: u32) -> Result<(), Error> {
-        let body = wire::Confirmation { flows: c.flows.iter().map(Into::into).collect(), send: true };
+        let body = wire::Confirmation { flows: wire::Flow::of(c), send: true, priority: c.priorities.all };
         let begun = self.client.confirm(theirs, &body)?;
         begun.map_or_else(|| self.post(c), |made| self.posted(c.id, &made))
     }
@@ -288,7 +319,7 @@ impl Shared {
     /// Asks where the tasks of a stage shall go; nothing if they cannot be placed: then they run wherever there is room.
     fn propose(&self, (job, stage): (JobId, usize), place: wire::Place, turn: u32) -> Result<Option<wire::Coflow>, Error> {
         let name = Some(format!("job-{}-stage-{stage}", job.0));
-        let body = wire::CoflowBody { name, pairs: vec![], flows: vec![], place: Some(place), send: true, weight: None };
+        let body = wire::CoflowBody { name, pairs: vec![], flows: vec![], place: Some(place), send: true, weight: None, priority: None };
         self.client.propose(&body, &format!("{}-place-{turn}", self.run))
     }
 

@@ -50,7 +50,7 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
     delivers.0.set(rig.handle.clone()).ok().expect("once");
     let client = Client::new(&rig.server.url(), None).unwrap();
     let pairs = (0..12).map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 }).collect();
-    let body = wire::CoflowBody { name: Some("many".into()), pairs, flows: vec![], place: None, send: true, weight: None };
+    let body = wire::CoflowBody { name: Some("many".into()), pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
     let (mut ended, mut seen, mut all) = (0, 0, vec![]);
     for part in 0..parts {
         let (mut posts, mut cycles) = (vec![], vec![]);

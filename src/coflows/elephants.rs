@@ -14,7 +14,7 @@ use crate::units::Bytes;
 pub enum Admit {
     /// All packets to a rack with a circuit, as c-Through and Helios do.
     All,
-    /// Only packets marked as elephants (DSCP [`ELEPHANT_DSCP`]).
+    /// Only packets marked as elephants (the bit [`ELEPHANT_DSCP`] of their DSCP).
     #[default]
     Marked,
     /// As `marked`, and elephants have no other way: they wait for their circuit. So the papers' simulators have it (JobPacker section
@@ -24,7 +24,7 @@ pub enum Admit {
 }
 
 impl Admit {
-    /// The TOS byte of the packets that are admitted (its low two bits say nothing); `None`: all are.
+    /// The bit of the TOS byte that packets must have to be admitted, whatever the others are; `None`: all are.
     pub fn tos(self) -> Option<u8> {
         (self != Self::All).then_some(ELEPHANT_DSCP << 2)
     }
@@ -35,8 +35,8 @@ impl Admit {
     }
 }
 
-/// The DSCP that marks an elephant. As a TOS byte it is 0x08, the old "maximise throughput", which every kernel's routing
-/// rules can match (until 6.12 they saw only the bits 0x1c).
+/// The bit of the DSCP that marks an elephant; the bits above it may say a priority ([`super::priority::dscp`]). As a TOS byte it is 0x08,
+/// the old "maximise throughput", which every kernel's routing rules can match (until 6.12 they saw only the bits 0x1c).
 pub const ELEPHANT_DSCP: u8 = 2;
 
 /// Whether a coflow's flows from one rack to another are elephants: whether all the bytes that it sends from the one to the other,

@@ -103,7 +103,32 @@ pub enum Within {
     MaxMin,
 }
 
+/// How the ports of an emulated packet network serve what waits in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// In the order of arrival, acknowledgements first.
+    #[default]
+    Fifo,
+    /// By strict priority of flows ([`super::priority`]), which their packets carry as DSCP; acknowledgements first.
+    Strict,
+}
+
+impl Service {
+    /// The TOS byte of the packets of a flow of strict `priority`, an elephant or not. Its class is said under [`Service::Strict`] only.
+    pub fn tos(self, priority: u8, elephant: bool) -> u8 {
+        let class = if self == Self::Strict { super::priority::dscp(priority) } else { 0 };
+        let mark = if elephant { super::elephants::ELEPHANT_DSCP } else { 0 };
+        (class | mark) << 2
+    }
+}
+
 impl NetworkKind {
+    /// How ports serve what waits where this scheduler is emulated: TCP decides under all but [`NetworkKind::Priority`].
+    pub fn service(self) -> Service {
+        if self == Self::Priority { Service::Strict } else { Service::Fifo }
+    }
+
     /// Whether [`Within`] counts.
     pub fn has_within(self) -> bool {
         matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
@@ -117,5 +142,22 @@ impl NetworkKind {
     /// Whether coflows are served one after another, in an order that may let some wait: [`Decide`] and [`Guard`] count.
     pub fn has_order(self) -> bool {
         !matches!(self, Self::MaxMin | Self::Sunflow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coflows::priority::WITHIN_RACK;
+
+    #[test]
+    fn a_mark_says_the_class_above_and_the_elephant_beside_it() {
+        let strict = |p, e| Service::Strict.tos(p, e);
+        // Class selectors CS7 to CS0, and the old "maximise throughput" beside them.
+        assert_eq!([0, 1, 4, 7, WITHIN_RACK].map(|p| strict(p, false)), [0xe0, 0xc0, 0x60, 0x00, 0x00]);
+        assert_eq!([0, 7].map(|p| strict(p, true)), [0xe8, 0x08]);
+        assert_eq!([Service::Fifo.tos(0, false), Service::Fifo.tos(0, true)], [0, 0x08], "without priorities nothing changes");
+        assert_eq!(NetworkKind::Priority.service(), Service::Strict);
+        assert_eq!(NetworkKind::default().service(), Service::Fifo);
     }
 }

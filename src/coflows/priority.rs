@@ -1,6 +1,10 @@
 //! Strict priorities of single flows, as switches with queues by DSCP have.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+
+use crate::ids::FlowId;
 
 /// The last of the priorities that a flow can be given; 0 goes first.
 pub const LAST: u8 = 7;
@@ -35,9 +39,75 @@ impl Priorities {
     }
 }
 
+/// The DSCP that packets of this priority carry: class selector CS7 for 0, CS6 for 1, and so on; [`WITHIN_RACK`] shares CS0 with the last.
+///
+/// Source: RFC 2474, section 4.2.2 (class selector codepoints: the larger one is served no worse).
+pub fn dscp(priority: u8) -> u8 {
+    (LAST - priority.min(LAST)) << 3
+}
+
+/// Other priorities for flows of a coflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Of its flows between racks that have none of their own; `None`: as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all: Option<u8>,
+    /// Of single flows, by number: their own from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<(FlowId, u8)>,
+}
+
+impl Change {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_none() && self.flows.is_empty()
+    }
+
+    /// The first priority in it that there is not.
+    pub fn wrong(&self) -> Option<u8> {
+        self.all.iter().chain(self.flows.iter().map(|(_, p)| p)).copied().find(|&p| p > LAST)
+    }
+}
+
+/// What has been said of the priorities of a coflow so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Of all its flows between racks.
+    pub all: Option<u8>,
+    /// Of single flows.
+    flows: BTreeMap<FlowId, u8>,
+}
+
+impl Said {
+    /// Takes note of a change, and gives what is new of it. O(changes log flows).
+    pub fn change(&mut self, change: &Change) -> Change {
+        let all = change.all.filter(|&p| self.all.replace(p) != Some(p));
+        let flows = change.flows.iter().copied().filter(|&(flow, p)| self.flows.insert(flow, p) != Some(p)).collect();
+        Change { all, flows }
+    }
+}
+
+impl From<&Priorities> for Said {
+    fn from(p: &Priorities) -> Self {
+        let own = p.flows.iter().enumerate().filter_map(|(k, p)| Some((FlowId::from(k), (*p)?)));
+        Self { all: p.all, flows: own.collect() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_again_is_no_change() {
+        let mut said = Said::from(&Priorities { all: None, flows: vec![None, Some(3)] });
+        let change = Change { all: Some(2), flows: vec![(FlowId(0), 1), (FlowId(1), 3)] };
+        assert_eq!(said.change(&change), Change { all: Some(2), flows: vec![(FlowId(0), 1)] });
+        assert!(said.change(&change).is_empty());
+        assert_eq!([said.change(&Change { all: Some(0), flows: vec![] }).all, said.all], [Some(0), Some(0)]);
+        assert_eq!((change.wrong(), Change { all: Some(8), flows: vec![] }.wrong()), (None, Some(8)));
+        assert_eq!(Change { all: None, flows: vec![(FlowId(2), 9)] }.wrong(), Some(9));
+    }
 
     #[test]
     fn a_flow_s_own_word_comes_first() {

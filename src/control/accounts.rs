@@ -8,6 +8,7 @@ use super::used::UsedIds;
 use super::{ProgressBy, Rejected};
 use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
+use crate::coflows::priority::{Change, LAST, Priorities, Said};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
 use crate::placement::codecide::Open;
@@ -32,6 +33,8 @@ struct Account {
     bound: Span,
     weight: u32,
     progress: ProgressBy,
+    /// What was said of its flows' strict priorities.
+    said: Said,
     /// By sender, then receiver.
     pairs: Vec<Pair>,
     /// The most that a pair asked.
@@ -80,6 +83,8 @@ pub struct Opening<'a> {
     pub bound: Span,
     /// Who says when bytes have arrived.
     pub progress: ProgressBy,
+    /// What is said of its flows' strict priorities.
+    pub priorities: &'a Priorities,
 }
 
 /// The accounts of all coflows. It keeps what is open, the last that were closed, and sums.
@@ -130,6 +135,7 @@ impl Accounts {
             bound: new.bound,
             weight: new.weight,
             progress: new.progress,
+            said: new.priorities.into(),
             largest: pairs.iter().map(|p| p.asked).max().unwrap_or(0),
             pairs,
             finished: None,
@@ -201,6 +207,16 @@ impl Accounts {
     /// No such coflow, or it is closed.
     pub fn expect_open(&mut self, id: CoflowId) -> Result<(), Rejected> {
         self.open_mut(id).map(|_| ())
+    }
+
+    /// Takes note of other strict priorities of an open coflow's flows, and gives what is new of them.
+    ///
+    /// # Errors
+    /// No such coflow, it is closed, or there is no such priority; nothing has changed then.
+    pub fn prioritise(&mut self, id: CoflowId, change: &Change) -> Result<Change, Rejected> {
+        let a = self.open_mut(id)?;
+        change.wrong().map_or(Ok(()), |p| Err(Rejected::Invalid(format!("no priority {p}: they are 0 (first) to {LAST}"))))?;
+        Ok(a.said.change(change))
     }
 
     /// Closes an account; returns the completion time.
@@ -390,6 +406,7 @@ fn view(id: CoflowId, a: &Account) -> CoflowView {
         cancelled: a.cancelled,
         cct: a.finished.map(|t| t.since(a.arrival)),
         bound: a.bound,
+        priority: a.said.all,
     }
 }
 
@@ -427,7 +444,7 @@ mod tests {
         let pair = |bytes| vec![RackBytes { from: racks.0, to: racks.1, bytes: Bytes(bytes) }];
         match step {
             Step::Declare(id, progress, asked) => {
-                let new = Opening { id: CoflowId(id), name: "c".into(), weight: 1, pairs: &pair(asked), bound: Span(1), progress };
+                let new = Opening { id: CoflowId(id), name: "c".into(), weight: 1, pairs: &pair(asked), bound: Span(1), progress, priorities: &Priorities::default() };
                 let told = a.declare(new, Time(1), 2);
                 let fresh = !plain.contains_key(&id);
                 plain.entry(id).or_insert((asked, 0, None));

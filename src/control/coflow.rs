@@ -32,6 +32,9 @@ pub struct CoflowView {
     pub cct: Option<Span>,
     /// Lower bound of its completion time on this network.
     pub bound: Span,
+    /// The strict priority that was said of all its flows between racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
 }
 
 impl CoflowView {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::accounts::{Accounts, Opening, check_racks};
+use super::accounts::{Accounts, Opening};
 use super::faults::Faults;
 use super::manual::Manual;
 use super::meter::Meter;
@@ -11,10 +11,9 @@ use super::paths::Paths;
 use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
-use super::{Action, Event, ProgressBy, Rejected, Skip, Trouble, Wake, Why};
+use super::{Action, Event, Rejected, Skip, Trouble, Wake, Why};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
-use crate::coflows::RackBytes;
 use crate::demand::{DemandMatrix, EstimatorState, Inputs};
 use crate::fabric::{FabricError, Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
@@ -22,6 +21,7 @@ use crate::plan::{self, CheckError, Op, Programmed, Wanted};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
+mod coflows;
 mod probes;
 mod rest;
 mod steering;
@@ -166,11 +166,12 @@ impl Controller {
                 self.meters.cycle.add(poll + decide + apply);
             }
             Event::Probed { report } => self.probed(&report, now),
-            Event::CoflowArrived { id, name, pairs, bound, progress, weight } => {
-                let new = Opening { id, name, weight: weight.max(1), pairs: &pairs, bound, progress };
+            Event::CoflowArrived { id, name, pairs, bound, progress, weight, priorities } => {
+                let new = Opening { id, name, weight: weight.max(1), pairs: &pairs, bound, progress, priorities: &priorities };
                 let bytes = self.accounts.declare(new, now, self.topology.rack_count())?;
                 self.log(now, What::CoflowArrived { id, bytes });
             }
+            Event::CoflowPrioritised { id, change } => self.prioritised(id, &change, now)?,
             Event::CoflowProgress { id, received } => self.accounts.progress(id, &received)?,
             Event::FlowFinished { id, flow, bytes } => {
                 self.accounts.expect_open(id)?;
@@ -184,7 +185,9 @@ impl Controller {
             Event::CoflowProposed { id, name, proposal, weight, expires, send } => {
                 self.proposed(PromiseView { id, name, weight, proposed: now, expires, state: PromiseState::Held, send, proposal }, now)?;
             }
-            Event::CoflowConfirmed { id, pairs, bound, progress } => self.confirmed(id, &pairs, bound, progress, now)?,
+            Event::CoflowConfirmed { id, pairs, bound, progress, priorities } => {
+                self.confirmed(id, (&pairs, &priorities), (bound, progress), now)?;
+            }
             Event::CoflowCancelled { id } => {
                 if !self.promises.cancel(id, now)? {
                     self.accounts.cancel(id, now)?;
@@ -207,29 +210,6 @@ impl Controller {
             Event::Fault { what, over } => self.log(now, What::Fault { what, over }),
             Event::PolicyReplaced { policy } => self.replace_policy(*policy, now),
         }
-        Ok(())
-    }
-
-    fn proposed(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
-        let (id, finish, expires) = (promise.id, promise.proposal.chosen.finish(), promise.expires);
-        check_racks(promise.proposal.pairs.iter().map(|w| (w.from, w.to)), self.topology.rack_count())?;
-        self.promises.expect_room(&promise, now)?;
-        self.accounts.claim(id)?;
-        self.promises.hold(promise);
-        self.log(now, What::CoflowProposed { id, finish, expires });
-        Ok(())
-    }
-
-    fn confirmed(&mut self, id: CoflowId, pairs: &[RackBytes], bound: Span, progress: ProgressBy, now: Time) -> Result<(), Rejected> {
-        let racks = self.topology.rack_count();
-        Accounts::check(pairs, racks)?;
-        let Some(p) = self.promises.confirm(id, now)? else {
-            let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
-            return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
-        };
-        let new = Opening { id, name: p.name.clone(), weight: p.weight.max(1), pairs, bound, progress };
-        let bytes = self.accounts.open(new, now, racks)?;
-        self.log(now, What::CoflowArrived { id, bytes });
         Ok(())
     }
 

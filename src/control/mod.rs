@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::demand::DemandMatrix;
 use crate::fabric::{Observation, OpResult, ProbeReport};
@@ -82,6 +83,16 @@ pub enum Event {
         /// Its weight among the others, 1 at least.
         #[serde(default = "one")]
         weight: u32,
+        /// What is said of its flows' strict priorities.
+        #[serde(default, skip_serializing_if = "Priorities::is_plain")]
+        priorities: Priorities,
+    },
+    /// Flows of an open coflow get other strict priorities; what is as it was changes nothing.
+    CoflowPrioritised {
+        /// Its number.
+        id: CoflowId,
+        /// Which, and what.
+        change: Change,
     },
     /// Between which hosts the flows of an open coflow go: said once, when it has begun, where the network has several switches.
     CoflowFlows {
@@ -166,6 +177,9 @@ pub enum Event {
         bound: Span,
         /// Who says when bytes have arrived.
         progress: ProgressBy,
+        /// What is said of its flows' strict priorities.
+        #[serde(default, skip_serializing_if = "Priorities::is_plain")]
+        priorities: Priorities,
     },
     /// A coflow, or a proposal, is taken back.
     CoflowCancelled {
@@ -225,7 +239,7 @@ impl Event {
     pub fn arrival(coflow: &CoflowSpec, matrix: &DemandMatrix, bound: Span) -> Self {
         let pairs = matrix.entries().map(|(from, to, b)| RackBytes { from, to, bytes: Bytes(b) }).collect();
         let (id, name, weight) = (coflow.id, coflow.name.clone(), coflow.weight);
-        Self::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Sender, weight }
+        Self::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Sender, weight, priorities: coflow.priorities.clone() }
     }
 }
 
@@ -299,6 +313,13 @@ pub enum Action {
     Steer {
         /// What to do.
         ops: Vec<Steer>,
+    },
+    /// Give flows of a coflow other strict priorities; nothing answers.
+    Prioritise {
+        /// Its number.
+        id: CoflowId,
+        /// Which, and what.
+        change: Change,
     },
     /// Send a probe frame into `input` at `at`; answer with [`Event::Probed`].
     Probe {

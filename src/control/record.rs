@@ -310,6 +310,15 @@ pub enum What {
         /// Its bytes.
         bytes: Bytes,
     },
+    /// Flows of a coflow have other strict priorities.
+    CoflowPrioritised {
+        /// Its number.
+        id: CoflowId,
+        /// Of all its flows between racks that have none of their own, if that changed.
+        priority: Option<u8>,
+        /// How many flows have another one of their own.
+        flows: usize,
+    },
     /// A flow's last byte was received.
     FlowFinished {
         /// Its coflow.

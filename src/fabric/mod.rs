@@ -107,6 +107,36 @@ pub enum PortTo {
     },
 }
 
+/// A port of the packet network that serves strict priorities, and what its queues carried since the fabric was built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortQueues {
+    /// The node that sends by it: `h0-1`, `tor0`, `eps`, `sw3`.
+    pub node: String,
+    /// Its name there: `eth0`, `host1`, `eps0`, `tor2`, `cable7`.
+    pub port: String,
+    /// The node to which it leads.
+    pub to: String,
+    /// Its rate.
+    pub rate: BitRate,
+    /// Its queues: short packets, then by priority.
+    pub queues: Vec<QueueCounters>,
+}
+
+/// What a queue carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueCounters {
+    /// Whose packets it holds, 0 (first) to 7; `None`: packets below 128 bytes, acknowledgements above all, whatever their priority is.
+    pub priority: Option<u8>,
+    /// Bytes that left it, headers included.
+    pub bytes: u64,
+    /// Packets that left it; a 32-bit number of the kernel's, which begins again from zero.
+    pub packets: u64,
+    /// Packets that found no room in it, aggregates counted once; TCP sends them again.
+    pub drops: u64,
+    /// Bytes that wait in it.
+    pub backlog: u64,
+}
+
 /// What became of one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpResult {
@@ -195,6 +225,15 @@ pub trait Fabric: Send {
     /// # Errors
     /// When a counter cannot be read.
     fn switches(&mut self) -> Result<Vec<SwitchCounters>, FabricError> {
+        Ok(vec![])
+    }
+
+    /// The ports that serve strict priorities: hosts', then ToRs', then switches'; none where ports serve in the order of arrival, and
+    /// where queues are not counted (`sim`).
+    ///
+    /// # Errors
+    /// When a counter cannot be read.
+    fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
         Ok(vec![])
     }
 

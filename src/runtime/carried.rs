@@ -64,7 +64,7 @@ mod tests {
             let (id, now) = (CoflowId(k), Time(u64::from(k)));
             let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(u64::from(k) + 1) }];
             let (name, bound, progress, weight) = (String::new(), Span::ZERO, ProgressBy::Sender, 1);
-            c.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight }, now).unwrap();
+            c.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight, priorities: Default::default() }, now).unwrap();
             c.handle(Event::CoflowFinished { id, at: now }, now).unwrap();
             while c.poll_action().is_some() {}
             if k % 5000 == 0 {

@@ -5,9 +5,11 @@
 //! progress of coflows, then what was observed; after operations first what the cycle cost, then their results.
 
 use super::record::{Entry, Head, Recorder, Tap};
+use crate::coflows::priority::Change;
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
 use crate::fabric::{Fabric, ProbeRequest};
+use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
 /// What a driver needs beside a fabric: a clock, and places for what the controller wants done that is no business of the fabric.
@@ -20,6 +22,9 @@ pub trait Host<F> {
 
     /// Sends a probe; its report comes back later as [`Event::Probed`].
     fn probe(&mut self, probe: ProbeRequest);
+
+    /// Gives flows of a coflow other strict priorities; it may be over already.
+    fn prioritise(&mut self, fabric: &mut F, coflow: CoflowId, change: &Change);
 
     /// Takes a line of the event log.
     fn log(&mut self, record: Record);
@@ -116,6 +121,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
                 Action::Probe { plane, input, output, dark_from, at } => {
                     self.host.probe(ProbeRequest { plane, input, output, dark_from, at });
                 }
+                Action::Prioritise { id, change } => self.host.prioritise(&mut self.fabric, id, &change),
                 Action::Log { record } => self.host.log(record),
             }
         }

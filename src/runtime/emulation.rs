@@ -11,18 +11,19 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::carried::Carried;
-use super::live::Live;
+use super::live::{Carrier, Live};
 use super::record::Recorder;
 use super::report::{Counted, End, RunResult, Summary};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
+use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::Snapshot;
 use crate::control::{Event, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
-use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, features, sys};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
@@ -132,13 +133,14 @@ impl Emulation {
             owned.publish(&net)?;
         }
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
-        let fabric = KernelFabric::install(net, mechanism, plan.run.admit, clock).map_err(kernel("set the fabric up"))?;
+        let serving = Serving { admit: plan.run.admit, service: plan.run.network.kind.service() };
+        let fabric = KernelFabric::install(net, mechanism, serving, clock).map_err(kernel("set the fabric up"))?;
         owned.write(fabric.network(), mechanism.name(), None).map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
         let (tell, finished) = mpsc::channel();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
-        let traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
+        let mut traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
             if let Some(h) = &*slot.lock() {
                 h.notify(for_the_controller(&e));
             }
@@ -148,15 +150,11 @@ impl Emulation {
             }
         })
         .map_err(kernel("start the traffic"))?;
+        traffic.serve(serving.service);
         let traffic = Arc::new(traffic);
-        let moving = traffic.clone();
-        let mut names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
-        let feed = Box::new(move || {
-            let progress = moving.progress().into_iter();
-            let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
-            progress.chain(names.look(clock.now())).collect()
-        });
-        let live = Live::start(fabric, plan.clone(), clock, feed, recorder).map_err(kernel("start the control loop"))?;
+        let names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
+        let carrier = Box::new(Sent { traffic: traffic.clone(), names, clock });
+        let live = Live::start(fabric, plan.clone(), clock, carrier, recorder).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
     }
@@ -298,6 +296,27 @@ fn for_the_controller(e: &TrafficEvent) -> Event {
         TrafficEvent::Failed { coflow, why } => {
             tracing::warn!("coflow {} broke: {why}", coflow.0);
             Event::CoflowCancelled { id: *coflow }
+        }
+    }
+}
+
+/// What the controller hears before each cycle, and what it changes of the traffic.
+struct Sent {
+    traffic: Arc<Traffic>,
+    names: NamesWatch,
+    clock: Clock,
+}
+
+impl Carrier for Sent {
+    fn feed(&mut self) -> Vec<Event> {
+        let progress = self.traffic.progress().into_iter();
+        let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
+        progress.chain(self.names.look(self.clock.now())).collect()
+    }
+
+    fn prioritise(&mut self, coflow: CoflowId, change: &Change) {
+        if let Err(e) = self.traffic.prioritise(coflow, change) {
+            tracing::warn!("the priorities of coflow {}: {e}", coflow.0);
         }
     }
 }

@@ -16,11 +16,13 @@ use super::drive::{self, Driver};
 use super::handle::{Command, Ends, Handle};
 use super::record::Recorder;
 use super::settings::RunPlan;
+use crate::coflows::priority::Change;
 use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
 use crate::fabric::kernel::prober::Prober;
 use crate::fabric::kernel::{Clock, KernelFabric, sys};
 use crate::fabric::{Fabric, ProbeRequest};
+use crate::ids::CoflowId;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
 
@@ -38,8 +40,17 @@ pub struct Live<F = KernelFabric> {
     thread: Option<JoinHandle<F>>,
 }
 
-/// Called at the beginning of every cycle; its events go to the controller before the fabric is observed.
-pub type Feed = Box<dyn FnMut() -> Vec<Event> + Send>;
+/// Who carries coflows over the fabric: the controller hears of them by it, and changes by it how they are carried.
+pub trait Carrier: Send {
+    /// Called at the beginning of every cycle; its events go to the controller before the fabric is observed.
+    fn feed(&mut self) -> Vec<Event>;
+
+    /// Gives flows of a coflow other strict priorities; it may be over already.
+    fn prioritise(&mut self, _coflow: CoflowId, _change: &Change) {}
+}
+
+/// The carrier of a controller, on its thread.
+pub type Feed = Box<dyn Carrier>;
 
 impl Live {
     /// Starts the control loop over `fabric`; its first cycle begins now. What it is told and wants goes to `recorder`, if there is one.
@@ -144,7 +155,11 @@ impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
     }
 
     fn feed(&mut self, _: &mut F, _: &Controller) -> Vec<Event> {
-        (self.feed)()
+        self.feed.feed()
+    }
+
+    fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &Change) {
+        self.feed.prioritise(coflow, change);
     }
 
     fn probe(&mut self, probe: ProbeRequest) {

@@ -7,7 +7,7 @@ use super::handle::Handle;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::fabric::traffic::{FlowProgress, Shipment, Traffic};
-use crate::ids::CoflowId;
+use crate::ids::{CoflowId, FlowId};
 use crate::topology::Topology;
 use crate::units::Bytes;
 
@@ -38,6 +38,11 @@ impl Posted {
     /// How far its flows are, in their order.
     pub fn flows(&self, id: CoflowId) -> Option<Vec<FlowProgress>> {
         self.traffic.flows(id)
+    }
+
+    /// What the flows on their way have still to send ([`Traffic::left`]).
+    pub fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
+        self.traffic.left()
     }
 
     /// Payload between racks that TCP has sent again ([`Traffic::sent_again`]).

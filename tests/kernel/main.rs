@@ -15,6 +15,7 @@ mod flips;
 mod goodput;
 mod lists;
 mod packets;
+mod priorities;
 mod rest;
 mod rotation;
 mod schedulers;

@@ -9,7 +9,7 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::network::Network;
-use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
+use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving};
 use heliostat::fabric::traffic::{Traffic, TrafficEvent};
 use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
 use heliostat::plan::Op;
@@ -71,16 +71,18 @@ fn only_a_try_that_was_too_slow_is_followed_by_another() {
 }
 
 impl Bench {
-    pub fn new(topology: Topology, mechanism: Mechanism, admit: Admit) -> Self {
+    pub fn new(topology: Topology, mechanism: Mechanism, serving: impl Into<Serving>) -> Self {
+        let serving = serving.into();
         let topology = Arc::new(topology);
         let clock = Clock::start();
         let net = Network::build(topology.clone(), "heliostat:test", Some("cubic")).expect("network");
-        let fabric = KernelFabric::install(net, mechanism, admit, clock).expect("fabric");
+        let fabric = KernelFabric::install(net, mechanism, serving, clock).expect("fabric");
         let (tx, events) = mpsc::channel();
-        let traffic = Traffic::start(topology, fabric.host_namespaces().expect("descriptors"), clock, "cubic", move |e| {
+        let mut traffic = Traffic::start(topology, fabric.host_namespaces().expect("descriptors"), clock, "cubic", move |e| {
             let _ = tx.send(e);
         })
         .expect("traffic");
+        traffic.serve(serving.service);
         Self { fabric, traffic, clock, events }
     }
 

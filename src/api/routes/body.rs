@@ -9,8 +9,9 @@ use utoipa::IntoParams;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, Place};
+use crate::coflows::priority::{Change, LAST, Priorities};
 use crate::coflows::{FlowSpec, RackBytes};
-use crate::ids::RackId;
+use crate::ids::{FlowId, RackId};
 use crate::placement::codecide::{Request, Shuffle};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -46,6 +47,31 @@ pub(super) struct Content {
     pub pairs: Vec<RackBytes>,
     /// The flows between hosts; empty where only the pairs are known.
     pub flows: Vec<FlowSpec>,
+    /// What is said of the flows' strict priorities.
+    pub priorities: Priorities,
+}
+
+/// Whether there is such a strict priority.
+fn exists_priority(priority: Option<u8>, pointer: impl FnOnce() -> String) -> Reply<()> {
+    let wrong = priority.filter(|&p| p > LAST);
+    wrong.map_or(Ok(()), |p| Err(Problem::value(pointer(), format!("no priority {p}: they are 0 (first) to {LAST}"))))
+}
+
+/// The change of a coflow of so many flows that are sent here.
+pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
+    if body.priority.is_none() && body.flows.is_empty() {
+        return Err(Problem::value("", "what shall change: `priority`, `flows` or both"));
+    }
+    exists_priority(body.priority, || "/priority".into())?;
+    let mut seen = BTreeSet::new();
+    for (k, f) in body.flows.iter().enumerate() {
+        exists_priority(Some(f.priority), || format!("/flows/{k}/priority"))?;
+        exists("flow", f.flow, flows, || format!("/flows/{k}/flow"))?;
+        if !seen.insert(f.flow) {
+            return Err(Problem::value(format!("/flows/{k}/flow"), format!("flow {} stands twice", f.flow)));
+        }
+    }
+    Ok(Change { all: body.priority, flows: body.flows.iter().map(|f| (FlowId(f.flow), f.priority)).collect() })
 }
 
 /// Whether the body makes sense on this network.
@@ -65,20 +91,30 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     if body.weight == Some(0) {
         return Err(Problem::value("/weight", "a weight is 1 at least"));
     }
+    exists_priority(body.priority, || "/priority".into())?;
     if body.place.is_some() {
         let given = [("pairs", body.pairs.is_empty()), ("flows", body.flows.is_empty())].into_iter().find(|g| !g.1);
         let both = |key: &str| Problem::value(format!("/{key}"), "what is sent follows from `place`: leave one of the two out");
-        return given.map_or(Ok(Content { pairs: vec![], flows: vec![] }), |g| Err(both(g.0)));
+        if body.priority.is_some() {
+            return Err(Problem::value("/priority", "of a shuffle that is to be placed, the priority is said when it is confirmed"));
+        }
+        let none = Content { pairs: vec![], flows: vec![], priorities: Priorities::default() };
+        return given.map_or(Ok(none), |g| Err(both(g.0)));
     }
     let topology = &app.handle.topology;
     match (body.pairs.is_empty(), body.flows.is_empty()) {
         (true, true) => Err(Problem::value("/pairs", "a coflow has at least one pair of racks, or one of `flows`")),
         (false, false) => Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two")),
-        (false, true) => Ok(Content { pairs: check_pairs(&body.pairs, topology.rack_count())?, flows: vec![] }),
+        (false, true) => {
+            let pairs = check_pairs(&body.pairs, topology.rack_count())?;
+            Ok(Content { pairs, flows: vec![], priorities: Priorities { all: body.priority, flows: vec![] } })
+        }
         (true, false) => {
             let flows = check_flows(&body.flows, topology)?;
             let pairs = RackBytes::of(&flows, topology);
-            Ok(Content { pairs, flows })
+            let own = body.flows.iter().map(|f| f.priority);
+            let own = if own.clone().any(|p| p.is_some()) { own.collect() } else { vec![] };
+            Ok(Content { pairs, flows, priorities: Priorities { all: body.priority, flows: own } })
         }
     }
 }
@@ -108,6 +144,7 @@ fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>
         if f.from == f.to {
             return Err(Problem::value(format!("/flows/{k}/to"), "a host's own bytes do not leave it"));
         }
+        exists_priority(f.priority, || format!("/flows/{k}/priority"))?;
         add_bytes("flows", k, f.bytes, &mut total)?;
     }
     Ok(flows.iter().map(Into::into).collect())
@@ -121,7 +158,8 @@ fn check_ends((list, what): (&str, &str), k: usize, (from, to): (u32, u32), n: u
 /// Whether the network has a rack or a host (`what`) of this number: they are 0 to `n - 1`.
 pub(super) fn exists(what: &str, number: u32, n: usize, pointer: impl FnOnce() -> String) -> Reply<()> {
     let known = (number as usize) < n;
-    if known { Ok(()) } else { Err(Problem::value(pointer(), format!("no {what} {number}: they are 0 to {}", n - 1))) }
+    let those = || if n == 0 { "there is none".into() } else { format!("they are 0 to {}", n - 1) };
+    if known { Ok(()) } else { Err(Problem::value(pointer(), format!("no {what} {number}: {}", those()))) }
 }
 
 fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {

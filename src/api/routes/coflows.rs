@@ -8,13 +8,13 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::MutexGuard;
 
-use super::body::{Content, Trial, check};
+use super::body::{self, Content, Trial, check};
 use super::launch;
 use super::proposals::{self, Draft};
 use super::resource::{FORGOTTEN, created, missing, name, parse_id, view};
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::{App, Ledger};
-use crate::api::wire;
+use crate::api::wire::{self, CoflowState};
 use crate::control::Event;
 
 /// How often a proposal is computed before its turn.
@@ -142,9 +142,10 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
     if let Some(there) = view(&app, id) {
         let mut asked: Vec<wire::Pair> = content.pairs.iter().map(Into::into).collect();
         asked.sort_by_key(|p| (p.from, p.to));
-        let flow = |f: &wire::FlowView| wire::Flow { from: f.from, to: f.to, bytes: f.bytes };
+        // Priorities may have changed since.
+        let asked_flows = body.value.flows.iter().map(|f| (f.from, f.to, f.bytes));
         let other_flows =
-            |f: &Vec<wire::FlowView>| !body.value.flows.is_empty() && !f.iter().map(flow).eq(body.value.flows.iter().copied());
+            |f: &Vec<wire::FlowView>| !body.value.flows.is_empty() && !f.iter().map(|f| (f.from, f.to, f.bytes)).eq(asked_flows.clone());
         let same = there.pairs == asked && there.name == name(&body.value, id) && !there.flows.as_ref().is_some_and(other_flows);
         let detail = format!("coflow {} is known already, and is another one", id.0);
         return if same { Ok(Json(there).into_response()) } else { Err(Problem::new(StatusCode::CONFLICT, detail)) };
@@ -152,6 +153,35 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
     let made = launch::declare(&app, id, &body.value, content).await?;
     ledger.took(id);
     Ok(created(made))
+}
+
+/// Gives flows of a coflow other strict priorities, which count where the policy says `network: priority`. What they send from now on has
+/// them; the same again changes nothing.
+#[utoipa::path(patch, path = "/api/v1/coflows/{id}", operation_id = "changeCoflow", tag = "coflows", request_body = wire::CoflowChange,
+    params(("id" = u32, Path, description = "Its number")),
+    responses(
+        (status = 200, body = wire::Coflow, description = "As it is now"),
+        (status = 400, body = Problem), (status = 404, body = Problem),
+        (status = 409, body = Problem, description = "It has not begun, or is over, or its flows are not sent here"),
+        (status = 410, body = Problem, description = "It is over and forgotten"),
+        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+    ))]
+pub async fn patch(State(app): State<App>, Path(id): Path<String>, body: Body<wire::CoflowChange>) -> Reply<Json<wire::Coflow>> {
+    let id = parse_id(&id)?;
+    // A coflow that is being made is sent before it is changed.
+    let _turn = app.ledger.lock().await;
+    let there = view(&app, id).ok_or_else(|| missing(&app, id))?;
+    if matches!(there.state, CoflowState::Proposed | CoflowState::Expired) {
+        let detail = format!("coflow {} is proposed and has not begun: say its priority when it is confirmed", id.0);
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
+    }
+    if there.flows.is_none() && !body.value.flows.is_empty() {
+        let detail = format!("no flow of coflow {} is sent here: whoever sends it marks its packets", id.0);
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
+    }
+    let change = body::change(&body.value, there.flows.as_ref().map_or(0, Vec::len))?;
+    app.tell(Event::CoflowPrioritised { id, change }).await?;
+    Ok(Json(view(&app, id).unwrap_or(there)))
 }
 
 /// Takes a coflow back: what it has not sent is not scheduled any more, and what is sent here is broken off.

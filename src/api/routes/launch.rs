@@ -28,7 +28,7 @@ pub(super) async fn declare(app: &App, id: CoflowId, body: &wire::CoflowBody, co
     let bound = bound(&app.handle.topology, &spec, &content);
     let (name, progress) = (spec.name.clone(), reported(body.send));
     let begun = begun(app, &spec, &content.pairs, bound);
-    let event = Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight };
+    let event = Event::CoflowArrived { id, name, pairs: content.pairs, bound, progress, weight, priorities: content.priorities };
     launch(app, (event, begun), Shipment { coflow: &spec, report }, body.send).await
 }
 
@@ -39,7 +39,8 @@ pub(super) async fn confirm(app: &App, there: &wire::Coflow, content: Content, s
     // The bound of a proposal is that of its pairs, also of those with nothing to carry.
     let bound = if content.flows.is_empty() { Span(there.bound_ns) } else { bound(&app.handle.topology, &spec, &content) };
     let begun = wire::Coflow { proposal: there.proposal.clone(), ..begun(app, &spec, &content.pairs, bound) };
-    let event = Event::CoflowConfirmed { id, pairs: content.pairs, bound, progress: reported(send) };
+    let (progress, priorities) = (reported(send), content.priorities);
+    let event = Event::CoflowConfirmed { id, pairs: content.pairs, bound, progress, priorities };
     launch(app, (event, begun), Shipment { coflow: &spec, report }, send).await
 }
 
@@ -86,7 +87,7 @@ async fn tell(app: &App, id: CoflowId, event: Event) -> Reply<()> {
 fn to_send(app: &App, (id, name, weight): (CoflowId, String, u32), content: &Content) -> (CoflowSpec, Report) {
     let given = !content.flows.is_empty();
     let flows: Vec<FlowSpec> = if given { content.flows.clone() } else { posted::spread(&app.handle.topology, &content.pairs) };
-    let spec = CoflowSpec { id, name, arrival: Time::ZERO, weight, priorities: Default::default(), flows };
+    let spec = CoflowSpec { id, name, arrival: Time::ZERO, weight, priorities: content.priorities.clone(), flows };
     (spec, if given { Report::Flows } else { Report::Coflow })
 }
 
@@ -121,6 +122,7 @@ fn begun(app: &App, spec: &CoflowSpec, pairs: &[RackBytes], bound: Span) -> wire
         finished_ns: None,
         cct_ns: None,
         bound_ns: bound.0,
+        priority: spec.priorities.all,
         proposal: None,
         send: false,
         flows: None,

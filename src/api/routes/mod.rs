@@ -19,6 +19,7 @@ pub mod circuits;
 pub mod coflows;
 pub mod events;
 mod guard;
+pub mod flows;
 pub mod health;
 mod launch;
 pub mod listing;
@@ -43,8 +44,9 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(paths::list))
         .routes(routes!(paths::put, paths::delete))
         .routes(routes!(listing::list, coflows::post))
-        .routes(routes!(coflows::get, coflows::put, coflows::delete))
+        .routes(routes!(coflows::get, coflows::put, coflows::patch, coflows::delete))
         .routes(routes!(proposals::confirm))
+        .routes(routes!(flows::list))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(events::stream))
         .routes(routes!(health::metrics))

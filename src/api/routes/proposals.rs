@@ -13,6 +13,7 @@ use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::coflows::RackBytes;
+use crate::coflows::priority::Priorities;
 use crate::control::record::Snapshot;
 use crate::placement::codecide::{self, Proposal, Request, Shuffle};
 use crate::units::Span;
@@ -41,17 +42,18 @@ pub async fn confirm(State(app): State<App>, Path(id): Path<String>, body: Optio
         CoflowState::Cancelled => return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0))),
     }
     let send = there.send || asked.send;
-    let content = content(&app, &there, asked.flows, send)?;
+    let content = content(&app, &there, (asked.flows, asked.priority), send)?;
     launch::confirm(&app, &there, content, send).await.map(Json)
 }
 
 /// What a confirmed coflow is made of.
-fn content(app: &App, there: &wire::Coflow, flows: Vec<wire::Flow>, send: bool) -> Reply<Content> {
-    if flows.is_empty() && !send {
-        return Ok(Content { pairs: there.pairs.iter().map(Into::into).collect(), flows: vec![] });
+fn content(app: &App, there: &wire::Coflow, (flows, priority): (Vec<wire::Flow>, Option<u8>), send: bool) -> Reply<Content> {
+    if flows.is_empty() && !send && priority.is_none() {
+        let pairs = there.pairs.iter().map(Into::into).collect();
+        return Ok(Content { pairs, flows: vec![], priorities: Priorities::default() });
     }
     let pairs = if flows.is_empty() { there.pairs.clone() } else { vec![] };
-    check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None })
+    check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None, priority })
 }
 
 /// A proposal, and what it was computed from.

@@ -136,7 +136,7 @@ impl Late {
     }
 
     async fn confirm(&self, id: u32) -> Result<CoflowState, Problem> {
-        let body = wire::Confirmation { flows: vec![], send: true };
+        let body = wire::Confirmation { send: true, ..Default::default() };
         let body = Body { value: body, raw: axum::body::Bytes::new() };
         proposals::confirm(State(self.app.clone()), Path(id.to_string()), Some(body)).await.map(|c| c.0.state)
     }
@@ -146,7 +146,7 @@ impl Late {
 async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     let mut l = late();
     let pairs = vec![wire::Pair { from: 0, to: 1, bytes: 9 }];
-    let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None };
+    let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
     assert_eq!(l.post(body).await.unwrap_err().status, 503);
     assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));
     assert!(l.sent.0.lock().unwrap().is_empty());

@@ -119,7 +119,7 @@ fn drive(mut c: Controller, topology: Arc<Topology>, ends: &Ends, stop: &AtomicB
                     let results = fabric.steer(&ops, now);
                     c.handle(Event::Steered { results }, now).unwrap();
                 }
-                Action::Probe { .. } => {}
+                Action::Probe { .. } | Action::Prioritise { .. } => {}
                 Action::Log { record } => drop(ends.events.send(Arc::new(record))),
             }
         }

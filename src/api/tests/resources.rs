@@ -313,6 +313,7 @@ impl crate::api::Sender for Asked {
             spec: *f,
             received: crate::units::Bytes(f.bytes.0 / 2),
             finished: None,
+            priority: 4,
         };
         Some(c.flows.iter().map(flow).collect())
     }

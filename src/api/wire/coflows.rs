@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::coflows::{FlowSpec, RackBytes};
+use crate::coflows::priority::LAST;
+use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::control::record;
 use crate::fabric::traffic::FlowProgress;
 use crate::ids::{HostId, RackId};
@@ -51,6 +52,9 @@ pub struct Coflow {
     pub cct_ns: Option<u64>,
     /// No schedule on this network is faster.
     pub bound_ns: u64,
+    /// The strict priority that was said of its flows between racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
     /// What was proposed, if it began as a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<super::Held>,
@@ -75,13 +79,16 @@ pub struct FlowView {
     pub received_bytes: u64,
     /// When that was all of it.
     pub finished_ns: Option<u64>,
+    /// Its strict priority, 0 (first) to 7; it counts where the policy says `network: priority`.
+    #[serde(default)]
+    pub priority: u8,
 }
 
 impl From<&FlowProgress> for FlowView {
     fn from(f: &FlowProgress) -> Self {
         let s = f.spec;
         let finished_ns = f.finished.map(|t| t.0);
-        Self { from: s.from.0, to: s.to.0, bytes: s.bytes.0, received_bytes: f.received.0, finished_ns }
+        Self { from: s.from.0, to: s.to.0, bytes: s.bytes.0, received_bytes: f.received.0, finished_ns, priority: f.priority.min(LAST) }
     }
 }
 
@@ -95,11 +102,18 @@ pub struct Flow {
     pub to: u32,
     /// Payload.
     pub bytes: u64,
+    /// Its own strict priority, 0 (first) to 7; that of its coflow if left out, and within a rack the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 7)]
+    pub priority: Option<u8>,
 }
 
-impl From<&FlowSpec> for Flow {
-    fn from(f: &FlowSpec) -> Self {
-        Self { from: f.from.0, to: f.to.0, bytes: f.bytes.0 }
+impl Flow {
+    /// The flows of a coflow, each with its own priority if it has one.
+    pub fn of(coflow: &CoflowSpec) -> Vec<Self> {
+        let own = |k: usize| coflow.priorities.flows.get(k).copied().flatten();
+        let flow = |(k, f): (usize, &FlowSpec)| Self { from: f.from.0, to: f.to.0, bytes: f.bytes.0, priority: own(k) };
+        coflow.flows.iter().enumerate().map(flow).collect()
     }
 }
 impl From<&Flow> for FlowSpec {
@@ -184,6 +198,7 @@ impl From<&record::CoflowView> for Coflow {
             finished_ns: c.finished.map(|t| t.0),
             cct_ns: c.cct.map(|s| s.0),
             bound_ns: c.bound.0,
+            priority: c.priority,
             flows: None,
             proposal: None,
             send: false,
@@ -207,6 +222,7 @@ impl From<&record::PromiseView> for Coflow {
             finished_ns: None,
             cct_ns: None,
             bound_ns: p.proposal.chosen.bound.0,
+            priority: None,
             proposal: Some(p.into()),
             send: p.send,
             flows: None,
@@ -239,4 +255,60 @@ pub struct CoflowBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub weight: Option<u32>,
+    /// The strict priority of its flows between racks, 0 (first) to 7; 4 if left out. Of a coflow with `place` it is said when that is
+    /// confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 7)]
+    pub priority: Option<u8>,
+}
+
+/// Other strict priorities of a coflow's flows, 0 (first) to 7: one of the two at least.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CoflowChange {
+    /// Of all its flows between racks that have none of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 7)]
+    pub priority: Option<u8>,
+    /// Of single flows, each once: their own from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowPriority>,
+}
+
+/// The strict priority of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowPriority {
+    /// Its place in its coflow, from 0.
+    pub flow: u32,
+    /// 0 (first) to 7.
+    #[schema(maximum = 7)]
+    pub priority: u8,
+}
+
+/// What the flows on their way have still to send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OpenFlows {
+    /// When.
+    pub now_ns: u64,
+    /// The coflows that Heliostat sends and that have not ended, by id.
+    pub coflows: Vec<CoflowLeft>,
+}
+
+/// What the flows of a coflow have still to send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CoflowLeft {
+    /// Its number.
+    pub id: u32,
+    /// Its flows that have not arrived, by number.
+    pub flows: Vec<FlowLeft>,
+}
+
+/// What a flow has still to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FlowLeft {
+    /// Its place in its coflow, from 0.
+    pub flow: u32,
+    /// Payload that its receiver has not counted.
+    pub left_bytes: u64,
 }

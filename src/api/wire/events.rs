@@ -44,6 +44,9 @@ pub enum What {
     CircuitEnd { plane: u32, input: u32, up_from_ns: u64, until_ns: u64 },
     /// A coflow arrived.
     CoflowArrived { id: u32, asked_bytes: u64 },
+    /// Flows of a coflow have other strict priorities: all between racks without one of their own have `priority` (`null`: as before), and
+    /// so many flows another one of their own.
+    CoflowPrioritised { id: u32, priority: Option<u8>, flows: usize },
     /// A flow's last byte was received; of coflows that were posted with `flows` and `send`.
     FlowFinished { id: u32, flow: u32, received_bytes: u64 },
     /// A coflow's last byte was received.
@@ -74,6 +77,7 @@ impl What {
             Self::CircuitSet { .. } => "circuit-set",
             Self::CircuitEnd { .. } => "circuit-end",
             Self::CoflowArrived { .. } => "coflow-arrived",
+            Self::CoflowPrioritised { .. } => "coflow-prioritised",
             Self::FlowFinished { .. } => "flow-finished",
             Self::CoflowFinished { .. } => "coflow-finished",
             Self::CoflowProposed { .. } => "coflow-proposed",
@@ -106,6 +110,7 @@ impl From<&record::Record> for Record {
                 What::CircuitEnd { plane: plane.0, input: input.0, up_from_ns: up_from.0, until_ns: until.0 }
             }
             W::CoflowArrived { id, bytes } => What::CoflowArrived { id: id.0, asked_bytes: bytes.0 },
+            W::CoflowPrioritised { id, priority, flows } => What::CoflowPrioritised { id: id.0, priority, flows },
             W::FlowFinished { id, flow, bytes } => What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 },
             W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },
             W::CoflowProposed { id, finish, expires } => What::CoflowProposed { id: id.0, finish_ns: finish.0, expires_ns: expires.0 },

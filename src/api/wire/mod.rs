@@ -8,7 +8,9 @@ mod paths;
 mod placement;
 mod stats;
 
-pub use coflows::{Coflow, CoflowBody, CoflowState, Coflows, Flow, FlowView, Pair};
+pub use coflows::{
+    Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft, FlowPriority, FlowView, OpenFlows, Pair,
+};
 pub use events::{Record, Steered, What};
 pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
 pub use paths::{DecidedBy, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};

@@ -56,6 +56,10 @@ pub struct Confirmation {
     /// Whether Heliostat sends the bytes itself; as the proposal said if left out.
     #[serde(default)]
     pub send: bool,
+    /// The strict priority of its flows between racks, 0 (first) to 7; 4 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 7)]
+    pub priority: Option<u8>,
 }
 
 /// What the maps of a rack have made.

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::circuits::timetable::Reservation;
+use crate::coflows::RackBytes;
+use crate::coflows::priority::Change;
 use crate::control::policy::{Estimator, SchedulerKind};
 use crate::control::record::Snapshot;
 use crate::fabric::sim::{Settings, SimFabric};
@@ -33,6 +35,8 @@ struct World {
     probe: fn(RackId, RackId) -> Option<RackId>,
     log: Vec<Record>,
     asked: Vec<Vec<Op>>,
+    /// Changes of priorities that it asked for.
+    prioritised: Vec<(CoflowId, Change)>,
 }
 
 fn at(ms: u64) -> Time {
@@ -60,6 +64,7 @@ fn world(policy: CircuitPolicy) -> World {
         probe: |_, output| Some(output),
         log: vec![],
         asked: vec![],
+        prioritised: vec![],
     }
 }
 
@@ -94,6 +99,7 @@ impl World {
                     let results = self.fabric.get_mut().steer(&ops, self.now);
                     self.tell(Event::Steered { results }).unwrap();
                 }
+                Action::Prioritise { id, change } => self.prioritised.push((id, change)),
                 Action::Log { record } => self.log.push(record),
             }
         }

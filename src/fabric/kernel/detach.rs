@@ -20,7 +20,7 @@ use super::nl::{Netlink, Request};
 use super::ownership::{PREFIX, link_mark};
 use super::packet::LIMIT_NAME;
 use super::route_lists::{HOST_RULES, RACK_RULES};
-use super::switched::{RULE_PRIORITY, SINK_NAME};
+use super::switched::{COUNT_NAME, RULE_PRIORITY, SINK_NAME};
 use super::{msg, tc};
 
 /// What the kernel gives a new veth as its largest segment: GSO_LEGACY_MAX_SIZE.
@@ -112,7 +112,7 @@ pub fn strip(nl: &mut Netlink, whose: impl Fn(&str) -> bool) -> io::Result<bool>
     }
     v.extend(ours.iter().filter(|l| l.name == "eth0").map(|l| (msg::gso_max(l.index, GSO_DEFAULT), 0)));
     nl.send(v)?;
-    let (sinks, kept): (Vec<&Link>, Vec<&Link>) = ours.iter().partition(|l| l.name == SINK_NAME || l.name == LIMIT_NAME);
+    let (sinks, kept): (Vec<&Link>, Vec<&Link>) = ours.iter().partition(|l| [SINK_NAME, LIMIT_NAME, COUNT_NAME].contains(&l.name.as_str()));
     let last = sinks.iter().map(|l| msg::remove_link(l.index)).chain(kept.iter().map(|l| msg::no_alias(l.index)));
     nl.send(last.map(|m| (m, 0)).collect())?;
     Ok(true)

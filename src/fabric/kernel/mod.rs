@@ -25,6 +25,7 @@ pub mod nl;
 pub mod node;
 pub mod ownership;
 pub mod packet;
+pub mod priorities;
 pub mod prober;
 pub mod queues;
 pub mod route_lists;
@@ -44,8 +45,9 @@ use network::Network;
 use steering::Steering;
 
 use crate::coflows::elephants::Admit;
+use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
-use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, SwitchCounters};
+use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters};
 use crate::plan::Op;
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::topology::Topology;
@@ -126,6 +128,22 @@ pub fn guard(topology: &Topology, admit: Admit) -> Span {
     topology.planes.iter().map(|p| queues::guard(p.rate)).max().unwrap_or(Span::ZERO)
 }
 
+/// What the queues of a fabric are made for; it cannot be changed afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Which packets a ToR admits to a circuit.
+    pub admit: Admit,
+    /// How the ports of hosts, ToRs and packet switches serve what waits. Circuits' queues are served in the order of arrival.
+    pub service: Service,
+}
+
+impl From<Admit> for Serving {
+    /// Without priorities.
+    fn from(admit: Admit) -> Self {
+        Self { admit, service: Service::Fifo }
+    }
+}
+
 /// What an operation needs beyond the guard: the time to write it.
 const MARGIN: Span = Span::millis(1);
 
@@ -168,6 +186,7 @@ pub struct KernelFabric {
     /// Where the packet network is a graph.
     steering: Option<Steering>,
     net: Network,
+    service: Service,
     guard: Span,
     backlog: backlog::Backlog,
     watch: watch::Watch,
@@ -178,7 +197,9 @@ impl KernelFabric {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(mut net: Network, mechanism: Mechanism, admit: Admit, clock: Clock) -> io::Result<Self> {
+    pub fn install(mut net: Network, mechanism: Mechanism, serving: impl Into<Serving>, clock: Clock) -> io::Result<Self> {
+        let serving = serving.into();
+        let Serving { admit, service } = serving;
         let topology = net.topology.clone();
         let guard = guard(&topology, admit);
         if admit.waits() && topology.planes.len() > 1 {
@@ -188,23 +209,23 @@ impl KernelFabric {
         let cables = topology.eps.graph().into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
         let gso = topology.planes.iter().map(|p| p.rate).chain(cables).map(queues::gso_max).min().unwrap_or(65_536);
         for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
-            let mut v = queues::plain_port(host.eth, h.nic);
+            let mut v = queues::host_port(host.eth, h.nic, service);
             v.push((msg::gso_max(host.eth, gso), 0));
             host.node.send(v)?;
         }
         for (tor, rack) in net.tors.iter_mut().zip(&topology.racks) {
             let hosts = topology.hosts_of(rack.id);
-            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::plain_port(l, h.nic)).collect())?;
+            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::host_port(l, h.nic, service)).collect())?;
         }
-        packet::shape(&topology, &mut net.eps)?;
+        packet::shape(&topology, &mut net.eps, service)?;
         let circuits = match mechanism {
-            Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, admit, clock)?),
-            Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, admit, clock)?),
+            Mechanism::Timed => Circuits::Timed(timed::Timed::install(&mut net, serving, clock)?),
+            Mechanism::Netlink => Circuits::Switched(switched::Switched::install(&mut net, serving, clock)?),
         };
-        let steering = Steering::install(&mut net, mechanism, clock)?;
+        let steering = Steering::install(&mut net, (mechanism, service), clock)?;
         let backlog = backlog::Backlog::start(&net)?;
         let watch = watch::Watch::start(&mut net)?;
-        Ok(Self { net, circuits, steering, guard, backlog, watch })
+        Ok(Self { net, circuits, steering, service, guard, backlog, watch })
     }
 
     /// The network.
@@ -328,6 +349,14 @@ impl Fabric for KernelFabric {
         let strays = self.steering.as_ref().map(Steering::strays).unwrap_or_default();
         let refused = |e: io::Error| FabricError::Refused { what: "read the switches' counters".into(), why: e.to_string() };
         packet::counters(&self.net.topology, &mut self.net.eps, &strays).map_err(refused)
+    }
+
+    fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
+        if self.service == Service::Fifo {
+            return Ok(vec![]);
+        }
+        let refused = |e: io::Error| FabricError::Refused { what: "read the queues' counters".into(), why: e.to_string() };
+        priorities::counters(&mut self.net).map_err(refused)
     }
 
     fn notice(&self) -> Span {

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use netlink_packet_core::{DefaultNla, Nla};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
@@ -78,7 +79,7 @@ pub fn no_alias(index: u32) -> Message {
     const ALIAS: u16 = 20;
     let mut link = change(index);
     // The typed attribute always ends its text with a zero byte, and one byte is still an alias.
-    link.attributes.push(LinkAttribute::Other(netlink_packet_core::DefaultNla::new(ALIAS, vec![])));
+    link.attributes.push(LinkAttribute::Other(DefaultNla::new(ALIAS, vec![])));
     Message::SetLink(link)
 }
 
@@ -92,7 +93,7 @@ pub fn gso_max(index: u32, bytes: u32) -> Message {
     const GSO_IPV4_MAX_SIZE: u16 = 63;
     let mut link = change(index);
     link.attributes.push(LinkAttribute::GsoMaxSize(bytes));
-    link.attributes.push(LinkAttribute::Other(netlink_packet_core::DefaultNla::new(GSO_IPV4_MAX_SIZE, bytes.to_ne_bytes().to_vec())));
+    link.attributes.push(LinkAttribute::Other(DefaultNla::new(GSO_IPV4_MAX_SIZE, bytes.to_ne_bytes().to_vec())));
     Message::SetLink(link)
 }
 
@@ -209,3 +210,23 @@ pub fn rule(tos: Option<u8>, table: u32, priority: u32) -> Message {
     m.attributes = vec![RuleAttribute::Priority(priority)];
     Message::NewRule(m)
 }
+
+/// A rule: packets that have this bit of the DSCP set, whatever the others are, look into `table` first. Kernels before 6.15 do not know
+/// it, and some of them take the rule without it: see [`compares_bits`].
+pub fn rule_by_bit(bit: u8, table: u32, priority: u32) -> Message {
+    let mut m = RuleMessage::default();
+    m.header.family = AddressFamily::Inet;
+    m.header.table = table as u8;
+    m.header.action = RuleAction::ToTable;
+    let byte = |kind, value| RuleAttribute::Other(DefaultNla::new(kind, vec![value]));
+    m.attributes = vec![RuleAttribute::Priority(priority), byte(FRA_DSCP, bit), byte(FRA_DSCP_MASK, bit)];
+    Message::NewRule(m)
+}
+
+/// Whether the kernel holds a rule that compares bits of the DSCP.
+pub fn compares_bits(rule: &RuleMessage) -> bool {
+    rule.attributes.iter().any(|a| matches!(a, RuleAttribute::Other(n) if n.kind() == FRA_DSCP_MASK))
+}
+
+const FRA_DSCP: u16 = 25;
+const FRA_DSCP_MASK: u16 = 30;

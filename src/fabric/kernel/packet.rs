@@ -12,6 +12,7 @@ use super::nl::{NEW, Request};
 use super::node::Node;
 use super::queues;
 use super::tc::{self, Match};
+use crate::coflows::network::Service;
 use crate::fabric::{PortTo, SwitchCounters, SwitchPort};
 use crate::ids::RackId;
 use crate::topology::Topology;
@@ -154,13 +155,13 @@ pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn shape(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()> {
+pub fn shape(topology: &Topology, switches: &mut [PacketSwitch], service: Service) -> io::Result<()> {
     let limit = queues::eps_limit(topology);
     for s in switches {
         let racks = s.racks.iter().map(|&(r, link)| (link, topology.racks[r].uplink));
         let cables = topology.eps.graph().map_or(&[][..], |g| &g.cables);
         let all = racks.chain(s.cables.iter().map(|&(c, link)| (link, cables[c].rate)));
-        s.node.send(all.flat_map(|(link, rate)| queues::eps_port(link, rate, limit)).collect())?;
+        s.node.send(all.flat_map(|(link, rate)| queues::eps_port(link, rate, limit, service)).collect())?;
     }
     Ok(())
 }
@@ -171,11 +172,11 @@ pub const LIMIT_NAME: &str = "limit0";
 const LIMIT: (u32, u32) = (1_000_000_002, 1_000_000_003);
 
 /// Gives every switch of limited rate a pair of links, the way in shaped to that rate, through which all that comes by its ports goes: what
-/// it carries in all. `labelled`: programs send packets from racks there. `mark` goes onto the way in.
+/// it carries in all. `labelled`: programs send packets from racks there. The way in serves as `service` says. `mark` goes onto the way in.
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, labelled: bool) -> io::Result<()> {
+pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, (labelled, service): (bool, Service)) -> io::Result<()> {
     let limit = queues::eps_limit(topology);
     for (k, s) in switches.iter_mut().enumerate() {
         let Some(rate) = topology.eps.graph().and_then(|g| g.switches[k].rate) else { continue };
@@ -186,7 +187,7 @@ pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, lab
             (msg::alias(LIMIT.0, mark), 0),
             (msg::up(LIMIT.1), 0),
         ];
-        v.extend(queues::eps_port(LIMIT.0, rate, limit));
+        v.extend(queues::eps_port(LIMIT.0, rate, limit, service));
         let racks = s.racks.iter().filter(|_| !labelled);
         for &(_, port) in racks.chain(&s.cables) {
             v.push((tc::clsact(port), NEW));

@@ -8,6 +8,8 @@ use netlink_packet_route::RouteNetlinkMessage as Message;
 use super::nl::{NEW, Request};
 use super::tc::{self, Class, Match};
 use crate::coflows::elephants::Admit;
+use crate::coflows::network::Service;
+use crate::coflows::priority::{LAST, dscp};
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
@@ -40,17 +42,54 @@ fn class(minor: u16, parent: u16, rate: BitRate, ceil: BitRate, priority: u32) -
     Class { minor, parent, rate, ceil, burst: burst(ceil), priority }
 }
 
-/// A port with one queue: hosts' ports, both ways.
-pub fn plain_port(link: u32, rate: BitRate) -> Vec<Request> {
+/// A host's port, either end: one queue, or one for every priority.
+pub fn host_port(link: u32, rate: BitRate, service: Service) -> Vec<Request> {
     let limit = (rate.bytes_in(Span::millis(4)).0 as u32).clamp(256 << 10, 8 << 20);
+    if service == Service::Strict {
+        return strict_port(link, rate, limit);
+    }
     vec![(tc::htb(link, 1), NEW), (class(1, 0, rate, rate, 0).add(link), NEW), (tc::bfifo(link, 1, limit), NEW)]
 }
 
-const SMALL: u16 = 2;
+/// Minor number of the class for short packets.
+pub const SMALL: u16 = 2;
 const BULK: u16 = 3;
 
+/// Minor number of the class for a strict priority, 0 to [`LAST`].
+pub fn priority_class(priority: u8) -> u16 {
+    0x10 + u16::from(priority)
+}
+
+/// What of a link every strict priority is assured, however busy those before it are: so that its connections live on.
+const ASSURED: u64 = 1000;
+
+/// A port that serves strict priorities, each with a queue of `limit` bytes, and short packets before all of them. What carries no class
+/// goes with the last. HTB counts all of them to one link: a class of smaller `prio` takes what its siblings leave of their assured rates
+/// first, and half of the link is assured to short packets, which never need it.
+fn strict_port(link: u32, rate: BitRate, limit: u32) -> Vec<Request> {
+    let mut v = vec![
+        (tc::htb(link, priority_class(LAST)), NEW),
+        (class(1, 0, rate, rate, 0).add(link), NEW),
+        (class(SMALL, 1, BitRate(rate.0 / 2), rate, 0).add(link), NEW),
+        (tc::bfifo(link, SMALL, limit), NEW),
+        (tc::classify(link, tc::HTB, 1, Match::SMALL, SMALL), NEW),
+    ];
+    for p in 0..=LAST {
+        let c = priority_class(p);
+        v.push((class(c, 1, BitRate(rate.0 / ASSURED), rate, u32::from(p)).add(link), NEW));
+        v.push((tc::bfifo(link, c, limit), NEW));
+        if p < LAST {
+            v.push((tc::classify(link, tc::HTB, 2 + u16::from(p), Match::class_selector(dscp(p)), c), NEW));
+        }
+    }
+    v
+}
+
 /// A port of the EPS, either end: short packets first. `limit`: bytes that a queue holds.
-pub fn eps_port(link: u32, rate: BitRate, limit: u32) -> Vec<Request> {
+pub fn eps_port(link: u32, rate: BitRate, limit: u32, service: Service) -> Vec<Request> {
+    if service == Service::Strict {
+        return strict_port(link, rate, limit);
+    }
     let half = BitRate(rate.0 / 2);
     vec![
         (tc::htb(link, BULK), NEW),
@@ -71,15 +110,33 @@ pub fn eps_limit(topology: &Topology) -> u32 {
 }
 
 /// Rack `own`'s ToR's port to the EPS: short packets first, and a queue for every destination rack, as on its OCS ports: what waits
-/// for one rack does not hold up the others. The queues' counters are the traffic to the racks.
-pub fn tor_eps_port(link: u32, topology: &Topology, own: usize) -> Vec<Request> {
+/// for one rack does not hold up the others. The queues' counters are the traffic to the racks. Under strict priorities there is a queue
+/// for each priority instead, and [`counting_port`] counts.
+pub fn tor_eps_port(link: u32, topology: &Topology, own: usize, service: Service) -> Vec<Request> {
     let (rate, limit, racks) = (topology.racks[own].uplink, eps_limit(topology), topology.rack_count());
-    let mut v = eps_port(link, rate, limit);
+    let mut v = eps_port(link, rate, limit, service);
+    if service == Service::Strict {
+        return v;
+    }
     for j in (0..racks).filter(|&j| j != own) {
         let c = rack_class(j);
         v.push((class(c, 1, BitRate(rate.0 / 2 / racks as u64), rate, 1).add(link), NEW));
         v.push((tc::bfifo(link, c, limit), NEW));
         v.push((tc::classify(link, tc::handle(1, 0), 2 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
+    }
+    v
+}
+
+/// A port that holds nothing up and counts by destination rack what goes through it, as rack `own`'s ToR's port to the EPS does where
+/// it has a queue for every rack.
+pub fn counting_port(link: u32, own: usize, racks: usize) -> Vec<Request> {
+    // Above all that veth pairs carry.
+    let rate = BitRate(1_000_000_000_000);
+    let mut v = vec![(tc::htb(link, SMALL), NEW), (class(SMALL, 0, rate, rate, 0).add(link), NEW)];
+    for j in (0..racks).filter(|&j| j != own) {
+        let c = rack_class(j);
+        v.push((class(c, 0, rate, rate, 0).add(link), NEW));
+        v.push((tc::classify(link, tc::HTB, 1 + j as u16, Match::to(rack_net(RackId::from(j)), 16), c), NEW));
     }
     v
 }

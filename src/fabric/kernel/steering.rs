@@ -6,6 +6,7 @@ use super::labels::Labels;
 use super::network::Network;
 use super::route_lists::RouteLists;
 use super::{Clock, Mechanism, packet};
+use crate::coflows::network::Service;
 use crate::plan::paths::{Lists, PathError, Steer};
 use crate::units::Time;
 
@@ -23,10 +24,10 @@ impl Steering {
     ///
     /// # Errors
     /// What the kernel refused, or a way that is too long for it.
-    pub fn install(net: &mut Network, mechanism: Mechanism, clock: Clock) -> io::Result<Option<Self>> {
+    pub fn install(net: &mut Network, (mechanism, service): (Mechanism, Service), clock: Clock) -> io::Result<Option<Self>> {
         let Some(ways) = super::ways::Ways::new(net) else { return Ok(None) };
         let (topology, mark) = (net.topology.clone(), net.mark.clone());
-        packet::limit(&topology, &mut net.eps, &mark, mechanism == Mechanism::Timed)?;
+        packet::limit(&topology, &mut net.eps, &mark, (mechanism == Mechanism::Timed, service))?;
         Ok(Some(match mechanism {
             Mechanism::Timed => Self::Labels(Labels::install(net, ways, clock)?),
             Mechanism::Netlink => Self::Routes(RouteLists::install(net, ways)?),

@@ -3,6 +3,7 @@
 //! For kernels that refuse bpf(), such as a user namespace without root.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
@@ -10,13 +11,15 @@ use parking_lot::Mutex;
 
 use super::doors::{self, Doors, TABLE};
 use super::flips::{Flips, LATE, LIGHT, dark_action};
-use super::msg::{self, End};
+use super::layout::{self, Port};
+use super::msg::{self, End, Route};
 use super::network::{Network, Node};
 use super::nl::{NEW, Netlink, Request};
 use super::slots::Slots;
 use super::tc::{self, Match};
-use super::{Clock, queues};
+use super::{Clock, Serving, packet, queues};
 use crate::coflows::elephants::Admit;
+use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
 use crate::fabric::{OpResult, PortCounters};
 use crate::ids::{PlaneId, RackId};
@@ -37,6 +40,8 @@ pub struct Switched {
     clock: Clock,
     slots: Arc<Mutex<Slots>>,
     flips: Flips,
+    /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to the EPS.
+    counting: Option<u32>,
 }
 
 impl Switched {
@@ -44,12 +49,15 @@ impl Switched {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(net: &mut Network, admit: Admit, clock: Clock) -> io::Result<Self> {
+    pub fn install(net: &mut Network, Serving { admit, service }: Serving, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
         let racks = topology.rack_count();
         for (r, tor) in net.tors.iter_mut().enumerate() {
             add_sink(&mut tor.node, &net.mark)?;
-            let mut v = queues::tor_eps_port(tor.eps, &topology, r);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service);
+            if service == Service::Strict {
+                v.extend(count(tor.eps, &topology, r, &net.mark));
+            }
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByAddress, admit));
                 v.extend(only_own(link, RackId::from(r)));
@@ -59,8 +67,11 @@ impl Switched {
             {
                 v.extend((0..racks).filter(|&j| j != r).map(|j| (doors::route(link, RackId::from(j)).add(), NEW)));
             }
-            v.push((msg::rule(admit.tos(), TABLE, RULE_PRIORITY), NEW));
+            v.push((rule(admit, service), NEW));
             tor.node.send(v)?;
+            if service == Service::Strict && admit.tos().is_some() && !topology.planes.is_empty() {
+                expect_bits(&mut tor.node)?;
+            }
         }
         for core in &mut net.ocs {
             let mut v = vec![];
@@ -74,7 +85,8 @@ impl Switched {
         let doors = if admit.waits() { Doors::gates(net) } else { Doors::routes(net) }?;
         let guard = super::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
-        Ok(Self { clock, flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
+        let counting = (service == Service::Strict).then_some(COUNT.0);
+        Ok(Self { clock, counting, flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
     }
 
     /// Carries out operations in order.
@@ -99,12 +111,12 @@ impl Switched {
     /// # Errors
     /// What the kernel refused.
     pub fn counters(&mut self, net: &mut Network) -> io::Result<(DemandMatrix, DemandMatrix, Vec<Vec<PortCounters>>)> {
-        let racks = net.topology.rack_count();
+        let (racks, counting) = (net.topology.rack_count(), self.counting);
         let (mut sent, mut crossed) = (DemandMatrix::zero(racks), DemandMatrix::zero(racks));
         let mut ports = vec![vec![PortCounters::default(); racks]; net.ocs.len()];
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let from = RackId::from(r);
-            class_bytes(&mut tor.node.netlink, tor.eps, racks, |to, c| sent.add(from, to, c.bytes))?;
+            class_bytes(&mut tor.node.netlink, counting.unwrap_or(tor.eps), racks, |to, c| sent.add(from, to, c.bytes))?;
             for (p, &link) in tor.ocs.iter().enumerate() {
                 class_bytes(&mut tor.node.netlink, link, racks, |to, c| {
                     sent.add(from, to, c.bytes);
@@ -135,6 +147,50 @@ fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
         (msg::alias(SINK.0, mark), 0),
         (msg::up(SINK.1), 0),
     ])
+}
+
+/// Name of the near end of the pair of links by which a ToR sends to the EPS what is counted by rack.
+pub const COUNT_NAME: &str = "count0";
+const COUNT: (u32, u32) = (1_000_000_004, 1_000_000_005);
+
+/// A pair of links before the port to the EPS, whose queues are by priority and so count no racks: all that goes to other racks over the
+/// EPS enters it, in a class of its rack, and comes out at the port with the addresses that it would have had there. The route goes with
+/// the links.
+fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request> {
+    let mac = layout::mac(Port::TorEps, rack);
+    let end = |name, index| End { name, ns: None, index, mac };
+    let everywhere = (Ipv4Addr::new(10, 0, 0, 0), 8);
+    let mut v = vec![
+        (msg::veth(&end(COUNT_NAME, COUNT.0), &end("count1", COUNT.1)), NEW),
+        (msg::alias(COUNT.0, mark), 0),
+        (msg::up(COUNT.1), 0),
+        (msg::neighbour(COUNT.0, layout::EPS_GATEWAY, packet::mac_to(topology, RackId::from(rack))), NEW),
+        (tc::clsact(COUNT.1), NEW),
+        (tc::redirect(COUNT.1, (1, tc::FIRST_NODE), Match::ANY, eps, 0), NEW),
+    ];
+    v.extend(queues::counting_port(COUNT.0, rack, topology.rack_count()));
+    v.push((Route::new(everywhere, Some(layout::EPS_GATEWAY), COUNT.0).add(), NEW));
+    v
+}
+
+/// By what packets are sent to the table of circuits. Without priorities an elephant's TOS byte is compared as a whole, as every kernel can.
+fn rule(admit: Admit, service: Service) -> Message {
+    match (admit.tos(), service) {
+        (Some(tos), Service::Strict) => msg::rule_by_bit(tos >> 2, TABLE, RULE_PRIORITY),
+        (tos, _) => msg::rule(tos, TABLE, RULE_PRIORITY),
+    }
+}
+
+/// Whether the node's rule compares one bit, as it was told to: kernels ignore what they do not know.
+fn expect_bits(node: &mut Node) -> io::Result<()> {
+    let mut there = false;
+    node.netlink.dump(msg::rule_dump(), |m| {
+        if let Message::NewRule(rule) = m {
+            there |= msg::compares_bits(&rule);
+        }
+    })?;
+    let why = "`network: priority` over `netlink` needs routing rules that compare one bit of the DSCP, which came with Linux 6.15;                use `timed`, or a topology without an OCS";
+    if there { Ok(()) } else { Err(io::Error::new(io::ErrorKind::Unsupported, why)) }
 }
 
 /// Priority of the filter for what is not for this rack.
@@ -197,5 +253,5 @@ pub fn probe() -> io::Result<()> {
     let rate = crate::units::BitRate::mbit(10);
     let tiny = Arc::new(Topology::uniform("probe", 2, 1, rate, rate, vec![plane]));
     let mut net = Network::build(tiny, "heliostat:probe", None)?;
-    Switched::install(&mut net, Admit::Marked, Clock::start()).map(drop)
+    Switched::install(&mut net, Admit::Marked.into(), Clock::start()).map(drop)
 }

@@ -239,6 +239,11 @@ impl Match {
     /// IP packets shorter than 128 bytes: acknowledgements.
     pub const SMALL: Self = Self { offset: 0, value: 0, mask: 0x0000_ff80 };
 
+    /// Packets of a class selector: the upper three bits of the DSCP.
+    pub fn class_selector(dscp: u8) -> Self {
+        Self { offset: 0, value: u32::from(dscp) << 18 & 0x00e0_0000, mask: 0x00e0_0000 }
+    }
+
     /// Packets to a prefix.
     pub fn to(net: Ipv4Addr, length: u8) -> Self {
         Self { offset: 16, ..Self::from(net, length) }

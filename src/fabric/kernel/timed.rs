@@ -17,7 +17,7 @@ use super::flips::Flips;
 use super::network::Network;
 use super::nl::NEW;
 use super::slots::Slots;
-use super::{Clock, queues, tc};
+use super::{Clock, Serving, queues, tc};
 use crate::circuits::timetable::Reservation;
 use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
@@ -43,14 +43,14 @@ impl Timed {
     ///
     /// # Errors
     /// What the kernel refused.
-    pub fn install(net: &mut Network, admit: Admit, clock: Clock) -> io::Result<Self> {
+    pub fn install(net: &mut Network, Serving { admit, service }: Serving, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
         let guard = super::guard(&topology, admit);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
-            let (mut v, mut loaded) = (queues::tor_eps_port(tor.eps, &topology, r), vec![]);
+            let (mut v, mut loaded) = (queues::tor_eps_port(tor.eps, &topology, r, service), vec![]);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByProgram, admit));
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;

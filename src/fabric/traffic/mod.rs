@@ -5,19 +5,21 @@
 //! receiver has counted its last byte. What is cancelled is reset: what its senders have queued is thrown away.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::coflows::elephants::ELEPHANT_DSCP;
+use crate::coflows::network::Service;
+use crate::coflows::priority::Change;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::fabric::SEND_BUFFER;
 use crate::fabric::kernel::{Clock, netns, sys};
@@ -65,6 +67,7 @@ struct OpenRequest {
 pub struct Traffic {
     shared: Arc<Shared>,
     runtime: Option<tokio::runtime::Runtime>,
+    service: Service,
     opener: mpsc::Sender<OpenRequest>,
     opener_thread: JoinHandle<()>,
     receivers: Vec<tokio::task::JoinHandle<()>>,
@@ -95,7 +98,13 @@ impl Traffic {
             receivers.push(runtime.spawn(accept(listener, shared.clone())));
         }
         let (opener, opener_thread) = start_opener(hosts, congestion)?;
-        Ok(Self { shared, runtime: Some(runtime), opener, opener_thread, receivers })
+        Ok(Self { shared, runtime: Some(runtime), service: Service::Fifo, opener, opener_thread, receivers })
+    }
+
+    /// The same where ports serve as `service` says: under [`Service::Strict`] all packets carry their flow's priority. To be said before
+    /// anything is sent.
+    pub fn serve(&mut self, service: Service) {
+        self.service = service;
     }
 
     /// Which part of the traffic has died, so that coflows would wait for ever: the thread that opens sockets, a host's receiver, or the
@@ -128,14 +137,16 @@ impl Traffic {
     }
 
     fn spawn(&self, id: CoflowId, (k, f): (FlowId, FlowSpec), elephant: &impl Fn(RackId, RackId) -> bool) -> AbortHandle {
-        let (shared, opener) = (self.shared.clone(), self.opener.clone());
+        let (shared, opener, service) = (self.shared.clone(), self.opener.clone(), self.service);
         let t = &shared.topology;
         let racks = (t.rack_of(f.from), t.rack_of(f.to));
         let (elephant, to) = (elephant(racks.0, racks.1), host_ip(t, f.to));
         let task = self.runtime.as_ref().expect("running").spawn(async move {
             let _alarm = Alarm(shared.clone());
+            // Cancelled before it began.
+            let Some(coflow) = shared.get(id) else { return };
             let again = (racks.0 != racks.1).then_some(&shared.sent_again);
-            if let Err(e) = send(&opener, (id, k), f, (to, elephant), again).await {
+            if let Err(e) = send(&opener, (id, k), f, (to, elephant), (&coflow, service), again).await {
                 let t = &shared.topology;
                 shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
             }
@@ -151,6 +162,20 @@ impl Traffic {
     /// The flows of a coflow, in its order, while it is on its way and for some time after (of the last coflows that ended).
     pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
         self.shared.flows(coflow)
+    }
+
+    /// Gives flows of a coflow other strict priorities; nothing happens if it is not on its way. What they hand to their hosts' ports from
+    /// now on carries them; what stands in queues keeps what it had.
+    ///
+    /// # Errors
+    /// The kernel refused to mark a connection.
+    pub fn prioritise(&self, coflow: CoflowId, change: &Change) -> io::Result<()> {
+        self.shared.prioritise(coflow, change, self.service)
+    }
+
+    /// Payload that flows on their way have still to send, by coflow, then flow. O(flows).
+    pub fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
+        self.shared.left()
     }
 
     /// Payload between racks that TCP has sent again, of all connections that have ended. What the ToRs count on the wire is what
@@ -219,7 +244,7 @@ fn socket(congestion: &str) -> io::Result<std::net::TcpStream> {
 
 /// A sender's connection. Dropped before its receiver has everything, it is reset, so that what the kernel holds for it goes nowhere.
 struct Sending<'a> {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     arrived: bool,
     /// Where what it sent again is counted, if its racks are different.
     again: Option<&'a AtomicU64>,
@@ -232,43 +257,69 @@ impl Drop for Sending<'_> {
         }
         if !self.arrived {
             // A socket that refuses sends on what it holds, which nobody counts.
-            let _ = socket2::SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
+            let _ = SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO));
         }
     }
 }
 
 async fn send(
     opener: &mpsc::Sender<OpenRequest>,
-    id: (CoflowId, FlowId),
+    (id, k): (CoflowId, FlowId),
     flow: FlowSpec,
     (to, elephant): (Ipv4Addr, bool),
+    (coflow, service): (&OnItsWay, Service),
     again: Option<&AtomicU64>,
 ) -> io::Result<()> {
     let gone = || io::Error::other("the traffic has stopped");
     let (reply, opened) = oneshot::channel();
     opener.send(OpenRequest { host: flow.from.index(), reply }).map_err(|_| gone())?;
     let socket = opened.await.map_err(|_| gone())??;
-    let stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
-    let mut sending = Sending { stream, arrived: false, again };
-    let stream = &mut sending.stream;
-    if elephant {
-        // Only now: the handshake is no elephant, and must not wait for a circuit that nobody asks for before there is data.
-        socket2::SockRef::from(&*stream).set_tos_v4(u32::from(ELEPHANT_DSCP) << 2)?;
+    if service == Service::Strict {
+        SockRef::from(&socket).set_tos_v4(coflow.tos(k, service).into())?;
     }
-    stream.write_all(&header(id.0, id.1, flow.bytes)).await?;
+    let stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
+    let mut sending = Sending { stream: Arc::new(stream), arrived: false, again };
+    coflow.connected(k, elephant, service, &sending.stream)?;
+    let stream = &sending.stream;
+    let mut said = &header(id, k, flow.bytes)[..];
+    while !said.is_empty() {
+        said = &said[write(stream, said).await?..];
+    }
     let mut left = flow.bytes.0;
     while left > 0 {
         let n = left.min(CHUNK as u64) as usize;
-        left -= stream.write(&ZEROS[..n]).await? as u64;
+        left -= write(stream, &ZEROS[..n]).await? as u64;
     }
-    stream.shutdown().await?;
+    SockRef::from(&**stream).shutdown(Shutdown::Write)?;
     // The receiver closes when it has all: until then the connection must live.
-    let mut end = [0; 1];
-    let said = stream.read(&mut end).await?;
+    let said = read(stream).await?;
+    coflow.closes(k);
     sending.arrived = true;
     match said {
         0 => Ok(()),
         _ => Err(io::Error::other("the receiver speaks")),
+    }
+}
+
+/// Waits for a byte; gives zero at the end.
+async fn read(stream: &TcpStream) -> io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match stream.try_read(&mut [0; 1]) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+    }
+}
+
+/// Hands some of these bytes to the kernel; the connection is shared with who changes its mark.
+async fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    loop {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
     }
 }
 
@@ -338,7 +389,7 @@ async fn drain(stream: &TcpStream, asked: u64, count: &AtomicU64) -> io::Result<
         stream.readable().await?;
         let most = (asked - got).min(nowhere.capacity() as u64) as usize;
         let read = stream.try_io(Interest::READABLE, || {
-            socket2::SockRef::from(stream).recv_with_flags(&mut nowhere.spare_capacity_mut()[..most], libc::MSG_TRUNC)
+            SockRef::from(stream).recv_with_flags(&mut nowhere.spare_capacity_mut()[..most], libc::MSG_TRUNC)
         });
         match read {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,13 +1,18 @@
 //! What is on its way: coflows, their flows, and what has been received of each.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
+use socket2::SockRef;
+use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use super::{Report, Shipment};
+use crate::coflows::network::Service;
+use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::fabric::kernel::Clock;
 use crate::ids::{CoflowId, FlowId, RackId};
@@ -58,6 +63,8 @@ pub struct FlowProgress {
     pub received: Bytes,
     /// When that was all of it.
     pub finished: Option<Time>,
+    /// Its strict priority, which counts where ports serve by priority.
+    pub priority: u8,
 }
 
 /// Not finished.
@@ -69,6 +76,23 @@ struct Flow {
     received: AtomicU64,
     /// Nanoseconds, or [`NEVER`].
     finished: AtomicU64,
+    mark: Mutex<Mark>,
+}
+
+/// How the packets of a flow are marked.
+#[derive(Default)]
+struct Mark {
+    priority: u8,
+    elephant: bool,
+    /// Its connection, from when it is open until all has arrived.
+    connection: Weak<TcpStream>,
+}
+
+impl Mark {
+    /// Marks what its connection sends from now on.
+    fn apply(&self, service: Service, connection: &TcpStream) -> io::Result<()> {
+        SockRef::from(connection).set_tos_v4(service.tos(self.priority, self.elephant).into())
+    }
 }
 
 impl Flow {
@@ -84,20 +108,80 @@ pub struct OnItsWay {
     left: AtomicU64,
     report: Report,
     senders: Vec<AbortHandle>,
+    /// What has been said of priorities.
+    said: Mutex<Priorities>,
 }
 
 impl OnItsWay {
     /// A coflow before its senders begin.
     pub fn new(Shipment { coflow, report }: Shipment<'_>, topology: &Topology) -> Self {
-        let flow = |f: &FlowSpec| Flow {
-            spec: *f,
-            racks: (topology.rack_of(f.from), topology.rack_of(f.to)),
-            received: AtomicU64::new(0),
-            finished: AtomicU64::new(NEVER),
+        let flow = |(k, f): (usize, &FlowSpec)| {
+            let racks = (topology.rack_of(f.from), topology.rack_of(f.to));
+            let mark = Mark { priority: coflow.priorities.of(k, racks.0 == racks.1), ..Mark::default() };
+            Flow { spec: *f, racks, received: AtomicU64::new(0), finished: AtomicU64::new(NEVER), mark: Mutex::new(mark) }
         };
-        let flows: Vec<Flow> = coflow.flows.iter().map(flow).collect();
+        let flows: Vec<Flow> = coflow.flows.iter().enumerate().map(flow).collect();
         let left = flows.iter().filter(|f| f.is_sent()).count() as u64;
-        Self { flows, left: AtomicU64::new(left), report, senders: Vec::new() }
+        Self { flows, left: AtomicU64::new(left), report, senders: Vec::new(), said: Mutex::new(coflow.priorities.clone()) }
+    }
+
+    /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for a
+    /// circuit that nobody asks for before there is data.
+    pub fn tos(&self, flow: FlowId, service: Service) -> u8 {
+        service.tos(self.flows[flow.index()].mark.lock().priority, false)
+    }
+
+    /// A flow's connection is open: it is marked, and follows changes from now on.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn connected(&self, flow: FlowId, elephant: bool, service: Service, connection: &Arc<TcpStream>) -> io::Result<()> {
+        let mut mark = self.flows[flow.index()].mark.lock();
+        (mark.elephant, mark.connection) = (elephant, Arc::downgrade(connection));
+        if service == Service::Strict || elephant { mark.apply(service, connection) } else { Ok(()) }
+    }
+
+    /// A flow's connection is over.
+    pub fn closes(&self, flow: FlowId) {
+        self.flows[flow.index()].mark.lock().connection = Weak::new();
+    }
+
+    /// Gives flows other priorities, which what they send from now on carries. Flows that the coflow does not have are ignored.
+    /// O(flows of the coflow) if all are named.
+    fn prioritise(&self, change: &Change, service: Service) -> io::Result<()> {
+        let mut said = self.said.lock();
+        let mut done = Ok(());
+        let mut give = |f: &Flow, priority: u8| {
+            let mut mark = f.mark.lock();
+            if std::mem::replace(&mut mark.priority, priority) != priority
+                && service == Service::Strict
+                && let Some(connection) = mark.connection.upgrade()
+                && let Err(e) = mark.apply(service, &connection)
+            {
+                done = Err(e);
+            }
+        };
+        for &(flow, priority) in &change.flows {
+            let Some(f) = self.flows.get(flow.index()) else { continue };
+            if said.flows.len() <= flow.index() {
+                said.flows.resize(flow.index() + 1, None);
+            }
+            said.flows[flow.index()] = Some(priority);
+            give(f, priority);
+        }
+        if change.all.is_some() {
+            said.all = change.all;
+            for (k, f) in self.flows.iter().enumerate() {
+                give(f, said.of(k, f.racks.0 == f.racks.1));
+            }
+        }
+        done
+    }
+
+    /// What the flows that have not arrived have still to send.
+    fn left(&self) -> Vec<(FlowId, Bytes)> {
+        let open = self.flows.iter().enumerate().filter(|(_, f)| f.is_sent() && f.finished.load(Relaxed) == NEVER);
+        open.map(|(k, f)| (FlowId::from(k), Bytes(f.spec.bytes.0.saturating_sub(f.received.load(Relaxed))))).collect()
     }
 
     /// The flows that have anything to send, with their places.
@@ -123,6 +207,7 @@ impl OnItsWay {
             spec: f.spec,
             received: Bytes(f.received.load(Relaxed)),
             finished: Some(f.finished.load(Relaxed)).filter(|&t| t != NEVER).map(Time),
+            priority: f.mark.lock().priority,
         };
         self.flows.iter().map(one).collect()
     }
@@ -223,6 +308,16 @@ impl Shared {
     pub fn progress(&self) -> Vec<(CoflowId, Vec<RackBytes>)> {
         let active = self.table().active.clone();
         active.into_iter().map(|(id, c)| (id, c.by_pair())).collect()
+    }
+
+    /// Gives flows of a coflow other priorities; one that is over is no error.
+    pub fn prioritise(&self, coflow: CoflowId, change: &Change, service: Service) -> io::Result<()> {
+        self.get(coflow).map_or(Ok(()), |c| c.prioritise(change, service))
+    }
+
+    pub fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
+        let active = self.table().active.clone();
+        active.into_iter().map(|(id, c)| (id, c.left())).collect()
     }
 
     pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {

@@ -232,8 +232,7 @@ impl Transport for Virtual<'_> {
     }
 
     fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
-        self.network.prioritise(coflow, flows);
-        Ok(())
+        self.network.prioritise(coflow, flows).map_err(|e| refused(&e))
     }
 
     fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {

@@ -25,6 +25,15 @@ fn policy() -> CircuitPolicy {
     CircuitPolicy { interval: INTERVAL, lead: Span::millis(2), probes: false, ..CircuitPolicy::default() }
 }
 
+/// Says what a function gives.
+struct Says<F>(F);
+
+impl<F: FnMut() -> Vec<Event> + Send> Carrier for Says<F> {
+    fn feed(&mut self) -> Vec<Event> {
+        (self.0)()
+    }
+}
+
 /// The model, with threads that die.
 struct Mortal {
     inner: SimFabric,
@@ -75,10 +84,10 @@ fn waits_for_the_end(live: &Live<Mortal>) -> String {
 
 #[test]
 fn a_control_thread_that_dies_is_noticed_and_says_why() {
-    let quiet = || -> Feed { Box::new(Vec::new) };
+    let quiet = || -> Feed { Box::new(Says(Vec::new)) };
     let deaths = [
         (live(Some(3), None, quiet()), "the controller's thread died: the world has ended"),
-        (live(None, None, Box::new(|| panic!("no more {}", "news"))), "the controller's thread died: no more news"),
+        (live(None, None, Box::new(Says(|| panic!("no more {}", "news")))), "the controller's thread died: no more news"),
         (live(None, Some(3), quiet()), "the thread that moves mirrors has died"),
     ];
     for (live, why) in deaths {
@@ -90,7 +99,7 @@ fn a_control_thread_that_dies_is_noticed_and_says_why() {
 
 #[test]
 fn a_control_thread_that_is_stopped_gives_its_fabric_back() {
-    let live = live(None, None, Box::new(Vec::new));
+    let live = live(None, None, Box::new(Says(Vec::new)));
     assert!(live.is_alive());
     let handle = live.handle.clone();
     assert!(live.stop().is_some());
@@ -112,12 +121,12 @@ fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
     let fabric = SimFabric::new(network(), Settings::default());
     let controller = Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
     let (handle, ends) = Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"));
-    (Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Vec::new), None), ends), handle)
+    (Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Says(Vec::new)), None), ends), handle)
 }
 
 fn arrival(id: u32) -> Event {
     let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(1000) }];
-    Event::CoflowArrived { id: CoflowId(id), name: String::new(), pairs, bound: Span::ZERO, progress: ProgressBy::Sender, weight: 1 }
+    Event::CoflowArrived { id: CoflowId(id), name: String::new(), pairs, bound: Span::ZERO, progress: ProgressBy::Sender, weight: 1, priorities: Default::default() }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::circuits::SetBy;
 use crate::coflows::network::NetworkKind;
+use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Controller, Event, Rejected, Skip};
@@ -94,6 +95,11 @@ impl Host<SimFabric> for SimHost<'_> {
     fn feed(&mut self, fabric: &mut SimFabric, controller: &Controller) -> Vec<Event> {
         let progress = fabric.progress(|id| controller.follows(id)).into_iter();
         progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+    }
+
+    /// Those of single flows; nobody says anything else under a simulation.
+    fn prioritise(&mut self, fabric: &mut SimFabric, coflow: CoflowId, change: &Change) {
+        fabric.prioritise(coflow, &change.flows, self.now);
     }
 
     fn probe(&mut self, probe: ProbeRequest) {
@@ -265,9 +271,17 @@ impl<'a> Simulation<'a> {
         self.driver.fabric.prefer(coflow, priority, self.driver.host.now);
     }
 
-    /// Gives flows of a coflow on its way other strict priorities, 0 (first) to 7; they count where the policy's network has priorities.
-    pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) {
-        self.driver.fabric.prioritise(coflow, flows, self.driver.host.now);
+    /// Gives flows of a coflow other strict priorities, 0 (first) to 7; they count where the policy's network has priorities. Nothing
+    /// happens if it has ended.
+    ///
+    /// # Errors
+    /// What the controller refuses: a coflow that never began, or a priority that there is not.
+    pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), Rejected> {
+        let change = Change { all: None, flows: flows.to_vec() };
+        match self.driver.tell(Event::CoflowPrioritised { id: coflow, change }) {
+            Err(Rejected::Conflict(_)) => Ok(()),
+            told => told.and_then(|()| self.driver.act()),
+        }
     }
 
     /// Bytes that every flow on its way has still to send, in the order of coflow and flow. O(flows).

@@ -173,7 +173,8 @@ pub fn tor(arrays: &Arrays, tor: &TorProgram) -> Vec<u64> {
     a.atomic_add(R0, 0, R1);
     if let Some(tos) = tor.admit.tos() {
         load_bytes(&mut a, TOS_AT, TOS, 1, "pass");
-        a.load(Byte, R1, FP, TOS as i16).and(R1, 0xfc).jump_if(R1, Ne, i32::from(tos & 0xfc), "pass");
+        // One bit: those above it may say a priority.
+        a.load(Byte, R1, FP, TOS as i16).and(R1, i32::from(tos)).jump_if(R1, Eq, 0, "pass");
     }
     if tor.admit.waits() {
         a.load(Word, R1, R6, LEN).jump_if(R1, Lt, SHORT, "pass");

@@ -126,7 +126,7 @@ fn tor_twin(c: &mut Counted, racks: usize, tor: &TorProgram, slots: &[Vec<Slot>]
     }
     let pair = tor.rack * racks + usize::from(to);
     c.sent[pair] += payload(p);
-    if tor.admit.tos().is_some_and(|t| p.bytes[15] >> 2 != t >> 2) {
+    if tor.admit.tos().is_some_and(|t| p.bytes[15] & t == 0) {
         return Verdict::Pass;
     }
     let stays = |s: &Slot| s.out.1 == u32::from(to) && s.light(now) && s.light(now + tor.guard.0);
@@ -144,7 +144,9 @@ fn slot(racks: usize) -> impl Strategy<Value = Slot> {
 
 fn packet() -> impl Strategy<Value = Packet> {
     let protocol = prop_oneof![8 => Just(IP), 1 => Just(PROBE_ETHERTYPE), 1 => Just(0x86dd)];
-    let tos = prop_oneof![3 => Just(TOS), 1 => Just(TOS | 3), 1 => any::<u8>()];
+    // Marked or not, with each of the priorities.
+    let class = (0..8u8, any::<bool>()).prop_map(|(p, marked)| p << 5 | if marked { TOS } else { 0 });
+    let tos = prop_oneof![3 => Just(TOS), 1 => Just(TOS | 3), 2 => class, 1 => any::<u8>()];
     let net = prop_oneof![8 => Just(10), 1 => any::<u8>()];
     let to = prop_oneof![8 => 0..6u8, 1 => any::<u8>()];
     let cut = prop_oneof![8 => Just(64usize), 1 => 0..40usize];

@@ -1,0 +1,62 @@
+//! Coflows beside their arrival and end: proposals, and other strict priorities under way.
+
+use super::Controller;
+use crate::coflows::RackBytes;
+use crate::coflows::priority::{Change, Priorities};
+use crate::control::accounts::{Accounts, Opening, check_racks};
+use crate::control::record::{PromiseView, What};
+use crate::control::{Action, ProgressBy, Rejected};
+use crate::ids::CoflowId;
+use crate::units::{Span, Time};
+
+impl Controller {
+    /// A coflow is proposed.
+    ///
+    /// # Errors
+    /// What cannot be accepted; the state is then as before.
+    pub(super) fn proposed(&mut self, promise: PromiseView, now: Time) -> Result<(), Rejected> {
+        let (id, finish, expires) = (promise.id, promise.proposal.chosen.finish(), promise.expires);
+        check_racks(promise.proposal.pairs.iter().map(|w| (w.from, w.to)), self.topology.rack_count())?;
+        self.promises.expect_room(&promise, now)?;
+        self.accounts.claim(id)?;
+        self.promises.hold(promise);
+        self.log(now, What::CoflowProposed { id, finish, expires });
+        Ok(())
+    }
+
+    /// A coflow that was proposed begins.
+    ///
+    /// # Errors
+    /// What cannot be accepted; the state is then as before.
+    pub(super) fn confirmed(
+        &mut self,
+        id: CoflowId,
+        (pairs, priorities): (&[RackBytes], &Priorities),
+        (bound, progress): (Span, ProgressBy),
+        now: Time,
+    ) -> Result<(), Rejected> {
+        let racks = self.topology.rack_count();
+        Accounts::check(pairs, racks)?;
+        let Some(p) = self.promises.confirm(id, now)? else {
+            let gone = Rejected::Gone(format!("coflow {} was taken back", id.0));
+            return if self.accounts.is_cancelled(id) { Err(gone) } else { Ok(()) };
+        };
+        let new = Opening { id, name: p.name.clone(), weight: p.weight.max(1), pairs, bound, progress, priorities };
+        let bytes = self.accounts.open(new, now, racks)?;
+        self.log(now, What::CoflowArrived { id, bytes });
+        Ok(())
+    }
+
+    /// Flows of an open coflow get other strict priorities. What is as it was is neither logged nor asked for.
+    ///
+    /// # Errors
+    /// What cannot be accepted; the state is then as before.
+    pub(super) fn prioritised(&mut self, id: CoflowId, change: &Change, now: Time) -> Result<(), Rejected> {
+        let change = self.accounts.prioritise(id, change)?;
+        if !change.is_empty() {
+            self.log(now, What::CoflowPrioritised { id, priority: change.all, flows: change.flows.len() });
+            self.actions.push_back(Action::Prioritise { id, change });
+        }
+        Ok(())
+    }
+}

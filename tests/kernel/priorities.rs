@@ -1,0 +1,207 @@
+//! Strict priorities between flows on the wire: at every kind of port, changed under way, and circuits beside them.
+
+use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use heliostat::coflows::elephants::Admit;
+use heliostat::coflows::network::Service;
+use heliostat::coflows::priority::{Change, Priorities};
+use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::fabric::kernel::nl::Netlink;
+use heliostat::fabric::kernel::{Mechanism, Serving, layout, netns, priorities};
+use heliostat::fabric::{Fabric, QueueCounters, traffic};
+use heliostat::ids::{CoflowId, FlowId, HostId, RackId};
+use heliostat::topology::Topology;
+use heliostat::topology::addresses::host_ip;
+use heliostat::topology::graph::Graph;
+use heliostat::units::{BitRate, Bytes, Span, Time};
+
+use crate::lists::on;
+use crate::support::{Bench, each_mechanism, rate, topology};
+use crate::tries::Timing;
+
+const STRICT: Serving = Serving { admit: Admit::Marked, service: Service::Strict };
+const RATE: BitRate = BitRate::mbit(500);
+
+/// A port that two flows share and nothing else narrows: their ends, and its node and link.
+struct Place {
+    name: &'static str,
+    topology: Topology,
+    high: (u32, u32),
+    low: (u32, u32),
+    port: fn(&mut Bench) -> (OwnedFd, u32),
+}
+
+fn ns(node: &heliostat::fabric::kernel::network::Node) -> OwnedFd {
+    node.ns.as_fd().try_clone_to_owned().expect("a descriptor")
+}
+
+/// The link of the switch at which rack 0 stands by which most bytes left.
+fn busiest_cable(b: &mut Bench) -> (OwnedFd, u32) {
+    let own = format!("sw{}", b.fabric.network().topology.eps.graph().expect("a graph").racks[0]);
+    let all = b.fabric.queues().expect("counters");
+    let cables = all.iter().filter(|p| p.node == own && p.port.starts_with("cable"));
+    let most = cables.max_by_key(|p| p.queues.iter().map(|q| q.bytes).sum::<u64>()).expect("a link to a switch");
+    let number: usize = most.port.trim_start_matches("cable").parse().expect("a number");
+    let node = b.fabric.network().nodes().find(|n| n.name == own).expect("the switch");
+    (ns(node), layout::cable_index(number))
+}
+
+fn places() -> Vec<Place> {
+    let wide = BitRate(RATE.0 * 4);
+    let plain = |nic, uplink| Topology::uniform("priorities", 3, 2, nic, uplink, vec![]);
+    vec![
+        Place {
+            name: "a host's port",
+            topology: plain(RATE, wide),
+            high: (0, 2),
+            low: (0, 4),
+            port: |b| (ns(&b.fabric.network().hosts[0].node), b.fabric.network().hosts[0].eth),
+        },
+        Place {
+            name: "a ToR's port to a host",
+            topology: plain(RATE, wide),
+            high: (0, 4),
+            low: (2, 4),
+            port: |b| (ns(&b.fabric.network().tors[2].node), b.fabric.network().tors[2].hosts[0]),
+        },
+        Place {
+            name: "a ToR's port to the EPS",
+            topology: plain(RATE, RATE),
+            high: (0, 2),
+            low: (1, 4),
+            port: |b| (ns(&b.fabric.network().tors[0].node), b.fabric.network().tors[0].eps),
+        },
+        Place {
+            name: "five switches of a fat tree",
+            topology: on(Graph::fat_tree(4, RATE, None), 2, RATE, 0),
+            high: (0, 14),
+            low: (1, 15),
+            port: busiest_cable,
+        },
+    ]
+}
+
+fn coflow(id: u32, (from, to): (u32, u32), bytes: u64, priority: u8) -> CoflowSpec {
+    let flows = vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }];
+    let priorities = Priorities { all: Some(priority), flows: vec![] };
+    CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, priorities, flows }
+}
+
+/// Two flows through a place, the high one with `priorities.0`.
+fn two(place: &Place, mechanism: Mechanism, bytes: u64, priorities: (u8, u8)) -> Bench {
+    let b = Bench::new(place.topology.clone(), mechanism, STRICT);
+    b.traffic.launch(&coflow(0, place.high, bytes, priorities.0), |_, _| false);
+    b.traffic.launch(&coflow(1, place.low, bytes, priorities.1), |_, _| false);
+    b.clock.sleep_until(b.clock.now() + Span::millis(500));
+    b
+}
+
+fn of(queues: &[QueueCounters], priority: u8) -> QueueCounters {
+    queues[1 + usize::from(priority)]
+}
+
+#[test]
+fn the_first_priority_has_the_link_and_the_last_one_its_share() {
+    each_mechanism("the_first_priority_has_the_link_and_the_last_one_its_share", |mechanism| {
+        for place in places() {
+            share(&place, mechanism)?;
+        }
+        Ok(())
+    });
+}
+
+fn share(place: &Place, mechanism: Mechanism) -> Timing {
+    let mut b = two(place, mechanism, 10_000_000_000, (0, 7));
+    let (ns, link) = (place.port)(&mut b);
+    let mut nl = Netlink::open(ns.as_fd()).expect("a socket");
+    let mut look = || priorities::queues(&mut nl, link).expect("counters");
+    let (begun, before) = (b.clock.now(), look());
+    let (mut last, mut stall, mut after) = ((begun, of(&before, 7).bytes), Span::ZERO, before.clone());
+    while b.clock.now().since(begun) < Span::millis(2500) {
+        after = look();
+        let now = b.clock.now();
+        stall = stall.max(now.since(last.0));
+        if of(&after, 7).bytes != last.1 {
+            last = (now, of(&after, 7).bytes);
+        }
+        b.clock.sleep_until(now + Span::micros(500));
+    }
+    let took = b.clock.now().since(begun);
+    let [high, low] = [0, 7].map(|p| rate(of(&after, p).bytes - of(&before, p).bytes, took));
+    let share = |r: f64| r * 100.0 / RATE.0 as f64;
+    let (high, low) = (share(high), share(low));
+    println!("{}, {}: priority 0 has {high:.1} % of the link, priority 7 {low:.2} %, its longest stall {stall}", place.name, mechanism.name());
+    in_time!(high >= 95.0, "{}: priority 0 has {high:.1} % of the link", place.name);
+    in_time!(low >= 0.05, "{}: priority 7 has {low:.2} % of the link", place.name);
+    // A thousandth of the link is assured: the largest segment has gone after so long.
+    let segment = BitRate(RATE.0 / 1000).time_for(Bytes(66_000));
+    in_time!(stall <= segment + Span::millis(50), "{}: priority 7 stalls for {stall}, {segment} at most by its share", place.name);
+    Ok(())
+}
+
+/// The shortest of some handshakes from the high flow's sender to its receiver.
+fn round_trip(b: &Bench, place: &Place) -> Span {
+    let net = b.fabric.network();
+    let to = host_ip(&net.topology, HostId(place.high.1));
+    let connect = || {
+        let begun = Instant::now();
+        TcpStream::connect((to, traffic::PORT)).map(|_| Span(begun.elapsed().as_nanos() as u64))
+    };
+    let node = &net.hosts[place.high.0 as usize].node;
+    (0..5).map(|_| netns::within(node.ns.as_fd(), connect).expect("a receiver listens")).min().expect("some")
+}
+
+#[test]
+fn a_change_of_priorities_under_way_takes_hold_and_loses_nothing() {
+    each_mechanism("a_change_of_priorities_under_way_takes_hold_and_loses_nothing", |mechanism| {
+        for place in places() {
+            change(&place, mechanism)?;
+        }
+        Ok(())
+    });
+}
+
+fn change(place: &Place, mechanism: Mechanism) -> Timing {
+    const BYTES: u64 = 80_000_000;
+    let mut b = two(place, mechanism, BYTES, (2, 5));
+    let (ns, link) = (place.port)(&mut b);
+    let rtt = round_trip(&b, place);
+    let mut nl = Netlink::open(ns.as_fd()).expect("a socket");
+    let mut look = || priorities::queues(&mut nl, link).expect("counters");
+    let prioritise = |id: u32, p: u8| {
+        b.traffic.prioritise(CoflowId(id), &Change { all: None, flows: vec![(FlowId(0), p)] }).expect("marked");
+    };
+    let (before, begun) = (look(), b.clock.now());
+    prioritise(0, 7);
+    prioritise(1, 1);
+    let (mut first, mut drained, mut old) = (None, Span::ZERO, of(&before, 2).bytes);
+    let (mut seen, mut now) = (before.clone(), begun);
+    while now.since(begun) < Span::millis(200) {
+        seen = look();
+        now = b.clock.now();
+        if of(&seen, 1).bytes > 0 {
+            first.get_or_insert(now.since(begun));
+        }
+        if of(&seen, 2).bytes != old {
+            (old, drained) = (of(&seen, 2).bytes, now.since(begun));
+        }
+    }
+    let has = rate(of(&seen, 1).bytes, now.since(begun)) * 100.0 / RATE.0 as f64;
+    b.finished(2);
+    for id in 0..2 {
+        let flows = b.traffic.flows(CoflowId(id)).expect("remembered");
+        assert_eq!((flows[0].received, flows[0].finished.is_some()), (Bytes(BYTES), true), "{}: bytes are lost", place.name);
+    }
+    assert_eq!(b.traffic.flows(CoflowId(1)).expect("remembered")[0].priority, 1);
+    let first = first.map_or("never".into(), |f: Span| f.to_string());
+    println!(
+        "{}, {}: the new mark leaves the port after {first} (round trip {rtt}), the last of the old one after {drained}; the flow that goes \
+         first now has {has:.1} % of the link in the next 200 ms; 0 bytes lost, {} sent again",
+        place.name,
+        mechanism.name(),
+        b.traffic.sent_again(),
+    );
+    Ok(())
+}
