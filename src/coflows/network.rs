@@ -85,13 +85,6 @@ impl Guard {
     }
 }
 
-impl Network {
-    /// A network scheduler as its paper has it: Aalo shares max-min within a coflow.
-    pub fn of(kind: NetworkKind) -> Self {
-        Self { kind, within: kind.within(), ..Self::default() }
-    }
-}
-
 /// How the flows of one coflow share what its place in the order leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -132,11 +125,6 @@ impl NetworkKind {
     /// Whether [`Within`] counts.
     pub fn has_within(self) -> bool {
         matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
-    }
-
-    /// How the flows of a coflow share where nothing else is said.
-    pub fn within(self) -> Within {
-        if self == Self::Aalo { Within::MaxMin } else { Within::Greedy }
     }
 
     /// Whether coflows are served one after another, in an order that may let some wait: [`Decide`] and [`Guard`] count.

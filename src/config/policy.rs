@@ -14,6 +14,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, PathPolicy, SchedulerKind};
+use crate::fabric::SEND_BUFFER;
 use crate::runtime::settings::{RunPlan, RunSettings};
 use crate::units::{Bytes, Span, exact, exact_or_null};
 
@@ -55,8 +56,7 @@ pub struct RawPolicy {
     /// How coflows share the packet network in a simulation; max-min if left out.
     #[serde(default)]
     network: NetworkKind,
-    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out, max-min
-    /// under aalo.
+    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
     /// The queues of network: aalo.
@@ -75,6 +75,9 @@ pub struct RawPolicy {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     scale: u64,
+    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog; 2 MiB, what its socket holds, if left out.
+    #[serde(default = "socket", serialize_with = "exact")]
+    buffer: Bytes,
     /// TCP congestion control of the generated traffic, by its name in the kernel; cubic if left out.
     #[serde(default = "cubic")]
     #[schemars(regex(pattern = "^[a-z0-9_]{1,15}$"))]
@@ -131,7 +134,7 @@ struct RawAalo {
     /// How much further each later queue reaches; 10 if left out.
     #[schemars(range(min = 2, max = 1_000_000))]
     factor: u64,
-    /// How the queues share the links; weighted if left out.
+    /// How the queues share the links; strict if left out.
     sharing: Sharing,
     /// The coordinator moves coflows to their queues so often; 10 ms if left out, 0 s is at once.
     #[serde(serialize_with = "exact")]
@@ -165,6 +168,9 @@ impl RawAalo {
 fn one() -> u64 {
     1
 }
+fn socket() -> Bytes {
+    SEND_BUFFER
+}
 fn cubic() -> String {
     "cubic".into()
 }
@@ -191,6 +197,7 @@ impl From<&RunPlan> for RawPolicy {
             starvation: run.network.starvation.map(|g| RawGuard { every: g.every, share: g.share }),
             order: (kind == NetworkKind::Sunflow).then_some(run.network.order),
             scale: run.scale,
+            buffer: run.buffer,
             congestion: run.congestion.clone(),
             probes: p.probes,
             paths: p.paths,
@@ -245,6 +252,8 @@ impl RawPolicy {
         flaws.unless(self.ageing < 100, vec!["ageing".into()], format!("an ageing of {} percent", self.ageing), "0 to 99");
         let scales = (1..=MAX_SCALE).contains(&self.scale);
         flaws.unless(scales, vec!["scale".into()], format!("a scale of {}", self.scale), format!("1 to {MAX_SCALE}"));
+        let small = format!("a buffer of {}", self.buffer);
+        flaws.unless(self.buffer >= SEND_BUFFER, vec!["buffer".into()], small, "2 MiB (2097152 B), what a socket holds, or more");
         let c = self.congestion.as_bytes();
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
@@ -266,7 +275,7 @@ impl RawPolicy {
                 paths: self.paths,
                 paths_seed: self.paths_seed.unwrap_or(1),
             },
-            run: RunSettings { admit: self.elephants.admit, network, scale: self.scale, congestion: self.congestion },
+            run: RunSettings { admit: self.elephants.admit, network, scale: self.scale, congestion: self.congestion, buffer: self.buffer },
             jobs,
         })
     }
@@ -291,7 +300,7 @@ impl RawPolicy {
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
         }
         let starvation = self.starvation.map(|g| Guard { every: g.every, share: g.share });
-        let (within, decide) = (self.within.unwrap_or(kind.within()), self.decide.unwrap_or_default());
+        let (within, decide) = (self.within.unwrap_or_default(), self.decide.unwrap_or_default());
         Network { kind, within, aalo, order: self.order.unwrap_or_default(), decide, starvation }
     }
 }

@@ -162,6 +162,6 @@ pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval:
 /// A system on a packet network without circuits, where coflows share by `network`.
 pub fn electrical(name: &'static str, kind: Kind, network: NetworkKind) -> System {
     let mut s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
-    s.plan.run.network = Network::of(network);
+    s.plan.run.network = Network { kind: network, ..Network::default() };
     s
 }

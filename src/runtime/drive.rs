@@ -8,7 +8,7 @@ use super::record::{Entry, Head, Recorder, Tap};
 use crate::coflows::priority::Change;
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
-use crate::fabric::{Fabric, ProbeRequest};
+use crate::fabric::{Fabric, Observation, ProbeRequest};
 use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
@@ -19,6 +19,9 @@ pub trait Host<F> {
 
     /// What the controller must hear before it sees the fabric: how far coflows are.
     fn feed(&mut self, fabric: &mut F, controller: &Controller) -> Vec<Event>;
+
+    /// Adds to what the fabric saw what only those know that send.
+    fn complete(&mut self, _seen: &mut Observation) {}
 
     /// Sends a probe; its report comes back later as [`Event::Probed`].
     fn probe(&mut self, probe: ProbeRequest);
@@ -134,7 +137,8 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
             self.say(event)?;
         }
         let begun = self.host.now();
-        let result = self.fabric.observe(begun);
+        let mut result = self.fabric.observe(begun);
+        result.iter_mut().for_each(|seen| self.host.complete(seen));
         let seen = self.host.now();
         self.say(Event::Observed { result })?;
         self.spent = (seen.since(begun), self.host.now().since(seen));

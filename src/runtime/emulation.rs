@@ -25,6 +25,7 @@ use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
 use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
+use crate::fabric::{Observation, SEND_BUFFER};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -153,7 +154,7 @@ impl Emulation {
         traffic.serve(serving.service);
         let traffic = Arc::new(traffic);
         let names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
-        let carrier = Box::new(Sent { traffic: traffic.clone(), names, clock });
+        let carrier = Box::new(Sent { traffic: traffic.clone(), names, clock, buffer: plan.run.buffer });
         let live = Live::start(fabric, plan.clone(), clock, carrier, recorder).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
@@ -305,6 +306,8 @@ struct Sent {
     traffic: Arc<Traffic>,
     names: NamesWatch,
     clock: Clock,
+    /// What of each flow counts as backlog, at most.
+    buffer: Bytes,
 }
 
 impl Carrier for Sent {
@@ -312,6 +315,10 @@ impl Carrier for Sent {
         let progress = self.traffic.progress().into_iter();
         let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
         progress.chain(self.names.look(self.clock.now())).collect()
+    }
+
+    fn complete(&mut self, seen: &mut Observation) {
+        self.traffic.unsent(self.buffer.saturating_sub(SEND_BUFFER), |(from, to), bytes| seen.backlog.add(from, to, bytes.0));
     }
 
     fn prioritise(&mut self, coflow: CoflowId, change: &Change) {

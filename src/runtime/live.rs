@@ -21,7 +21,7 @@ use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
 use crate::fabric::kernel::prober::Prober;
 use crate::fabric::kernel::{Clock, KernelFabric, sys};
-use crate::fabric::{Fabric, ProbeRequest};
+use crate::fabric::{Fabric, Observation, ProbeRequest};
 use crate::ids::CoflowId;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
@@ -47,6 +47,9 @@ pub trait Carrier: Send {
 
     /// Gives flows of a coflow other strict priorities; it may be over already.
     fn prioritise(&mut self, _coflow: CoflowId, _change: &Change) {}
+
+    /// Adds to what the fabric saw what only senders know: bytes that wait for their sockets.
+    fn complete(&mut self, _seen: &mut Observation) {}
 }
 
 /// The carrier of a controller, on its thread.
@@ -156,6 +159,10 @@ impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
 
     fn feed(&mut self, _: &mut F, _: &Controller) -> Vec<Event> {
         self.feed.feed()
+    }
+
+    fn complete(&mut self, seen: &mut Observation) {
+        self.feed.complete(seen);
     }
 
     fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &Change) {

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Network;
 use crate::control::policy::CircuitPolicy;
+use crate::fabric::SEND_BUFFER;
 use crate::scheduler::spec::JobPolicy;
+use crate::units::Bytes;
 
 /// All that one policy file says, checked. While a run lasts, only [`RunPlan::policy`] can be replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +31,18 @@ pub struct RunSettings {
     pub scale: u64,
     /// TCP congestion control of the generated traffic, by its name in the kernel.
     pub congestion: String,
+    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog.
+    #[serde(default = "socket")]
+    pub buffer: Bytes,
+}
+
+fn socket() -> Bytes {
+    SEND_BUFFER
 }
 
 impl Default for RunSettings {
     fn default() -> Self {
-        Self { admit: Admit::Marked, network: Network::default(), scale: 1, congestion: "cubic".into() }
+        Self { admit: Admit::Marked, network: Network::default(), scale: 1, congestion: "cubic".into(), buffer: SEND_BUFFER }
     }
 }
 

@@ -132,7 +132,11 @@ fn share(place: &Place, mechanism: Mechanism) -> Timing {
     let [high, low] = [0, 7].map(|p| rate(of(&after, p).bytes - of(&before, p).bytes, took));
     let share = |r: f64| r * 100.0 / RATE.0 as f64;
     let (high, low) = (share(high), share(low));
-    println!("{}, {}: priority 0 has {high:.1} % of the link, priority 7 {low:.2} %, its longest stall {stall}", place.name, mechanism.name());
+    println!(
+        "{}, {}: priority 0 has {high:.1} % of the link, priority 7 {low:.2} %, its longest stall {stall}",
+        place.name,
+        mechanism.name()
+    );
     in_time!(high >= 95.0, "{}: priority 0 has {high:.1} % of the link", place.name);
     in_time!(low >= 0.05, "{}: priority 7 has {low:.2} % of the link", place.name);
     // A thousandth of the link is assured: the largest segment has gone after so long.

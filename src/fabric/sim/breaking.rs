@@ -95,7 +95,7 @@ type Told = (Vec<FlowFinished>, BTreeMap<CoflowId, Delivered>, Observation);
 fn play(s: &Script, step: u64, may_fail: bool) -> Result<Told, TestCaseError> {
     let t = topology();
     let network = Network { kind: s.kind, ..Network::default() };
-    let mut f = SimFabric::new(t.clone(), Settings { admit: Admit::All, circuits: s.circuits, network, may_fail, bucket: None });
+    let mut f = SimFabric::new(t.clone(), Settings { admit: Admit::All, circuits: s.circuits, network, may_fail, ..Settings::default() });
     if s.circuits {
         f.apply(&[circuit(0, 1, 0, 90), circuit(1, 2, 20, 200), circuit(0, 3, 90, 300)], Time(0));
     }

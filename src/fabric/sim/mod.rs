@@ -78,6 +78,8 @@ pub struct SimFabric {
     /// Which flows circuits take, and whether those have another way.
     admit: Admit,
     circuits: bool,
+    /// What a sender's buffer holds, at most, of each flow.
+    buffer: Bytes,
     now: Time,
     crossbars: Crossbars,
     ledger: Ledger,
@@ -100,6 +102,8 @@ pub struct Settings {
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,
+    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog.
+    pub buffer: Bytes,
     /// Links may fail ([`SimFabric::strike`]).
     pub may_fail: bool,
     /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`]).
@@ -108,14 +112,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { admit: Admit::Marked, circuits: true, network: Network::default(), may_fail: false, bucket: None }
+        Self { admit: Admit::Marked, circuits: true, network: Network::default(), buffer: SEND_BUFFER, may_fail: false, bucket: None }
     }
 }
 
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, may_fail, bucket } = settings;
+        let Settings { admit, circuits, network, buffer, may_fail, bucket } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
         let interfaces = &links.capacity()[..2 * hosts];
@@ -138,6 +142,7 @@ impl SimFabric {
             // Where no circuit can ever come, elephants do not wait for one.
             admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
             circuits,
+            buffer,
             now: Time::ZERO,
             crossbars: Crossbars::new(&topology),
             ledger: Ledger::new(&topology),
@@ -307,7 +312,7 @@ impl SimFabric {
     }
 
     fn backlog(&self) -> DemandMatrix {
-        let most = u128::from(SEND_BUFFER.0) * bundle::BYTE;
+        let most = u128::from(self.buffer.0) * bundle::BYTE;
         let mut m = DemandMatrix::zero(self.links.topology().rack_count());
         let t = self.links.topology();
         let mut waiting = vec![0u128; t.rack_count() * t.rack_count()];

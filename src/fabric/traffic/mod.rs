@@ -159,6 +159,13 @@ impl Traffic {
         self.shared.progress()
     }
 
+    /// What of each flow between racks on its way has not been handed to its socket, `most` at most: `each(racks, bytes)`. O(flows).
+    pub fn unsent(&self, most: Bytes, each: impl FnMut((RackId, RackId), Bytes)) {
+        if most > Bytes::ZERO {
+            self.shared.unsent(most, each);
+        }
+    }
+
     /// The flows of a coflow, in its order, while it is on its way and for some time after (of the last coflows that ended).
     pub fn flows(&self, coflow: CoflowId) -> Option<Vec<FlowProgress>> {
         self.shared.flows(coflow)
@@ -289,6 +296,7 @@ async fn send(
     while left > 0 {
         let n = left.min(CHUNK as u64) as usize;
         left -= write(stream, &ZEROS[..n]).await? as u64;
+        coflow.unsent(k, Bytes(left));
     }
     SockRef::from(&**stream).shutdown(Shutdown::Write)?;
     // The receiver closes when it has all: until then the connection must live.

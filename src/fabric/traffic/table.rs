@@ -74,6 +74,8 @@ struct Flow {
     spec: FlowSpec,
     racks: (RackId, RackId),
     received: AtomicU64,
+    /// Payload that was not handed to its socket.
+    unsent: AtomicU64,
     /// Nanoseconds, or [`NEVER`].
     finished: AtomicU64,
     mark: Mutex<Mark>,
@@ -118,7 +120,14 @@ impl OnItsWay {
         let flow = |(k, f): (usize, &FlowSpec)| {
             let racks = (topology.rack_of(f.from), topology.rack_of(f.to));
             let mark = Mark { priority: coflow.priorities.of(k, racks.0 == racks.1), ..Mark::default() };
-            Flow { spec: *f, racks, received: AtomicU64::new(0), finished: AtomicU64::new(NEVER), mark: Mutex::new(mark) }
+            Flow {
+                spec: *f,
+                racks,
+                received: AtomicU64::new(0),
+                unsent: AtomicU64::new(f.bytes.0),
+                finished: AtomicU64::new(NEVER),
+                mark: Mutex::new(mark),
+            }
         };
         let flows: Vec<Flow> = coflow.flows.iter().enumerate().map(flow).collect();
         let left = flows.iter().filter(|f| f.is_sent()).count() as u64;
@@ -187,6 +196,11 @@ impl OnItsWay {
     /// The flows that have anything to send, with their places.
     pub fn to_send(&self) -> impl Iterator<Item = (FlowId, FlowSpec)> + '_ {
         self.flows.iter().enumerate().filter(|(_, f)| f.is_sent()).map(|(k, f)| (FlowId::from(k), f.spec))
+    }
+
+    /// So much of a flow was not handed to its socket.
+    pub fn unsent(&self, flow: FlowId, left: Bytes) {
+        self.flows[flow.index()].unsent.store(left.0, Relaxed);
     }
 
     /// Where the receiver of a flow counts.
@@ -308,6 +322,13 @@ impl Shared {
     pub fn progress(&self) -> Vec<(CoflowId, Vec<RackBytes>)> {
         let active = self.table().active.clone();
         active.into_iter().map(|(id, c)| (id, c.by_pair())).collect()
+    }
+
+    pub fn unsent(&self, most: Bytes, mut each: impl FnMut((RackId, RackId), Bytes)) {
+        let active = self.table().active.clone();
+        for f in active.values().flat_map(|c| &c.flows).filter(|f| f.is_sent() && f.racks.0 != f.racks.1) {
+            each(f.racks, Bytes(f.unsent.load(Relaxed)).min(most));
+        }
     }
 
     /// Gives flows of a coflow other priorities; one that is over is no error.

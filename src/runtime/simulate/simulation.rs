@@ -143,8 +143,8 @@ impl<'a> Simulation<'a> {
         log: &'a mut dyn FnMut(Record),
     ) -> Self {
         let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
-        let (admit, network) = (plan.run.admit, plan.run.network);
-        let settings = Settings { admit, circuits, network, may_fail: !faults.is_empty(), bucket };
+        let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
+        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, log };
