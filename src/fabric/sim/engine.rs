@@ -78,11 +78,12 @@ pub trait Engine: Send {
     /// From now on `coflow`, which may come later, goes before those of larger `priority` where priorities count.
     fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
 
-    /// Flows of a coflow on its way have other strict priorities from now on, where priorities count.
+    /// Flows of a coflow on its way have other strict priorities from now on, where priorities count; those that have ended, or that
+    /// it does not have, are passed over.
     fn prioritise(&mut self, _coflow: CoflowId, _flows: &[(FlowId, u8)], _world: &mut World) {}
 
     /// Units that every flow has still to send as of the last [`Engine::settle`], in any order.
-    fn left(&self, _each: &mut dyn FnMut(CoflowId, FlowId, u128)) {}
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128));
 
     /// Takes back what a coflow still has to send. What its flows have sent counts, and they are closed in the books.
     fn cancel(&mut self, coflow: CoflowId, world: &mut World);

@@ -19,6 +19,7 @@ use crate::topology::{Core, Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
 mod max_min;
+mod priorities;
 mod reach;
 mod steered;
 

@@ -26,6 +26,13 @@ use crate::plan::{self, Op, OpError};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
+/// Lends an engine the rest of the fabric.
+macro_rules! world {
+    ($f:ident) => {
+        &mut World { links: &$f.links, crossbars: &$f.crossbars, admit: $f.admit, ledger: &mut $f.ledger, done: &mut $f.done, now: $f.now }
+    };
+}
+
 pub mod bundle;
 mod clock;
 mod crossbar;
@@ -103,13 +110,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self { admit: Admit::Marked, circuits: true, network: Network::default(), may_fail: false, bucket: None }
     }
-}
-
-/// Lends an engine the rest of the fabric.
-macro_rules! world {
-    ($f:ident) => {
-        &mut World { links: &$f.links, crossbars: &$f.crossbars, admit: $f.admit, ledger: &mut $f.ledger, done: &mut $f.done, now: $f.now }
-    };
 }
 
 impl SimFabric {

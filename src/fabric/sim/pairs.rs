@@ -112,6 +112,12 @@ impl Pairs {
         p.link.map_or(0, |l| self.clocks[l as usize].at(now).wrapping_add(p.ahead))
     }
 
+    /// The flows of a pair and what they have left, as of the last settling.
+    fn flows_of(&self, p: &Pair, mut each: impl FnMut(&Flow, u128)) {
+        let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
+        p.flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service)));
+    }
+
     /// Tells the clock of a pair when its first flow is due.
     fn enter(&mut self, pair: u32) {
         let p = &self.pairs[pair as usize];
@@ -297,12 +303,12 @@ impl Engine for Pairs {
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
         for (k, p) in self.pairs.iter().enumerate().filter(|(_, p)| !p.flows.is_empty()) {
-            let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
-            let (from, to) = self.hosts_of(k as u32);
-            for Reverse(f) in &p.flows {
-                let left = f.0.saturating_sub(service);
-                each(Part { coflow: f.1, hosts: (from, to), sent: size(f) - left, over_ocs: 0, left });
-            }
+            let hosts = self.hosts_of(k as u32);
+            self.flows_of(p, |f, left| each(Part { coflow: f.1, hosts, sent: size(f) - left, over_ocs: 0, left }));
         }
+    }
+
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.pairs.iter().for_each(|p| self.flows_of(p, |f, left| each(f.1, f.2, left)));
     }
 }

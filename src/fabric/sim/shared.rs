@@ -14,7 +14,7 @@ use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
 use super::soonest::Soonest;
 use crate::coflows::CoflowSpec;
-use crate::ids::{CoflowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
 /// Bundles and their shares.
@@ -259,6 +259,12 @@ impl Engine for Shared {
             for f in b.flows() {
                 each(Part { coflow: f.coflow, hosts: (b.from, b.to), sent: b.sent(f), over_ocs: b.over_ocs(f), left: b.left(f) });
             }
+        }
+    }
+
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        for b in self.active.iter().map(|&b| &self.bundles[b as usize]) {
+            b.flows().for_each(|f| each(f.coflow, f.flow, b.left(f)));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// All that a run tells: every finish in its order, looks in between, and what every coflow has received in the end.
+/// All that a run tells: every finish in its order, looks in between and what every coflow has received in the end.
 type Run = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, Delivered>);
 
 /// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first coflow back.
@@ -19,6 +19,9 @@ fn run(t: &Arc<Topology>, network: Network, flows: &[Vec<(u32, u32, u64)>], gaps
         if struck && k == 1 {
             f.prefer(CoflowId(1), 0, Time(at));
             f.cancel(CoflowId(0), Time(at));
+        }
+        if struck && k > 1 {
+            f.prioritise(CoflowId(k as u32 - 1), &[(FlowId(0), 1), (FlowId(2), k as u8 % 8)], Time(at));
         }
         if struck && k % 3 == 2 {
             let half = Broken::Links { which: Which::Nic(HostId(k as u32 % 8)), percent: 50 };

@@ -51,6 +51,11 @@ pub trait Discipline: Send {
         self.queues().filter(|a| a.sharing == Sharing::Weighted)
     }
 
+    /// Whether flows have priorities in the network, which may change while they are under way.
+    fn has_priorities(&self) -> bool {
+        false
+    }
+
     /// The priority of a flow in the network, 0 first; `is_local`: it stays in its rack.
     fn priority(&self, coflow: &CoflowSpec, flow: usize, is_local: bool) -> u8 {
         let _ = (coflow, flow, is_local);
@@ -157,6 +162,9 @@ impl Discipline for Priorities {
     }
     fn equals_share(&self) -> bool {
         self.fair
+    }
+    fn has_priorities(&self) -> bool {
+        true
     }
     fn priority(&self, coflow: &CoflowSpec, flow: usize, is_local: bool) -> u8 {
         coflow.priorities.of(flow, is_local)

@@ -1,45 +1,13 @@
 //! One coflow under way: what its groups still have to send, at which rates, and since when.
 
+use super::flows::{About, Booked, Flow, Groups, Member, of_group, shares};
 use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
-use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId};
 use crate::units::Time;
-
-/// What is known of a group beside its links: its flows end together.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// Sender and receiver.
-    pub hosts: (HostId, HostId),
-    /// Their racks.
-    pub racks: (RackId, RackId),
-    /// Whether its packets are marked.
-    pub marked: bool,
-    /// Which way it goes now.
-    pub route: Route,
-    /// The first of its flows; further ones stand in [`Live::more`].
-    pub flow: FlowId,
-    /// Bytes asked.
-    pub bytes: u64,
-}
-
-impl About {
-    /// Units asked.
-    fn size(&self) -> u128 {
-        u128::from(self.bytes) * BYTE
-    }
-}
-
-/// What the books hold of a group, in units.
-#[derive(Clone, Copy, Debug, Default)]
-struct Booked {
-    /// What it has sent.
-    sent: u128,
-    /// Of that, over circuits.
-    over_ocs: u128,
-}
 
 /// A group that has finished, and the rates that it had.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +45,8 @@ pub struct Live {
     settled: Time,
     /// By group: up to when its work is done, where that is later.
     since: Vec<Time>,
-    /// (group, flow): further flows between the same two hosts, by group.
-    more: Vec<(u32, FlowId)>,
+    /// The flows of groups with several, by group, then by number.
+    members: Vec<Member>,
     /// Units that all groups together had sent at an instant.
     sent: (u128, Time),
     /// Units a nanosecond of all groups together since then: the sum of the rates.
@@ -92,10 +60,12 @@ pub struct Live {
 }
 
 impl Live {
-    /// At rest.
-    pub fn new(id: CoflowId, now: Time, priority: (u8, u64), demand: Demand, about: Vec<About>, more: Vec<(u32, FlowId)>) -> Self {
+    /// At rest at `now`.
+    pub fn new(id: CoflowId, arrival: Time, priority: (u8, u64), groups: Groups, now: Time) -> Self {
+        let Groups { demand, about, members, booked } = groups;
         let rates = Rates::new(demand.groups());
-        let (base, extra, arrival, since) = (rates.clone(), rates, now, vec![now; about.len()]);
+        let (base, extra, since) = (rates.clone(), rates, vec![now; about.len()]);
+        let sent = booked.iter().map(|b| b.sent).sum();
         Self {
             id,
             arrival,
@@ -105,11 +75,11 @@ impl Live {
             base,
             extra,
             about,
-            booked: Vec::new(),
+            booked,
             settled: now,
             since,
-            more,
-            sent: (0, now),
+            members,
+            sent: (sent, now),
             speed: 0,
             looked: now,
             steady: None,
@@ -247,28 +217,23 @@ impl Live {
     fn finish(&mut self, g: u32, at: Time, world: &mut World) {
         let over_ocs = self.book(g, world).over_ocs;
         let a = &self.about[g as usize];
-        let from = if self.more.is_empty() { 0 } else { self.more.partition_point(|m| m.0 < g) };
-        let others = self.more[from..].iter().take_while(|m| m.0 == g).map(|m| m.1);
-        for (k, flow) in std::iter::once(a.flow).chain(others).enumerate() {
-            // The group's bytes are booked with its first flow.
-            let (size, over_ocs) = if k == 0 { (a.size(), over_ocs) } else { (0, 0) };
-            world.ledger.close(self.id, a.racks, size, over_ocs);
-            world.done.push(FlowFinished { coflow: self.id, flow, at });
+        // The group's bytes are booked with its first flow.
+        world.ledger.close(self.id, a.racks, a.size(), over_ocs);
+        world.done.push(FlowFinished { coflow: self.id, flow: a.flow, at });
+        for m in of_group(&self.members, g).iter().skip(1) {
+            world.ledger.close(self.id, a.racks, 0, 0);
+            world.done.push(FlowFinished { coflow: self.id, flow: m.flow, at });
         }
     }
 
     /// Closes all its flows as they are. It must be settled, and have stopped.
     pub fn cancel(&mut self, world: &mut World) {
         self.book_all(world);
-        let mut live = Vec::with_capacity(self.demand.live());
-        self.demand.live_groups(|g| live.push(g));
-        for g in live {
+        self.demand.live_groups(|g| {
             let (a, booked) = (&self.about[g as usize], self.booked[g as usize]);
-            let from = self.more.partition_point(|m| m.0 < g);
-            let others = self.more[from..].iter().take_while(|m| m.0 == g).count();
             world.ledger.close(self.id, a.racks, booked.sent, booked.over_ocs);
-            (0..others).for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
-        }
+            of_group(&self.members, g).iter().skip(1).for_each(|_| world.ledger.close(self.id, a.racks, 0, 0));
+        });
     }
 
     /// Writes into the books what a group has sent by now: since the last time all on its present way. Returns what they hold then.
@@ -390,8 +355,46 @@ impl Live {
     /// What is under way, as of the last [`Live::book_all`].
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
-            let (a, left) = (&self.about[g as usize], self.left(g, self.looked.max(self.since(g))));
+            let (a, left) = (&self.about[g as usize], self.left_then(g));
             each(Part { coflow: self.id, hosts: a.hosts, sent: a.size() - left, over_ocs: self.booked(g).over_ocs, left });
         });
+    }
+
+    /// Flows under way and the units that each has still to send, as of the last [`Live::book_all`].
+    pub fn flows_left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.demand.live_groups(|g| match of_group(&self.members, g) {
+            [] => each(self.id, self.about[g as usize].flow, self.left_then(g)),
+            several => several.iter().zip(shares(several, self.left_then(g))).for_each(|(m, left)| each(self.id, m.flow, left)),
+        });
+    }
+
+    /// The flows under way.
+    pub fn flow_ids(&self, each: &mut dyn FnMut(FlowId)) {
+        self.demand.live_groups(|g| match of_group(&self.members, g) {
+            [] => each(self.about[g as usize].flow),
+            several => several.iter().for_each(|m| each(m.flow)),
+        });
+    }
+
+    /// Its flows under way, singly, appended to `flows`. It must be settled, have stopped, and be booked up to now.
+    pub fn loosen(&self, flows: &mut Vec<Flow>) {
+        self.demand.live_groups(|g| {
+            let (a, mut over_ocs) = (&self.about[g as usize], self.booked(g).over_ocs);
+            let alone = [Member { group: g, flow: a.flow, bytes: a.bytes, weight: 1 }];
+            let members = if of_group(&self.members, g).is_empty() { &alone } else { of_group(&self.members, g) };
+            for (m, left) in members.iter().zip(shares(members, self.demand.left(g))) {
+                // What went over circuits is told by coflow only, so it may count for the first flows.
+                let sent = u128::from(m.bytes) * BYTE - left;
+                let own = over_ocs.min(sent);
+                over_ocs -= own;
+                let (priority, marked) = (self.priority.0, a.marked);
+                flows.push(Flow { priority, hosts: a.hosts, flow: m.flow, marked, bytes: m.bytes, left, over_ocs: own });
+            }
+        });
+    }
+
+    /// What a group still had to send when the books were last brought up to date.
+    fn left_then(&self, g: u32) -> u128 {
+        self.left(g, self.looked.max(self.since(g)))
     }
 }

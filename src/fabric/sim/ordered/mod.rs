@@ -13,11 +13,12 @@ use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::network::Network;
 use crate::coflows::orders::{self, Aalo};
-use crate::coflows::rates::{self, Demand, Free, Group, Rates};
+use crate::coflows::rates::{self, Demand, Free, Rates};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::{Bytes, Time};
 
 mod disciplines;
+mod flows;
 mod live;
 mod reach;
 #[cfg(test)]
@@ -26,7 +27,8 @@ mod tests;
 mod youngest_first;
 
 use disciplines::{Discipline, discipline};
-use live::{About, Gone, Live};
+use flows::{About, Flow};
+use live::{Gone, Live};
 use reach::Reach;
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
@@ -83,6 +85,23 @@ impl Ordered {
     #[cfg(test)]
     pub fn slow(network: Network, capacity: &[u64]) -> Self {
         Self { reach: Reach::new(0), ..Self::new(network, capacity) }
+    }
+
+    /// The twin of changes under way: it begins at `world.now`, with a priority and the units left for each flow of these coflows.
+    #[cfg(test)]
+    pub fn resume(network: Network, capacity: &[u64], coflows: &[(CoflowSpec, Vec<(u8, u128)>)], world: &mut World) -> Self {
+        let mut engine = Self::new(network, capacity);
+        for (c, state) in coflows {
+            let flow = |k: usize| (c.flows[k], state[k]);
+            let flows = (0..state.len()).map(flow).enumerate().filter(|(_, (_, s))| s.1 > 0).map(|(k, (f, (priority, left)))| {
+                world.ledger.open(c.id);
+                Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
+            });
+            let flows = flows.collect();
+            engine.enter((c.id, c.arrival, c.bytes().0), flows, world);
+        }
+        engine.decide(ALL, world);
+        engine
     }
 
     /// Does the work of all coflows that are due; says what must be decided.
@@ -238,6 +257,44 @@ impl Ordered {
         !through.is_empty()
     }
 
+    /// Flows of a coflow, which has this number, this arrival and this priority of its own, are under way from now on, at rest.
+    fn enter(&mut self, (id, arrival, own): (CoflowId, Time, u64), flows: Vec<Flow>, world: &mut World) {
+        for (priority, groups) in flows::by_priority(id, flows, world) {
+            self.coflows.push(Live::new(id, arrival, (priority, own), groups, world.now));
+        }
+    }
+
+    /// Gives flows of a coflow other priorities. Says whether any has another one now. Only priorities that flows leave or come to are
+    /// grouped anew, and none if all flows of one go to another that is free. O(flows of the coflow log those).
+    fn move_flows(&mut self, coflow: CoflowId, wanted: &BTreeMap<FlowId, u8>, world: &mut World) -> bool {
+        let own: Vec<usize> = (0..self.coflows.len()).filter(|&k| self.coflows[k].id == coflow).collect();
+        let goals: Vec<BTreeSet<u8>> = own.iter().map(|&k| goals(&self.coflows[k], wanted)).collect();
+        let stays = |k: usize, goals: &BTreeSet<u8>| goals.len() == 1 && goals.contains(&self.coflows[k].priority.0);
+        if own.iter().zip(&goals).all(|(&k, g)| stays(k, g)) {
+            return false;
+        }
+        let all: BTreeSet<u8> = goals.iter().flatten().copied().collect();
+        if goals.iter().all(|g| g.len() == 1) && all.len() == own.len() {
+            own.iter().zip(&goals).for_each(|(&k, g)| self.coflows[k].priority.0 = *g.first().expect("it has one"));
+            return true;
+        }
+        // Priorities that flows leave or come to.
+        let moving = own.iter().zip(&goals).filter(|&(&k, g)| !stays(k, g));
+        let touched: BTreeSet<u8> = moving.flat_map(|(&k, g)| g.iter().copied().chain([self.coflows[k].priority.0])).collect();
+        let (mut flows, mut about) = (Vec::new(), (coflow, world.now, 0));
+        for c in self.coflows.iter_mut().filter(|c| c.id == coflow && touched.contains(&c.priority.0)) {
+            c.settle(world, &mut self.free);
+            c.stop(&mut self.free);
+            c.book_all(world);
+            c.loosen(&mut flows);
+            about = (coflow, c.arrival, c.priority.1);
+        }
+        self.coflows.retain(|c| c.id != coflow || !touched.contains(&c.priority.0));
+        flows.iter_mut().for_each(|f| f.priority = wanted.get(&f.flow).copied().unwrap_or(f.priority));
+        self.enter(about, flows, world);
+        true
+    }
+
     /// Puts those flows `of` all on the ways that they must go now, where these are others.
     fn change_over(&mut self, of: impl Fn(&About) -> bool, world: &mut World) {
         let mut any = false;
@@ -285,6 +342,15 @@ impl Ordered {
     }
 }
 
+/// The priorities that the flows of a coflow shall have.
+fn goals(c: &Live, wanted: &BTreeMap<FlowId, u8>) -> BTreeSet<u8> {
+    let mut goals = BTreeSet::new();
+    c.flow_ids(&mut |f| {
+        goals.insert(wanted.get(&f).copied().unwrap_or(c.priority.0));
+    });
+    goals
+}
+
 /// Shares what is free among the flows of one coflow.
 fn within(fair: bool, c: &mut Live, free: &mut Free) {
     if fair {
@@ -327,51 +393,14 @@ fn limit_of(queues: Option<&Aalo>, c: &Live) -> Option<u128> {
     queues?.limit(c.queue).map(|Bytes(b)| u128::from(b) * BYTE)
 }
 
-/// A flow by its priority in the network, its hosts and its number.
-type Ranked = (u8, HostId, HostId, FlowId);
-
-/// A coflow's flows in order, those that need no time left out. Only where priorities count are any told apart by them.
-fn ranked(coflow: &CoflowSpec, discipline: &dyn Discipline, world: &mut World) -> Vec<Ranked> {
-    let mut flows: Vec<Ranked> = Vec::with_capacity(coflow.flows.len());
-    for (k, f) in coflow.flows.iter().enumerate() {
-        if world.is_free(coflow, k) {
-            continue;
-        }
-        let rack = |host| world.links.topology().rack_of(host);
-        let priority = discipline.priority(coflow, k, rack(f.from) == rack(f.to));
-        flows.push((priority, f.from, f.to, k.into()));
-    }
-    flows.sort_unstable();
-    flows
-}
-
-/// Flows of one priority by host pair: what the groups are, and which flows are in each.
-fn groups(coflow: &CoflowSpec, flows: &[Ranked], marked: &[bool], world: &World) -> (Demand, Vec<About>, Vec<(u32, FlowId)>) {
-    let (mut list, mut about, mut more) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()), Vec::new());
-    for same in flows.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)) {
-        let (_, from, to, flow) = same[0];
-        let marked = marked.get(flow.index()).copied().unwrap_or(false);
-        let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
-        let route = world.route((from, to), racks, marked);
-        let Bytes(bytes) = same.iter().map(|f| coflow.flows[f.3.index()].bytes).sum();
-        more.extend(same[1..].iter().map(|f| (list.len() as u32, f.3)));
-        list.push(Group { path: world.links.path(from, to, route), left: u128::from(bytes) * BYTE });
-        about.push(About { hosts: (from, to), racks, marked, route, flow, bytes });
-    }
-    (Demand::new(&list), about, more)
-}
-
 impl Engine for Ordered {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
-        let flows = ranked(coflow, &*self.discipline, world);
+        let flows = flows::fresh(coflow, marked, world, |k, local| self.discipline.priority(coflow, k, local));
         if flows.is_empty() {
             return;
         }
         let own = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
-        for same in flows.chunk_by(|a, b| a.0 == b.0) {
-            let (demand, about, more) = groups(coflow, same, marked, world);
-            self.coflows.push(Live::new(coflow.id, world.now, (same[0].0, own), demand, about, more));
-        }
+        self.enter((coflow.id, world.now, own), flows, world);
         self.decide(ALL, world);
     }
 
@@ -384,6 +413,16 @@ impl Engine for Ordered {
         if any {
             self.decide(ALL, world);
         }
+    }
+
+    fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)], world: &mut World) {
+        if self.discipline.has_priorities() && self.move_flows(coflow, &flows.iter().copied().collect(), world) {
+            self.decide(ALL, world);
+        }
+    }
+
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.coflows.iter().for_each(|c| c.flows_left(each));
     }
 
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {

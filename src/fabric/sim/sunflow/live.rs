@@ -112,7 +112,7 @@ impl Live {
     /// Closes all its flows as they are.
     pub fn cancel(&mut self, world: &mut World) {
         let t = world.links.topology();
-        for f in self.pairs.iter().flat_map(|&(a, b)| &self.flows[a as usize..b as usize]) {
+        for f in self.underway() {
             world.ledger.close(self.id, (t.rack_of(f.hosts.0), t.rack_of(f.hosts.1)), f.booked, f.booked);
         }
         self.cancelled = true;
@@ -130,9 +130,18 @@ impl Live {
 
     /// What is under way.
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
-        for f in self.pairs.iter().flat_map(|&(a, b)| &self.flows[a as usize..b as usize]) {
+        for f in self.underway() {
             each(Part { coflow: self.id, hosts: f.hosts, sent: f.booked, over_ocs: f.booked, left: f.size - f.booked });
         }
+    }
+
+    /// What every flow has still to send.
+    pub fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.underway().for_each(|f| each(self.id, f.flow, f.size - f.booked));
+    }
+
+    fn underway(&self) -> impl Iterator<Item = &Flow> {
+        self.pairs.iter().flat_map(|&(a, b)| &self.flows[a as usize..b as usize])
     }
 }
 

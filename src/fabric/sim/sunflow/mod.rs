@@ -233,4 +233,9 @@ impl Engine for Sunflow {
             each(Part { coflow: *coflow, hosts: *hosts, sent: 0, over_ocs: 0, left: u128::from(*bytes) * BYTE });
         }
     }
+
+    fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
+        self.coflows.iter().for_each(|c| c.left(each));
+        self.locals.iter().for_each(|Reverse((_, coflow, flow, _, bytes))| each(*coflow, *flow, u128::from(*bytes) * BYTE));
+    }
 }
