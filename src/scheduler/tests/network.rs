@@ -78,7 +78,10 @@ fn watch(c: &Case, how: (bool, bool), failures: bool) -> Result<World, TestCaseE
     }
     while let Some(next) = w.next() {
         w.run(next);
-        compare(&w)?;
+        // Word of what was given up does not reach the scheduler.
+        if w.s.state().now == w.now {
+            compare(&w)?;
+        }
     }
     prop_assert!(w.s.snapshot().jobs.iter().all(|j| j.finished.is_some()));
     prop_assert!(w.s.state().open_coflows().next().is_none());
