@@ -20,6 +20,7 @@ pub mod hdfs;
 pub mod hit;
 pub mod jobpacker;
 pub mod latency;
+pub mod network;
 pub mod policy;
 pub mod registry;
 pub mod replicas;

@@ -5,9 +5,10 @@
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
 use super::codecide::Request;
+use super::network::{FlowAt, Input, Needs, OpenCoflow};
 use crate::ids::{HostId, JobId, RackId};
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
+use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// The hosts that hold a data block: the first replica first. At most one a host; empty only on a network without hosts.
@@ -158,6 +159,36 @@ pub trait View {
     fn releases(&self, rack: RackId) -> Vec<Time>;
     /// Bytes of shuffles that are on their way into the rack from others.
     fn shuffling_into(&self, rack: RackId) -> Bytes;
+
+    // What follows is known only under policies that say so by their needs.
+
+    /// Tasks on the host that have input to come over the network, in the order in which they got their slots.
+    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_>;
+    /// Bytes that they have still to get. O(1).
+    fn inputs_left(&self, host: HostId) -> Bytes;
+    /// Bytes of flows on their way into the host, and out of it. O(1).
+    fn on_the_way(&self, host: HostId) -> (Bytes, Bytes);
+    /// Flows from and to the host that are on their way, in the order of coflow and flow.
+    fn flows_at(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
+    /// Coflows on their way, by id.
+    fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_>;
+    /// How fast the host receives: a moving average over the time in which something is on its way to it, which begins at what its
+    /// NIC can carry of payload and never falls below a hundredth of that. O(1).
+    fn receive_rate(&self, host: HostId) -> BitRate;
+    /// All input of a task, wherever it is: its block, and its share of the shuffles into its stage. O(incoming edges).
+    fn input_of(&self, job: JobId, stage: usize, task: u32) -> Bytes;
+    /// Bytes that count which a pending task would fetch over the network, were it on this host; outputs that do not stand yet are taken
+    /// to come from elsewhere. O(incoming edges + replicas).
+    fn input_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> Bytes;
+    /// The size of the coflow into a stage, known or expected: all bytes of the shuffles into it; of blocks, those of its tasks that read
+    /// now, one at least. O(incoming edges).
+    fn coflow_size(&self, job: JobId, stage: usize) -> Bytes;
+    /// How long a task will compute.
+    fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span;
+    /// The order of the job's queue.
+    fn order(&self, job: JobId) -> Order;
+    /// The oldest unfinished job of the job's queue; of all queues if they are served as one ([`Order::Fifo`] for all).
+    fn head(&self, job: JobId) -> Option<JobId>;
 }
 
 /// A placement policy. Methods that have a default are for policies that care.
@@ -233,8 +264,14 @@ pub trait Placement: Send {
         let _ = view;
     }
 
+    /// What it needs to know of the network; asked once, before the run.
+    fn needs(&self, topology: &Topology) -> Needs {
+        let _ = topology;
+        Needs::default()
+    }
+
     /// Whether decisions depend on what flows have still to send, now: the scheduler then asks for [`crate::scheduler::Event::Progress`]
-    /// before it decides.
+    /// before it decides, if the last one is [`Needs::sample`] old and flows are on their way.
     fn wants_progress(&self, now: Time) -> bool {
         let _ = now;
         false

@@ -111,6 +111,8 @@ pub struct Stage {
     pub running_in: Vec<u32>,
     /// By rack: outputs that stand.
     pub output_in: Vec<u32>,
+    /// By host that has any: outputs that stand.
+    pub output_on: BTreeMap<HostId, u32>,
     /// When its shuffle's first flow began and its last one ended.
     pub shuffle: Option<(Time, Time)>,
     any: Vec<u32>,
@@ -156,6 +158,7 @@ impl Stage {
             waiting: BTreeSet::new(),
             running_in: vec![0; racks],
             output_in: vec![0; racks],
+            output_on: BTreeMap::new(),
             shuffle: None,
             any: (0..n).rev().collect(),
             near: Vec::new(),
