@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::TaskRef;
 use super::net::{Net, Part};
 use super::queues::{Order, Queues};
 use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
-use super::TaskRef;
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::network::{FlowAt, Input, Needs, OpenCoflow};
 use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
