@@ -48,6 +48,8 @@ pub struct FlowAt {
     pub left: Bytes,
     /// It comes into the host that was asked about; else it leaves it.
     pub incoming: bool,
+    /// Its bytes count, as [`Needs::rack_local`] says.
+    pub counts: bool,
     /// The task that waits for it, where each has flows of its own.
     pub task: Option<u32>,
 }

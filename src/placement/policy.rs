@@ -6,7 +6,7 @@
 
 use super::codecide::Request;
 use super::network::{FlowAt, Input, Needs, OpenCoflow};
-use crate::ids::{HostId, JobId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -134,6 +134,10 @@ pub trait View {
     /// The nearest that a pending task of the stage would run to its block on a free slot of this rack; `None` if none is
     /// pending. O(hosts of the rack).
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality>;
+    /// The nearest that a pending task of the stage would run to its block on this host; `None` if none is pending. O(log hosts).
+    fn near(&self, job: JobId, stage: usize, host: HostId) -> Option<Locality>;
+    /// The pending task of the stage with the most input, the first among equals. O(1) where tasks start in this order.
+    fn largest(&self, job: JobId, stage: usize) -> Option<u32>;
     /// Where the blocks of a stage are, one a task; empty for a stage that reads none.
     fn blocks(&self, job: JobId, stage: usize) -> &[Block];
     /// Tasks of a stage that hold a slot in the rack.
@@ -217,6 +221,19 @@ pub trait Placement: Send {
     /// nobody, until a slot of the rack becomes free, a stage becomes startable, or [`Placement::wake_at`]. Only stages that may start,
     /// with a pending task.
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
+
+    /// Tasks of a stage have come to wait for slots, and some slot is free: told before the offers of this moment, stages in their
+    /// jobs' order. Only under policies that look at the network.
+    fn arrived(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        let _ = (view, job, stage);
+    }
+
+    /// Strict priorities, 0 (first) to 7, of flows on their way into these hosts, where tasks began or ended to receive, or where a FIFO
+    /// queue has another head. What is as it was is not told again. Only under policies that look at the network.
+    fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
+        let _ = (view, hosts);
+        Vec::new()
+    }
 
     /// When offers that were declined shall be made again, though nothing happened.
     fn wake_at(&self) -> Option<Time> {

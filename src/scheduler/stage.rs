@@ -116,6 +116,9 @@ pub struct Stage {
     /// When its shuffle's first flow began and its last one ended.
     pub shuffle: Option<(Time, Time)>,
     any: Vec<u32>,
+    /// Tasks by the input that they get from shuffles, the most first; those before `first` are not pending.
+    by_input: Vec<u32>,
+    first: usize,
     near: Vec<Near>,
     in_rack: Vec<(u32, Vec<u32>)>,
 }
@@ -137,21 +140,26 @@ impl Stage {
             shuffling: false,
             output_lost: false,
         };
-        let incoming = job.edges_into(s).map(|e| Incoming {
-            from: e.from,
-            spread: match e.by_receiver() {
-                None => Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
-                Some(bytes) => Spread::by_receiver(&bytes, job.stages[e.from].tasks),
-            },
-            bytes: e.bytes,
-            cursor: vec![0; n as usize],
-        });
+        let incoming: Vec<Incoming> = job
+            .edges_into(s)
+            .map(|e| Incoming {
+                from: e.from,
+                spread: match e.by_receiver() {
+                    None => Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
+                    Some(bytes) => Spread::by_receiver(&bytes, job.stages[e.from].tasks),
+                },
+                bytes: e.bytes,
+                cursor: vec![0; n as usize],
+            })
+            .collect();
         Self {
             tasks: vec![task; n as usize],
             counts: StageCounts { pending: n, ..StageCounts::default() },
             open: false,
             blocks: Vec::new(),
-            incoming: incoming.collect(),
+            by_input: by_input(&incoming, job, n),
+            first: 0,
+            incoming,
             outgoing: job.edges.iter().filter(|e| e.from == s).map(|e| e.to).collect(),
             log: Vec::new(),
             had: BTreeMap::new(),
@@ -208,6 +216,30 @@ impl Stage {
         }
     }
 
+    /// How near a pending task would run on a slot of this host.
+    pub fn near(&self, t: &Topology, host: HostId) -> Option<Locality> {
+        let on_host = || self.near.binary_search_by_key(&host, |n| n.host).is_ok_and(|i| self.near[i].count > 0);
+        match () {
+            () if self.counts.pending == 0 => None,
+            () if self.blocks.is_empty() || on_host() => Some(Locality::Host),
+            () if self.in_rack[t.rack_of(host).index()].0 > 0 => Some(Locality::Rack),
+            () => Some(Locality::Remote),
+        }
+    }
+
+    /// The pending task with the most input from shuffles, the first among equals.
+    pub fn largest(&self) -> Option<u32> {
+        self.by_input[self.first..].iter().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending)
+    }
+
+    /// Notes that a task has started: O(1) where tasks start by their input.
+    pub fn pass_started(&mut self) {
+        let pending = |k: u32| self.tasks[k as usize].doing == Doing::Pending;
+        while self.by_input.get(self.first).is_some_and(|&k| !pending(k)) {
+            self.first += 1;
+        }
+    }
+
     /// Takes a pending task for `host`: one whose block it holds, else one of the rack, else the first.
     ///
     /// # Panics
@@ -250,6 +282,7 @@ impl Stage {
     /// Puts a task back among the pending ones.
     pub fn put_back(&mut self, t: &Topology, k: u32) {
         self.any.push(k);
+        self.first = 0;
         self.count_blocks(t, k, true);
         let Some(block) = self.blocks.get(k as usize) else { return };
         for h in block {
@@ -279,6 +312,14 @@ impl Stage {
     pub fn is_done(&self) -> bool {
         self.counts.finished == self.tasks.len() as u32
     }
+}
+
+/// Tasks by the input that they get from shuffles, the most first, the first among equals. O(tasks log tasks).
+fn by_input(incoming: &[Incoming], job: &JobSpec, tasks: u32) -> Vec<u32> {
+    let input = |k: u32| -> u64 { incoming.iter().map(|e| e.spread.all_to(job.stages[e.from].tasks, k)).sum() };
+    let mut all: Vec<u32> = (0..tasks).collect();
+    all.sort_by_cached_key(|&k| std::cmp::Reverse(input(k)));
+    all
 }
 
 /// Calls `f` once for every rack that holds a replica.

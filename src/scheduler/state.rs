@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::TaskRef;
 use super::net::{Net, Part};
 use super::queues::{Order, Queues};
 use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
-use super::TaskRef;
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::network::{FlowAt, Input, Needs, OpenCoflow};
 use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
@@ -315,6 +315,12 @@ impl View for State {
     }
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality> {
         self.stage(job, stage).locality(&self.topology, rack, |h| self.slots.free_on(h))
+    }
+    fn near(&self, job: JobId, stage: usize, host: HostId) -> Option<Locality> {
+        self.stage(job, stage).near(&self.topology, host)
+    }
+    fn largest(&self, job: JobId, stage: usize) -> Option<u32> {
+        self.stage(job, stage).largest()
     }
     fn blocks(&self, job: JobId, stage: usize) -> &[Block] {
         &self.stage(job, stage).blocks

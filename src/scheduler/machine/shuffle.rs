@@ -185,8 +185,7 @@ impl Scheduler {
         }
         self.mark(&transfer);
         let there: Vec<End> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
-        let ready: Vec<(End, Vec<u32>)> =
-            there.into_iter().map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default())).collect();
+        let ready: Vec<(End, Vec<u32>)> = there.into_iter().map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default())).collect();
         let (upto, now) = (transfer.upto.clone(), self.state.now);
         if !flows.is_empty() {
             let id = self.new_coflow();
