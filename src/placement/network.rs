@@ -44,6 +44,10 @@ pub struct FlowAt {
     pub coflow: CoflowId,
     /// Its number in the coflow.
     pub flow: FlowId,
+    /// The job of its coflow.
+    pub job: JobId,
+    /// The stage into which that goes.
+    pub stage: usize,
     /// Bytes that it has still to send.
     pub left: Bytes,
     /// It comes into the host that was asked about; else it leaves it.

@@ -5,7 +5,8 @@
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
 use super::codecide::Request;
-use super::network::{FlowAt, Input, Needs, OpenCoflow};
+pub use super::network::{FlowAt, Input, Needs, OpenCoflow};
+use super::why::Why;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -134,8 +135,9 @@ pub trait View {
     /// The nearest that a pending task of the stage would run to its block on a free slot of this rack; `None` if none is
     /// pending. O(hosts of the rack).
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality>;
-    /// The nearest that a pending task of the stage would run to its block on this host; `None` if none is pending. O(log hosts).
-    fn near(&self, job: JobId, stage: usize, host: HostId) -> Option<Locality>;
+    /// The pending task of the stage that a start on this host takes if none is named, the nearest to its block, and how near that is;
+    /// `None` if none is pending. O(log hosts), and tasks near the host that have started elsewhere.
+    fn nearest(&self, job: JobId, stage: usize, host: HostId) -> Option<(u32, Locality)>;
     /// The pending task of the stage with the most input, the first among equals. O(1) where tasks start in this order.
     fn largest(&self, job: JobId, stage: usize) -> Option<u32>;
     /// Where the blocks of a stage are, one a task; empty for a stage that reads none.
@@ -235,6 +237,11 @@ pub trait Placement: Send {
         Vec::new()
     }
 
+    /// Why its last offer was what it was, if it says that.
+    fn why(&self) -> Option<&Why> {
+        None
+    }
+
     /// When offers that were declined shall be made again, though nothing happened.
     fn wake_at(&self) -> Option<Time> {
         None
@@ -282,7 +289,7 @@ pub trait Placement: Send {
     }
 
     /// What it needs to know of the network; asked once, before the run.
-    fn needs(&self, topology: &Topology) -> Needs {
+    fn needs(&mut self, topology: &Topology) -> Needs {
         let _ = topology;
         Needs::default()
     }

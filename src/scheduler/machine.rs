@@ -48,7 +48,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler over an empty cluster.
-    pub fn new(topology: Arc<Topology>, settings: Settings, policy: Box<dyn Placement>) -> Self {
+    pub fn new(topology: Arc<Topology>, settings: Settings, mut policy: Box<dyn Placement>) -> Self {
         let needs = policy.needs(&topology);
         Self {
             dirty: topology.racks.iter().map(|r| r.id).collect(),

@@ -366,8 +366,10 @@ impl Net {
     pub fn flows_at(&self, place: HostId) -> impl Iterator<Item = FlowAt> + '_ {
         let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.flows);
         own.map(move |&(coflow, flow)| {
-            let f = &self.open[&coflow].flows[flow.index()];
-            FlowAt { coflow, flow, left: Bytes(f.left), incoming: f.to == place, counts: f.counts, task: f.task }
+            let o = &self.open[&coflow];
+            let f = &o.flows[flow.index()];
+            let (job, stage, left, incoming) = (o.job, o.stage, Bytes(f.left), f.to == place);
+            FlowAt { coflow, flow, job, stage, left, incoming, counts: f.counts, task: f.task }
         })
     }
 
@@ -381,11 +383,6 @@ impl Net {
             left: Bytes(o.left),
             arrival: o.arrival,
         })
-    }
-
-    /// The job and the stage of a coflow on its way.
-    pub fn coflow(&self, id: CoflowId) -> Option<(JobId, usize)> {
-        self.open.get(&id).map(|o| (o.job, o.stage))
     }
 
     /// How fast a place receives; `None` without books.

@@ -216,15 +216,15 @@ impl Stage {
         }
     }
 
-    /// How near a pending task would run on a slot of this host.
-    pub fn near(&self, t: &Topology, host: HostId) -> Option<Locality> {
-        let on_host = || self.near.binary_search_by_key(&host, |n| n.host).is_ok_and(|i| self.near[i].count > 0);
-        match () {
-            () if self.counts.pending == 0 => None,
-            () if self.blocks.is_empty() || on_host() => Some(Locality::Host),
-            () if self.in_rack[t.rack_of(host).index()].0 > 0 => Some(Locality::Rack),
-            () => Some(Locality::Remote),
-        }
+    /// The task that [`Self::take`] would take for a host, and how near it would run.
+    pub fn nearest(&self, t: &Topology, host: HostId) -> Option<(u32, Locality)> {
+        let pending = |list: &Vec<u32>| list.iter().rev().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending);
+        let at = self.near.binary_search_by_key(&host, |n| n.host).ok().filter(|&i| self.near[i].count > 0);
+        let in_rack = self.in_rack.get(t.rack_of(host).index()).filter(|r| r.0 > 0);
+        let far = if self.blocks.is_empty() { Locality::Host } else { Locality::Remote };
+        let local = at.and_then(|i| pending(&self.near[i].tasks)).map(|k| (k, Locality::Host));
+        let near = || in_rack.and_then(|r| pending(&r.1)).map(|k| (k, Locality::Rack));
+        local.or_else(near).or_else(|| pending(&self.any).map(|k| (k, far)))
     }
 
     /// The pending task with the most input from shuffles, the first among equals.
@@ -232,12 +232,14 @@ impl Stage {
         self.by_input[self.first..].iter().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending)
     }
 
-    /// Notes that a task has started: O(1) where tasks start by their input.
+    /// Notes that a task has started: [`Self::largest`] and [`Self::nearest`] need not look at those at the ends of their lists again. O(1)
+    /// amortised.
     pub fn pass_started(&mut self) {
         let pending = |k: u32| self.tasks[k as usize].doing == Doing::Pending;
-        while self.by_input.get(self.first).is_some_and(|&k| !pending(k)) {
-            self.first += 1;
-        }
+        let first = self.by_input[self.first..].iter().take_while(|&&k| !pending(k)).count();
+        let last = self.any.iter().rev().take_while(|&&k| !pending(k)).count();
+        self.first += first;
+        self.any.truncate(self.any.len() - last);
     }
 
     /// Takes a pending task for `host`: one whose block it holds, else one of the rack, else the first.

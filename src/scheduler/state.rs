@@ -316,8 +316,8 @@ impl View for State {
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality> {
         self.stage(job, stage).locality(&self.topology, rack, |h| self.slots.free_on(h))
     }
-    fn near(&self, job: JobId, stage: usize, host: HostId) -> Option<Locality> {
-        self.stage(job, stage).near(&self.topology, host)
+    fn nearest(&self, job: JobId, stage: usize, host: HostId) -> Option<(u32, Locality)> {
+        self.stage(job, stage).nearest(&self.topology, host)
     }
     fn largest(&self, job: JobId, stage: usize) -> Option<u32> {
         self.stage(job, stage).largest()
