@@ -22,9 +22,11 @@ pub mod jobpacker;
 pub mod latency;
 pub mod network;
 pub mod policy;
+pub mod pushbox;
 pub mod registry;
 pub mod replicas;
 pub mod spec;
+pub mod why;
 
 use policy::{Order, Placement};
 use registry::policies;
@@ -58,4 +60,6 @@ policies! {
     CoDecided = "co-decided" => coscheduler::executor::CoDecidedOptions,
     /// Tasks on hosts whose shuffles cross few switches, by a stable matching.
     Hit = "hit" => hit::executor::HitOptions,
+    /// Few tasks that fetch on a host at once, by strict priority, and others that compute meanwhile.
+    Pushbox = "pushbox" => pushbox::PushBoxOptions,
 }

@@ -44,10 +44,16 @@ pub struct FlowAt {
     pub coflow: CoflowId,
     /// Its number in the coflow.
     pub flow: FlowId,
+    /// The job of its coflow.
+    pub job: JobId,
+    /// The stage into which that goes.
+    pub stage: usize,
     /// Bytes that it has still to send.
     pub left: Bytes,
     /// It comes into the host that was asked about; else it leaves it.
     pub incoming: bool,
+    /// Its bytes count, as [`Needs::rack_local`] says.
+    pub counts: bool,
     /// The task that waits for it, where each has flows of its own.
     pub task: Option<u32>,
 }

@@ -5,8 +5,9 @@
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
 use super::codecide::Request;
-use super::network::{FlowAt, Input, Needs, OpenCoflow};
-use crate::ids::{HostId, JobId, RackId};
+pub use super::network::{FlowAt, Input, Needs, OpenCoflow};
+use super::why::Why;
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -134,6 +135,11 @@ pub trait View {
     /// The nearest that a pending task of the stage would run to its block on a free slot of this rack; `None` if none is
     /// pending. O(hosts of the rack).
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality>;
+    /// The pending task of the stage that a start on this host takes if none is named, the nearest to its block, and how near that is;
+    /// `None` if none is pending. O(log hosts), and tasks near the host that have started elsewhere.
+    fn nearest(&self, job: JobId, stage: usize, host: HostId) -> Option<(u32, Locality)>;
+    /// The pending task of the stage with the most input, the first among equals. O(1) where tasks start in this order.
+    fn largest(&self, job: JobId, stage: usize) -> Option<u32>;
     /// Where the blocks of a stage are, one a task; empty for a stage that reads none.
     fn blocks(&self, job: JobId, stage: usize) -> &[Block];
     /// Tasks of a stage that hold a slot in the rack.
@@ -218,6 +224,24 @@ pub trait Placement: Send {
     /// with a pending task.
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
 
+    /// Tasks of a stage have come to wait for slots, and some slot is free: told before the offers of this moment, stages in their
+    /// jobs' order. Only under policies that look at the network.
+    fn arrived(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        let _ = (view, job, stage);
+    }
+
+    /// Strict priorities, 0 (first) to 7, of flows on their way into these hosts, where tasks began or ended to receive, or where a FIFO
+    /// queue has another head. What is as it was is not told again. Only under policies that look at the network.
+    fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
+        let _ = (view, hosts);
+        Vec::new()
+    }
+
+    /// Why its last offer was what it was, if it says that.
+    fn why(&self) -> Option<&Why> {
+        None
+    }
+
     /// When offers that were declined shall be made again, though nothing happened.
     fn wake_at(&self) -> Option<Time> {
         None
@@ -265,7 +289,7 @@ pub trait Placement: Send {
     }
 
     /// What it needs to know of the network; asked once, before the run.
-    fn needs(&self, topology: &Topology) -> Needs {
+    fn needs(&mut self, topology: &Topology) -> Needs {
         let _ = topology;
         Needs::default()
     }

@@ -12,7 +12,7 @@ use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::policy::{Locality, Pick, Placement};
+use crate::placement::policy::{Locality, Order, Pick, Placement};
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::jobs::JobSpec;
@@ -35,6 +35,8 @@ pub struct Scheduler {
     last: RackId,
     /// Stages whose waiting tasks may have something to fetch.
     look: BTreeSet<(JobId, usize)>,
+    /// Stages whose tasks may have slots since the last dispatch.
+    arrivals: BTreeSet<(JobId, usize)>,
     /// Tasks that must read their block over the network.
     reads: BTreeMap<(JobId, usize), Vec<u32>>,
     /// Shuffles that the policy holds back, until when.
@@ -46,7 +48,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler over an empty cluster.
-    pub fn new(topology: Arc<Topology>, settings: Settings, policy: Box<dyn Placement>) -> Self {
+    pub fn new(topology: Arc<Topology>, settings: Settings, mut policy: Box<dyn Placement>) -> Self {
         let needs = policy.needs(&topology);
         Self {
             dirty: topology.racks.iter().map(|r| r.id).collect(),
@@ -56,6 +58,7 @@ impl Scheduler {
             stirred: false,
             last: RackId(0),
             look: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
             reads: BTreeMap::new(),
             holds: BTreeMap::new(),
             next_coflow: 0,
@@ -177,6 +180,7 @@ impl Scheduler {
         if s.open != open {
             s.open = open;
             if open {
+                self.arrivals.insert((job, stage));
                 self.all_dirty();
             }
         }
@@ -248,6 +252,9 @@ impl Scheduler {
         if j.unfinished == 0 && j.account.finished.is_none() {
             j.account.finished = Some(now);
             self.state.queues.leave(job);
+            if self.state.queues.order_of(job) != Order::Fair {
+                self.state.net.touch_all();
+            }
             self.counters.jobs_finished += 1;
             self.actions.push_back(Action::FinishJob(job));
         }
@@ -311,6 +318,7 @@ impl Scheduler {
         if shuffles {
             stage.waiting.insert(k);
         }
+        stage.pass_started();
         let account = &mut jobs[job.index()].account;
         account.near[near as usize] += u32::from(input > 0);
         account.started.get_or_insert(now);
@@ -347,6 +355,10 @@ impl Scheduler {
         self.state.fetching -= 1;
         self.state.computing += 1;
         self.state.net.left(r);
+        if self.state.net.needs.network {
+            // What the network has to do for this host has become less: its free slots are offered again.
+            self.dirty.insert(self.state.topology.rack_of(host));
+        }
         self.actions.push_back(Action::Compute { task: r, attempt, span });
     }
 

@@ -36,6 +36,8 @@ struct Flow {
     inputs: Vec<u32>,
     /// Its only task, where each has flows of its own.
     task: Option<u32>,
+    /// The strict priority that the network was told; none yet.
+    priority: Option<u8>,
 }
 
 /// A coflow on its way.
@@ -135,6 +137,8 @@ pub struct Net {
     /// By stage: tasks that read their block over the network.
     readers: BTreeMap<(JobId, usize), u64>,
     told: Option<Time>,
+    /// Places whose inputs or flows into them have changed since this was asked last.
+    touched: BTreeSet<HostId>,
 }
 
 impl Net {
@@ -155,6 +159,7 @@ impl Net {
             by_task: BTreeMap::new(),
             readers: BTreeMap::new(),
             told: None,
+            touched: BTreeSet::new(),
         }
     }
 
@@ -178,6 +183,7 @@ impl Net {
         let place = &mut self.places[at.index()];
         place.inputs.push(k);
         place.inputs_left += block + shuffle;
+        self.touched.insert(at);
         if block > 0 {
             *self.readers.entry((task.job, task.stage as usize)).or_default() += 1;
         }
@@ -199,6 +205,7 @@ impl Net {
         place.inputs_left -= w.left().0;
         place.inputs.retain(|&i| i != k);
         self.spare.push(k);
+        self.touched.insert(at);
     }
 
     /// A task has read its block, if it had to.
@@ -244,10 +251,12 @@ impl Net {
             counts: f.counts,
             inputs: f.tasks.iter().filter_map(task_of).collect(),
             task: f.tasks.first().copied().filter(|_| by_task),
+            priority: None,
         });
         let open = Open { job, stage, total, left: 0, arrival: now, flows: list.collect() };
         self.open.insert(id, open);
         for (k, f) in flows.into_iter().enumerate() {
+            self.touched.insert(f.to);
             let to = &mut self.places[f.to.index()];
             if to.into == 0 {
                 to.meter.since = now;
@@ -313,6 +322,30 @@ impl Net {
         self.told = Some(now);
     }
 
+    /// Every place with tasks that have bytes to come counts as changed.
+    pub fn touch_all(&mut self) {
+        let busy = self.places.iter().enumerate().filter(|(_, p)| !p.inputs.is_empty());
+        self.touched.extend(busy.map(|(k, _)| HostId::from(k)));
+    }
+
+    /// Places whose tasks with bytes to come, or flows into them, have changed since the last call.
+    pub fn take_touched(&mut self) -> BTreeSet<HostId> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Of these priorities of flows on their way, those that the network was not told yet, by coflow and flow; from now on it was.
+    pub fn prioritised(&mut self, flows: Vec<(CoflowId, FlowId, u8)>) -> BTreeMap<CoflowId, Vec<(FlowId, u8)>> {
+        let mut new: BTreeMap<CoflowId, Vec<(FlowId, u8)>> = BTreeMap::new();
+        for (id, flow, priority) in flows {
+            let open = self.open.get_mut(&id).and_then(|o| o.flows.get_mut(flow.index())).filter(|f| f.left > 0);
+            if open.is_some_and(|f| f.priority.replace(priority) != Some(priority)) {
+                new.entry(id).or_default().push((flow, priority));
+            }
+        }
+        new.values_mut().for_each(|flows| flows.sort_unstable());
+        new
+    }
+
     /// Tasks at a place with bytes to come, in the order in which they got their slots.
     pub fn inputs(&self, place: HostId) -> impl Iterator<Item = &Waiting> + '_ {
         let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.inputs);
@@ -333,8 +366,10 @@ impl Net {
     pub fn flows_at(&self, place: HostId) -> impl Iterator<Item = FlowAt> + '_ {
         let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.flows);
         own.map(move |&(coflow, flow)| {
-            let f = &self.open[&coflow].flows[flow.index()];
-            FlowAt { coflow, flow, left: Bytes(f.left), incoming: f.to == place, task: f.task }
+            let o = &self.open[&coflow];
+            let f = &o.flows[flow.index()];
+            let (job, stage, left, incoming) = (o.job, o.stage, Bytes(f.left), f.to == place);
+            FlowAt { coflow, flow, job, stage, left, incoming, counts: f.counts, task: f.task }
         })
     }
 
@@ -348,11 +383,6 @@ impl Net {
             left: Bytes(o.left),
             arrival: o.arrival,
         })
-    }
-
-    /// The job and the stage of a coflow on its way.
-    pub fn coflow(&self, id: CoflowId) -> Option<(JobId, usize)> {
-        self.open.get(&id).map(|o| (o.job, o.stage))
     }
 
     /// How fast a place receives; `None` without books.

@@ -316,6 +316,12 @@ impl View for State {
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality> {
         self.stage(job, stage).locality(&self.topology, rack, |h| self.slots.free_on(h))
     }
+    fn nearest(&self, job: JobId, stage: usize, host: HostId) -> Option<(u32, Locality)> {
+        self.stage(job, stage).nearest(&self.topology, host)
+    }
+    fn largest(&self, job: JobId, stage: usize) -> Option<u32> {
+        self.stage(job, stage).largest()
+    }
     fn blocks(&self, job: JobId, stage: usize) -> &[Block] {
         &self.stage(job, stage).blocks
     }

@@ -26,7 +26,7 @@ impl Placement for Watching {
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         self.under.offer(view, rack)
     }
-    fn needs(&self, _: &Topology) -> Needs {
+    fn needs(&mut self, _: &Topology) -> Needs {
         self.needs
     }
     fn wants_progress(&self, _: Time) -> bool {
