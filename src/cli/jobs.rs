@@ -147,7 +147,7 @@ impl Tuning {
         Ok(all)
     }
 
-    /// Reads the jobs: our YAML, a SWIM trace or TPC-H queries. Or draws those of a mix, 50 unless `--first` says how many.
+    /// Reads the jobs: our YAML, a SWIM trace, TPC-H queries, or coflows of a trace as jobs. Or draws those of a mix, 50 unless `--first` says how many.
     ///
     /// # Errors
     /// A file that cannot be read or makes no sense, a mix of coflows.

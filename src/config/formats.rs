@@ -6,7 +6,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::coflow_benchmark::{self, Mapping, Trace};
 use crate::workload::job_model::{JobModel, Row};
 use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
-use crate::workload::{TraceError, Workload, coflowsim, decima, htsim, swim};
+use crate::workload::{TraceError, Workload, coflowsim, decima, htsim, swim, trace_jobs};
 use rand::SeedableRng;
 use rand::seq::index;
 use rand_chacha::ChaCha8Rng;
@@ -191,13 +191,18 @@ impl Select {
     }
 }
 
-/// Reads jobs in any format: our own YAML, SWIM's rows or Decima's queries. `file` is the name that errors show, and the name of a
+/// Reads jobs in any format: our own YAML, SWIM's rows, Decima's queries, or a trace of coflows, each of which is the shuffle of a job.
+/// `file` is the name that errors show, and the name of a
 /// list that has none of its own.
 ///
 /// # Errors
 /// What is wrong with the text, where, and what is allowed.
 pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobList, ConfigError> {
     let select = &how.select;
+    let of_trace = |trace: Trace| {
+        let list = trace_jobs::to_jobs(base(file), &trace, &how.model, how.seed);
+        JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
+    };
     let mut list = match format_of(text) {
         Format::Swim => {
             let rows = select.keep(place(text, file, swim::parse(text))?, |r: &Row| r.shuffle, how.seed);
@@ -208,6 +213,8 @@ pub fn read_any_jobs(text: &str, file: &str, how: &JobsReading) -> Result<JobLis
             let list = decima::to_jobs(base(file), &queries, &how.queries);
             JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
         }
+        Format::CoflowBenchmark => of_trace(place(text, file, coflow_benchmark::parse(text))?),
+        Format::CoflowSim => of_trace(coflowsim::draw(&place(text, file, coflowsim::parse(text))?)),
         _ => {
             let list: JobList = yaml::read_checked(text, file, jobs::RawJobs::check)?;
             JobList::new(list.name, select.keep(list.jobs, JobSpec::shuffle_bytes, how.seed))
@@ -278,6 +285,9 @@ mod tests {
         assert_eq!(j.stages[0].times.longest(), Span(250_000_025));
         let how = JobsReading { select: Select { batch: true, ..all }, ..how };
         assert!(read_any_jobs(SWIM, "f", &how).unwrap().jobs.iter().all(|j| j.arrival == Time::ZERO));
+        let traced = read_any_jobs("3 2\n1 5 1 0 2 1:2.0 2:6.0\n2 9 1 0 1 1:1.0\n", "dir/t", &JobsReading::default()).unwrap();
+        let shares: Vec<_> = traced.jobs.iter().map(|j| j.edges[0].shares.clone().unwrap()).collect();
+        assert_eq!((traced.name.as_str(), shares), ("t", vec![vec![1, 3], vec![1]]), "coflows as jobs");
         assert!(read_any_jobs("a\t1\t1\t5\t0\t7\nb\tx\n", "f", &how).unwrap_err().to_string().starts_with("f:2:3: "));
     }
 }

@@ -195,7 +195,7 @@ impl RawPlacement {
         let order = self.order.unwrap_or(self.policy.order());
         JobPolicy {
             placement: Spec { policy, common },
-            settings: Settings { order, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
+            settings: Settings { order, orders: vec![], weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
         }
     }
 

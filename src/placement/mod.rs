@@ -20,10 +20,13 @@ pub mod hdfs;
 pub mod hit;
 pub mod jobpacker;
 pub mod latency;
+pub mod network;
 pub mod policy;
+pub mod pushbox;
 pub mod registry;
 pub mod replicas;
 pub mod spec;
+pub mod why;
 
 use policy::{Order, Placement};
 use registry::policies;
@@ -47,6 +50,8 @@ policies! {
     Tetris = "tetris" => baselines::tetris::TetrisOptions,
     /// Tasks whose input crosses few switches, with a probability that falls with that cost.
     Pna = "pna" => baselines::pna::PnaOptions,
+    /// Tasks on the hosts where their transfers are predicted to cost least.
+    Neat = "neat" => baselines::neat::NeatOptions,
     /// Each planned job's data and tasks on racks of its own.
     Corral = "corral" => corral::executor::CorralOptions,
     /// Widths of maps and reduces that keep shuffles on circuits, planned ahead.
@@ -57,4 +62,6 @@ policies! {
     CoDecided = "co-decided" => coscheduler::executor::CoDecidedOptions,
     /// Tasks on hosts whose shuffles cross few switches, by a stable matching.
     Hit = "hit" => hit::executor::HitOptions,
+    /// Few tasks that fetch on a host at once, by strict priority, and others that compute meanwhile.
+    Pushbox = "pushbox" => pushbox::PushBoxOptions,
 }

@@ -5,9 +5,11 @@
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
 use super::codecide::Request;
-use crate::ids::{HostId, JobId, RackId};
+pub use super::network::{FlowAt, Input, Needs, OpenCoflow};
+use super::why::Why;
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
-use crate::units::{Bytes, Time};
+use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// The hosts that hold a data block: the first replica first. At most one a host; empty only on a network without hosts.
@@ -133,6 +135,11 @@ pub trait View {
     /// The nearest that a pending task of the stage would run to its block on a free slot of this rack; `None` if none is
     /// pending. O(hosts of the rack).
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality>;
+    /// The pending task of the stage that a start on this host takes if none is named, the nearest to its block, and how near that is;
+    /// `None` if none is pending. O(log hosts), and tasks near the host that have started elsewhere.
+    fn nearest(&self, job: JobId, stage: usize, host: HostId) -> Option<(u32, Locality)>;
+    /// The pending task of the stage with the most input, the first among equals. O(1) where tasks start in this order.
+    fn largest(&self, job: JobId, stage: usize) -> Option<u32>;
     /// Where the blocks of a stage are, one a task; empty for a stage that reads none.
     fn blocks(&self, job: JobId, stage: usize) -> &[Block];
     /// Tasks of a stage that hold a slot in the rack.
@@ -158,6 +165,36 @@ pub trait View {
     fn releases(&self, rack: RackId) -> Vec<Time>;
     /// Bytes of shuffles that are on their way into the rack from others.
     fn shuffling_into(&self, rack: RackId) -> Bytes;
+
+    // What follows is known only under policies that say so by their needs.
+
+    /// Tasks on the host that have input to come over the network, in the order in which they got their slots.
+    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_>;
+    /// Bytes that they have still to get. O(1).
+    fn inputs_left(&self, host: HostId) -> Bytes;
+    /// Bytes of flows on their way into the host, and out of it. O(1).
+    fn on_the_way(&self, host: HostId) -> (Bytes, Bytes);
+    /// Flows from and to the host that are on their way, in the order of coflow and flow.
+    fn flows_at(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
+    /// Coflows on their way, by id.
+    fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_>;
+    /// How fast the host receives: a moving average over the time in which something is on its way to it, which begins at what its
+    /// NIC can carry of payload and never falls below a hundredth of that. O(1).
+    fn receive_rate(&self, host: HostId) -> BitRate;
+    /// All input of a task, wherever it is: its block, and its share of the shuffles into its stage. O(incoming edges).
+    fn input_of(&self, job: JobId, stage: usize, task: u32) -> Bytes;
+    /// Bytes that count which a pending task would fetch over the network, were it on this host; outputs that do not stand yet are taken
+    /// to come from elsewhere. O(incoming edges + replicas).
+    fn input_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> Bytes;
+    /// The size of the coflow into a stage, known or expected: all bytes of the shuffles into it; of blocks, those of its tasks that read
+    /// now, one at least. O(incoming edges).
+    fn coflow_size(&self, job: JobId, stage: usize) -> Bytes;
+    /// How long a task will compute.
+    fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span;
+    /// The order of the job's queue.
+    fn order(&self, job: JobId) -> Order;
+    /// The oldest unfinished job of the job's queue; of all queues if they are served as one ([`Order::Fifo`] for all).
+    fn head(&self, job: JobId) -> Option<JobId>;
 }
 
 /// A placement policy. Methods that have a default are for policies that care.
@@ -186,6 +223,24 @@ pub trait Placement: Send {
     /// nobody, until a slot of the rack becomes free, a stage becomes startable, or [`Placement::wake_at`]. Only stages that may start,
     /// with a pending task.
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
+
+    /// Tasks of a stage have come to wait for slots, and some slot is free: told before the offers of this moment, stages in their
+    /// jobs' order. Only under policies that look at the network.
+    fn arrived(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        let _ = (view, job, stage);
+    }
+
+    /// Strict priorities, 0 (first) to 7, of flows on their way into these hosts, where tasks began or ended to receive, or where a FIFO
+    /// queue has another head. What is as it was is not told again. Only under policies that look at the network.
+    fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
+        let _ = (view, hosts);
+        Vec::new()
+    }
+
+    /// Why its last offer was what it was, if it says that.
+    fn why(&self) -> Option<&Why> {
+        None
+    }
 
     /// When offers that were declined shall be made again, though nothing happened.
     fn wake_at(&self) -> Option<Time> {
@@ -233,8 +288,14 @@ pub trait Placement: Send {
         let _ = view;
     }
 
+    /// What it needs to know of the network; asked once, before the run.
+    fn needs(&mut self, topology: &Topology) -> Needs {
+        let _ = topology;
+        Needs::default()
+    }
+
     /// Whether decisions depend on what flows have still to send, now: the scheduler then asks for [`crate::scheduler::Event::Progress`]
-    /// before it decides.
+    /// before it decides, if the last one is [`Needs::sample`] old and flows are on their way.
     fn wants_progress(&self, now: Time) -> bool {
         let _ = now;
         false

@@ -12,7 +12,7 @@ use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::policy::{Locality, Pick, Placement};
+use crate::placement::policy::{Locality, Order, Pick, Placement};
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::jobs::JobSpec;
@@ -35,6 +35,8 @@ pub struct Scheduler {
     last: RackId,
     /// Stages whose waiting tasks may have something to fetch.
     look: BTreeSet<(JobId, usize)>,
+    /// Stages whose tasks may have slots since the last dispatch.
+    arrivals: BTreeSet<(JobId, usize)>,
     /// Tasks that must read their block over the network.
     reads: BTreeMap<(JobId, usize), Vec<u32>>,
     /// Shuffles that the policy holds back, until when.
@@ -46,15 +48,17 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// A scheduler over an empty cluster.
-    pub fn new(topology: Arc<Topology>, settings: Settings, policy: Box<dyn Placement>) -> Self {
+    pub fn new(topology: Arc<Topology>, settings: Settings, mut policy: Box<dyn Placement>) -> Self {
+        let needs = policy.needs(&topology);
         Self {
             dirty: topology.racks.iter().map(|r| r.id).collect(),
-            state: State::new(topology, settings),
+            state: State::new(topology, settings, needs),
             policy,
             actions: VecDeque::new(),
             stirred: false,
             last: RackId(0),
             look: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
             reads: BTreeMap::new(),
             holds: BTreeMap::new(),
             next_coflow: 0,
@@ -76,7 +80,7 @@ impl Scheduler {
 
     /// Whether the scheduler wants [`Event::Progress`] before it decides about what was told by `now`.
     pub fn wants_progress(&self, now: Time) -> bool {
-        self.stirred && self.policy.wants_progress(now)
+        self.stirred && self.state.net.is_due(now) && self.policy.wants_progress(now)
     }
 
     /// The next thing to do, if any. Tell everything that happened at this instant before asking.
@@ -99,7 +103,7 @@ impl Scheduler {
             Event::TaskFinished(task, attempt) => self.finished(task, attempt)?,
             Event::FlowFinished(id, flow) => self.flow_finished(id, flow),
             Event::CoflowFinished(id) => self.coflow_finished(id),
-            Event::Progress { left } => self.state.left = left,
+            Event::Progress { left } => self.state.net.progress(&left, self.state.now),
             Event::HostFailed(host) => self.hosts_failed(&[self.known(host)?]),
             Event::HostRecovered(host) => self.hosts_recovered(&[self.known(host)?]),
             Event::RackFailed(rack) => self.hosts_failed(&self.hosts_of(rack)?),
@@ -176,6 +180,7 @@ impl Scheduler {
         if s.open != open {
             s.open = open;
             if open {
+                self.arrivals.insert((job, stage));
                 self.all_dirty();
             }
         }
@@ -221,6 +226,7 @@ impl Scheduler {
         stage.tasks[r.task as usize].doing = Doing::Finished;
         stage.counts.finished += 1;
         stage.output_in[rack.index()] += 1;
+        *stage.output_on.entry(task.host).or_default() += 1;
         if !stage.outgoing.is_empty() {
             let have = self.take_have(job, s, r.task);
             self.state.stage_mut(job, s).log.push(Output { task: r.task, host: task.host, void: false, have });
@@ -245,6 +251,10 @@ impl Scheduler {
         j.unfinished -= 1;
         if j.unfinished == 0 && j.account.finished.is_none() {
             j.account.finished = Some(now);
+            self.state.queues.leave(job);
+            if self.state.queues.order_of(job) != Order::Fair {
+                self.state.net.touch_all();
+            }
             self.counters.jobs_finished += 1;
             self.actions.push_back(Action::FinishJob(job));
         }
@@ -308,6 +318,7 @@ impl Scheduler {
         if shuffles {
             stage.waiting.insert(k);
         }
+        stage.pass_started();
         let account = &mut jobs[job.index()].account;
         account.near[near as usize] += u32::from(input > 0);
         account.started.get_or_insert(now);
@@ -315,6 +326,7 @@ impl Scheduler {
         self.state.queues.took(job);
         self.state.fetching += 1;
         let task = TaskRef { job, stage: s as u32, task: k };
+        self.state.expect_input(task, host);
         self.actions.push_back(Action::StartTask { task, attempt, host, slot, near });
         if reading {
             self.reads.entry((job, s)).or_default().push(k);
@@ -342,6 +354,11 @@ impl Scheduler {
         self.state.slots.expect(host, slot, old, (now, now + span));
         self.state.fetching -= 1;
         self.state.computing += 1;
+        self.state.net.left(r);
+        if self.state.net.needs.network {
+            // What the network has to do for this host has become less: its free slots are offered again.
+            self.dirty.insert(self.state.topology.rack_of(host));
+        }
         self.actions.push_back(Action::Compute { task: r, attempt, span });
     }
 

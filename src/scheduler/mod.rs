@@ -22,7 +22,7 @@
 //!
 //! # Files
 //!
-//! [`slots`] and [`queues`] are indexes, [`share`] the arithmetic of shuffles, [`stage`] and [`state`] the books, [`machine`] the
+//! [`slots`], [`queues`] and [`net`] are indexes, [`share`] the arithmetic of shuffles, [`stage`] and [`state`] the books, [`machine`] the
 //! state machine with its parts in `machine/` and [`record`] what is reported.
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 pub mod machine;
+pub mod net;
 pub mod queues;
 pub mod record;
 pub mod share;

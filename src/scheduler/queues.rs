@@ -3,6 +3,8 @@
 //! FIFO takes jobs as they came, over all queues. Fair gives every queue slots in proportion to its weight, and within a queue every
 //! job the same number; who has the least comes first. Capacity gives queues slots in proportion to their weight too, but within
 //! a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent.
+//!
+//! Queues may have orders of their own. Slots are then shared between queues by weight, and a queue of FIFO is served as one of Capacity.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +14,10 @@ pub use crate::placement::policy::Order;
 #[derive(Clone, Debug)]
 struct Queue {
     weight: u64,
+    order: Order,
     running: u64,
+    /// Jobs that have not finished.
+    open: BTreeSet<JobId>,
     /// Jobs that have a task which may start, by their key.
     ready: BTreeSet<(u64, JobId)>,
 }
@@ -28,6 +33,8 @@ struct Job {
 #[derive(Clone, Debug)]
 pub struct Queues {
     order: Order,
+    /// Orders of the first queues, where they differ.
+    orders: Vec<Order>,
     queues: Vec<Queue>,
     jobs: Vec<Job>,
     /// Queues with ready jobs, by what they hold over their weight.
@@ -35,19 +42,43 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with weight one.
-    pub fn new(order: Order, weights: &[u32]) -> Self {
-        let queue = |w: &u32| Queue { weight: u64::from((*w).max(1)), running: 0, ready: BTreeSet::new() };
-        Self { order, queues: weights.iter().map(queue).collect(), jobs: Vec::new(), by_share: BTreeSet::new() }
+    /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with weight one. The first queues have these
+    /// `orders`, others have `order`.
+    pub fn new(order: Order, orders: &[Order], weights: &[u32]) -> Self {
+        let mut all = Self { order, orders: orders.to_vec(), queues: Vec::new(), jobs: Vec::new(), by_share: BTreeSet::new() };
+        weights.iter().for_each(|&w| all.open_queue(w.max(1)));
+        all
+    }
+
+    fn open_queue(&mut self, weight: u32) {
+        let order = self.orders.get(self.queues.len()).copied().unwrap_or(self.order);
+        self.queues.push(Queue { weight: u64::from(weight), order, running: 0, open: BTreeSet::new(), ready: BTreeSet::new() });
     }
 
     /// Takes in the next job by id; it is not ready yet.
     pub fn join(&mut self, queue: u32) {
-        let queue = if self.order == Order::Fifo { 0 } else { queue };
+        let queue = if self.order == Order::Fifo && self.orders.is_empty() { 0 } else { queue };
         while self.queues.len() <= queue as usize {
-            self.queues.push(Queue { weight: 1, running: 0, ready: BTreeSet::new() });
+            self.open_queue(1);
         }
+        self.queues[queue as usize].open.insert(JobId::from(self.jobs.len()));
         self.jobs.push(Job { queue, running: 0, ready: false });
+    }
+
+    /// A job has finished.
+    pub fn leave(&mut self, job: JobId) {
+        let queue = self.jobs[job.index()].queue;
+        self.queues[queue as usize].open.remove(&job);
+    }
+
+    /// The order of a job's queue.
+    pub fn order_of(&self, job: JobId) -> Order {
+        self.queues[self.jobs[job.index()].queue as usize].order
+    }
+
+    /// The oldest job of a job's queue that has not finished. O(log jobs).
+    pub fn head(&self, job: JobId) -> Option<JobId> {
+        self.queues[self.jobs[job.index()].queue as usize].open.first().copied()
     }
 
     /// Says whether a job has a task that may start.
@@ -84,13 +115,13 @@ impl Queues {
             self.by_share.remove(&(share(q), j.queue));
         }
         if j.ready {
-            q.ready.remove(&(key(self.order, j), job));
+            q.ready.remove(&(key(q.order, j), job));
         }
         let before = j.running;
         f(j);
         q.running = q.running + j.running - before;
         if j.ready {
-            q.ready.insert((key(self.order, j), job));
+            q.ready.insert((key(q.order, j), job));
         }
         if !q.ready.is_empty() {
             self.by_share.insert((share(q), j.queue));
@@ -111,7 +142,11 @@ mod tests {
     use super::*;
 
     fn filled(order: Order) -> Queues {
-        let mut q = Queues::new(order, &[3, 1]);
+        filled_by(order, &[])
+    }
+
+    fn filled_by(order: Order, orders: &[Order]) -> Queues {
+        let mut q = Queues::new(order, orders, &[3, 1]);
         for queue in [0, 1, 0, 1] {
             q.join(queue);
         }
@@ -148,6 +183,25 @@ mod tests {
         assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
         q.set_ready(JobId(0), false);
         assert_eq!(served(q, 3), [1, 1, 1]);
+    }
+
+    #[test]
+    fn queues_may_have_orders_of_their_own() {
+        // Shares as under Capacity: the first queue goes by age, the second by slots held.
+        let mixed = filled_by(Order::Fair, &[Order::Fifo, Order::Fair]);
+        assert_eq!(served(mixed.clone(), 8), [0, 1, 0, 0, 0, 3, 0, 0]);
+        assert_eq!([0, 1].map(|j| mixed.order_of(JobId(j))), [Order::Fifo, Order::Fair]);
+        assert_eq!(served(filled_by(Order::Fifo, &[Order::Fair]), 8), [0, 1, 2, 0, 2, 1, 0, 2]);
+    }
+
+    #[test]
+    fn the_head_of_a_queue_is_its_oldest_job_until_that_leaves() {
+        let mut q = filled(Order::Fair);
+        q.set_ready(JobId(0), false);
+        assert_eq!((q.head(JobId(2)), q.head(JobId(3))), (Some(JobId(0)), Some(JobId(1))));
+        q.leave(JobId(0));
+        assert_eq!(q.head(JobId(2)), Some(JobId(2)));
+        assert_eq!(filled(Order::Fifo).head(JobId(3)), Some(JobId(0)));
     }
 
     #[test]

@@ -70,6 +70,15 @@ impl Spread {
         }
     }
 
+    /// All bytes that receiver `n` gets from `senders` senders. O(1).
+    pub fn all_to(&self, senders: u32, n: u32) -> u64 {
+        let (mut from, mut to) = (Senders::default(), Receivers::default());
+        let (count, has) = (u64::from(senders), |m: u32| u64::from(m < senders));
+        (from.count, from.below_full, from.has_part, from.has_first) = (count, u64::from(self.full.min(senders)), has(self.full), has(0));
+        self.receive(&mut to, n);
+        self.between(&from, &to)
+    }
+
     /// Bytes from a set to a set.
     pub fn between(&self, from: &Senders, to: &Receivers) -> u64 {
         let even = from.count * to.count * self.base + from.below_full * to.count + from.has_part * to.below_part;
@@ -108,6 +117,9 @@ mod tests {
                     prop_assert_eq!(to.iter().sum::<u64>(), own[j as usize]);
                     prop_assert!(to.iter().max().unwrap() - to.iter().min().unwrap() < u64::from(m));
                 }
+            }
+            for j in 0..n {
+                prop_assert_eq!(s.all_to(m, j), (0..m).map(|i| pair(i, j)).sum::<u64>());
             }
             let side = |k: u32, of: u32| (cut >> ((k + of) % 16)) & 1 == 1;
             for (a, b) in [(true, true), (true, false), (false, true), (false, false)] {

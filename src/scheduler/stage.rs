@@ -111,9 +111,14 @@ pub struct Stage {
     pub running_in: Vec<u32>,
     /// By rack: outputs that stand.
     pub output_in: Vec<u32>,
+    /// By host that has any: outputs that stand.
+    pub output_on: BTreeMap<HostId, u32>,
     /// When its shuffle's first flow began and its last one ended.
     pub shuffle: Option<(Time, Time)>,
     any: Vec<u32>,
+    /// Tasks by the input that they get from shuffles, the most first; those before `first` are not pending.
+    by_input: Vec<u32>,
+    first: usize,
     near: Vec<Near>,
     in_rack: Vec<(u32, Vec<u32>)>,
 }
@@ -135,27 +140,33 @@ impl Stage {
             shuffling: false,
             output_lost: false,
         };
-        let incoming = job.edges_into(s).map(|e| Incoming {
-            from: e.from,
-            spread: match e.by_receiver() {
-                None => Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
-                Some(bytes) => Spread::by_receiver(&bytes, job.stages[e.from].tasks),
-            },
-            bytes: e.bytes,
-            cursor: vec![0; n as usize],
-        });
+        let incoming: Vec<Incoming> = job
+            .edges_into(s)
+            .map(|e| Incoming {
+                from: e.from,
+                spread: match e.by_receiver() {
+                    None => Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
+                    Some(bytes) => Spread::by_receiver(&bytes, job.stages[e.from].tasks),
+                },
+                bytes: e.bytes,
+                cursor: vec![0; n as usize],
+            })
+            .collect();
         Self {
             tasks: vec![task; n as usize],
             counts: StageCounts { pending: n, ..StageCounts::default() },
             open: false,
             blocks: Vec::new(),
-            incoming: incoming.collect(),
+            by_input: by_input(&incoming, job, n),
+            first: 0,
+            incoming,
             outgoing: job.edges.iter().filter(|e| e.from == s).map(|e| e.to).collect(),
             log: Vec::new(),
             had: BTreeMap::new(),
             waiting: BTreeSet::new(),
             running_in: vec![0; racks],
             output_in: vec![0; racks],
+            output_on: BTreeMap::new(),
             shuffle: None,
             any: (0..n).rev().collect(),
             near: Vec::new(),
@@ -205,6 +216,32 @@ impl Stage {
         }
     }
 
+    /// The task that [`Self::take`] would take for a host, and how near it would run.
+    pub fn nearest(&self, t: &Topology, host: HostId) -> Option<(u32, Locality)> {
+        let pending = |list: &Vec<u32>| list.iter().rev().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending);
+        let at = self.near.binary_search_by_key(&host, |n| n.host).ok().filter(|&i| self.near[i].count > 0);
+        let in_rack = self.in_rack.get(t.rack_of(host).index()).filter(|r| r.0 > 0);
+        let far = if self.blocks.is_empty() { Locality::Host } else { Locality::Remote };
+        let local = at.and_then(|i| pending(&self.near[i].tasks)).map(|k| (k, Locality::Host));
+        let near = || in_rack.and_then(|r| pending(&r.1)).map(|k| (k, Locality::Rack));
+        local.or_else(near).or_else(|| pending(&self.any).map(|k| (k, far)))
+    }
+
+    /// The pending task with the most input from shuffles, the first among equals.
+    pub fn largest(&self) -> Option<u32> {
+        self.by_input[self.first..].iter().copied().find(|&k| self.tasks[k as usize].doing == Doing::Pending)
+    }
+
+    /// Notes that a task has started: [`Self::largest`] and [`Self::nearest`] need not look at those at the ends of their lists again. O(1)
+    /// amortised.
+    pub fn pass_started(&mut self) {
+        let pending = |k: u32| self.tasks[k as usize].doing == Doing::Pending;
+        let first = self.by_input[self.first..].iter().take_while(|&&k| !pending(k)).count();
+        let last = self.any.iter().rev().take_while(|&&k| !pending(k)).count();
+        self.first += first;
+        self.any.truncate(self.any.len() - last);
+    }
+
     /// Takes a pending task for `host`: one whose block it holds, else one of the rack, else the first.
     ///
     /// # Panics
@@ -247,6 +284,7 @@ impl Stage {
     /// Puts a task back among the pending ones.
     pub fn put_back(&mut self, t: &Topology, k: u32) {
         self.any.push(k);
+        self.first = 0;
         self.count_blocks(t, k, true);
         let Some(block) = self.blocks.get(k as usize) else { return };
         for h in block {
@@ -276,6 +314,14 @@ impl Stage {
     pub fn is_done(&self) -> bool {
         self.counts.finished == self.tasks.len() as u32
     }
+}
+
+/// Tasks by the input that they get from shuffles, the most first, the first among equals. O(tasks log tasks).
+fn by_input(incoming: &[Incoming], job: &JobSpec, tasks: u32) -> Vec<u32> {
+    let input = |k: u32| -> u64 { incoming.iter().map(|e| e.spread.all_to(job.stages[e.from].tasks, k)).sum() };
+    let mut all: Vec<u32> = (0..tasks).collect();
+    all.sort_by_cached_key(|&k| std::cmp::Reverse(input(k)));
+    all
 }
 
 /// Calls `f` once for every rack that holds a replica.

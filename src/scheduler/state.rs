@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::TaskRef;
+use super::net::{Net, Part};
 use super::queues::{Order, Queues};
 use super::slots::Slots;
-use super::stage::{Doing, Stage};
-use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
+use super::stage::{Doing, Incoming, Stage};
+use crate::ids::{CoflowId, HostId, JobId, RackId};
+use crate::placement::network::{FlowAt, Input, Needs, OpenCoflow};
 use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// How the scheduler works, whatever the placement policy.
@@ -19,6 +22,9 @@ use crate::workload::jobs::JobSpec;
 pub struct Settings {
     /// The order of jobs.
     pub order: Order,
+    /// Orders of the first queues, where they differ; others have `order`. With any, queues are served apart under `Order::Fifo` too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<Order>,
     /// Weights of the queues, by number; others have one.
     pub weights: Vec<u32>,
     /// A reduce task that waits fetches again when so many per cent of the sending stage's tasks have finished since, 1 to 100.
@@ -29,7 +35,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { order: Order::Fair, weights: Vec::new(), fetch_percent: 20, grain: Grain::Host }
+        Self { order: Order::Fair, orders: Vec::new(), weights: Vec::new(), fetch_percent: 20, grain: Grain::Host }
     }
 }
 
@@ -105,11 +111,11 @@ pub struct Transfer {
     /// When it began.
     pub began: Time,
     /// By flow: where it goes; `None` once it has arrived.
-    pub flows: Vec<Option<HostId>>,
+    pub flows: Vec<Option<(HostId, u32)>>,
     /// By flow: bytes into another rack.
     pub crossing: Vec<(RackId, Bytes)>,
-    /// By receiving place: flows that are missing, and the tasks that wait for them.
-    pub to: BTreeMap<HostId, (u32, Vec<u32>)>,
+    /// By receiving end ([`State::end`]): flows that are missing, and the tasks that wait for them.
+    pub to: BTreeMap<(HostId, u32), (u32, Vec<u32>)>,
     /// Of a shuffle: by incoming edge, how far the tasks' cursors go when it is there.
     pub upto: Vec<u32>,
     /// Hosts that send.
@@ -132,8 +138,8 @@ pub struct State {
     pub slots: Slots,
     /// Coflows on their way.
     pub transfers: BTreeMap<CoflowId, Transfer>,
-    /// What flows on their way had still to send when the network was last asked, for policies that want to know.
-    pub left: Vec<(CoflowId, FlowId, Bytes)>,
+    /// How far they are, for policies that want to know.
+    pub net: Net,
     /// By rack: bytes of shuffles on their way into it.
     pub inbound: Vec<u64>,
     /// Tasks that compute.
@@ -144,17 +150,17 @@ pub struct State {
 
 impl State {
     /// A cluster at rest.
-    pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
+    pub fn new(topology: Arc<Topology>, settings: Settings, needs: Needs) -> Self {
         Self {
+            net: Net::new(&topology, needs),
             slots: Slots::new(&topology),
-            queues: Queues::new(settings.order, &settings.weights),
+            queues: Queues::new(settings.order, &settings.orders, &settings.weights),
             inbound: vec![0; topology.rack_count()],
             topology,
             settings,
             now: Time::ZERO,
             jobs: Vec::new(),
             transfers: BTreeMap::new(),
-            left: Vec::new(),
             computing: 0,
             fetching: 0,
         }
@@ -184,6 +190,71 @@ impl State {
             Grain::Host => self.topology.rack_of(place),
             Grain::Rack => RackId(place.0),
         }
+    }
+
+    /// Where flows for a task go: its place, and its number if each task has flows of its own.
+    pub fn end(&self, job: JobId, stage: usize, task: u32) -> (HostId, u32) {
+        let place = self.place(self.stage(job, stage).tasks[task as usize].host);
+        (place, if self.net.needs.flows_by_task { task } else { 0 })
+    }
+
+    /// A task got its slot: what it will have to fetch.
+    pub fn expect_input(&mut self, r: TaskRef, host: HostId) {
+        if self.net.needs.network {
+            let (job, stage) = (r.job, r.stage as usize);
+            let block = self.block_from_afar(job, stage, r.task, host);
+            let shuffle = self.shuffle_from_afar(job, stage, r.task, (host, None));
+            let place = self.place(host);
+            self.net.started(r, place, block, shuffle);
+        }
+    }
+
+    /// What a task that holds a slot has still to ask for: all of its block, or of its shuffles what is beyond its cursors; nothing, and
+    /// what is beyond `upto`, if that is on its way now.
+    pub fn foresee(&mut self, (job, stage, shuffle): (JobId, usize, bool), task: u32, upto: Option<&[u32]>) {
+        if self.net.needs.network {
+            let host = self.stage(job, stage).tasks[task as usize].host;
+            let (part, bytes) = match shuffle {
+                true => (Part::Shuffle, self.shuffle_from_afar(job, stage, task, (host, upto))),
+                false if upto.is_some() => (Part::Block, 0),
+                false => (Part::Block, self.block_from_afar(job, stage, task, host)),
+            };
+            self.net.to_come(TaskRef { job, stage: stage as u32, task }, part, bytes);
+        }
+    }
+
+    /// Bytes of the block of a task; none for a stage that reads none.
+    fn block_of(&self, job: JobId, stage: usize, task: u32) -> u64 {
+        let s = &self.jobs[job.index()].spec.stages[stage];
+        let (n, input) = (u64::from(s.tasks), if self.stage(job, stage).blocks.is_empty() { 0 } else { s.input.0 });
+        input / n + u64::from(u64::from(task) < input % n)
+    }
+
+    /// Those that it would read over the network on a host. O(replicas).
+    fn block_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> u64 {
+        let t = &self.topology;
+        let near = |&h: &HostId| h == host || (self.net.needs.rack_local && t.rack_of(h) == t.rack_of(host));
+        let block = self.stage(job, stage).blocks.get(task as usize);
+        if block.is_none_or(|b| b.iter().any(near)) { 0 } else { self.block_of(job, stage, task) }
+    }
+
+    /// Bytes of shuffles that a task would fetch over the network on a host: of outputs beyond its cursors or beyond `upto`, as many in a
+    /// hundred from elsewhere as of all; outputs that do not stand yet will stand elsewhere. O(incoming edges).
+    fn shuffle_from_afar(&self, job: JobId, stage: usize, task: u32, (host, upto): (HostId, Option<&[u32]>)) -> u64 {
+        let s = self.stage(job, stage);
+        let of = |(k, e): (usize, &Incoming)| {
+            let from = self.stage(job, e.from);
+            let all = from.tasks.len() as u64;
+            let near = match self.net.needs.rack_local {
+                true => from.output_in[self.topology.rack_of(host).index()],
+                false => from.output_on.get(&host).copied().unwrap_or(0),
+            };
+            let past = upto.map_or(e.cursor[task as usize], |u| u[k]);
+            let (rest, far) = (all.saturating_sub(past.into()), all - u64::from(near).min(all));
+            let bytes = u128::from(e.spread.all_to(all as u32, task));
+            (bytes * u128::from(rest) * u128::from(far)).div_ceil(u128::from(all) * u128::from(all)) as u64
+        };
+        s.incoming.iter().enumerate().map(of).sum()
     }
 
     /// Whether a task may start: in the right state, with a pending task.
@@ -245,6 +316,12 @@ impl View for State {
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality> {
         self.stage(job, stage).locality(&self.topology, rack, |h| self.slots.free_on(h))
     }
+    fn nearest(&self, job: JobId, stage: usize, host: HostId) -> Option<(u32, Locality)> {
+        self.stage(job, stage).nearest(&self.topology, host)
+    }
+    fn largest(&self, job: JobId, stage: usize) -> Option<u32> {
+        self.stage(job, stage).largest()
+    }
     fn blocks(&self, job: JobId, stage: usize) -> &[Block] {
         &self.stage(job, stage).blocks
     }
@@ -281,5 +358,48 @@ impl View for State {
     }
     fn shuffling_into(&self, rack: RackId) -> Bytes {
         Bytes(self.inbound[rack.index()])
+    }
+    fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_> {
+        Box::new(self.net.inputs(self.place(host)).map(|w| {
+            let (job, stage) = (w.task.job, w.task.stage as usize);
+            Input { job, stage, task: w.task.task, left: w.left(), coflow: self.coflow_size(job, stage) }
+        }))
+    }
+    fn inputs_left(&self, host: HostId) -> Bytes {
+        self.net.inputs_left(self.place(host))
+    }
+    fn on_the_way(&self, host: HostId) -> (Bytes, Bytes) {
+        self.net.on_the_way(self.place(host))
+    }
+    fn flows_at(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_> {
+        Box::new(self.net.flows_at(self.place(host)))
+    }
+    fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_> {
+        Box::new(self.net.coflows())
+    }
+    fn receive_rate(&self, host: HostId) -> BitRate {
+        let full = || self.topology.payload(self.topology.hosts[host.index()].nic);
+        self.net.rate(self.place(host)).unwrap_or_else(full)
+    }
+    fn input_of(&self, job: JobId, stage: usize, task: u32) -> Bytes {
+        let s = self.stage(job, stage);
+        let shuffled: u64 = s.incoming.iter().map(|e| e.spread.all_to(self.stage(job, e.from).tasks.len() as u32, task)).sum();
+        Bytes(shuffled + self.block_of(job, stage, task))
+    }
+    fn input_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> Bytes {
+        Bytes(self.block_from_afar(job, stage, task, host) + self.shuffle_from_afar(job, stage, task, (host, None)))
+    }
+    fn coflow_size(&self, job: JobId, stage: usize) -> Bytes {
+        let shuffled: Bytes = self.stage(job, stage).incoming.iter().map(|e| e.bytes).sum();
+        shuffled + Bytes(self.block_of(job, stage, 0) * self.net.readers(job, stage).max(1))
+    }
+    fn computing_time(&self, job: JobId, stage: usize, task: u32) -> Span {
+        self.jobs[job.index()].spec.stages[stage].times.of(task as usize)
+    }
+    fn order(&self, job: JobId) -> Order {
+        self.queues.order_of(job)
+    }
+    fn head(&self, job: JobId) -> Option<JobId> {
+        self.queues.head(job)
     }
 }

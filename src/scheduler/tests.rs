@@ -17,6 +17,7 @@ use crate::workload::jobs::{EdgeSpec, JobList, StageSpec, TaskTimes};
 mod by_hand;
 mod failing;
 mod laws;
+mod network;
 mod policies;
 
 /// `racks` x `hosts` x `slots`.
@@ -35,6 +36,14 @@ pub(super) fn map_reduce(at: u64, map: (u32, u64), reduce: (u32, u64), shuffle: 
     JobSpec::map_reduce("j", Time(at), stage("map", map.0, map.1, input), stage("reduce", reduce.0, reduce.1, 0), Bytes(shuffle))
 }
 
+/// A flow of the world.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnItsWay {
+    pub from: HostId,
+    pub to: HostId,
+    pub ends: Time,
+}
+
 /// A scheduler, and a world that checks it at every step.
 pub(super) struct World {
     pub s: Scheduler,
@@ -47,6 +56,8 @@ pub(super) struct World {
     pub starts: BTreeMap<TaskRef, u32>,
     pub done: BTreeMap<TaskRef, u32>,
     cancelled: BTreeSet<CoflowId>,
+    /// Flows on their way.
+    pub flying: BTreeMap<(CoflowId, FlowId), OnItsWay>,
     pub sent: BTreeMap<(JobId, bool), u64>,
     pub log: Vec<String>,
 }
@@ -67,6 +78,7 @@ impl World {
             starts: BTreeMap::new(),
             done: BTreeMap::new(),
             cancelled: BTreeSet::new(),
+            flying: BTreeMap::new(),
             sent: BTreeMap::new(),
             log: vec![],
         }
@@ -81,6 +93,12 @@ impl World {
         for j in JobList::new("l", jobs).jobs {
             self.at(j.arrival, Event::Submitted(Box::new(j)));
         }
+    }
+
+    /// When the next thing happens.
+    pub fn next(&self) -> Option<Time> {
+        let wake = self.s.poll_timeout();
+        self.queue.keys().next().map(|k| k.0).into_iter().chain(wake).min().map(|t| t.max(self.now))
     }
 
     /// Until nothing is left to happen, or `until`.
@@ -98,6 +116,10 @@ impl World {
             if wake.is_some_and(|w| w <= self.now) {
                 self.s.handle(Event::Tick, self.now).unwrap();
             }
+            if self.s.wants_progress(self.now) {
+                let left = self.flying.iter().map(|(k, f)| (k.0, k.1, Bytes(f.ends.since(self.now).0))).collect();
+                self.s.handle(Event::Progress { left }, self.now).unwrap();
+            }
             while let Some(a) = self.s.poll_action() {
                 self.log.push(format!("{} {}", self.now.0, serde_json::to_string(&a).unwrap()));
                 self.act(a);
@@ -108,6 +130,7 @@ impl World {
     fn tell(&mut self, e: Event) {
         match &e {
             Event::FlowFinished(id, _) | Event::CoflowFinished(id) if self.cancelled.contains(id) => return,
+            Event::FlowFinished(id, flow) => drop(self.flying.remove(&(*id, *flow))),
             Event::TaskFinished(r, attempt) => {
                 let key = self.held.iter().find(|h| *h.1 == (*r, *attempt)).map(|h| *h.0);
                 let Some(key) = key else { return };
@@ -139,7 +162,9 @@ impl World {
                 for (k, f) in coflow.flows.iter().enumerate() {
                     assert!(f.from != f.to && f.bytes.0 > 0);
                     *self.sent.entry((job, shuffle)).or_default() += f.bytes.0;
-                    self.at(self.now + Span(f.bytes.0), Event::FlowFinished(coflow.id, k.into()));
+                    let ends = self.now + Span(f.bytes.0);
+                    self.flying.insert((coflow.id, k.into()), OnItsWay { from: f.from, to: f.to, ends });
+                    self.at(ends, Event::FlowFinished(coflow.id, k.into()));
                 }
                 let longest = coflow.flows.iter().map(|f| f.bytes.0).max().unwrap();
                 self.at(self.now + Span(longest), Event::CoflowFinished(coflow.id));
@@ -150,7 +175,10 @@ impl World {
                 let racks = codecide::decide(&self.topology, &idle, &request).ok().map(|p| p.chosen.racks);
                 self.at(self.now + Span(7), Event::Placed { job, stage, racks });
             }
-            Action::CancelCoflow(id) => drop(self.cancelled.insert(id)),
+            Action::CancelCoflow(id) => {
+                self.flying.retain(|k, _| k.0 != id);
+                self.cancelled.insert(id);
+            }
             Action::Prioritise { coflow, flows } => assert!(!flows.is_empty(), "{coflow:?}"),
             Action::FinishJob(_) => {}
         }

@@ -79,6 +79,8 @@ pub enum Preset {
     Corral,
     /// Hit-scheduler: blocks of 250 MB, reduce tasks a quarter of the maps
     Puma,
+    /// PushBox's testbed: blocks of 1 GB (section 6.2), reduce tasks a quarter of the maps
+    Pushbox,
 }
 
 impl Preset {
@@ -94,6 +96,7 @@ impl Preset {
             Self::Jobpacker => JobModel { recurring: 100, reduce_share: 5, ..timed(base.block) },
             Self::CoScheduler => JobModel { reduce_share: 25, queues: 20, recurring: 40, ..timed(Bytes(256_000_000)) },
             Self::Puma => JobModel { block: Bytes(250_000_000), reduce_share: 25, ..base },
+            Self::Pushbox => JobModel { block: Bytes(1_000_000_000), reduce_share: 25, ..base },
             Self::Corral => JobModel { recurring: 100, block: Bytes(256_000_000), ..base },
         }
     }
@@ -122,6 +125,13 @@ impl JobModel {
             }
         }
         Ok(())
+    }
+
+    /// The same, with tasks that take so many per cent of the time a byte.
+    #[must_use]
+    pub fn slower(self, percent: u64) -> Self {
+        let rate = |r: Bytes| Bytes((u128::from(r.0) * 100 / u128::from(percent.max(1))).clamp(1, u128::from(u64::MAX)) as u64);
+        Self { map_rate: rate(self.map_rate), reduce_rate: rate(self.reduce_rate), ..self }
     }
 
     /// Numbers of map and reduce tasks.
@@ -167,13 +177,27 @@ impl JobModel {
         if self.noise == 0 {
             return TaskTimes::Even(even);
         }
+        TaskTimes::Each((0..tasks).map(|_| self.noisy(even, rng)).collect())
+    }
+
+    /// Times of tasks with so many bytes each.
+    pub(super) fn times_of(&self, bytes: &[u64], rate: Bytes, rng: &mut ChaCha8Rng) -> TaskTimes {
+        let one = |b: &u64| {
+            let ns = (u128::from(*b) * u128::from(NANOS)).div_ceil(u128::from(rate.0.max(1)));
+            self.noisy(self.setup + Span(u64::try_from(ns).unwrap_or(u64::MAX / 4)), rng)
+        };
+        TaskTimes::Each(bytes.iter().map(one).collect())
+    }
+
+    /// A time that is off by a factor of its own.
+    fn noisy(&self, time: Span, rng: &mut ChaCha8Rng) -> Span {
+        if self.noise == 0 {
+            return time;
+        }
         // Factors in millionths.
         let (mid, half) = (1_000_000u64, u64::from(self.noise.min(100)) * 10_000);
-        let mut one = |_| {
-            let factor = rng.random_range(mid - half..=mid + half);
-            Span(u64::try_from(u128::from(even.0) * u128::from(factor) / 1_000_000).unwrap_or(u64::MAX))
-        };
-        TaskTimes::Each((0..tasks).map(&mut one).collect())
+        let factor = rng.random_range(mid - half..=mid + half);
+        Span(u64::try_from(u128::from(time.0) * u128::from(factor) / 1_000_000).unwrap_or(u64::MAX))
     }
 }
 
@@ -238,7 +262,7 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral] {
+        for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral, Preset::Puma, Preset::Pushbox] {
             assert_eq!(p.model().check(), Ok(()));
         }
         let bad = JobModel { noise: 101, ..JobModel::default() };

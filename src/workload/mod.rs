@@ -23,11 +23,13 @@ pub mod job_model;
 pub mod job_stats;
 pub mod jobs;
 pub mod puma;
+pub mod pushbox;
 pub mod spread;
 pub mod stats;
 pub mod swim;
 pub mod synth;
 pub mod synth_jobs;
+pub mod trace_jobs;
 mod words;
 
 /// A list of coflows, by arrival.

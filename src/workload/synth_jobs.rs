@@ -11,6 +11,8 @@
 //! - `corral-w3`: table 1 has 180 and 2060 tasks, 7.1 and 162.3 GB of input, 6 and 71.5 GB of intermediate data at the 50th and 95th
 //!   percentile. Ours: log-normal, all three by one draw; output = intermediate.
 //! - `puma`: Hit-scheduler's table 1, kinds of jobs by their shares ([`puma`]).
+//! - `pushbox-w1`, `pushbox-w2`: the lists of PushBox's testbed ([`pushbox`](super::pushbox)).
+//! - `facebook-jobs`: coflows of Facebook's published classes over 150 ports ([`synth`](super::synth)), each the shuffle of a job.
 //!
 //! Draws are stratified: of n jobs, one lies in each n-th part of the distribution, so that the percentiles come out for every seed.
 //! What a model does not say of tasks and times comes from a [`JobModel`].
@@ -21,7 +23,8 @@ use rand_chacha::ChaCha8Rng;
 use super::draws::{LogNormal, exponential, log_uniform, strata};
 use super::job_model::{JobModel, Preset, Row};
 use super::jobs::JobList;
-use super::puma;
+use super::synth::{Synth, synth};
+use super::{puma, pushbox, trace_jobs};
 use crate::units::{Bytes, Span, Time};
 
 const MB: u64 = 1_000_000;
@@ -44,6 +47,12 @@ pub enum Mix {
     CorralW3,
     /// Hit-scheduler's PUMA jobs: 40% heavy, 20% medium, 40% light shuffles
     Puma,
+    /// PushBox's first list: two sorts and 28 queries
+    PushboxW1,
+    /// PushBox's second list: 29 benchmarks
+    PushboxW2,
+    /// Coflows of Facebook's classes as jobs
+    FacebookJobs,
 }
 
 impl Mix {
@@ -54,6 +63,8 @@ impl Mix {
             Self::CoScheduler => Preset::CoScheduler,
             Self::CorralW1 | Self::CorralW2 | Self::CorralW3 => Preset::Corral,
             Self::Puma => Preset::Puma,
+            Self::PushboxW1 | Self::PushboxW2 => Preset::Pushbox,
+            Self::FacebookJobs => Preset::Default,
         }
     }
 
@@ -66,6 +77,9 @@ impl Mix {
             Self::CorralW2 => "corral-w2",
             Self::CorralW3 => "corral-w3",
             Self::Puma => "puma",
+            Self::PushboxW1 => "pushbox-w1",
+            Self::PushboxW2 => "pushbox-w2",
+            Self::FacebookJobs => "facebook-jobs",
         }
     }
 }
@@ -97,6 +111,16 @@ struct Shape {
 
 /// The jobs. O(n log n), with noise O(tasks).
 pub fn synth_jobs(ask: &SynthJobs) -> JobList {
+    let name = format!("{}-{}-seed-{}", ask.mix.name(), ask.jobs, ask.seed);
+    match ask.mix {
+        Mix::PushboxW1 => return pushbox::draw(name, pushbox::Testbed::W1, &ask.model, (ask.jobs, ask.seed), ask.mean_gap),
+        Mix::PushboxW2 => return pushbox::draw(name, pushbox::Testbed::W2, &ask.model, (ask.jobs, ask.seed), ask.mean_gap),
+        Mix::FacebookJobs => {
+            let trace = synth(&Synth { racks: 150, hosts: 1, coflows: ask.jobs, seed: ask.seed, mean_gap: ask.mean_gap });
+            return trace_jobs::to_jobs(&name, &trace, &ask.model, ask.seed);
+        }
+        _ => {}
+    }
     let mut rng = ChaCha8Rng::seed_from_u64(ask.seed);
     let ranks = strata(&mut rng, ask.jobs);
     let shapes: Vec<Shape> = ranks.iter().map(|&u| shape(ask, u, &mut rng)).collect();
@@ -114,14 +138,13 @@ pub fn synth_jobs(ask: &SynthJobs) -> JobList {
         let tasks = s.tasks.unwrap_or_else(|| ask.model.tasks(row.input, row.shuffle));
         ask.model.job(&row, tasks, &mut rng)
     });
-    let name = format!("{}-{}-seed-{}", ask.mix.name(), ask.jobs, ask.seed);
     JobList::new(name, jobs.collect())
 }
 
-/// The job at `u / 2^32` of the distribution.
+/// The job at `u / 2^32` of the distribution, where the mix is one.
 fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     match ask.mix {
-        Mix::Jobpacker | Mix::CoScheduler => {
+        Mix::Jobpacker | Mix::CoScheduler | Mix::PushboxW1 | Mix::PushboxW2 | Mix::FacebookJobs => {
             let shuffle = LogNormal { p5: Some(GB / 10), p50: 25 * GB / 10, p95: 82 * GB }.at(u);
             Shape { input: shuffle, shuffle, output: shuffle, tasks: None, name: None }
         }
@@ -177,7 +200,17 @@ mod tests {
     use super::*;
     use crate::workload::job_stats::job_stats;
 
-    const ALL: [Mix; 6] = [Mix::Jobpacker, Mix::CoScheduler, Mix::CorralW1, Mix::CorralW2, Mix::CorralW3, Mix::Puma];
+    const ALL: [Mix; 9] = [
+        Mix::Jobpacker,
+        Mix::CoScheduler,
+        Mix::CorralW1,
+        Mix::CorralW2,
+        Mix::CorralW3,
+        Mix::Puma,
+        Mix::PushboxW1,
+        Mix::PushboxW2,
+        Mix::FacebookJobs,
+    ];
 
     fn jobs(mix: Mix, jobs: usize, seed: u64) -> JobList {
         synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs, seed, mean_gap: Span::secs(1) })

@@ -92,7 +92,7 @@ impl Reading {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Model of tasks")]
 pub struct ModelArgs {
-    /// default, jobpacker, co-scheduler, corral, or a YAML file with any of the keys block, map_rate, reduce_rate, setup,
+    /// default, jobpacker, co-scheduler, corral, puma, pushbox, or a YAML file with any of the keys block, map_rate, reduce_rate, setup,
     /// reduce_bytes, reduce_share, max_tasks, noise, recurring, queues
     #[arg(long, value_name = "NAME|FILE")]
     pub model: Option<String>,
@@ -280,7 +280,9 @@ mod tests {
     fn mixes_are_drawn_and_files_of_coflows_are_not() {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
         let reading = Reading { coflows: Some(6), ..Reading::default() };
-        for mix in ["facebook", "coflowsim", "jobpacker", "co-scheduler", "corral-w1", "corral-w2", "corral-w3"] {
+        for mix in
+            ["facebook", "coflowsim", "jobpacker", "co-scheduler", "corral-w1", "corral-w2", "corral-w3", "pushbox-w2", "facebook-jobs"]
+        {
             let draw = |seed| reading.draw(Path::new(mix), &t, seed).unwrap();
             assert!(!draw(1).coflows.is_empty() && draw(1).name == format!("{mix}-seed-1"), "{mix}");
             assert_ne!(draw(1).coflows, draw(2).coflows, "{mix}");

@@ -70,6 +70,12 @@ pub enum Mix {
     CorralW3,
     /// Jobs: Hit-scheduler's PUMA benchmarks, heavy, medium and light
     Puma,
+    /// Jobs: PushBox's testbed, two sorts and 28 queries (30 jobs)
+    PushboxW1,
+    /// Jobs: PushBox's testbed, benchmarks of PUMA (29 jobs)
+    PushboxW2,
+    /// Jobs: coflows of Facebook's four classes, each the shuffle of a job
+    FacebookJobs,
 }
 
 impl Mix {
@@ -126,6 +132,9 @@ impl Mix {
             Self::CorralW2 => Some(Jobs::CorralW2),
             Self::CorralW3 => Some(Jobs::CorralW3),
             Self::Puma => Some(Jobs::Puma),
+            Self::PushboxW1 => Some(Jobs::PushboxW1),
+            Self::PushboxW2 => Some(Jobs::PushboxW2),
+            Self::FacebookJobs => Some(Jobs::FacebookJobs),
         }
     }
 }

@@ -1,21 +1,57 @@
 //! What follows from events: offers of free slots, reads and shuffles that begin, and the way out when nothing moves.
 
 use super::Scheduler;
-use crate::ids::{JobId, RackId};
-use crate::scheduler::TaskRef;
+use crate::ids::{HostId, JobId, RackId};
 use crate::scheduler::stage::Doing;
+use crate::scheduler::state::Grain;
+use crate::scheduler::{Action, TaskRef};
 
 impl Scheduler {
     /// Decides everything that can be decided now.
     pub(super) fn dispatch(&mut self) {
         loop {
+            self.tell_arrivals();
             self.offer_slots();
             self.begin_reads();
             self.begin_shuffles();
             if !self.is_stuck() || !self.unstick() {
-                return;
+                break;
             }
         }
+        self.prioritise();
+    }
+
+    /// Tells the policy which stages have come to wait for slots, by their jobs' order, if there are free ones.
+    fn tell_arrivals(&mut self) {
+        let new = std::mem::take(&mut self.arrivals);
+        if new.is_empty() || !self.state.net.needs.network || self.state.slots.free() == 0 {
+            return;
+        }
+        let of = |job: JobId| new.range((job, 0)..=(job, usize::MAX)).copied();
+        let by_order: Vec<(JobId, usize)> = self.state.queues.ready().flat_map(of).collect();
+        for (job, stage) in by_order {
+            if self.state.startable(job, stage) {
+                self.policy.arrived(&self.state, job, stage);
+            }
+        }
+    }
+
+    /// Flows into hosts where tasks began or ended to receive get the priorities that the policy gives them: with the coflow if that
+    /// begins now, else under way.
+    fn prioritise(&mut self) {
+        let hosts: Vec<HostId> = self.state.net.take_touched().into_iter().collect();
+        if hosts.is_empty() || self.state.settings.grain != Grain::Host {
+            return;
+        }
+        let wanted = self.policy.prioritise(&self.state, &hosts);
+        let mut new = self.state.net.prioritised(wanted);
+        for action in &mut self.actions {
+            let Action::StartCoflow { coflow, .. } = action else { continue };
+            let Some(flows) = new.remove(&coflow.id) else { continue };
+            coflow.priorities.flows = vec![None; coflow.flows.len()];
+            flows.into_iter().for_each(|(flow, p)| coflow.priorities.flows[flow.index()] = Some(p));
+        }
+        self.actions.extend(new.into_iter().map(|(coflow, flows)| Action::Prioritise { coflow, flows }));
     }
 
     /// Offers free slots rack by rack, one a turn, until everybody has declined.

@@ -56,6 +56,7 @@ impl Scheduler {
         let (job, s) = (r.job, r.stage as usize);
         let attempt = self.state.stage(job, s).tasks[r.task as usize].attempt;
         self.actions.push_back(Action::StopTask { task: r, attempt });
+        self.state.net.left(r);
         self.free_slot(r, false);
         *(if doing == Doing::Computing { &mut self.state.computing } else { &mut self.state.fetching }) -= 1;
         for t in self.state.transfers.values_mut().filter(|t| (t.job, t.stage) == (job, s)) {
@@ -96,10 +97,12 @@ impl Scheduler {
         let s = self.state.stage_mut(job, stage);
         let gone: Vec<usize> = (0..s.log.len()).filter(|&i| !s.log[i].void && dead.contains(&s.log[i].host)).collect();
         for &i in &gone {
-            let rack = self.state.topology.rack_of(self.state.stage(job, stage).log[i].host);
+            let host = self.state.stage(job, stage).log[i].host;
+            let rack = self.state.topology.rack_of(host);
             let s = self.state.stage_mut(job, stage);
             s.log[i].void = true;
             s.output_in[rack.index()] -= 1;
+            s.output_on.entry(host).and_modify(|n| *n -= 1);
             let task = s.log[i].task;
             s.tasks[task as usize].output_lost = true;
             let s = self.state.stage(job, stage);
@@ -160,11 +163,13 @@ impl Scheduler {
     fn cancel(&mut self, id: CoflowId) {
         let Some(t) = self.state.transfers.remove(&id) else { return };
         self.actions.push_back(Action::CancelCoflow(id));
+        self.state.net.closed(id, self.state.now);
         if t.shuffle {
             let open = t.flows.iter().zip(&t.crossing).filter(|f| f.0.is_some());
             open.for_each(|(_, (rack, bytes))| self.state.inbound[rack.index()] -= bytes.0);
         }
         for k in t.to.into_values().flat_map(|d| d.1) {
+            self.state.foresee((t.job, t.stage, t.shuffle), k, None);
             let s = self.state.stage_mut(t.job, t.stage);
             if t.shuffle {
                 s.tasks[k as usize].shuffling = false;

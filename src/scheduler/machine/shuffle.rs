@@ -6,14 +6,18 @@ use super::Scheduler;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::policy::Shuffle;
+use crate::scheduler::net::Begin;
 use crate::scheduler::share::{Receivers, Senders, Spread};
 use crate::scheduler::stage::Doing;
 use crate::scheduler::state::{State, Transfer};
 use crate::scheduler::{Action, TaskRef};
 use crate::units::Bytes;
 
-/// Bytes by pair of places.
-type Pairs = BTreeMap<(HostId, HostId), u64>;
+/// Where flows go: a place, and the task there if each has flows of its own ([`State::end`]).
+type End = (HostId, u32);
+
+/// Bytes by sending place and receiving end.
+type Pairs = BTreeMap<(HostId, End), u64>;
 
 impl Scheduler {
     /// An output came to stand: whether it is time for those after it to fetch.
@@ -51,7 +55,7 @@ impl Scheduler {
         let spread = Spread::new(spec.input.0, spec.tasks, 1);
         let mut one = Receivers::default();
         spread.receive(&mut one, 0);
-        let (mut pairs, mut to, mut from) = (Pairs::new(), BTreeMap::<HostId, Vec<u32>>::new(), Vec::new());
+        let (mut pairs, mut to, mut from) = (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), Vec::new());
         for k in tasks {
             let task = &self.state.stage(job, stage).tasks[k as usize];
             if task.doing != Doing::Fetching || !task.reading {
@@ -61,7 +65,7 @@ impl Scheduler {
             spread.send(&mut own, k);
             let source = self.source(job, stage, k);
             from.push(source);
-            let there = self.state.place(self.state.stage(job, stage).tasks[k as usize].host);
+            let there = self.state.end(job, stage, k);
             *pairs.entry((self.state.place(source), there)).or_default() += spread.between(&own, &one);
             to.entry(there).or_default().push(k);
         }
@@ -122,7 +126,7 @@ impl Scheduler {
             }
         }
         let upto: Vec<u32> = s.incoming.iter().map(|e| self.state.stage(job, e.from).log.len() as u32).collect();
-        let (mut pairs, mut to, mut any) = (Pairs::new(), BTreeMap::<HostId, Vec<u32>>::new(), !complete.is_empty());
+        let (mut pairs, mut to, mut any) = (Pairs::new(), BTreeMap::<End, Vec<u32>>::new(), !complete.is_empty());
         for (cursors, tasks) in groups {
             if cursors == upto {
                 continue;
@@ -132,7 +136,7 @@ impl Scheduler {
                 add_pairs(&self.state, (job, stage, e), cursor, &tasks, &mut pairs);
             }
             for k in tasks {
-                to.entry(self.state.place(self.state.stage(job, stage).tasks[k as usize].host)).or_default().push(k);
+                to.entry(self.state.end(job, stage, k)).or_default().push(k);
             }
         }
         for k in complete {
@@ -144,7 +148,7 @@ impl Scheduler {
     }
 
     /// Starts a coflow for waiting tasks. What needs no network is there at once.
-    fn send(&mut self, what: (JobId, usize, bool), pairs: &Pairs, to: BTreeMap<HostId, Vec<u32>>, from: Vec<HostId>, upto: Vec<u32>) {
+    fn send(&mut self, what: (JobId, usize, bool), pairs: &Pairs, to: BTreeMap<End, Vec<u32>>, from: Vec<HostId>, upto: Vec<u32>) {
         let (job, stage, shuffle) = what;
         if to.is_empty() {
             return;
@@ -160,23 +164,28 @@ impl Scheduler {
             upto,
             from,
         };
-        let mut flows = Vec::new();
-        for (&(a, b), &bytes) in pairs.iter().filter(|p| p.0.0 != p.0.1 && *p.1 > 0) {
+        let (mut flows, mut begun) = (Vec::new(), Vec::new());
+        for (&(a, end), &bytes) in pairs.iter().filter(|p| p.0.0 != p.0.1.0 && *p.1 > 0) {
+            let b = end.0;
             flows.push(FlowSpec { from: a, to: b, bytes: Bytes(bytes) });
             let racks = (self.state.rack_of_place(a), self.state.rack_of_place(b));
             let crossing = if racks.0 == racks.1 { 0 } else { bytes };
-            transfer.flows.push(Some(b));
+            transfer.flows.push(Some(end));
             transfer.crossing.push((racks.1, Bytes(crossing)));
-            transfer.to.get_mut(&b).expect("flows go where tasks wait").0 += 1;
+            let waits = transfer.to.get_mut(&end).expect("flows go where tasks wait");
+            waits.0 += 1;
+            if self.state.net.needs.network {
+                let counts = !self.state.net.needs.rack_local || crossing > 0;
+                begun.push(Begin { from: a, to: b, bytes, counts, tasks: waits.1.clone() });
+            }
             let account = &mut self.state.jobs[job.index()].account;
             account.between_racks += Bytes(crossing);
             *(if shuffle { &mut account.shuffled } else { &mut account.read }) += Bytes(bytes);
             self.state.inbound[racks.1.index()] += if shuffle { crossing } else { 0 };
         }
         self.mark(&transfer);
-        let there: Vec<HostId> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
-        let ready: Vec<(HostId, Vec<u32>)> =
-            there.into_iter().map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default())).collect();
+        let there: Vec<End> = transfer.to.iter().filter(|d| d.1.0 == 0).map(|d| *d.0).collect();
+        let ready: Vec<(End, Vec<u32>)> = there.into_iter().map(|h| (h, transfer.to.remove(&h).map(|d| d.1).unwrap_or_default())).collect();
         let (upto, now) = (transfer.upto.clone(), self.state.now);
         if !flows.is_empty() {
             let id = self.new_coflow();
@@ -184,6 +193,7 @@ impl Scheduler {
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
             let coflow = CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), priorities: Default::default(), flows };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
+            self.state.net.began(id, (job, stage), now, begun);
             self.state.transfers.insert(id, transfer);
         }
         for (_, tasks) in ready {
@@ -194,6 +204,9 @@ impl Scheduler {
     /// The tasks of a transfer are on their way, and do not wait.
     fn mark(&mut self, t: &Transfer) {
         let now = self.state.now;
+        for &k in t.to.values().flat_map(|d| &d.1) {
+            self.state.foresee((t.job, t.stage, t.shuffle), k, Some(&t.upto));
+        }
         let stage = self.state.stage_mut(t.job, t.stage);
         for &k in t.to.values().flat_map(|d| &d.1).filter(|_| t.shuffle) {
             stage.waiting.remove(&k);
@@ -207,6 +220,9 @@ impl Scheduler {
     /// Tasks have received what a transfer brought them.
     fn arrived(&mut self, (job, stage, shuffle): (JobId, usize, bool), tasks: &[u32], upto: &[u32]) {
         for &k in tasks {
+            if !shuffle {
+                self.state.net.read(TaskRef { job, stage: stage as u32, task: k });
+            }
             let s = self.state.stage_mut(job, stage);
             let task = &mut s.tasks[k as usize];
             if !shuffle {
@@ -228,14 +244,15 @@ impl Scheduler {
     pub(super) fn flow_finished(&mut self, id: CoflowId, flow: FlowId) {
         let now = self.state.now;
         let Some(t) = self.state.transfers.get_mut(&id) else { return };
-        let Some(place) = t.flows.get_mut(flow.index()).and_then(Option::take) else { return };
+        let Some(end) = t.flows.get_mut(flow.index()).and_then(Option::take) else { return };
+        self.state.net.flow_ended(id, flow, now);
         let (rack, bytes) = t.crossing[flow.index()];
         let what = (t.job, t.stage, t.shuffle);
-        let done = t.to.get_mut(&place).is_some_and(|d| {
+        let done = t.to.get_mut(&end).is_some_and(|d| {
             d.0 -= 1;
             d.0 == 0
         });
-        let tasks = if done { t.to.remove(&place).map(|d| d.1) } else { None };
+        let tasks = if done { t.to.remove(&end).map(|d| d.1) } else { None };
         let (upto, last) = (t.upto.clone(), t.flows.iter().all(Option::is_none) || t.to.is_empty());
         if what.2 {
             self.state.inbound[rack.index()] -= bytes.0;
@@ -244,6 +261,7 @@ impl Scheduler {
             }
         }
         if last {
+            self.state.net.closed(id, now);
             self.state.transfers.remove(&id);
         }
         self.arrived(what, &tasks.unwrap_or_default(), &upto);
@@ -260,9 +278,9 @@ fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32,
     let own = state.stage(job, stage);
     let edge = &own.incoming[e];
     let from = state.stage(job, edge.from);
-    let mut receivers: BTreeMap<HostId, Receivers> = BTreeMap::new();
+    let mut receivers: BTreeMap<End, Receivers> = BTreeMap::new();
     for &k in tasks {
-        edge.spread.receive(receivers.entry(state.place(own.tasks[k as usize].host)).or_default(), k);
+        edge.spread.receive(receivers.entry(state.end(job, stage, k)).or_default(), k);
     }
     let mut senders: BTreeMap<HostId, Senders> = BTreeMap::new();
     for o in from.log[cursor as usize..].iter().filter(|o| !o.void) {
@@ -276,7 +294,7 @@ fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32,
         for &k in tasks.iter().filter(|&&k| from.needed(o, (stage, k))) {
             let mut to = Receivers::default();
             edge.spread.receive(&mut to, k);
-            *pairs.entry((state.place(o.host), state.place(own.tasks[k as usize].host))).or_default() += edge.spread.between(&one, &to);
+            *pairs.entry((state.place(o.host), state.end(job, stage, k))).or_default() += edge.spread.between(&one, &to);
         }
     }
     for (&a, s) in &senders {

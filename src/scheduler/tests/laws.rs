@@ -72,7 +72,7 @@ fn run(c: &Case, failures: bool) -> World {
         None => Box::new(Fair::new("fair", c.slowstart, 7)),
         Some((a, b)) => Box::new(Delay::new("delay", (Span(a), Span(b)), c.slowstart, 7)),
     };
-    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain };
+    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
     let mut w = World::with(&t, settings, policy);
     w.submit(c.jobs.clone());
     if failures {

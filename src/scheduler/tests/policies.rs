@@ -58,7 +58,7 @@ fn run(c: &Case, kind: Kind, failures: bool) -> (World, Promises) {
     let jobs = JobList::new("l", c.jobs.clone()).jobs;
     let mut placement = spec.build(ELEPHANT);
     placement.plan(&t, &jobs).expect("it plans");
-    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain };
+    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
     let mut w = World::with(&t, settings, placement);
     w.submit(jobs.clone());
     if failures {

@@ -3,13 +3,57 @@
 //! What such a group has still to send is divided among its flows in proportion to what they had when they became one. When flows get
 //! other priorities their groups are dissolved, and each flow joins the group of its new priority with what it has left, to the unit.
 
-use super::live::{About, Booked, Groups};
 use crate::coflows::CoflowSpec;
 use crate::coflows::rates::{Demand, Group};
 use crate::fabric::sim::FlowFinished;
-use crate::fabric::sim::bundle::BYTE;
+use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::World;
-use crate::ids::{CoflowId, FlowId, HostId};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
+
+/// What is known of a group beside its links: its flows end together.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Sender and receiver.
+    pub hosts: (HostId, HostId),
+    /// Their racks.
+    pub racks: (RackId, RackId),
+    /// Whether its packets are marked.
+    pub marked: bool,
+    /// Which way it goes now.
+    pub route: Route,
+    /// The first of its flows. If there are more, all of them stand in [`Groups::members`].
+    pub flow: FlowId,
+    /// Bytes asked, of all its flows.
+    pub bytes: u64,
+}
+
+impl About {
+    /// Units asked.
+    pub fn size(&self) -> u128 {
+        u128::from(self.bytes) * BYTE
+    }
+}
+
+/// What the books hold of a group, in units.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Booked {
+    /// What it has sent.
+    pub sent: u128,
+    /// Of that, over circuits.
+    pub over_ocs: u128,
+}
+
+/// What a coflow's flows of one priority are, as groups.
+pub struct Groups {
+    /// What they have to send, and over which links.
+    pub demand: Demand,
+    /// By group.
+    pub about: Vec<About>,
+    /// The flows of groups with several, by group, then by number.
+    pub members: Vec<Member>,
+    /// By group; empty if nothing was sent.
+    pub booked: Vec<Booked>,
+}
 
 /// A flow of a group with several.
 #[derive(Clone, Copy, Debug)]

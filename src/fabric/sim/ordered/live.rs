@@ -1,59 +1,14 @@
 //! One coflow under way: what its groups still have to send, at which rates, and since when.
 
-use super::flows::{Flow, Member, of_group, shares};
+use super::flows::{About, Booked, Flow, Groups, Member, of_group, shares};
 use crate::coflows::orders::Aalo;
 use crate::coflows::rates::{Demand, Free, Rates, Remainder};
 use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
-use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId};
 use crate::units::Time;
-
-/// What is known of a group beside its links: its flows end together.
-#[derive(Clone, Debug)]
-pub struct About {
-    /// Sender and receiver.
-    pub hosts: (HostId, HostId),
-    /// Their racks.
-    pub racks: (RackId, RackId),
-    /// Whether its packets are marked.
-    pub marked: bool,
-    /// Which way it goes now.
-    pub route: Route,
-    /// The first of its flows. If there are more, all of them stand in [`Live::members`].
-    pub flow: FlowId,
-    /// Bytes asked, of all its flows.
-    pub bytes: u64,
-}
-
-impl About {
-    /// Units asked.
-    fn size(&self) -> u128 {
-        u128::from(self.bytes) * BYTE
-    }
-}
-
-/// What the books hold of a group, in units.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Booked {
-    /// What it has sent.
-    pub sent: u128,
-    /// Of that, over circuits.
-    pub over_ocs: u128,
-}
-
-/// What a coflow's flows of one priority are, as groups.
-pub struct Groups {
-    /// What they have to send, and over which links.
-    pub demand: Demand,
-    /// By group.
-    pub about: Vec<About>,
-    /// The flows of groups with several, by group, then by number.
-    pub members: Vec<Member>,
-    /// By group; empty if nothing was sent.
-    pub booked: Vec<Booked>,
-}
 
 /// A group that has finished, and the rates that it had.
 #[derive(Clone, Copy, Debug)]

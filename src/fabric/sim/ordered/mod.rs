@@ -27,8 +27,8 @@ mod tests;
 mod youngest_first;
 
 use disciplines::{Discipline, discipline};
-use flows::Flow;
-use live::{About, Gone, Live, Own, Turn};
+use flows::{About, Flow};
+use live::{Gone, Live, Own, Turn};
 use reach::Reach;
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
