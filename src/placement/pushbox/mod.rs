@@ -34,6 +34,8 @@ pub mod concurrency;
 pub mod estimate;
 pub mod priorities;
 pub mod select;
+#[cfg(test)]
+mod tests;
 
 use concurrency::{Placed, can_be_placed, hinders_not};
 use estimate::{RackLocal, transfer_time};
@@ -106,7 +108,7 @@ impl PolicyOptions for PushBoxOptions {
 }
 
 /// The policy.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PushBox {
     options: PushBoxOptions,
     slowstart: u32,
@@ -126,6 +128,17 @@ impl PushBox {
         // Whether racks are local is known with the network.
         let selector = Selector::new(Waits::new(wait.0, wait.1), false, None);
         Self { options, slowstart, seed, wait, selector, arrivals: VecDeque::new(), arrived: Time::ZERO, why: None }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn options_mut(&mut self) -> &mut PushBoxOptions {
+        &mut self.options
+    }
+
+    /// From now on tasks are drawn.
+    #[cfg(test)]
+    pub(crate) fn draw_tasks(&mut self) {
+        self.selector.draw(self.seed);
     }
 
     /// Slot-change mode (Algorithm 2): who shall have a free slot of a host. O(ready jobs) times a selection.
