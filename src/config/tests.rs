@@ -338,3 +338,21 @@ fn options_of_the_planners_are_read_and_written() {
         assert_eq!(read(&written), given, "{written}");
     }
 }
+
+#[test]
+fn queues_may_have_orders_of_their_own() {
+    use crate::placement::policy::Order::{Capacity, Fair, Fifo};
+    let read = |order: &str| read_policy(&format!("{POLICY}placement:\n  policy: fair\n  order: {order}\n"), "p.yaml");
+    let settings = |order: &str| read(order).unwrap().jobs.unwrap().settings;
+    let of = |order: &str| (settings(order).order, settings(order).orders);
+    assert_eq!((of("fifo"), of("[fifo, fair]"), of("[capacity]")), ((Fifo, vec![]), (Fair, vec![Fifo, Fair]), (Capacity, vec![Capacity])));
+    for (order, why) in [("[]", "orders of no queue"), ("[fifo, lifo]", "unknown variant `lifo`"), ("7", "fifo, fair or capacity")] {
+        let error = read(order).unwrap_err().to_string();
+        assert!(error.contains(why), "{order}: {error}");
+    }
+    // What is written is read again.
+    let plan = read("[fifo, fair]").unwrap();
+    let again = serde_json::to_string(&policy::RawPolicy::from(&plan)).unwrap();
+    assert!(again.contains(r#""order":["fifo","fair"]"#), "{again}");
+    assert_eq!(read_policy(&again, "j").unwrap(), plan);
+}
