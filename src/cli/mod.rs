@@ -17,6 +17,7 @@ pub mod completions;
 pub mod doctor;
 pub mod exec;
 pub mod experiment;
+pub mod explain;
 pub mod files;
 pub mod jobs;
 pub mod plan;

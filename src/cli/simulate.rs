@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::progress::Clock;
 use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, jobs, print, read_text, repeat, tables, timeline, write_text};
+use super::{CliError, Output, can_write, explain, jobs, print, read_text, repeat, tables, timeline, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -62,6 +62,10 @@ pub struct Args {
     /// Every coflow by itself on an idle network, as if it were the only one
     #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
+    /// Says of each task of this job (its name, or its number as in JSON) why it started when and where it did; a table more, or in JSON
+    /// `explained`
+    #[arg(long, value_name = "JOB", requires = "jobs", conflicts_with = "repeat")]
+    explain: Option<String>,
     #[command(flatten)]
     tuning: jobs::Tuning,
     #[command(flatten)]
@@ -202,6 +206,9 @@ fn run_jobs(args: &Args, topology: &Topology, plan: &RunPlan, file: &Path) -> Re
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = JobsResult { machine, ..result };
     print(&jobs::result(&result, args.output))?;
+    if args.explain.is_some() && args.output == Output::Table {
+        print(&format!("\n{}\n", explain::table(&result, topology).table()))?;
+    }
     if let Some(file) = &args.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
@@ -237,7 +244,8 @@ impl JobsRun<'_> {
         let (list, foreseen) = errors.apply(&args.tuning.read(self.file, plan, &args.reading, seed)?);
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
-        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record };
+        let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;
+        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record, explain };
         let mut jobs_by = self.jobs_by.clone();
         jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind());
         jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(args.seed));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema};
-use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -27,9 +27,10 @@ const MAX_QUEUES: usize = 10_000;
 pub struct RawPlacement {
     /// Which tasks go where.
     policy: Kind,
-    /// Which job is next; the policy's own order if left out.
+    /// Which job is next: one order for all queues, or a list of them from queue 0 on, the last of which holds for queues beyond it; the
+    /// policy's own order if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    order: Option<Order>,
+    order: Option<RawOrder>,
     /// Weights of the queues from queue 0 on; a queue beyond them has 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     weights: Vec<u32>,
@@ -72,6 +73,40 @@ fn add_options(schema: &mut Schema) {
     };
     schema.insert("oneOf".into(), Kind::ALL.iter().map(one).collect());
     schema.insert("unevaluatedProperties".into(), false.into());
+}
+
+/// One order for all queues, or one a queue.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum RawOrder {
+    /// Of all; under `fifo` all queues are served as one.
+    All(Order),
+    /// From queue 0 on, each served by itself.
+    Each(Vec<Order>),
+}
+
+/// Read by hand, so that errors have their places and say what is allowed.
+impl<'de> Deserialize<'de> for RawOrder {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = RawOrder;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("fifo, fair or capacity, or a list of these")
+            }
+            fn visit_str<E: serde::de::Error>(self, v: &str) -> Result<RawOrder, E> {
+                Order::deserialize(serde::de::value::StrDeserializer::new(v)).map(RawOrder::All)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<RawOrder, A::Error> {
+                let mut all = Vec::new();
+                while let Some(order) = seq.next_element()? {
+                    all.push(order);
+                }
+                Ok(RawOrder::Each(all))
+            }
+        }
+        d.deserialize_any(Reader)
+    }
 }
 
 /// The value of an option: options have numbers, texts and switches, so that a file cannot unfold here.
@@ -192,10 +227,16 @@ impl RawPlacement {
             busy: self.busy.unwrap_or(usual.common.busy),
         };
         let policy = self.check_options(flaws).unwrap_or(usual.policy);
-        let order = self.order.unwrap_or(self.policy.order());
+        let (order, orders) = match &self.order {
+            None => (self.policy.order(), vec![]),
+            Some(RawOrder::All(one)) => (*one, vec![]),
+            Some(RawOrder::Each(each)) => (each.last().copied().unwrap_or_default(), each.clone()),
+        };
+        let counts = !matches!(&self.order, Some(RawOrder::Each(each)) if !(1..=MAX_QUEUES).contains(&each.len()));
+        flaws.unless(counts, at("order"), "orders of no queue, or of too many", format!("a word, or a list of 1 to {MAX_QUEUES}"));
         JobPolicy {
             placement: Spec { policy, common },
-            settings: Settings { order, orders: vec![], weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
+            settings: Settings { order, orders, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
         }
     }
 
@@ -231,7 +272,10 @@ impl From<&JobPolicy> for RawPlacement {
         let common = &p.placement.common;
         Self {
             policy: p.placement.kind(),
-            order: Some(p.settings.order),
+            order: Some(match &p.settings.orders[..] {
+                [] => RawOrder::All(p.settings.order),
+                each => RawOrder::Each(each.to_vec()),
+            }),
             weights: p.settings.weights.clone(),
             slowstart: Some(common.slowstart),
             fetch: Some(p.settings.fetch_percent),

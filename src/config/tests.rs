@@ -380,3 +380,21 @@ fn every_name_is_held_against_its_paper() {
     assert_eq!(rows("placement.policy"), Kind::value_variants().iter().map(|k| k.name().to_owned()).collect());
     assert_eq!(rows("paths"), names_of::<crate::control::policy::PathPolicy>());
 }
+
+#[test]
+fn queues_may_have_orders_of_their_own() {
+    use crate::placement::policy::Order::{Capacity, Fair, Fifo};
+    let read = |order: &str| read_policy(&format!("{POLICY}placement:\n  policy: fair\n  order: {order}\n"), "p.yaml");
+    let settings = |order: &str| read(order).unwrap().jobs.unwrap().settings;
+    let of = |order: &str| (settings(order).order, settings(order).orders);
+    assert_eq!((of("fifo"), of("[fifo, fair]"), of("[capacity]")), ((Fifo, vec![]), (Fair, vec![Fifo, Fair]), (Capacity, vec![Capacity])));
+    for (order, why) in [("[]", "orders of no queue"), ("[fifo, lifo]", "unknown value `lifo`"), ("7", "fifo, fair or capacity")] {
+        let error = read(order).unwrap_err().to_string();
+        assert!(error.contains(why), "{order}: {error}");
+    }
+    // What is written is read again.
+    let plan = read("[fifo, fair]").unwrap();
+    let again = serde_json::to_string(&policy::RawPolicy::from(&plan)).unwrap();
+    assert!(again.contains(r#""order":["fifo","fair"]"#), "{again}");
+    assert_eq!(read_policy(&again, "j").unwrap(), plan);
+}

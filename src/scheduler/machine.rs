@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::record::{Counters, TaskRun};
+use super::record::{Counters, Explained, TaskRun};
 use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
@@ -44,6 +44,9 @@ pub struct Scheduler {
     next_coflow: u32,
     counters: Counters,
     timeline: Vec<TaskRun>,
+    /// The job whose starts are explained, and why they were.
+    explains: Option<JobId>,
+    explained: Vec<Explained>,
 }
 
 impl Scheduler {
@@ -64,6 +67,8 @@ impl Scheduler {
             next_coflow: 0,
             counters: Counters::default(),
             timeline: Vec::new(),
+            explains: None,
+            explained: Vec::new(),
         }
     }
 
@@ -181,6 +186,7 @@ impl Scheduler {
             s.open = open;
             if open {
                 self.arrivals.insert((job, stage));
+                self.state.stage_mut(job, stage).opened = self.state.now;
                 self.all_dirty();
             }
         }
@@ -327,6 +333,7 @@ impl Scheduler {
         self.state.fetching += 1;
         let task = TaskRef { job, stage: s as u32, task: k };
         self.state.expect_input(task, host);
+        self.note_why(task, attempt, (host, near));
         self.actions.push_back(Action::StartTask { task, attempt, host, slot, near });
         if reading {
             self.reads.entry((job, s)).or_default().push(k);
@@ -341,6 +348,16 @@ impl Scheduler {
             self.state.refresh(job);
         }
         self.policy.started(&self.state, Pick { host: Some(host), task: Some(k), ..pick }, rack, near);
+    }
+
+    /// Keeps why a task started, if its job is to be explained.
+    fn note_why(&mut self, task: TaskRef, attempt: u32, (host, near): (HostId, Locality)) {
+        if self.explains == Some(task.job) {
+            let given_up = self.timeline.iter().rev().filter(|r| attempt > 1 && r.task == task).map(|r| r.ended).next();
+            let opened = self.state.stage(task.job, task.stage as usize).opened;
+            let (waited_since, started) = (given_up.map_or(opened, |t| t.max(opened)), self.state.now);
+            self.explained.push(Explained { task, attempt, waited_since, started, host, near, why: self.policy.why().cloned() });
+        }
     }
 
     /// A task has everything: it computes.

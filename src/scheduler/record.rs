@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::TaskRef;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::Locality;
+use crate::placement::why::Why;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
@@ -30,6 +31,27 @@ pub struct TaskRun {
     pub ended: Time,
     /// It did its work; else it was given up.
     pub finished: bool,
+}
+
+/// Why an attempt of a task started when and where it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Which.
+    #[serde(flatten)]
+    pub task: TaskRef,
+    /// Its attempt, from one.
+    pub attempt: u32,
+    /// Since when it might have had a slot: when its stage might, or its last attempt was given up.
+    pub waited_since: Time,
+    /// When it got one.
+    pub started: Time,
+    /// Where.
+    pub host: HostId,
+    /// How near to its block.
+    pub near: Locality,
+    /// What the policy says of it, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
 }
 
 /// The account of one job: a line of the result table, live and simulated.

@@ -95,6 +95,8 @@ pub struct Stage {
     pub counts: StageCounts,
     /// Whether its tasks may get slots.
     pub open: bool,
+    /// Since when they may.
+    pub opened: Time,
     /// By task; empty if it reads none.
     pub blocks: Vec<Block>,
     /// Shuffles that it waits for.
@@ -156,6 +158,7 @@ impl Stage {
             tasks: vec![task; n as usize],
             counts: StageCounts { pending: n, ..StageCounts::default() },
             open: false,
+            opened: Time::ZERO,
             blocks: Vec::new(),
             by_input: by_input(&incoming, job, n),
             first: 0,

@@ -19,6 +19,7 @@ mod failing;
 mod laws;
 mod network;
 mod policies;
+mod pushbox;
 
 /// `racks` x `hosts` x `slots`.
 pub(super) fn network(racks: usize, hosts: usize, slots: u32) -> Arc<Topology> {
@@ -47,7 +48,7 @@ pub(super) struct OnItsWay {
 /// A scheduler, and a world that checks it at every step.
 pub(super) struct World {
     pub s: Scheduler,
-    topology: Arc<Topology>,
+    pub topology: Arc<Topology>,
     pub now: Time,
     queue: BTreeMap<(Time, u64), Event>,
     seq: u64,

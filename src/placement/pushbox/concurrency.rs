@@ -5,6 +5,30 @@ use super::estimate::transfer_time;
 use super::select::Candidate;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::{Order, View};
+use crate::units::{Bytes, Span};
+
+/// What the network of a host has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Tasks there that have input to come.
+    pub inputs: u32,
+    /// The smallest of their coflows.
+    pub smallest: Option<Bytes>,
+    /// How long it is busy for them.
+    pub transfer: Span,
+}
+
+impl Load {
+    /// Now. O(inputs on the host).
+    pub fn of(view: &dyn View, host: HostId) -> Self {
+        let mut load = Self { inputs: 0, smallest: None, transfer: transfer_time(view, host) };
+        for i in view.inputs(host) {
+            load.inputs += 1;
+            load.smallest = Some(load.smallest.map_or(i.coflow, |s| s.min(i.coflow)));
+        }
+        load
+    }
+}
 
 /// Whether a task with input over the network may start on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,24 +41,18 @@ pub enum Placed {
     No,
 }
 
-/// The paper's `canBePlaced` (Algorithm 1, lines 9 to 20); fairness is that of the queue of the task's job. O(inputs on the host).
-pub fn can_be_placed(view: &dyn View, o: &PushBoxOptions, (job, c): (JobId, &Candidate), host: HostId) -> Placed {
-    let (mut inputs, mut smallest) = (0, None);
-    for i in view.inputs(host) {
-        inputs += 1;
-        smallest = Some(smallest.map_or(i.coflow, |s: crate::units::Bytes| s.min(i.coflow)));
-    }
-    if inputs < o.input_tasks {
+/// The paper's `canBePlaced` (Algorithm 1, lines 9 to 20); fairness is that of the queue of the task's job. O(edges into the stage).
+pub fn can_be_placed(view: &dyn View, o: &PushBoxOptions, (job, c): (JobId, &Candidate), load: &Load) -> Placed {
+    if load.inputs < o.input_tasks {
         return Placed::Room;
     }
-    let allowed = !o.no_wild_card && o.most_input_tasks.is_none_or(|most| inputs < most);
-    let fair = view.order(job) == Order::Fair;
-    let smaller = smallest.is_some_and(|s| view.coflow_size(job, c.stage) < s);
-    if allowed && fair && smaller { Placed::WildCard } else { Placed::No }
+    let allowed = !o.no_wild_card && o.most_input_tasks.is_none_or(|most| load.inputs < most);
+    let smaller = || load.smallest.is_some_and(|s| view.coflow_size(job, c.stage) < s);
+    if allowed && view.order(job) == Order::Fair && smaller() { Placed::WildCard } else { Placed::No }
 }
 
 /// The paper's `notHinderTask` (Algorithm 1, lines 21 to 25): a task that needs nothing of the network ends before the network of the host
 /// has nothing left to do.
-pub fn hinders_not(view: &dyn View, o: &PushBoxOptions, c: &Candidate, host: HostId) -> bool {
-    o.no_hinder || c.computing < transfer_time(view, host) + o.hinder_slack
+pub fn hinders_not(o: &PushBoxOptions, c: &Candidate, load: &Load) -> bool {
+    o.no_hinder || c.computing < load.transfer + o.hinder_slack
 }

@@ -34,8 +34,10 @@ pub mod concurrency;
 pub mod estimate;
 pub mod priorities;
 pub mod select;
+#[cfg(test)]
+mod tests;
 
-use concurrency::{Placed, can_be_placed, hinders_not};
+use concurrency::{Load, Placed, can_be_placed, hinders_not};
 use estimate::{RackLocal, transfer_time};
 use select::{Candidate, Selector};
 
@@ -106,7 +108,7 @@ impl PolicyOptions for PushBoxOptions {
 }
 
 /// The policy.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PushBox {
     options: PushBoxOptions,
     slowstart: u32,
@@ -128,8 +130,20 @@ impl PushBox {
         Self { options, slowstart, seed, wait, selector, arrivals: VecDeque::new(), arrived: Time::ZERO, why: None }
     }
 
+    #[cfg(test)]
+    pub(crate) fn options_mut(&mut self) -> &mut PushBoxOptions {
+        &mut self.options
+    }
+
+    /// From now on tasks are drawn.
+    #[cfg(test)]
+    pub(crate) fn draw_tasks(&mut self) {
+        self.selector.draw(self.seed);
+    }
+
     /// Slot-change mode (Algorithm 2): who shall have a free slot of a host. O(ready jobs) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId) -> Option<Pick> {
+        let load = Load::of(view, host);
         let (mut left_by, mut yielded) = (Vec::new(), false);
         let mut leaves = |job: JobId, why: Refusal| {
             if left_by.len() < MAX_LEFT {
@@ -144,13 +158,13 @@ impl PushBox {
                 continue;
             };
             let (placed, refusal) = if c.is_local() {
-                let may = !yielded || hinders_not(view, &self.options, &c, host);
+                let may = !yielded || hinders_not(&self.options, &c, &load);
                 (if may { Placed::Room } else { Placed::No }, Refusal::Hinders)
             } else {
-                (can_be_placed(view, &self.options, (job, &c), host), Refusal::Network)
+                (can_be_placed(view, &self.options, (job, &c), &load), Refusal::Network)
             };
             if placed != Placed::No {
-                return Some(self.pick(view, (job, c), (host, placed), (Moment::SlotChange, left_by)));
+                return Some(self.pick((job, c), (host, placed), &load, (Moment::SlotChange, left_by)));
             }
             yielded |= refusal == Refusal::Network;
             leaves(job, refusal);
@@ -180,13 +194,14 @@ impl PushBox {
         let first = view.ready().next() == Some(job);
         for host in soonest(view, view.topology().hosts.iter().map(|h| h.id)) {
             let Some(c) = self.selector.select(view, (job, stage), host) else { continue };
+            let load = Load::of(view, host);
             let placed = match c.is_local() {
-                true if first || hinders_not(view, &self.options, &c, host) => Placed::Room,
+                true if first || hinders_not(&self.options, &c, &load) => Placed::Room,
                 true => Placed::No,
-                false => can_be_placed(view, &self.options, (job, &c), host),
+                false => can_be_placed(view, &self.options, (job, &c), &load),
             };
             if placed != Placed::No {
-                return Some(self.pick(view, (job, c), (host, placed), (Moment::Arrival, Vec::new())));
+                return Some(self.pick((job, c), (host, placed), &load, (Moment::Arrival, Vec::new())));
             }
         }
         None
@@ -194,12 +209,12 @@ impl PushBox {
 
     fn pick(
         &mut self,
-        view: &dyn View,
         (job, c): (JobId, Candidate),
         (host, placed): (HostId, Placed),
+        load: &Load,
         (moment, left_by): (Moment, Vec<(JobId, Refusal)>),
     ) -> Pick {
-        let (inputs, transfer) = (view.inputs(host).count() as u32, transfer_time(view, host));
+        let Load { inputs, transfer, .. } = *load;
         let wild_card = placed == Placed::WildCard;
         self.why = Some(Why { moment, left_by, inputs, wild_card, fetches: c.fetches, transfer, computing: c.computing });
         Pick { job, stage: c.stage, host: Some(host), task: (!c.nearest).then_some(c.task) }

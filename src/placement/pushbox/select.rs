@@ -34,7 +34,7 @@ impl Candidate {
 }
 
 /// Selects tasks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Selector {
     waits: Waits,
     rack_local: bool,
@@ -48,6 +48,12 @@ impl Selector {
     /// With the waits of delay scheduling for stages that read blocks.
     pub fn new(waits: Waits, rack_local: bool, random: Option<u64>) -> Self {
         Self { waits, rack_local, random, ways: BTreeMap::new() }
+    }
+
+    /// From now on tasks are drawn.
+    #[cfg(test)]
+    pub fn draw(&mut self, seed: u64) {
+        self.random = Some(seed);
     }
 
     /// Delay scheduling's waits.

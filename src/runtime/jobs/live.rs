@@ -246,6 +246,8 @@ mod tests {
         cancelled: usize,
         sent: u64,
         open: BTreeSet<CoflowId>,
+        /// Flows that have not arrived, of coflows that were not cancelled.
+        flying: BTreeMap<(CoflowId, FlowId), Bytes>,
         /// Placements that were asked for, and whose shuffles have not begun.
         held: BTreeSet<(JobId, usize)>,
         /// Delivers nothing from this coflow on.
@@ -261,6 +263,7 @@ mod tests {
             }
             assert!(c.flows.iter().all(|f| f.from != f.to && f.bytes.0 > 0) && self.open.insert(c.id));
             self.sent += c.bytes().0;
+            self.flying.extend(c.flows.iter().enumerate().map(|(k, f)| ((c.id, k.into()), f.bytes)));
             if self.silent_from.is_none_or(|k| c.id.0 < k) {
                 let due = Instant::now() + self.takes;
                 self.words.extend((0..c.flows.len()).rev().map(|k| (due, Word::Flow(c.id, FlowId::from(k)))));
@@ -272,7 +275,18 @@ mod tests {
         fn cancel(&mut self, c: CoflowId) -> Result<(), String> {
             // Word of it still comes: it was on its way.
             self.cancelled += usize::from(self.open.remove(&c));
+            self.flying.retain(|k, _| k.0 != c);
             Ok(())
+        }
+
+        fn prioritise(&mut self, _: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), String> {
+            assert!(flows.is_sorted_by(|a, b| a.0 < b.0) && flows.iter().all(|f| f.1 <= 7), "each flow once");
+            Ok(())
+        }
+
+        /// Half of every flow that has not arrived.
+        fn left(&mut self) -> Result<Vec<(CoflowId, FlowId, Bytes)>, String> {
+            Ok(self.flying.iter().map(|(k, b)| (k.0, k.1, Bytes(b.0 / 2))).collect())
         }
 
         fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
@@ -293,8 +307,10 @@ mod tests {
                 std::thread::park_timeout(due.min(patience));
             }
             let word = if self.words.front().is_some_and(|w| w.0 <= Instant::now()) { self.words.pop_front().map(|w| w.1) } else { None };
-            if let Some(Word::Coflow(c)) = word {
-                self.open.remove(&c);
+            match word {
+                Some(Word::Flow(c, k)) => drop(self.flying.remove(&(c, k))),
+                Some(Word::Coflow(c)) => drop(self.open.remove(&c)),
+                None => {}
             }
             Ok(word)
         }

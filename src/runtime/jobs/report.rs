@@ -6,7 +6,7 @@ use crate::coflows::CoflowRecord;
 use crate::fabric::sim::meter::Utilisation;
 use crate::ids::JobId;
 use crate::runtime::report::{End, Machine, RunResult, Summary, percentile};
-use crate::scheduler::record::{Counters, JobRecord, Snapshot, TaskRun};
+use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that a run of jobs measured; what `--json` writes.
@@ -42,6 +42,9 @@ pub struct JobsResult {
     pub coflows: Vec<CoflowRecord>,
     /// Every attempt of a task, by its end.
     pub timeline: Vec<TaskRun>,
+    /// Why the tasks of one job started where they did, if asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explained: Vec<Explained>,
     /// What links carried over time; only in simulation, and if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
@@ -137,6 +140,7 @@ impl JobsResult {
             network: network.summary,
             coflows: network.coflows,
             timeline: timeline.to_vec(),
+            explained: Vec::new(),
             utilisation: network.utilisation,
             machine: network.machine,
         }

@@ -88,6 +88,8 @@ pub struct Course<'a> {
     pub watch: Option<&'a dyn Fn(Progress)>,
     /// Takes what both machines are told and want.
     pub record: Option<&'a Recorder>,
+    /// The job of which the result says why its tasks started where they did.
+    pub explain: Option<JobId>,
 }
 
 /// How far a run of jobs is.
@@ -148,7 +150,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
         return Err(format!("a recording names its placement policy, and `{}` is not `{named}`", placement.name()));
     }
     let (elephant, foreseen) = (ask.plan.policy.elephant_threshold, course.foreseen.unwrap_or(&ask.jobs.jobs));
-    let scheduler = scheduler(topology.clone(), placement, ask.jobs_by.settings.clone(), foreseen, course.remaining)?;
+    let mut scheduler = scheduler(topology.clone(), placement, ask.jobs_by.settings.clone(), foreseen, course.remaining)?;
+    course.explain.into_iter().for_each(|job| scheduler.explain(job));
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
     let transport = Virtual {
@@ -178,7 +181,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     let Virtual { network, events, .. } = run.transport;
     let network = RunResult { end, events: Some(events), ..network.result(&ask.jobs.name, &[]) };
-    Ok(JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, network))
+    let explained = run.scheduler.explained().to_vec();
+    Ok(JobsResult { explained, ..JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, network) })
 }
 
 /// The simulated network, and its clock.

@@ -1,7 +1,8 @@
 //! What a scheduler shows.
 
 use super::Scheduler;
-use crate::scheduler::record::{Counters, JobRecord, Snapshot, TaskRun};
+use crate::ids::JobId;
+use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
 use crate::scheduler::state::{JobState, State};
 
 impl Scheduler {
@@ -23,6 +24,16 @@ impl Scheduler {
     /// Every attempt of a task that has ended, in the order of the ends.
     pub fn timeline(&self) -> &[TaskRun] {
         &self.timeline
+    }
+
+    /// From now on keeps why the tasks of a job start where they do.
+    pub fn explain(&mut self, job: JobId) {
+        self.explains = Some(job);
+    }
+
+    /// Why the tasks of the job that is explained started where they did, in the order of their starts.
+    pub fn explained(&self) -> &[Explained] {
+        &self.explained
     }
 
     /// Sums.
