@@ -444,7 +444,15 @@ mod tests {
         let pair = |bytes| vec![RackBytes { from: racks.0, to: racks.1, bytes: Bytes(bytes) }];
         match step {
             Step::Declare(id, progress, asked) => {
-                let new = Opening { id: CoflowId(id), name: "c".into(), weight: 1, pairs: &pair(asked), bound: Span(1), progress, priorities: &Priorities::default() };
+                let new = Opening {
+                    id: CoflowId(id),
+                    name: "c".into(),
+                    weight: 1,
+                    pairs: &pair(asked),
+                    bound: Span(1),
+                    progress,
+                    priorities: &Priorities::default(),
+                };
                 let told = a.declare(new, Time(1), 2);
                 let fresh = !plain.contains_key(&id);
                 plain.entry(id).or_insert((asked, 0, None));

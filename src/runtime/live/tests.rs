@@ -126,7 +126,15 @@ fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
 
 fn arrival(id: u32) -> Event {
     let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(1000) }];
-    Event::CoflowArrived { id: CoflowId(id), name: String::new(), pairs, bound: Span::ZERO, progress: ProgressBy::Sender, weight: 1, priorities: Default::default() }
+    Event::CoflowArrived {
+        id: CoflowId(id),
+        name: String::new(),
+        pairs,
+        bound: Span::ZERO,
+        progress: ProgressBy::Sender,
+        weight: 1,
+        priorities: Default::default(),
+    }
 }
 
 #[test]
