@@ -1,7 +1,7 @@
 //! Strict priorities between flows on the wire: at every kind of port, changed under way, and circuits beside them.
 
 use std::collections::BTreeMap;
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -155,16 +155,30 @@ fn share(place: &Place, mechanism: Mechanism) -> Timing {
     Ok(())
 }
 
-/// The shortest of some handshakes from the high flow's sender to its receiver.
-fn round_trip(b: &Bench, place: &Place) -> Span {
+/// The round trip of the flow that goes first, empty and as it is loaded now: the shortest of some handshakes, and with it the longest time
+/// that some packets of its priority took to its receiver.
+fn round_trip(b: &Bench, place: &Place, priority: u8) -> (Span, Span) {
     let net = b.fabric.network();
+    let node = |h: u32| net.hosts[h as usize].node.ns.as_fd();
     let to = host_ip(&net.topology, HostId(place.high.1));
+    let span = |begun: Instant| Span(begun.elapsed().as_nanos() as u64);
     let connect = || {
         let begun = Instant::now();
-        TcpStream::connect((to, traffic::PORT)).map(|_| Span(begun.elapsed().as_nanos() as u64))
+        TcpStream::connect((to, traffic::PORT)).map(|_| span(begun))
     };
-    let node = &net.hosts[place.high.0 as usize].node;
-    (0..5).map(|_| netns::within(node.ns.as_fd(), connect).expect("a receiver listens")).min().expect("some")
+    let empty = (0..5).map(|_| netns::within(node(place.high.0), connect).expect("a receiver listens")).min().expect("some");
+    let receiver = netns::within(node(place.high.1), || UdpSocket::bind((to, 0))).expect("a socket");
+    receiver.set_read_timeout(Some(Duration::from_millis(200))).expect("a time");
+    let sender = netns::within(node(place.high.0), || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).expect("a socket");
+    socket2::SockRef::from(&sender).set_tos_v4(Service::Strict.tos(priority, false).into()).expect("marked");
+    let address = receiver.local_addr().expect("an address");
+    let one = |_| {
+        let begun = Instant::now();
+        sender.send_to(&[0; 400], address).expect("sent");
+        // One that found no room in a queue says nothing.
+        receiver.recv(&mut [0; 500]).ok().map(|_| span(begun))
+    };
+    (empty, empty + (0..10).filter_map(one).max().expect("some arrive"))
 }
 
 #[test]
@@ -181,15 +195,15 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
     const BYTES: u64 = 80_000_000;
     let mut b = two(place, mechanism, BYTES, (2, 5));
     let (ns, link) = (place.port)(&mut b);
-    let rtt = round_trip(&b, place);
+    let (rtt, loaded) = round_trip(&b, place, 2);
     let mut nl = Netlink::open(ns.as_fd()).expect("a socket");
     let mut look = || priorities::queues(&mut nl, link).expect("counters");
     let prioritise = |id: u32, p: u8| {
         b.traffic.prioritise(CoflowId(id), &Change { all: None, flows: vec![(FlowId(0), p)] }).expect("marked");
     };
     let (before, begun) = (look(), b.clock.now());
-    // As the flow that waits has it: behind what stands before it, and its own largest segment.
-    let loaded = rtt + RATE.time_for(Bytes(of(&before, 2).backlog + 66_000));
+    // The flow that waits has sent a largest segment, which goes once what stood before it has gone.
+    let loaded = loaded + RATE.time_for(Bytes(66_000));
     prioritise(0, 7);
     prioritise(1, 1);
     let (mut first, mut drained, mut old) = (None, Span::ZERO, of(&before, 2).bytes);
@@ -305,7 +319,8 @@ fn a_scheduler_gives_priorities_over_the_api_and_the_shortest_goes_first() {
             alone * 3
         );
         let queues = d.wait("queues that were read after the end", |s| {
-            s.queues.as_ref().is_some_and(|q| q.ports[0].queues[2].bytes >= 15 * MB && q.ports[0].queues[7].bytes > 0)
+            s.coflows.open() == 0
+                && s.queues.as_ref().is_some_and(|q| q.ports[0].queues[2].bytes >= 15 * MB && q.ports[0].queues[7].bytes > 0)
         });
         assert_eq!(queues.queues.as_ref().expect("seen").ports[0].node, "h0-0");
         let shown = d.get("queues");
