@@ -10,7 +10,7 @@ use super::{CliError, Output, print};
 use crate::api::wire;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches, policy, stats
+/// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches, queues, policy, stats
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// What to show
@@ -43,6 +43,8 @@ enum What {
     Paths,
     /// Its switches: load and capacity, and what their ports carried
     Switches,
+    /// The queues by priority of all ports, under `network: priority`
+    Queues,
     /// The policy in force
     Policy,
     /// Counters of the control loop, and what failed
@@ -58,6 +60,7 @@ impl What {
             Self::Ports => "/api/v1/ports",
             Self::Topology => "/api/v1/topology",
             Self::Paths | Self::Switches => "/api/v1/paths",
+            Self::Queues => "/api/v1/queues",
             Self::Policy => "/api/v1/policy",
             Self::Stats => "/api/v1/stats",
         }
@@ -98,6 +101,7 @@ fn render(what: What, output: Output, answer: &str) -> Result<String, CliError> 
         What::Topology => topology(&parse(answer)?),
         What::Paths => paths(&parse(answer)?, exact),
         What::Switches => switches(&parse(answer)?, exact),
+        What::Queues => queues(&parse(answer)?, exact),
         What::Policy => policy(&parse(answer)?),
         What::Stats => stats(&parse(answer)?, exact),
     };
@@ -318,6 +322,29 @@ fn switches(p: &wire::Paths, exact: bool) -> Rows {
                 rows.rows.push([own, vec!["all".into(), String::new()], all, counted].concat());
                 rows.rows.extend(s.ports.iter().map(|q| [vec![String::new(); 5], port(q)].concat()));
             }
+        }
+    }
+    rows
+}
+
+/// A row a queue; for people without those through which nothing went.
+fn queues(q: &wire::Queues, exact: bool) -> Rows {
+    let people = ["node", "port", "to", "rate", "priority", "bytes", "packets", "drops", "waits"];
+    let programs = ["node", "port", "to", "rate_bps", "priority", "bytes", "packets", "drops", "backlog_bytes"];
+    let mut rows = header(exact, &people, &programs);
+    for p in &q.ports {
+        for q in p.queues.iter().filter(|q| exact || q.packets + q.drops + q.backlog_bytes > 0) {
+            rows.rows.push(vec![
+                p.node.clone(),
+                p.port.clone(),
+                p.to.clone(),
+                rate(exact, p.rate_bps),
+                q.priority.map_or_else(|| "short".into(), |p| p.to_string()),
+                data(exact, q.bytes),
+                q.packets.to_string(),
+                q.drops.to_string(),
+                data(exact, q.backlog_bytes),
+            ]);
         }
     }
     rows

@@ -10,7 +10,7 @@ use super::paths::PathsView;
 use super::policy::CircuitPolicy;
 use super::used::UsedIds;
 use crate::demand::DemandMatrix;
-use crate::fabric::{PortCounters, SwitchCounters};
+use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::placement::codecide::{Proposal, Standing};
 use crate::plan::paths::Steer;
@@ -53,6 +53,9 @@ pub struct Snapshot {
     /// What the ports of packet switches carried, read at most once a second; `None` in virtual time and before the first reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<Arc<SwitchesSeen>>,
+    /// What the queues of ports that serve strict priorities carried, read with the switches; `None` where none do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Arc<QueuesSeen>>,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
 }
@@ -66,6 +69,15 @@ pub struct SwitchesSeen {
     pub switches: Vec<SwitchCounters>,
     /// By switch, then port: what left between the last two readings; zero after the first.
     pub rates: Vec<Vec<BitRate>>,
+}
+
+/// The queues of a live fabric by strict priority, as their counters were read last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuesSeen {
+    /// When.
+    pub at: Time,
+    /// Hosts' ports, then ToRs', then switches'. Packets and drops go on where the kernel's 32-bit numbers begin again.
+    pub ports: Vec<PortQueues>,
 }
 
 /// A circuit.

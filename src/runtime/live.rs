@@ -338,7 +338,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
     fn show(&mut self) {
         let begun = self.now();
         let mut snapshot = self.driver.controller.snapshot(begun, self.driver.fabric.mechanism());
-        snapshot.switches = self.switches.seen();
+        (snapshot.switches, snapshot.queues) = (self.switches.seen(), self.switches.queues());
         self.driver.host.told.retain(|what, _| {
             let goes_on = snapshot.failures.iter().any(|f| f.what == *what);
             if !goes_on {

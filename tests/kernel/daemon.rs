@@ -42,6 +42,11 @@ impl Daemon {
         &self.running.as_ref().expect("running").0
     }
 
+    /// Where its API listens.
+    pub fn url(&self) -> String {
+        self.running.as_ref().expect("running").1.url()
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.emulation().live.handle.snapshot()
     }

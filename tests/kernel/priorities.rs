@@ -1,22 +1,32 @@
 //! Strict priorities between flows on the wire: at every kind of port, changed under way, and circuits beside them.
 
-use std::net::TcpStream;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use heliostat::client::Client;
+use heliostat::client::remote::Remote;
 use heliostat::coflows::elephants::Admit;
-use heliostat::coflows::network::Service;
+use heliostat::coflows::network::{NetworkKind, Service};
 use heliostat::coflows::priority::{Change, Priorities};
-use heliostat::coflows::{CoflowSpec, FlowSpec};
+use heliostat::coflows::{self, CoflowSpec, FlowSpec};
+use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::fabric::kernel::nl::Netlink;
 use heliostat::fabric::kernel::{Mechanism, Serving, layout, netns, priorities};
 use heliostat::fabric::{Fabric, QueueCounters, traffic};
 use heliostat::ids::{CoflowId, FlowId, HostId, RackId};
+use heliostat::runtime::jobs::live::{Network, Word};
+use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::topology::Topology;
 use heliostat::topology::addresses::host_ip;
 use heliostat::topology::graph::Graph;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 
+use serde_json::json;
+
+use crate::daemon::Daemon;
 use crate::lists::on;
 use crate::support::{Bench, each_mechanism, rate, topology};
 use crate::tries::Timing;
@@ -145,16 +155,30 @@ fn share(place: &Place, mechanism: Mechanism) -> Timing {
     Ok(())
 }
 
-/// The shortest of some handshakes from the high flow's sender to its receiver.
-fn round_trip(b: &Bench, place: &Place) -> Span {
+/// The round trip of the flow that goes first, empty and as it is loaded now: the shortest of some handshakes, and with it the longest time
+/// that some packets of its priority took to its receiver.
+fn round_trip(b: &Bench, place: &Place, priority: u8) -> (Span, Span) {
     let net = b.fabric.network();
+    let node = |h: u32| net.hosts[h as usize].node.ns.as_fd();
     let to = host_ip(&net.topology, HostId(place.high.1));
+    let span = |begun: Instant| Span(begun.elapsed().as_nanos() as u64);
     let connect = || {
         let begun = Instant::now();
-        TcpStream::connect((to, traffic::PORT)).map(|_| Span(begun.elapsed().as_nanos() as u64))
+        TcpStream::connect((to, traffic::PORT)).map(|_| span(begun))
     };
-    let node = &net.hosts[place.high.0 as usize].node;
-    (0..5).map(|_| netns::within(node.ns.as_fd(), connect).expect("a receiver listens")).min().expect("some")
+    let empty = (0..5).map(|_| netns::within(node(place.high.0), connect).expect("a receiver listens")).min().expect("some");
+    let receiver = netns::within(node(place.high.1), || UdpSocket::bind((to, 0))).expect("a socket");
+    receiver.set_read_timeout(Some(Duration::from_millis(200))).expect("a time");
+    let sender = netns::within(node(place.high.0), || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))).expect("a socket");
+    socket2::SockRef::from(&sender).set_tos_v4(Service::Strict.tos(priority, false).into()).expect("marked");
+    let address = receiver.local_addr().expect("an address");
+    let one = |_| {
+        let begun = Instant::now();
+        sender.send_to(&[0; 400], address).expect("sent");
+        // One that found no room in a queue says nothing.
+        receiver.recv(&mut [0; 500]).ok().map(|_| span(begun))
+    };
+    (empty, empty + (0..10).filter_map(one).max().expect("some arrive"))
 }
 
 #[test]
@@ -171,13 +195,15 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
     const BYTES: u64 = 80_000_000;
     let mut b = two(place, mechanism, BYTES, (2, 5));
     let (ns, link) = (place.port)(&mut b);
-    let rtt = round_trip(&b, place);
+    let (rtt, loaded) = round_trip(&b, place, 2);
     let mut nl = Netlink::open(ns.as_fd()).expect("a socket");
     let mut look = || priorities::queues(&mut nl, link).expect("counters");
     let prioritise = |id: u32, p: u8| {
         b.traffic.prioritise(CoflowId(id), &Change { all: None, flows: vec![(FlowId(0), p)] }).expect("marked");
     };
     let (before, begun) = (look(), b.clock.now());
+    // The flow that waits has sent a largest segment, which goes once what stood before it has gone.
+    let loaded = loaded + RATE.time_for(Bytes(66_000));
     prioritise(0, 7);
     prioritise(1, 1);
     let (mut first, mut drained, mut old) = (None, Span::ZERO, of(&before, 2).bytes);
@@ -199,13 +225,114 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
         assert_eq!((flows[0].received, flows[0].finished.is_some()), (Bytes(BYTES), true), "{}: bytes are lost", place.name);
     }
     assert_eq!(b.traffic.flows(CoflowId(1)).expect("remembered")[0].priority, 1);
-    let first = first.map_or("never".into(), |f: Span| f.to_string());
+    let first: Span = first.expect("the new mark has left the port");
     println!(
-        "{}, {}: the new mark leaves the port after {first} (round trip {rtt}), the last of the old one after {drained}; the flow that goes \
-         first now has {has:.1} % of the link in the next 200 ms; 0 bytes lost, {} sent again",
+        "{}, {}: the new mark leaves the port after {first} (round trip {rtt} empty, {loaded} as it is loaded), the last of the old one after \
+         {drained}; the flow that goes first now has {has:.1} % of the link in the next 200 ms; 0 bytes lost, {} sent again",
         place.name,
         mechanism.name(),
         b.traffic.sent_again(),
     );
+    in_time!(first <= loaded + Span::millis(1), "{}: the change takes hold after {first}; the round trip is {loaded}", place.name);
+    in_time!(has >= 75.0, "{}: the flow that goes first has {has:.1} % of the link", place.name);
     Ok(())
+}
+
+#[test]
+fn circuits_work_beside_priorities_and_counters_stay_right() {
+    each_mechanism("circuits_work_beside_priorities_and_counters_stay_right", |mechanism| {
+        const BYTES: u64 = 20_000_000;
+        let mut b = Bench::new(topology(3, BitRate::mbit(400), BitRate::mbit(200), Span::millis(1)), mechanism, STRICT);
+        b.connect(&[(0, 1)]);
+        b.traffic.launch(&coflow(0, (0, 1), BYTES, 3), |_, _| true);
+        b.traffic.launch(&coflow(1, (0, 2), BYTES / 2, 0), |_, _| false);
+        b.traffic.launch(&coflow(2, (0, 1), BYTES / 4, 6), |_, _| false);
+        b.finished(3);
+        let seen = b.fabric.observe(b.clock.now()).expect("observed");
+        // What TCP sends again, and headers of frames that are not full, count too.
+        let about = |bytes: u64| bytes..bytes + bytes / 5;
+        let (zero, one, two) = (RackId(0), RackId(1), RackId(2));
+        let over = seen.over_ocs.get(zero, one);
+        assert!(about(BYTES).contains(&over), "{}: an elephant of priority 3 has {over} bytes over its circuit", mechanism.name());
+        for (to, bytes) in [(one, BYTES + BYTES / 4), (two, BYTES / 2)] {
+            let sent = seen.sent.get(zero, to);
+            assert!(about(bytes).contains(&sent), "{}: {sent} bytes to rack {}, {bytes} were sent", mechanism.name(), to.0);
+        }
+        let queues = b.fabric.queues().expect("counters");
+        let port = |node: &str, port: &str| queues.iter().find(|q| q.node == node && q.port == port).expect("a port").queues.clone();
+        let (host, uplink) = (port("h0-0", "eth0"), port("tor0", "eps0"));
+        for (p, at_host, at_uplink) in [(0, BYTES / 2, BYTES / 2), (3, BYTES, 0), (6, BYTES / 4, BYTES / 4)] {
+            assert!(of(&host, p).bytes >= at_host, "{}: the host's port carried {} of {p}", mechanism.name(), of(&host, p).bytes);
+            let up = of(&uplink, p).bytes;
+            assert!(up >= at_uplink && (at_uplink > 0 || up == 0), "{}: the uplink carried {up} of {p}", mechanism.name());
+        }
+        assert!(queues[1].queues.iter().all(|q| q.priority.is_none_or(|p| of(&queues[1].queues, p).bytes == 0)), "h1-0 sends no data");
+        Ok(())
+    });
+}
+
+/// The flow with the least left goes first: what a scheduler of tasks may want of a network.
+fn shortest_first(net: &mut dyn Network, has: &mut BTreeMap<(CoflowId, FlowId), u8>) {
+    let left = net.left().expect("an answer");
+    let first = left.iter().min_by_key(|l| (l.2, l.0, l.1)).map(|l| (l.0, l.1));
+    for &(coflow, flow, _) in &left {
+        let priority = if first == Some((coflow, flow)) { 1 } else { 6 };
+        if has.insert((coflow, flow), priority) != Some(priority) {
+            net.prioritise(coflow, &[(flow, priority)]).expect("taken");
+        }
+    }
+}
+
+#[test]
+fn a_scheduler_gives_priorities_over_the_api_and_the_shortest_goes_first() {
+    each_mechanism("a_scheduler_gives_priorities_over_the_api_and_the_shortest_goes_first", |mechanism| {
+        const MB: u64 = 1_000_000;
+        let nic = BitRate::mbit(200);
+        let run =
+            RunSettings { network: coflows::network::Network { kind: NetworkKind::Priority, ..Default::default() }, ..Default::default() };
+        let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
+        let net = Topology::uniform("priorities", 3, 1, nic, BitRate(nic.0 * 4), vec![]);
+        let d = Daemon::start("hst-prio", net, RunPlan { policy, run, jobs: None }, mechanism);
+        let mut remote = Remote::new(Arc::new(Client::new(&d.url(), None).expect("an address"))).expect("it answers");
+        let plain = |id, to, mb: u64| CoflowSpec { priorities: Priorities::default(), ..coflow(id, (0, to), mb * MB, 0) };
+        let begun = Instant::now();
+        for c in [plain(0, 1, 30), plain(1, 2, 15)] {
+            remote.start(&c).expect("started");
+        }
+        let (mut has, mut ended) = (BTreeMap::new(), BTreeMap::new());
+        let mut told = 0;
+        while ended.len() < 2 {
+            shortest_first(&mut remote, &mut has);
+            told += 1;
+            match remote.next(Duration::from_millis(20)).expect("it runs") {
+                Some(Word::Coflow(id)) => drop(ended.insert(id.0, begun.elapsed())),
+                _ => assert!(begun.elapsed() < Duration::from_secs(60), "coflows do not end"),
+            }
+        }
+        let alone = nic.time_for(Bytes(15 * MB)).std();
+        println!(
+            "{}: 15 MB beside 30 MB over 200 Mb/s ended after {:?} and {:?}, {:?} and {:?} on the wire; {told} looks",
+            mechanism.name(),
+            ended[&1],
+            ended[&0],
+            alone,
+            alone * 3
+        );
+        let queues = d.wait("queues that were read after the end", |s| {
+            s.coflows.open() == 0
+                && s.queues.as_ref().is_some_and(|q| q.ports[0].queues[2].bytes >= 15 * MB && q.ports[0].queues[7].bytes > 0)
+        });
+        assert_eq!(queues.queues.as_ref().expect("seen").ports[0].node, "h0-0");
+        let shown = d.get("queues");
+        assert_eq!((&shown["ports"][0]["node"], &shown["ports"][0]["queues"][2]["priority"]), (&json!("h0-0"), &json!(1)), "{shown}");
+        let flows: Vec<_> = d.get("coflows")["coflows"].as_array().expect("a list").iter().map(|c| c["id"].clone()).collect();
+        for id in flows {
+            let c = d.get(&format!("coflows/{id}"));
+            assert!(c["state"] == "finished" && c["flows"][0]["priority"] == 1, "the last one is the shortest in the end: {c}");
+        }
+        remote.close().expect("closed");
+        // Fairly shared it would have taken twice as long.
+        in_time!(ended[&1] < alone * 3 / 2, "the shortest took {:?}, {alone:?} by itself", ended[&1]);
+        Ok(())
+    });
 }

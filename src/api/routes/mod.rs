@@ -37,6 +37,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(network::topology))
         .routes(routes!(network::ports))
         .routes(routes!(network::repair))
+        .routes(routes!(network::queues))
         .routes(routes!(network::demand))
         .routes(routes!(network::stats))
         .routes(routes!(circuits::list))

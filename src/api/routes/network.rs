@@ -22,6 +22,12 @@ pub async fn ports(State(app): State<App>) -> Json<wire::Ports> {
     Json(wire::Ports { revision: s.revision, now_ns: s.now.0, ports: s.ports.iter().map(Into::into).collect() })
 }
 
+/// The queues by strict priority of every port of the packet network, with their counters: of hosts, ToRs and packet switches.
+#[utoipa::path(get, path = "/api/v1/queues", operation_id = "listQueues", tag = "network", responses((status = 200, body = wire::Queues)))]
+pub async fn queues(State(app): State<App>) -> Json<wire::Queues> {
+    Json((&*app.snapshot()).into())
+}
+
 /// Says that a faulty port was mended: it is used again.
 #[utoipa::path(
     delete, path = "/api/v1/ports/{plane}/{rack}/fault", operation_id = "repairPort", tag = "network",

@@ -6,6 +6,7 @@ mod hostile;
 mod launch;
 mod page;
 mod paths;
+mod priorities;
 mod proposals;
 mod resources;
 mod serving;

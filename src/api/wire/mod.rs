@@ -12,7 +12,9 @@ pub use coflows::{
     Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft, FlowPriority, FlowView, OpenFlows, Pair,
 };
 pub use events::{Record, Steered, What};
-pub use network::{Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, Ports, Rack, Topology};
+pub use network::{
+    Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, PortQueues, Ports, Queue, Queues, Rack, Topology,
+};
 pub use paths::{DecidedBy, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
 pub use placement::{
     Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score,

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::control::record;
 use crate::demand::DemandMatrix;
+use crate::fabric;
 use crate::ids::{PlaneId, RackId};
 use crate::topology;
 use crate::units::{BitRate, Span};
@@ -297,5 +298,70 @@ mod tests {
             odd.racks[0].hosts += 1;
             assert!(topology::Topology::try_from(&odd).is_err());
         }
+    }
+}
+
+/// The queues of all ports that serve strict priorities.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Queues {
+    /// Of the snapshot that they come from; grows with every change.
+    pub revision: u64,
+    /// When.
+    pub now_ns: u64,
+    /// When the counters were read, at most once a second; `null` where no port serves strict priorities.
+    pub measured_ns: Option<u64>,
+    /// Hosts' ports, then ToRs', then switches'. Empty unless the run began with `network: priority`, and in virtual time.
+    pub ports: Vec<PortQueues>,
+}
+
+/// The queues of a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PortQueues {
+    /// The node that sends by it.
+    pub node: String,
+    /// The name of its link there.
+    pub port: String,
+    /// The node to which it leads.
+    pub to: String,
+    /// Its rate.
+    pub rate_bps: u64,
+    /// Short packets, then by priority.
+    pub queues: Vec<Queue>,
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Queue {
+    /// 0 (first) to 7; `null`: packets below 128 bytes, which go before all others whatever their priority is.
+    pub priority: Option<u8>,
+    /// Bytes that left it, headers included.
+    pub bytes: u64,
+    /// Packets that left it.
+    pub packets: u64,
+    /// Packets that found no room in it; TCP sends them again.
+    pub drops: u64,
+    /// Bytes that wait in it.
+    pub backlog_bytes: u64,
+}
+
+impl From<&record::Snapshot> for Queues {
+    fn from(s: &record::Snapshot) -> Self {
+        let seen = s.queues.as_deref();
+        let ports = seen.map(|q| q.ports.iter().map(Into::into).collect()).unwrap_or_default();
+        Self { revision: s.revision, now_ns: s.now.0, measured_ns: seen.map(|q| q.at.0), ports }
+    }
+}
+
+impl From<&fabric::PortQueues> for PortQueues {
+    fn from(p: &fabric::PortQueues) -> Self {
+        let queue = |q: &fabric::QueueCounters| Queue {
+            priority: q.priority,
+            bytes: q.bytes,
+            packets: q.packets,
+            drops: q.drops,
+            backlog_bytes: q.backlog,
+        };
+        let queues = p.queues.iter().map(queue).collect();
+        Self { node: p.node.clone(), port: p.port.clone(), to: p.to.clone(), rate_bps: p.rate.0, queues }
     }
 }

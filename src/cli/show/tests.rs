@@ -57,6 +57,27 @@ fn paths_and_switches_are_shown() {
 }
 
 #[test]
+fn queues_are_shown() {
+    let queue = |priority: &str, bytes: u64| {
+        format!(r#"{{"priority":{priority},"bytes":{bytes},"packets":{},"drops":2,"backlog_bytes":0}}"#, bytes / 1000)
+    };
+    let quiet = r#"{"priority":7,"bytes":0,"packets":0,"drops":0,"backlog_bytes":0}"#;
+    let port = format!(
+        r#"{{"node":"h0-0","port":"eth0","to":"tor0","rate_bps":1000000,"queues":[{},{},{quiet}]}}"#,
+        queue("null", 5000),
+        queue("0", 7000)
+    );
+    let answer = format!(r#"{{"revision":1,"now_ns":5,"measured_ns":4,"ports":[{port}]}}"#);
+    let head = "node,port,to,rate_bps,priority,bytes,packets,drops,backlog_bytes\n";
+    let lines = "h0-0,eth0,tor0,1000000,short,5000,5,2,0\nh0-0,eth0,tor0,1000000,0,7000,7,2,0\nh0-0,eth0,tor0,1000000,7,0,0,0,0\n";
+    assert_eq!(render(What::Queues, Output::Csv, &answer).unwrap(), format!("{head}{lines}"));
+    let table = render(What::Queues, Output::Table, &answer).unwrap();
+    assert!(table.contains("7kB") && table.contains("1Mb/s") && table.lines().filter(|l| l.contains("h0-0")).count() == 2, "{table}");
+    let none = r#"{"revision":1,"now_ns":5,"measured_ns":null,"ports":[]}"#;
+    assert_eq!(render(What::Queues, Output::Csv, none).unwrap(), head);
+}
+
+#[test]
 fn a_topology_and_stats_are_shown() {
     let t = crate::config::read_topology(&std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap(), "t").unwrap();
     let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();

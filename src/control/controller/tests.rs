@@ -5,11 +5,13 @@ use std::cell::RefCell;
 use super::*;
 use crate::circuits::timetable::Reservation;
 use crate::coflows::RackBytes;
-use crate::coflows::priority::Change;
+use crate::coflows::priority::{Change, Priorities};
+use crate::control::ProgressBy;
 use crate::control::policy::{Estimator, SchedulerKind};
 use crate::control::record::Snapshot;
 use crate::fabric::sim::{Settings, SimFabric};
 use crate::fabric::{Fabric, PortCounters, ProbeReport};
+use crate::ids::FlowId;
 use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
 use crate::units::BitRate;
@@ -387,4 +389,36 @@ fn the_same_events_give_the_same_log_byte_for_byte() {
     let (a, b) = (run(), run());
     assert_eq!(a, b);
     assert!(a.0.len() > 500, "{}", a.0);
+}
+
+#[test]
+fn other_priorities_are_asked_for_once_and_only_of_what_is_open() {
+    let mut w = world(CircuitPolicy::default());
+    let arrived = |id: u32, priorities| Event::CoflowArrived {
+        id: CoflowId(id),
+        name: String::new(),
+        pairs: vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(9) }],
+        bound: Span::ZERO,
+        progress: ProgressBy::Sender,
+        weight: 1,
+        priorities,
+    };
+    w.tell(arrived(1, Priorities { all: None, flows: vec![Some(2)] })).unwrap();
+    let change = |all, flows: &[(u32, u8)]| Change { all, flows: flows.iter().map(|&(f, p)| (FlowId(f), p)).collect() };
+    let mut tell = |id: u32, change: &Change| {
+        let told = w.tell(Event::CoflowPrioritised { id: CoflowId(id), change: change.clone() });
+        w.wake(w.now);
+        (told, std::mem::take(&mut w.prioritised))
+    };
+    let asked = |c: Change| (Ok(()), vec![(CoflowId(1), c)]);
+    assert_eq!(tell(1, &change(None, &[(0, 2), (7, 1)])), asked(change(None, &[(7, 1)])), "flow 0 has had it since it began");
+    assert_eq!(tell(1, &change(None, &[(7, 1)])), (Ok(()), vec![]));
+    assert_eq!(tell(1, &change(Some(0), &[])), asked(change(Some(0), &[])));
+    for (id, bad) in [(1, change(Some(8), &[])), (1, change(Some(1), &[(0, 9)])), (2, change(Some(1), &[]))] {
+        assert!(matches!(tell(id, &bad), (Err(Rejected::Invalid(_) | Rejected::NotFound(_)), asked) if asked.is_empty()), "{bad:?}");
+    }
+    assert_eq!(w.snapshot().coflows.get(CoflowId(1)).unwrap().priority, Some(0), "what is refused changes nothing");
+    w.tell(Event::CoflowFinished { id: CoflowId(1), at: w.now }).unwrap();
+    let over = w.tell(Event::CoflowPrioritised { id: CoflowId(1), change: change(Some(1), &[]) });
+    assert!(matches!(over, Err(Rejected::Conflict(_))), "{over:?}");
 }

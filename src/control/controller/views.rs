@@ -30,6 +30,7 @@ impl Controller {
             stats: self.stats_now(),
             paths: self.paths.view(),
             switches: None,
+            queues: None,
             failures: self.failures.values().cloned().collect(),
         }
     }

@@ -1,9 +1,9 @@
-//! The counters of packet switches, read now and then between two cycles.
+//! The counters of packet switches and of queues by priority, read now and then between two cycles.
 
 use std::sync::Arc;
 
-use crate::control::record::SwitchesSeen;
-use crate::fabric::{Fabric, SwitchCounters, SwitchPort};
+use crate::control::record::{QueuesSeen, SwitchesSeen};
+use crate::fabric::{Fabric, PortQueues, SwitchCounters, SwitchPort};
 use crate::units::{BitRate, Span, Time};
 
 /// Counters are read at most so often.
@@ -11,9 +11,10 @@ const EVERY: Span = Span::millis(1000);
 /// And at least so often, even where a reading takes longer than there is time between two cycles.
 const AT_LEAST: Span = Span::millis(10_000);
 
-/// Reads the counters of switches.
+/// Reads the counters of switches and queues.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
+    queues: Queues,
     /// The kernel's numbers at the last reading.
     raw: Vec<SwitchCounters>,
     seen: Option<Arc<SwitchesSeen>>,
@@ -28,6 +29,11 @@ impl Reader {
         self.seen.clone()
     }
 
+    /// What was read last of queues; `None` where no port serves strict priorities.
+    pub(super) fn queues(&self) -> Option<Arc<QueuesSeen>> {
+        self.queues.seen.clone()
+    }
+
     /// Reads the counters if that is due and there is time for it until the `next` cycle. O(ports).
     pub(super) fn read<F: Fabric>(&mut self, fabric: &mut F, now: impl Fn() -> Time, next: Option<Time>) {
         let begun = now();
@@ -40,6 +46,11 @@ impl Reader {
             Ok(raw) if raw.is_empty() => {}
             Ok(raw) => self.take(raw, begun),
             // What is gone is what the next observation fails for, and tells.
+            Err(why) => tracing::debug!("{why}"),
+        }
+        match fabric.queues() {
+            Ok(raw) if raw.is_empty() => {}
+            Ok(raw) => self.queues.take(raw, begun),
             Err(why) => tracing::debug!("{why}"),
         }
         self.cost = now().since(begun);
@@ -66,9 +77,38 @@ impl Reader {
     }
 }
 
+/// The counters of queues.
+#[derive(Debug, Default)]
+struct Queues {
+    /// The kernel's numbers at the last reading.
+    raw: Vec<PortQueues>,
+    seen: Option<Arc<QueuesSeen>>,
+}
+
+impl Queues {
+    /// Adds what was gained since the last reading.
+    fn take(&mut self, raw: Vec<PortQueues>, at: Time) {
+        let mut ports = raw.clone();
+        if let Some(last) = &self.seen {
+            let sums = last.ports.iter().flat_map(|p| &p.queues);
+            let before = self.raw.iter().flat_map(|p| &p.queues).zip(sums);
+            for (q, (before, sum)) in ports.iter_mut().flat_map(|p| &mut p.queues).zip(before) {
+                q.packets = sum.packets + low(q.packets, before.packets);
+                q.drops = sum.drops + low(q.drops, before.drops);
+            }
+        }
+        self.raw = raw;
+        self.seen = Some(Arc::new(QueuesSeen { at, ports }));
+    }
+}
+
+/// The difference of two 32-bit numbers that begin again from zero.
+fn low(now: u64, before: u64) -> u64 {
+    u64::from((now as u32).wrapping_sub(before as u32))
+}
+
 /// What a port gained between two readings. Packets and drops are 32-bit numbers, which begin again from zero.
 fn gained(now: &SwitchPort, before: &SwitchPort) -> SwitchPort {
-    let low = |a: u64, b: u64| u64::from((a as u32).wrapping_sub(b as u32));
     SwitchPort {
         bytes: now.bytes.saturating_sub(before.bytes),
         packets: low(now.packets, before.packets),
@@ -80,13 +120,29 @@ fn gained(now: &SwitchPort, before: &SwitchPort) -> SwitchPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::PortTo;
+    use crate::fabric::{PortTo, QueueCounters};
     use crate::ids::RackId;
 
     fn counters(bytes: u64, packets: u32, drops: u32) -> Vec<SwitchCounters> {
         let (packets, drops) = (packets.into(), drops.into());
         let port = SwitchPort { to: PortTo::Rack(RackId(0)), rate: BitRate::mbit(10), bytes, packets, drops, backlog: 7 };
         vec![SwitchCounters { switch: 0, strays: 0, ports: vec![port] }]
+    }
+
+    #[test]
+    fn queues_go_on_where_the_kernels_numbers_begin_again() {
+        let port = |bytes, packets: u32, drops: u32| {
+            let of = |priority| QueueCounters { priority, bytes, packets: packets.into(), drops: drops.into(), backlog: 3 };
+            let queues = [None, Some(0), Some(7)].map(of).to_vec();
+            vec![PortQueues { node: "h0-0".into(), port: "eth0".into(), to: "tor0".into(), rate: BitRate::mbit(10), queues }]
+        };
+        let mut q = Queues::default();
+        q.take(port(10, u32::MAX - 1, 5), Time(1));
+        q.take(port(20, 3, 5), Time(2));
+        q.take(port(30, 4, 6), Time(3));
+        let seen = q.seen.unwrap();
+        let last = seen.ports[0].queues[2];
+        assert_eq!((last.bytes, last.packets, last.drops, last.backlog), (30, u64::from(u32::MAX) + 5, 6, 3));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::control::record::What;
 use crate::fabric::SEND_BUFFER;
-use crate::ids::{CoflowId, HostId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 use crate::workload::synth::{Synth, synth};
@@ -128,6 +128,34 @@ fn a_caller_may_decide_while_it_goes_on() {
     assert_eq!((second.since(first), run.unfinished()), (first.since(Time::ZERO), 0));
     let r = run.result("w", &[]);
     assert_eq!(r.coflows.iter().map(|c| (c.id.0, c.arrival)).collect::<Vec<_>>(), [(2, first), (5, Time::ZERO)]);
+}
+
+/// Other priorities go by the controller, as they do live: it logs them, refuses what it does not know, and says them once.
+#[test]
+fn priorities_under_way_go_by_the_controller() {
+    let t = network(2, 1, 100);
+    let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
+    let (id, priorities) = (CoflowId(5), Default::default());
+    let coflow = CoflowSpec { id, name: "c".into(), arrival: Time::ZERO, weight: 1, priorities, flows };
+    let mut said = Vec::new();
+    {
+        let mut log = |r: Record| {
+            if let What::CoflowPrioritised { flows, priority, .. } = r.what {
+                said.push((r.at, priority, flows));
+            }
+        };
+        let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut log);
+        run.arrive(&coflow).unwrap();
+        run.prioritise(id, &[(FlowId(0), 1)]).unwrap();
+        run.prioritise(id, &[(FlowId(0), 1)]).unwrap();
+        assert!(run.prioritise(id, &[(FlowId(0), 8)]).is_err() && run.prioritise(CoflowId(6), &[(FlowId(0), 1)]).is_err());
+        run.wake().unwrap();
+        let end = run.next_event().unwrap();
+        run.advance(end).unwrap();
+        run.wake().unwrap();
+        run.prioritise(id, &[(FlowId(0), 2)]).unwrap();
+    }
+    assert_eq!(said, [(Time::ZERO, None, 1)], "what is over changes no more");
 }
 
 #[test]
