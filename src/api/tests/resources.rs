@@ -173,6 +173,9 @@ fn changed(policy: &mut Value, key: &str) {
         "network" => set(key, json!("varys")),
         "within" => (set("network", json!("fifo")), set(key, json!("max-min"))).1,
         "aalo" => (set("network", json!("aalo")), set(key, json!({"queues": 3}))).1,
+        "decide" => (set("network", json!("varys")), set(key, json!("coflow-events"))).1,
+        "starvation" => (set("network", json!("varys")), set(key, json!({"every": "2s", "share": "1s"}))).1,
+        "buffer" => set(key, json!("3MB")),
         "order" => (set("network", json!("sunflow")), set("scheduler", json!("eps-only")), set(key, json!("fifo"))).2,
         "scale" => set(key, json!(3)),
         "congestion" => set(key, json!("reno")),
@@ -186,7 +189,7 @@ fn changed(policy: &mut Value, key: &str) {
 
 /// The keys of a policy file that PUT may not change: those that it refuses.
 fn fixed() -> Vec<&'static str> {
-    vec!["elephants.admit", "network", "within", "aalo", "order", "scale", "congestion", "placement"]
+    vec!["elephants.admit", "network", "within", "aalo", "decide", "starvation", "order", "scale", "buffer", "congestion", "placement"]
 }
 
 /// Every key of the schema either changes or is refused, as the description of the API and the documentation say.
