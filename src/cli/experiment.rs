@@ -1,17 +1,20 @@
 //! `heliostat experiment`: a paper's evaluation, each of its numbers beside ours.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::tables::Rows;
-use super::{CliError, can_write, print, simulate, write_text};
+use super::{CliError, can_write, print, read_workload, simulate, write_text};
 use crate::experiment::claim::Verdict;
 use crate::experiment::free::Free;
 use crate::experiment::report::{Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
 use crate::experiment::{Paper, Size};
 use crate::units::Bytes;
+use crate::workload::coflow_benchmark::Trace;
+use crate::workload::{TraceError, coflow_benchmark};
 
 /// Runs a paper's evaluation, and prints each of its numbers beside ours
 ///
@@ -22,7 +25,7 @@ pub struct Args {
     /// Whose evaluation
     #[arg(value_enum)]
     paper: Paper,
-    /// Three repetitions instead of the paper's (20; Corral and Hit 10)
+    /// Three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points
     #[arg(long)]
     quick: bool,
     /// So many repetitions
@@ -40,6 +43,10 @@ pub struct Args {
     /// Runs only this system; may be given more than once
     #[arg(long, value_name = "SYSTEM")]
     system: Vec<String>,
+    /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles [default:
+    /// coflow-benchmark/FB2010-1Hr-150-0.txt in the folder that HELIOSTAT_TRACES names; else a mix of the trace's classes]
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     unprinted: Unprinted,
     /// What is printed
@@ -102,8 +109,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let repeats = args.repeat.map_or_else(|| args.paper.repeats(args.quick), |n| n as usize);
     let Unprinted { task_rate, window, p_min } = args.unprinted;
     let free = Free { task_rate, window_permille: window, p_min };
-    let size = Size { seed: args.seed, repeats, jobs_percent: 100, free };
-    let mut experiment = args.paper.experiment(size);
+    let size = Size { seed: args.seed, repeats, jobs_percent: 100, thin: args.quick, free };
+    let trace = if args.paper == Paper::Pushbox { trace(args.trace.as_ref())? } else { None };
+    let mut experiment = args.paper.experiment_with(size, trace.as_ref());
     experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
     let (stop, threads, began) = (simulate::stopped_by_ctrl_c(), args.threads as usize, Instant::now());
     let tell = |p: Progress| {
@@ -123,6 +131,20 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Output::Table => text(&report, Rows::table),
         Output::Markdown => text(&report, Rows::markdown),
     })
+}
+
+/// The trace that was named, or where it usually is.
+fn trace(file: Option<&PathBuf>) -> Result<Option<Arc<Trace>>, CliError> {
+    let usual = || {
+        let folder = PathBuf::from(std::env::var_os("HELIOSTAT_TRACES")?);
+        Some(folder.join("coflow-benchmark/FB2010-1Hr-150-0.txt")).filter(|f| f.is_file())
+    };
+    let Some(file) = file.cloned().or_else(usual) else {
+        eprintln!("no trace (--trace): the jobs are drawn from the published classes of Facebook's coflows");
+        return Ok(None);
+    };
+    let wrong = |e: TraceError| CliError::Invalid(format!("{}:{}:{}: {}", file.display(), e.line, e.column, e.why));
+    Ok(Some(Arc::new(coflow_benchmark::parse(&read_workload(&file)?).map_err(wrong)?)))
 }
 
 /// The tables, one after another, and why some numbers differ.
@@ -189,8 +211,9 @@ fn exact(r: &Report) -> Rows {
 /// What is behind the comparisons.
 fn means(r: &Report) -> Rows {
     use Measure::{Computing, Crossing, Makespan, MapTime, MeanCct, MeanJct, MedianJct, OcsShare, ReduceTime, RouteLength, ShuffleCost};
-    use Measure::{Unfinished, Waiting};
+    use Measure::{P95Jct, P99Jct, Unfinished, Waiting};
     let shown_ones = match r.paper {
+        Paper::Pushbox => [Makespan, MeanJct, MedianJct, P95Jct, P99Jct, MeanCct, Crossing, Waiting, Unfinished],
         Paper::Hit => [Makespan, MeanJct, MapTime, ReduceTime, MeanCct, RouteLength, ShuffleCost, Waiting, Unfinished],
         _ => [Makespan, MeanJct, MedianJct, MeanCct, OcsShare, Crossing, Waiting, Computing, Unfinished],
     };
@@ -233,7 +256,7 @@ mod tests {
     #[test]
     fn every_output_has_every_number_of_the_paper() {
         // Stopped before it begins: all numbers of the paper, none of ours.
-        let size = Size { seed: 1, repeats: 2, jobs_percent: 1, free: Free::default() };
+        let size = Size { seed: 1, repeats: 2, jobs_percent: 1, thin: false, free: Free::default() };
         let e = Paper::CoScheduler.experiment(size);
         let outcomes = run_all(&e, size, 2, &AtomicBool::new(true), &|_| {}).unwrap();
         let r = Report::new(&e, &outcomes, 0.0, 2);

@@ -150,8 +150,8 @@ impl Claim {
 
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
-        use Measure::{Crossing, Far, Gap, OcsShare, Overrun, ReadShare, RouteLength, ShuffleShare, Waiting};
-        let shares = matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap | Overrun | ShuffleShare | ReadShare);
+        use Measure::{Crossing, Far, Gap, OcsShare, Overrun, ReadShare, RouteLength, ShuffleShare, Utilisation, Waiting};
+        let shares = matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap | Overrun | ShuffleShare | ReadShare | Utilisation);
         match self.measure {
             _ if self.against.is_some() || shares => " %",
             RouteLength => " hops",

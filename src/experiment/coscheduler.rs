@@ -44,7 +44,7 @@ fn systems() -> Vec<System> {
 pub fn settings(size: Size) -> Vec<Setting> {
     let topology = Arc::new(network("co-scheduler", &Cluster::co_scheduler()));
     let load = Load::new(Mix::CoScheduler, 1000, Span::secs(90 * 60), 50, size);
-    let judged = Load { errors: Errors { remaining_percent: 50, ..Errors::default() }, ..load };
+    let judged = Load { errors: Errors { remaining_percent: 50, ..Errors::default() }, ..load.clone() };
     let about = "60 racks x 10 servers x 20 slots, 1000 jobs of 20 users in 90 minutes, half of them recurring, Sunflow";
     let only_co = systems().into_iter().filter(|s| s.name == CO).collect();
     let setting = |name, about: &str, systems, load| Setting {

@@ -79,6 +79,10 @@ impl Paper {
                 free: Free { task_rate: None, window_permille: None, p_min: None },
                 why: "no rate of tasks and no threshold of PNA bring PNA as far from Capacity as figures 6a and 8a imply; the usual ones stay",
             },
+            Self::Pushbox => Calibration {
+                free: Free { task_rate: Some(Bytes(50_000_000)), window_permille: None, p_min: None },
+                why: "the rate by ShuffleWatcher against Hadoop in one Fair queue (implied by figure 9a)",
+            },
             Self::Corral => Calibration {
                 free: Free { task_rate: Some(Bytes(21_000_000)), window_permille: None, p_min: None },
                 why: "the rate by Yarn-CS with Varys against Yarn-CS in the simulated cluster (figure 14)",

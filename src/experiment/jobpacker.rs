@@ -50,10 +50,10 @@ pub fn settings(size: Size) -> Vec<Setting> {
         Setting { name, about: about.into(), topology, systems, load, work: Work::Run }
     };
     let online = load(1000, minutes(90), 100);
-    let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..online };
+    let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..online.clone() };
     // A delay is so many gaps of arrivals: where jobs come in less time, it shrinks with them.
     let delay = size.free.window(Span::secs(200));
-    let late = Load { errors: Errors { delayed_percent: 50, delay, ..Errors::default() }, ..online };
+    let late = Load { errors: Errors { delayed_percent: 50, delay, ..Errors::default() }, ..online.clone() };
     let mut all = vec![
         setting(BATCH, "20 racks x 30 servers x 20 slots, 1000 jobs at once", load(1000, Span::ZERO, 100)),
         setting(ONLINE, "the same, in 90 minutes", online),

@@ -12,6 +12,14 @@ pub enum Measure {
     MeanJct,
     /// Median job completion time, s.
     MedianJct,
+    /// 95th percentile of the job completion times, s.
+    P95Jct,
+    /// 99th percentile, s.
+    P99Jct,
+    /// Mean job completion time of jobs that shuffle less than 100 MB, s.
+    SmallJct,
+    /// Mean job completion time of the others, s.
+    LargeJct,
     /// Median of the recurring jobs, s.
     MedianRecurring,
     /// Median of the others, s.
@@ -50,6 +58,8 @@ pub enum Measure {
     ShuffleShare,
     /// Reads of blocks in per cent of the bytes that go over the network.
     ReadShare,
+    /// What hosts receive of what their interfaces carry, %.
+    Utilisation,
 }
 
 impl Measure {

@@ -8,16 +8,19 @@
 //! proportion of computing to network, ours can differ; see `docs/experiments.md`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub mod claim;
+pub mod concurrency;
 pub mod corral;
 pub mod coscheduler;
 pub mod free;
 pub mod hit;
 pub mod jobpacker;
 pub mod measure;
+pub mod pushbox;
 pub mod report;
 pub mod runs;
 pub mod setting;
@@ -28,6 +31,8 @@ pub mod ways;
 use claim::{Claim, Side};
 use free::Free;
 use setting::Setting;
+
+use crate::workload::coflow_benchmark::Trace;
 
 /// Whose evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -41,6 +46,8 @@ pub enum Paper {
     Corral,
     /// Hit-scheduler (ICPP 2018), section 7
     Hit,
+    /// PushBox (TPDS 2022), sections 4, 6 and 7
+    Pushbox,
 }
 
 /// How much is run.
@@ -52,6 +59,9 @@ pub struct Size {
     pub repeats: usize,
     /// Jobs in per cent of the paper's; tests run fewer.
     pub jobs_percent: usize,
+    /// Sweeps have only some of their points.
+    #[serde(default)]
+    pub thin: bool,
     /// What the paper does not print; [`Paper::experiment`] fills in the calibration's.
     pub free: Free,
 }
@@ -92,14 +102,20 @@ impl Experiment {
 }
 
 impl Paper {
-    /// The evaluation.
+    /// The evaluation; without a trace of coflows those that want one have a mix of its classes.
     pub fn experiment(self, size: Size) -> Experiment {
+        self.experiment_with(size, None)
+    }
+
+    /// The evaluation with a trace of coflows, for those that want one.
+    pub fn experiment_with(self, size: Size, trace: Option<&Arc<Trace>>) -> Experiment {
         let size = Size { free: size.free.or(self.calibrated().free), ..size };
         let (settings, claims) = match self {
             Self::Jobpacker => (jobpacker::settings(size), jobpacker::claims()),
             Self::CoScheduler => (coscheduler::settings(size), coscheduler::claims()),
             Self::Corral => (corral::settings(size), corral::claims()),
             Self::Hit => (hit::settings(size), hit::claims()),
+            Self::Pushbox => (pushbox::settings(size, trace), pushbox::claims(size)),
         };
         Experiment { paper: self, free: size.free, settings, claims }
     }
@@ -110,7 +126,7 @@ impl Paper {
             (_, true) => 3,
             (Self::Jobpacker | Self::CoScheduler, false) => 20,
             // One testbed, one run; ours are as many as give an interval.
-            (Self::Corral | Self::Hit, false) => 10,
+            (Self::Corral | Self::Hit | Self::Pushbox, false) => 10,
         }
     }
 }

@@ -145,6 +145,10 @@ pub fn name(m: Measure) -> &'static str {
         Measure::Makespan => "makespan",
         Measure::MeanJct => "mean JCT",
         Measure::MedianJct => "median JCT",
+        Measure::P95Jct => "95th percentile of the JCT",
+        Measure::P99Jct => "99th percentile of the JCT",
+        Measure::SmallJct => "mean JCT of jobs below 100 MB",
+        Measure::LargeJct => "mean JCT of jobs from 100 MB on",
         Measure::MedianRecurring => "median JCT of recurring jobs",
         Measure::MedianAdHoc => "median JCT of ad-hoc jobs",
         Measure::MeanCct => "mean CCT",
@@ -164,6 +168,7 @@ pub fn name(m: Measure) -> &'static str {
         Measure::ReduceTime => "reduce time",
         Measure::ShuffleShare => "shuffles in the traffic",
         Measure::ReadShare => "remote reads in the traffic",
+        Measure::Utilisation => "hosts' interfaces in use",
     }
 }
 
@@ -185,7 +190,7 @@ fn why(c: &Claim, outcomes: &Outcomes) -> String {
         Measure::Gap => {
             "batch: to the programme's optimum; online: to a bound that may be below the programme's (docs/placement.md)".into()
         }
-        Measure::PlanTime => String::new(),
+        Measure::PlanTime | Measure::Utilisation => String::new(),
         _ => {
             let bound = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Computing));
             let makespan = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Makespan));

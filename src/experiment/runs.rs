@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use super::concurrency::utilisation;
 pub use super::measure::Measure;
-use super::setting::{Setting, System, Work};
+use super::setting::{SMALL_JOB, Setting, System, Work};
 use super::ways::Ways;
 use super::{Experiment, Size};
 use crate::placement::cluster::Cluster;
@@ -88,6 +89,10 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
 /// One run; `None` if it was stopped.
 fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
     let errors = Errors { seed, ..setting.load.errors };
+    if let Work::Concurrency(m) = setting.work {
+        let used = utilisation(&setting.topology, system.plan.run.network, m, seed);
+        return Ok(Some(BTreeMap::from([(Measure::Utilisation, used)])));
+    }
     let (jobs, foreseen) = errors.apply(&setting.load.draw(seed));
     if let Work::Plan(scenario) = setting.work {
         return Ok(Some(planned(setting, &jobs, scenario)));
@@ -119,10 +124,10 @@ fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {
 fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome {
     let s = &r.summary;
     let seconds = |t: Span| t.as_secs_f64();
-    let median = |keep: &dyn Fn(&JobRecord) -> bool| {
-        let all: Vec<Span> = r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect();
-        (!all.is_empty()).then(|| percentile(&all, 50).as_secs_f64())
-    };
+    let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> { r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect() };
+    let at = |all: &[Span], percent| (!all.is_empty()).then(|| percentile(all, percent).as_secs_f64());
+    let median = |keep: &dyn Fn(&JobRecord) -> bool| at(&jcts(keep), 50);
+    let mean = |all: &[Span]| (!all.is_empty()).then(|| all.iter().map(|t| t.as_secs_f64()).sum::<f64>() / all.len() as f64);
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let work: Span = jobs.jobs.iter().fold(Span::ZERO, |w, j| w + j.work());
     let bytes: Bytes = jobs.jobs.iter().map(|j| j.input_bytes() + j.shuffle_bytes()).sum();
@@ -138,9 +143,15 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
         (Measure::Far, percent(s.near[2], s.near.iter().sum())),
         (Measure::Unfinished, s.unfinished as f64),
     ]);
-    for (measure, value) in [(Measure::MedianRecurring, median(&|j| j.recurring)), (Measure::MedianAdHoc, median(&|j| !j.recurring))] {
-        out.extend(value.map(|v| (measure, v)));
-    }
+    let some = [
+        (Measure::P95Jct, at(&jcts(&|_| true), 95)),
+        (Measure::P99Jct, at(&jcts(&|_| true), 99)),
+        (Measure::SmallJct, mean(&jcts(&|j| j.shuffle_bytes < SMALL_JOB))),
+        (Measure::LargeJct, mean(&jcts(&|j| j.shuffle_bytes >= SMALL_JOB))),
+        (Measure::MedianRecurring, median(&|j| j.recurring)),
+        (Measure::MedianAdHoc, median(&|j| !j.recurring)),
+    ];
+    out.extend(some.into_iter().filter_map(|(measure, value)| Some((measure, value?))));
     out.extend((window > Span::ZERO).then(|| (Measure::Overrun, percent(s.makespan.0, window.0))));
     out
 }

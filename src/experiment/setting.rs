@@ -20,9 +20,12 @@ use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{Bytes, Span, Time};
+use crate::workload::coflow_benchmark::Trace;
+use crate::workload::job_model::JobModel;
 use crate::workload::jobs::{JobList, JobSpec};
 use crate::workload::puma::{self, Class};
 use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
+use crate::workload::trace_jobs::to_jobs;
 
 /// A system under comparison: how jobs are scheduled, and how the network is.
 #[derive(Clone, Debug)]
@@ -35,11 +38,20 @@ pub struct System {
     pub jobs_by: JobPolicy,
 }
 
-/// Jobs of a published mix.
-#[derive(Clone, Copy, Debug)]
+/// A job that shuffles less than this is a small one (PushBox, section 7.3).
+pub const SMALL_JOB: Bytes = Bytes(100_000_000);
+
+/// Jobs of a published mix, or of a trace.
+#[derive(Clone, Debug)]
 pub struct Load {
     /// Sizes and tasks.
     pub mix: Mix,
+    /// The first jobs are those of this trace's coflows, which come when those do; the mix says only what the trace does not.
+    pub trace: Option<Arc<Trace>>,
+    /// Bytes are so many per cent of the trace's or the mix's, and tasks compute as much longer.
+    pub bytes_percent: u64,
+    /// Small jobs are in queue 0, the others in queue 1.
+    pub small_apart: bool,
     /// How many.
     pub jobs: usize,
     /// They arrive uniformly at random in so much time; zero: all at once.
@@ -84,6 +96,8 @@ pub enum Work {
     Run,
     /// Corral's planner plans them; nothing runs.
     Plan(Scenario),
+    /// What strict priorities use of the network is measured, with so many tasks that fetch on each host; no jobs run.
+    Concurrency(u32),
 }
 
 impl Load {
@@ -92,6 +106,9 @@ impl Load {
         let jobs = (jobs * size.jobs_percent).div_ceil(100);
         Self {
             mix,
+            trace: None,
+            bytes_percent: 100,
+            small_apart: false,
             jobs,
             window: size.free.window(window),
             recurring,
@@ -111,7 +128,11 @@ impl Load {
         model.block = self.block.unwrap_or(model.block);
         // Of 20 jobs of PUMA, each class has at least four.
         let jobs = if self.class.is_some() { self.jobs.div_ceil(4) * 20 } else { self.jobs };
-        let mut list = synth_jobs(&SynthJobs { mix: self.mix, model, jobs, seed, mean_gap: Span::ZERO });
+        let mut list = match &self.trace {
+            Some(trace) => return self.traced(trace, &model, seed),
+            None => synth_jobs(&SynthJobs { mix: self.mix, model: model.slower(self.bytes_percent), jobs, seed, mean_gap: Span::ZERO }),
+        };
+        let window = if self.mix == Mix::FacebookJobs { facebook_window(&list) } else { self.window };
         if self.class.is_some() {
             list.jobs.retain(|j| puma::class_of(&j.name) == self.class);
             list.jobs.truncate(self.jobs);
@@ -119,17 +140,45 @@ impl Load {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(1);
         let mut place = |mut job: JobSpec| {
-            job.arrival = Time(rng.random_range(0..=self.window.0));
-            let smaller = |b: &mut Bytes| *b = Bytes(b.0.div_ceil(self.scale));
+            job.arrival = Time(rng.random_range(0..=window.0));
+            let smaller = |b: &mut Bytes| *b = Bytes(percent_of(b.0, self.bytes_percent).div_ceil(self.scale));
             job.edges.iter_mut().for_each(|e| smaller(&mut e.bytes));
             job.stages.iter_mut().for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
             if !self.reads {
                 job.stages.iter_mut().for_each(|s| s.input = Bytes::ZERO);
             }
-            job
+            self.queued(job)
         };
         JobList::new(list.name, list.jobs.into_iter().map(&mut place).collect())
     }
+
+    /// The jobs of a trace.
+    fn traced(&self, trace: &Trace, model: &JobModel, seed: u64) -> JobList {
+        let mut trace = Trace { ports: trace.ports, coflows: trace.coflows.iter().take(self.jobs).cloned().collect() };
+        for (_, bytes) in trace.coflows.iter_mut().flat_map(|c| &mut c.reducers) {
+            bytes.0 = percent_of(bytes.0, self.bytes_percent);
+        }
+        let mut list = to_jobs("facebook", &trace, model, seed);
+        list.jobs = list.jobs.into_iter().map(|j| self.queued(j)).collect();
+        list
+    }
+
+    /// The job in its queue.
+    fn queued(&self, job: JobSpec) -> JobSpec {
+        let queue = if self.small_apart { u32::from(job.shuffle_bytes() >= SMALL_JOB) } else { job.queue };
+        JobSpec { queue, ..job }
+    }
+}
+
+/// So many per cent of a number.
+fn percent_of(n: u64, percent: u64) -> u64 {
+    u64::try_from(u128::from(n) * u128::from(percent) / 100).unwrap_or(u64::MAX)
+}
+
+/// The time in which jobs of Facebook's classes arrive: as many bytes a second as in the trace, 35.5 TB in 3629 s.
+fn facebook_window(list: &JobList) -> Span {
+    let bytes: u128 = list.jobs.iter().map(|j| u128::from(j.shuffle_bytes().0)).sum();
+    Span(u64::try_from(bytes * 3_629_000_000_000 / 35_500_000_000_000).unwrap_or(u64::MAX))
 }
 
 /// A network of equal racks as a planner sees it, in payload: the papers' simulators know no headers.

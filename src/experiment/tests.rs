@@ -10,10 +10,10 @@ use super::*;
 use crate::units::{Bytes, Span};
 use crate::workload::synth_jobs::Mix;
 
-const PAPERS: [Paper; 4] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral, Paper::Hit];
+const PAPERS: [Paper; 5] = [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral, Paper::Hit, Paper::Pushbox];
 
 fn size(repeats: usize, jobs_percent: usize) -> Size {
-    Size { seed: 5, repeats, jobs_percent, free: Free::default() }
+    Size { seed: 5, repeats, jobs_percent, thin: false, free: Free::default() }
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_papers_loads_are_drawn() {
     let recurring = list.jobs.iter().filter(|j| j.recurring).count();
     let last = list.jobs.last().unwrap().arrival;
     assert!(list.jobs.len() == 1000 && (430..570).contains(&recurring) && (5300..=5400).contains(&(last.0 / 1_000_000_000)));
-    assert_eq!((load.draw(3), Load { scale: 100, ..load }.draw(3).jobs[7].tasks()), (list.clone(), list.jobs[7].tasks()));
+    assert_eq!((load.draw(3), Load { scale: 100, ..load.clone() }.draw(3).jobs[7].tasks()), (list.clone(), list.jobs[7].tasks()));
     let small = Load { scale: 100, ..load }.draw(3).jobs[7].shuffle_bytes().0;
     assert_eq!(small, list.jobs[7].shuffle_bytes().0.div_ceil(100));
 }
@@ -178,7 +178,7 @@ fn what_was_calibrated_never_counts_as_agreement() {
         let chosen = [task_rate.is_some(), window_permille.is_some(), p_min.is_some()].into_iter().filter(|c| *c).count();
         assert_eq!(calibrated.len(), if paper == Paper::CoScheduler { 0 } else { chosen }, "{paper:?}");
         // By baselines only: no number is chosen to make the paper's own system look well.
-        let own = ["JobPacker", "Co-scheduler", "co-decided", "Hit"];
+        let own = ["JobPacker", "Co-scheduler", "co-decided", "Hit", "PushBox"];
         let ours = |s: Side| own.contains(&s.system) || paper == Paper::Corral && s.system == "Corral";
         assert!(calibrated.iter().all(|c| !ours(c.of) && !c.against.is_some_and(ours)), "{paper:?}");
     }

@@ -50,6 +50,8 @@ policies! {
     Tetris = "tetris" => baselines::tetris::TetrisOptions,
     /// Tasks whose input crosses few switches, with a probability that falls with that cost.
     Pna = "pna" => baselines::pna::PnaOptions,
+    /// Tasks on the hosts where their transfers are predicted to cost least.
+    Neat = "neat" => baselines::neat::NeatOptions,
     /// Each planned job's data and tasks on racks of its own.
     Corral = "corral" => corral::executor::CorralOptions,
     /// Widths of maps and reduces that keep shuffles on circuits, planned ahead.

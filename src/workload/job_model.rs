@@ -127,6 +127,13 @@ impl JobModel {
         Ok(())
     }
 
+    /// The same, with tasks that take so many per cent of the time a byte.
+    #[must_use]
+    pub fn slower(self, percent: u64) -> Self {
+        let rate = |r: Bytes| Bytes((u128::from(r.0) * 100 / u128::from(percent.max(1))).clamp(1, u128::from(u64::MAX)) as u64);
+        Self { map_rate: rate(self.map_rate), reduce_rate: rate(self.reduce_rate), ..self }
+    }
+
     /// Numbers of map and reduce tasks.
     pub fn tasks(&self, input: Bytes, shuffle: Bytes) -> (u32, u32) {
         let cap = |n: u64| n.clamp(1, u64::from(self.max_tasks.max(1))) as u32;

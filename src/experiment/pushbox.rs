@@ -1,0 +1,254 @@
+//! PushBox's evaluation (TPDS 2022, sections 4, 6 and 7): a testbed of nine machines, and twenty machines on which Facebook's coflows are jobs,
+//! against Hadoop's Fair Scheduler with delay scheduling, ShuffleWatcher and NEAT.
+
+use std::sync::Arc;
+
+use super::Size;
+use super::claim::{Claim, Printed, Side};
+use super::runs::Measure::{self, LargeJct, MeanJct, P95Jct, P99Jct, SmallJct, Utilisation};
+use super::setting::{Load, Setting, System, Work, electrical, network};
+use crate::coflows::network::NetworkKind::{self, Fifo, MaxMin, Priority};
+use crate::coflows::network::Within;
+use crate::placement::cluster::Cluster;
+use crate::placement::pushbox::PushBoxOptions;
+use crate::placement::{Kind, Policy};
+use crate::scheduler::queues::Order;
+use crate::scheduler::state::Grain;
+use crate::topology::Topology;
+use crate::units::{BitRate, Span};
+use crate::workload::coflow_benchmark::Trace;
+use crate::workload::synth_jobs::Mix;
+
+const HADOOP: &str = "Hadoop";
+const WATCHER: &str = "ShuffleWatcher";
+const NEAT: &str = "NEAT";
+const PUSHBOX: &str = "PushBox";
+/// Hadoop as it is: its coflows share max-min, whatever the order of its jobs.
+const UNORDERED: &str = "Hadoop, max-min";
+/// PushBox without one of its parts: global priority, random selection, no hinder test, no wild card.
+const ABLATIONS: [&str; 4] = ["PushBox-GP", "PushBox-RS", "PushBox-H", "PushBox-W"];
+
+const FAIR: &str = "Fair";
+const FIFO: &str = "FIFO";
+const QUEUES: &str = "multi-queue";
+const TESTBED: [(&str, Mix, usize); 2] = [("W1", Mix::PushboxW1, 30), ("W2", Mix::PushboxW2, 29)];
+/// Name, value, and whether a quick run has it.
+type Point = (&'static str, u64, bool);
+const FAN_IN: [Point; 6] = [
+    ("fan-in 1:1", 1, true),
+    ("fan-in 2:1", 2, false),
+    ("fan-in 3:1", 3, false),
+    ("fan-in 4:1", 4, false),
+    ("fan-in 5:1", 5, false),
+    ("fan-in 6:1", 6, true),
+];
+const MACHINES: [Point; 5] = [
+    ("10 machines", 10, true),
+    ("40 machines", 40, false),
+    ("60 machines", 60, true),
+    ("80 machines", 80, false),
+    ("110 machines", 110, true),
+];
+const SLOTS: [Point; 3] = [("8 slots", 8, true), ("12 slots", 12, true), ("16 slots", 16, false)];
+const LOADS: [Point; 3] = [("load x 0.5", 50, true), ("load x 1.5", 150, false), ("load x 2", 200, true)];
+/// Tasks that fetch on each host (figure 3a).
+const INPUT_TASKS: [&str; 8] = ["m = 1", "m = 2", "m = 3", "m = 4", "m = 5", "m = 6", "m = 7", "m = 8"];
+const PRIORITIES: &str = "strict priorities";
+
+/// Racks of so many hosts with so many slots, 10 Gb/s each, and what a rack's link to the others carries.
+fn machines(name: &str, (racks, hosts): (usize, u32), slots: u32, core: BitRate) -> Topology {
+    network(name, &Cluster { racks, hosts, slots, nic: BitRate::mbit(10_000), core, ..Cluster::corral() })
+}
+
+/// One switch that carries all: a machine a rack.
+fn flat(machines_: u64, slots: u32) -> Topology {
+    machines("pushbox", (machines_ as usize, 1), slots, BitRate::mbit(10_000))
+}
+
+/// A system on a network without circuits; tasks receive when so many per cent of the maps are done.
+fn on(name: &'static str, kind: Kind, net: NetworkKind, slowstart: u32, order: Order) -> System {
+    let mut s = electrical(name, kind, net);
+    s.jobs_by.settings.grain = Grain::Host;
+    s.jobs_by.settings.order = order;
+    s.jobs_by.placement.common.slowstart = slowstart;
+    s
+}
+
+/// The four of a comparison; the network of Hadoop and ShuffleWatcher, and that of NEAT.
+fn four((plain, neat): (NetworkKind, NetworkKind), slowstart: u32, order: Order) -> Vec<System> {
+    vec![
+        on(HADOOP, Kind::Delay, plain, slowstart, order),
+        on(WATCHER, Kind::ShuffleWatcher, plain, slowstart, order),
+        on(NEAT, Kind::Neat, neat, slowstart, order),
+        on(PUSHBOX, Kind::Pushbox, Priority, slowstart, order),
+    ]
+}
+
+fn fair(slowstart: u32) -> Vec<System> {
+    four((MaxMin, Priority), slowstart, Order::Fair)
+}
+
+/// PushBox without one of its parts.
+fn ablations(slowstart: u32) -> impl Iterator<Item = System> {
+    let without = |k: usize| {
+        let usual = PushBoxOptions::default();
+        match k {
+            0 => PushBoxOptions { global_priority: true, ..usual },
+            1 => PushBoxOptions { random_task: true, ..usual },
+            2 => PushBoxOptions { no_hinder: true, ..usual },
+            _ => PushBoxOptions { no_wild_card: true, ..usual },
+        }
+    };
+    ABLATIONS.into_iter().enumerate().map(move |(k, name)| {
+        let mut s = on(name, Kind::Pushbox, Priority, slowstart, Order::Fair);
+        s.jobs_by.placement.policy = Policy::Pushbox(without(k));
+        s
+    })
+}
+
+/// What is run; without the trace, Facebook's published classes.
+pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
+    let setting = |name: &'static str, about: String, topology: Topology, systems, load| Setting {
+        name,
+        about,
+        topology: Arc::new(topology),
+        systems,
+        load,
+        work: Work::Run,
+    };
+    // The trace's arrivals are those of its shuffles: reduce tasks wait for all maps.
+    let late = 100;
+    let load = Load { trace: trace.cloned(), ..Load::new(Mix::FacebookJobs, 526, Span::ZERO, 0, size) };
+    let jobs = || load.clone();
+    let mut all = Vec::new();
+    for (name, mix, n) in TESTBED {
+        let about = "9 machines of 10 slots at one switch, 10 Gb/s; all jobs at once".into();
+        all.push(setting(name, about, flat(9, 10), fair(5), Load::new(mix, n, Span::ZERO, 0, size)));
+    }
+    let about = "20 machines of 20 slots at one switch, 10 Gb/s; Facebook's coflows as jobs";
+    all.push(setting(
+        FAIR,
+        format!("{about}, one Fair queue"),
+        flat(20, 20),
+        fair(late).into_iter().chain(ablations(late)).collect(),
+        jobs(),
+    ));
+    let mut ordered = four((Fifo, Fifo), late, Order::Fifo);
+    ordered.push(on(UNORDERED, Kind::Delay, MaxMin, late, Order::Fifo));
+    all.push(setting(FIFO, "the same, jobs and, but for the last, coflows as they came".into(), flat(20, 20), ordered, jobs()));
+    let mut queues = fair(late);
+    queues.iter_mut().for_each(|s| s.jobs_by.settings.orders = vec![Order::Fifo, Order::Fair]);
+    let about_queues = "the same, jobs below 100 MB in a FIFO queue, the others in a Fair one".into();
+    all.push(setting(QUEUES, about_queues, flat(20, 20), queues, Load { small_apart: true, ..jobs() }));
+    for (name, ratio, _) in points(&FAN_IN, size) {
+        let core = BitRate(16 * BitRate::mbit(10_000).0 / ratio);
+        let about = "64 machines of 20 slots in 4 clusters; the same jobs, one Fair queue".into();
+        all.push(setting(name, about, machines("pushbox-64", (4, 16), 20, core), fair(late), jobs()));
+    }
+    for (name, n, _) in points(&MACHINES, size) {
+        all.push(setting(name, "as Fair, with other machines".into(), flat(n, 20), fair(late), jobs()));
+    }
+    for (name, slots, _) in points(&SLOTS, size) {
+        all.push(setting(name, "as Fair, with other slots".into(), flat(20, slots as u32), fair(late), jobs()));
+    }
+    for (name, percent, _) in points(&LOADS, size) {
+        let load = Load { bytes_percent: percent, ..jobs() };
+        all.push(setting(name, "as Fair; bytes and computing are so much more or less".into(), flat(20, 20), fair(late), load));
+    }
+    for (k, name) in INPUT_TASKS.into_iter().enumerate() {
+        let about = "20 machines; on each m tasks fetch without end, each from 5 machines at random, by random strict priority".into();
+        let mut one = on(PRIORITIES, Kind::Fair, Priority, late, Order::Fair);
+        one.plan.run.network.within = Within::MaxMin;
+        let work = Work::Concurrency(k as u32 + 1);
+        all.push(Setting { work, ..setting(name, about, flat(20, 20), vec![one], jobs()) });
+    }
+    all
+}
+
+/// The points of a sweep: all, or those of a quick run.
+fn points(sweep: &'static [Point], size: Size) -> impl Iterator<Item = Point> {
+    sweep.iter().copied().filter(move |p| !size.thin || p.2)
+}
+
+fn against(
+    measure: Measure,
+    setting: &'static str,
+    system: &'static str,
+    base: &'static str,
+    printed: Printed,
+    source: &'static str,
+) -> Claim {
+    Claim {
+        measure,
+        of: Side { setting, system },
+        against: Some(Side { setting, system: base }),
+        printed: Some(printed),
+        source,
+        calibrated: false,
+    }
+}
+
+/// How much less PushBox has than Hadoop, ShuffleWatcher and NEAT.
+fn three(measure: Measure, setting: &'static str, printed: [f64; 3], source: &'static str) -> impl Iterator<Item = Claim> {
+    [HADOOP, WATCHER, NEAT].into_iter().zip(printed).map(move |(b, p)| against(measure, setting, PUSHBOX, b, Printed::About(p), source))
+}
+
+/// The same over a sweep, of which the paper prints from where to where it goes: mean and 99th percentile.
+fn sweep(points: &[Point], size: Size, printed: [[(f64, f64); 3]; 2], sources: [&'static str; 2]) -> Vec<Claim> {
+    let mut all = Vec::new();
+    for &(setting, _, _) in points.iter().filter(|p| !size.thin || p.2) {
+        for ((measure, of), source) in [MeanJct, P99Jct].into_iter().zip(printed).zip(sources) {
+            for (base, (low, high)) in [HADOOP, WATCHER, NEAT].into_iter().zip(of) {
+                all.push(against(measure, setting, PUSHBOX, base, Printed::Between(low, high), source));
+            }
+        }
+    }
+    all
+}
+
+/// What the paper says of it.
+pub fn claims(size: Size) -> Vec<Claim> {
+    let (about, worse) = (Printed::About, Printed::AtMost(0.0));
+    let mut all = vec![
+        Claim { calibrated: true, ..against(MeanJct, FAIR, WATCHER, HADOOP, about(29.2), "implied, fig. 9a") },
+        against(MeanJct, FAIR, NEAT, HADOOP, about(11.3), "implied, fig. 9a"),
+        against(MeanJct, "W1", PUSHBOX, HADOOP, about(49.8), "fig. 6"),
+        against(P95Jct, "W1", PUSHBOX, HADOOP, about(21.1), "fig. 6"),
+        against(MeanJct, "W2", PUSHBOX, HADOOP, about(32.6), "fig. 6"),
+        against(P95Jct, "W2", PUSHBOX, HADOOP, about(18.8), "fig. 6"),
+    ];
+    all.extend(three(MeanJct, FAIR, [57.5, 40.0, 52.1], "fig. 9a"));
+    all.extend(three(P95Jct, FAIR, [87.4, 39.5, 65.3], "fig. 9a"));
+    all.extend(three(MeanJct, FIFO, [24.7, 2.7, 18.7], "fig. 9b"));
+    all.extend(three(P95Jct, FIFO, [46.8, 19.7, 38.1], "fig. 9b"));
+    all.push(against(MeanJct, FIFO, UNORDERED, PUSHBOX, Printed::AtLeast(0.0), "fig. 9b"));
+    all.extend(three(MeanJct, QUEUES, [21.4, 19.2, 21.2], "fig. 9c"));
+    all.extend(three(P99Jct, QUEUES, [33.4, 30.3, 33.2], "fig. 9c"));
+    let wide = [[(31.7, 65.5), (23.7, 48.8), (21.8, 56.6)], [(30.1, 50.9), (30.3, 47.0), (29.4, 51.9)]];
+    all.extend(sweep(&FAN_IN, size, wide, ["fig. 10a", "fig. 10b"]));
+    let more = [[(22.7, 67.0), (17.3, 43.0), (13.2, 57.9)], [(24.9, 66.2), (19.1, 57.9), (23.77, 63.0)]];
+    all.extend(sweep(&MACHINES, size, more, ["fig. 11a", "fig. 11b"]));
+    let slots = [[(31.3, 57.5), (22.9, 40.0), (21.7, 53.1)], [(4.5, 40.2), (6.9, 33.0), (4.9, 39.2)]];
+    all.extend(sweep(&SLOTS, size, slots, ["fig. 12a", "fig. 12b"]));
+    for system in [HADOOP, NEAT] {
+        let twelve = Some(Side { setting: "12 slots", system });
+        all.push(Claim { against: twelve, ..against(MeanJct, FAIR, system, system, worse, "sec. 7.3") });
+    }
+    for base in [HADOOP, NEAT] {
+        all.push(against(MeanJct, "8 slots", WATCHER, base, worse, "sec. 7.3"));
+    }
+    let loads = [[(51.3, 64.9), (35.9, 41.5), (46.4, 58.7)], [(33.8, 67.0), (27.5, 56.3), (33.2, 66.8)]];
+    all.extend(sweep(&LOADS, size, loads, ["fig. 13a", "fig. 13b"]));
+    // The paper prints by how much a time grows without a part; here that is less than nothing.
+    let grown = [(MeanJct, [9.9, 5.0, 7.1, 49.3]), (P95Jct, [11.1, 6.5, 44.8, 39.4])];
+    let by_size = [(SmallJct, [15.3, 3.5, 36.3, 52.9]), (LargeJct, [6.7, 4.7, 9.4, 39.7])];
+    for (measure, printed) in grown.into_iter().chain(by_size) {
+        all.extend(ABLATIONS.into_iter().zip(printed).map(|(s, p)| against(measure, FAIR, s, PUSHBOX, about(-p), "fig. 8")));
+    }
+    for (k, setting) in INPUT_TASKS.into_iter().enumerate() {
+        let printed = (k == 2).then_some(about(95.0));
+        let alone = against(Utilisation, setting, PRIORITIES, PRIORITIES, about(0.0), "fig. 3a");
+        all.push(Claim { against: None, printed, ..alone });
+    }
+    all
+}
