@@ -234,8 +234,8 @@ fn crowded(jobs: u32) -> Scheduler {
     s
 }
 
-/// PushBox: one decision about a free slot, where the first job gets it, and where all hosts have more than m tasks that fetch, so that every
-/// job is asked.
+/// PushBox: one decision about a free slot, where the first job gets it, and where all hosts have more than m tasks that fetch, so that
+/// every job is asked.
 fn pushbox() {
     for jobs in [400, 800, 1400] {
         let s = crowded(jobs);

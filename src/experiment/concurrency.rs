@@ -20,10 +20,10 @@ const BACKLOG: Bytes = Bytes(1_000_000_000_000);
 /// How long is looked.
 const LONG: Span = Span::millis(1);
 /// Draws of one run.
-const DRAWS: u64 = 20;
+const DRAWS: u64 = 10;
 
 /// What hosts receive of what their interfaces carry, in per cent: every host has `m` tasks that fetch without end from five others each,
-/// drawn at random, and the tasks of all hosts go before one another in a random strict order. The mean of 20 draws.
+/// drawn at random, and the tasks of all hosts go before one another in a random strict order. The mean of ten draws.
 /// O(draws x hosts x m) coflows.
 pub fn utilisation(topology: &Arc<Topology>, network: Network, m: u32, seed: u64) -> f64 {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -80,8 +80,8 @@ impl Paper {
                 why: "no rate of tasks and no threshold of PNA bring PNA as far from Capacity as figures 6a and 8a imply; the usual ones stay",
             },
             Self::Pushbox => Calibration {
-                free: Free { task_rate: Some(Bytes(50_000_000)), window_permille: None, p_min: None },
-                why: "the rate by ShuffleWatcher against Hadoop in one Fair queue (implied by figure 9a)",
+                free: Free { task_rate: Some(Bytes(150_000_000)), window_permille: None, p_min: None },
+                why: "the rate by NEAT against Hadoop in one Fair queue (implied by figure 9a); none brings ShuffleWatcher before Hadoop",
             },
             Self::Corral => Calibration {
                 free: Free { task_rate: Some(Bytes(21_000_000)), window_permille: None, p_min: None },

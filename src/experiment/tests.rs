@@ -84,6 +84,40 @@ fn hits_shuffles_cross_fewer_switches_than_capacitys() {
 }
 
 #[test]
+fn pushboxs_systems_run_on_its_testbed_and_on_a_trace() {
+    let text = "4 3\n1 0 2 0 1 2 2:40.0 3:120.0\n2 900 1 2 1 0:3.0\n3 1000 3 0 1 2 1 3:300.0\n";
+    let trace = std::sync::Arc::new(crate::workload::coflow_benchmark::parse(text).unwrap());
+    let size = Size { thin: true, ..size(1, 100) };
+    let mut e = Paper::Pushbox.experiment_with(size, Some(&trace));
+    let sweeps = |e: &Experiment| e.settings.iter().filter(|s| s.name.ends_with("machines") || s.name.starts_with("fan-in")).count();
+    assert_eq!((sweeps(&e), sweeps(&Paper::Pushbox.experiment_with(Size { thin: false, ..size }, Some(&trace)))), (5, 11));
+    let queues = e.settings.iter().find(|s| s.name == "multi-queue").unwrap().load.draw(1);
+    assert_eq!(queues.jobs.iter().map(|j| (j.queue, j.arrival.0 / 1_000_000)).collect::<Vec<_>>(), [(1, 0), (0, 900), (1, 1000)]);
+    let double = Load { bytes_percent: 200, ..e.settings[2].load.clone() }.draw(1);
+    assert_eq!(double.jobs[0].edges[0].by_receiver().unwrap(), [80_000_000, 240_000_000]);
+    e.only(&["W2".into(), "Fair".into(), "FIFO".into(), "multi-queue".into(), "m = 2".into()], &[]).unwrap();
+    let outcomes = run(&e, size, 2, &AtomicBool::new(false), &|_| {}).unwrap();
+    for s in &e.settings {
+        for y in &s.systems {
+            let of = |m| outcomes.values(s.name, y.name, m).first().copied();
+            if s.name == "m = 2" {
+                assert!(of(Measure::Utilisation).is_some_and(|u| u > 80.0 && u <= 100.0));
+                continue;
+            }
+            assert_eq!(of(Measure::Unfinished), Some(0.0), "{}, {}", s.name, y.name);
+            let [mean, p95, p99] = [Measure::MeanJct, Measure::P95Jct, Measure::P99Jct].map(|m| of(m).unwrap());
+            assert!(mean > 0.0 && mean <= p95 && p95 <= p99, "{}, {}: {mean} {p95} {p99}", s.name, y.name);
+        }
+    }
+    let drawn = Paper::Pushbox.experiment(Size { jobs_percent: 10, ..size }).settings[2].load.draw(3);
+    let bytes: u64 = drawn.jobs.iter().map(|j| j.shuffle_bytes().0).sum();
+    let last = drawn.jobs.last().unwrap().arrival.since(crate::units::Time::ZERO);
+    // 35.5 TB in 3629 s.
+    let load = bytes as f64 / last.as_secs_f64() / (35.5e12 / 3629.0);
+    assert!(drawn.jobs.len() == 53 && (1.0..1.3).contains(&load), "{load}");
+}
+
+#[test]
 fn the_planners_own_figures_are_measured_without_a_run() {
     let size = size(1, 1);
     let mut e = Paper::Corral.experiment(size);

@@ -174,8 +174,10 @@ pub trait View {
     fn inputs_left(&self, host: HostId) -> Bytes;
     /// Bytes of flows on their way into the host, and out of it. O(1).
     fn on_the_way(&self, host: HostId) -> (Bytes, Bytes);
-    /// Flows from and to the host that are on their way, in the order of coflow and flow.
-    fn flows_at(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
+    /// Flows on their way into the host, in the order of coflow and flow. O(flows log coflows).
+    fn flows_into(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
+    /// Flows on their way out of the host, in the order of coflow and flow. O(flows log coflows).
+    fn flows_out_of(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
     /// Coflows on their way, by id.
     fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_>;
     /// How fast the host receives: a moving average over the time in which something is on its way to it, which begins at what its

@@ -86,8 +86,9 @@ pub enum Part {
 
 #[derive(Clone, Debug)]
 struct Place {
-    /// Flows from and to it.
-    flows: BTreeSet<(CoflowId, FlowId)>,
+    /// Flows to it and from it.
+    incoming: BTreeSet<(CoflowId, FlowId)>,
+    outgoing: BTreeSet<(CoflowId, FlowId)>,
     into: u64,
     out_of: u64,
     /// Tasks here with bytes to come, in the order in which they got their slots.
@@ -147,7 +148,7 @@ impl Net {
         let place = |k: usize| {
             let full = t.payload(t.hosts.get(k).map_or(BitRate(1), |h| h.nic));
             let meter = Meter { full, rate: full, received: 0, busy: Span::ZERO, since: Time::ZERO };
-            Place { flows: BTreeSet::new(), into: 0, out_of: 0, inputs: Vec::new(), inputs_left: 0, meter }
+            Place { incoming: BTreeSet::new(), outgoing: BTreeSet::new(), into: 0, out_of: 0, inputs: Vec::new(), inputs_left: 0, meter }
         };
         let n = if needs.network { t.hosts.len().max(t.rack_count()) } else { 0 };
         Self {
@@ -189,12 +190,16 @@ impl Net {
         }
     }
 
-    /// A task waits for nothing any more, or was given up. O(flows at its place).
+    /// A task waits for nothing any more, or was given up. O(log tasks); of one whose flows are on their way, O(flows into its place).
     pub fn left(&mut self, task: TaskRef) {
         self.read(task);
         let Some(k) = self.by_task.remove(&task) else { return };
-        let at = self.inputs[k as usize].expect("listed by its task").at;
-        let flows: Vec<(CoflowId, FlowId)> = self.places[at.index()].flows.iter().copied().collect();
+        let Waiting { at, flying, .. } = self.inputs[k as usize].expect("listed by its task");
+        // Flows that have arrived know their tasks no more.
+        let flows: Vec<(CoflowId, FlowId)> = match flying > 0 || !self.needs.flows_by_task {
+            true => self.places[at.index()].incoming.iter().copied().collect(),
+            false => Vec::new(),
+        };
         for (id, flow) in flows {
             if self.open[&id].flows[flow.index()].inputs.contains(&k) {
                 self.change(id, flow, |f| f.inputs.retain(|&i| i != k));
@@ -261,8 +266,8 @@ impl Net {
             if to.into == 0 {
                 to.meter.since = now;
             }
-            to.flows.insert((id, k.into()));
-            self.places[f.from.index()].flows.insert((id, k.into()));
+            to.incoming.insert((id, k.into()));
+            self.places[f.from.index()].outgoing.insert((id, k.into()));
             self.change(id, k.into(), |flow| flow.left = f.bytes);
         }
     }
@@ -284,10 +289,13 @@ impl Net {
     }
 
     fn drop_flow(&mut self, id: CoflowId, flow: FlowId, (from, to): (HostId, HostId), now: Time) {
-        self.change(id, flow, |f| f.left = 0);
-        self.places[from.index()].flows.remove(&(id, flow));
+        self.change(id, flow, |f| {
+            f.left = 0;
+            f.inputs.clear();
+        });
+        self.places[from.index()].outgoing.remove(&(id, flow));
         let to = &mut self.places[to.index()];
-        if to.flows.remove(&(id, flow)) && to.into == 0 {
+        if to.incoming.remove(&(id, flow)) && to.into == 0 {
             to.meter.busy += now.since(to.meter.since);
             to.meter.since = now;
         }
@@ -362,15 +370,22 @@ impl Net {
         self.places.get(place.index()).map_or((Bytes(0), Bytes(0)), |p| (Bytes(p.into), Bytes(p.out_of)))
     }
 
-    /// Flows from and to a place, in the order of coflow and flow.
-    pub fn flows_at(&self, place: HostId) -> impl Iterator<Item = FlowAt> + '_ {
-        let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.flows);
-        own.map(move |&(coflow, flow)| {
-            let o = &self.open[&coflow];
-            let f = &o.flows[flow.index()];
-            let (job, stage, left, incoming) = (o.job, o.stage, Bytes(f.left), f.to == place);
-            FlowAt { coflow, flow, job, stage, left, incoming, counts: f.counts, task: f.task }
-        })
+    /// Flows into a place, in the order of coflow and flow.
+    pub fn flows_into(&self, place: HostId) -> impl Iterator<Item = FlowAt> + '_ {
+        let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.incoming);
+        own.map(|&key| self.flow(key, true))
+    }
+
+    /// Flows out of a place, in the order of coflow and flow.
+    pub fn flows_out_of(&self, place: HostId) -> impl Iterator<Item = FlowAt> + '_ {
+        let own = self.places.get(place.index()).into_iter().flat_map(|p| &p.outgoing);
+        own.map(|&key| self.flow(key, false))
+    }
+
+    fn flow(&self, (coflow, flow): (CoflowId, FlowId), incoming: bool) -> FlowAt {
+        let o = &self.open[&coflow];
+        let f = &o.flows[flow.index()];
+        FlowAt { coflow, flow, job: o.job, stage: o.stage, left: Bytes(f.left), incoming, counts: f.counts, task: f.task }
     }
 
     /// Coflows on their way, by id.
@@ -396,8 +411,9 @@ impl Net {
         let mut flying = BTreeMap::<u32, u64>::new();
         for (k, p) in self.places.iter().enumerate() {
             let place = HostId::from(k);
-            let sum = |incoming: bool| self.flows_at(place).filter(|f| f.incoming == incoming).map(|f| f.left.0).sum::<u64>();
-            assert_eq!((p.into, p.out_of), (sum(true), sum(false)), "{place}");
+            let into: u64 = self.flows_into(place).map(|f| f.left.0).sum();
+            let out_of: u64 = self.flows_out_of(place).map(|f| f.left.0).sum();
+            assert_eq!((p.into, p.out_of), (into, out_of), "{place}");
             assert_eq!(p.inputs_left, self.inputs(place).map(|w| w.left().0).sum::<u64>(), "{place}");
         }
         for o in self.open.values() {

@@ -371,8 +371,11 @@ impl View for State {
     fn on_the_way(&self, host: HostId) -> (Bytes, Bytes) {
         self.net.on_the_way(self.place(host))
     }
-    fn flows_at(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_> {
-        Box::new(self.net.flows_at(self.place(host)))
+    fn flows_into(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_> {
+        Box::new(self.net.flows_into(self.place(host)))
+    }
+    fn flows_out_of(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_> {
+        Box::new(self.net.flows_out_of(self.place(host)))
     }
     fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_> {
         Box::new(self.net.coflows())

@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::units::Span;
 
 /// 1 with 32 fractional bits.
-pub(super) const ONE: i64 = 1 << 32;
+pub(crate) const ONE: i64 = 1 << 32;
 
 /// An exponentially distributed gap: -ln(u) times the mean, u uniform in (0, 1].
 pub(super) fn exponential(rng: &mut ChaCha8Rng, mean: Span) -> Span {
@@ -23,7 +23,7 @@ pub(super) fn exponential(rng: &mut ChaCha8Rng, mean: Span) -> Span {
 }
 
 /// log2(x) with 32 fractional bits, for 1 <= x < 2^63, by repeated squaring.
-pub(super) fn log2_fixed(x: u64) -> u64 {
+pub(crate) fn log2_fixed(x: u64) -> u64 {
     let whole = x.ilog2();
     // y in [1, 2) with 62 fractional bits.
     let mut y = u128::from(x) << (62 - whole);
@@ -38,7 +38,7 @@ pub(super) fn log2_fixed(x: u64) -> u64 {
 }
 
 /// `base * 2^power`, the power with 32 fractional bits; not above `u64::MAX`.
-pub(super) fn times_power(base: u64, power: i64) -> u64 {
+pub(crate) fn times_power(base: u64, power: i64) -> u64 {
     let (whole, part) = (power.div_euclid(ONE), power.rem_euclid(ONE));
     // 2^part in [1, 2) with 62 fractional bits: the product of 2^(1/2), 2^(1/4) .. by the bits of the part.
     let (mut factor, mut root) = (1u128 << 62, 1u128 << 63);

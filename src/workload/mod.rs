@@ -17,7 +17,7 @@ use crate::units::{Bytes, Time};
 pub mod coflow_benchmark;
 pub mod coflowsim;
 pub mod decima;
-mod draws;
+pub(crate) mod draws;
 pub mod htsim;
 pub mod job_model;
 pub mod job_stats;

@@ -1,7 +1,7 @@
 //! How many tasks may fetch on a host at once, and who may compute there meanwhile.
 
 use super::PushBoxOptions;
-use super::estimate::transfer_time;
+use super::estimate::{Misjudged, transfer_time};
 use super::select::Candidate;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::{Order, View};
@@ -20,8 +20,8 @@ pub struct Load {
 
 impl Load {
     /// Now. O(inputs on the host).
-    pub fn of(view: &dyn View, host: HostId) -> Self {
-        let mut load = Self { inputs: 0, smallest: None, transfer: transfer_time(view, host) };
+    pub fn of(view: &dyn View, host: HostId, wrong: Misjudged) -> Self {
+        let mut load = Self { inputs: 0, smallest: None, transfer: transfer_time(view, host, wrong) };
         for i in view.inputs(host) {
             load.inputs += 1;
             load.smallest = Some(load.smallest.map_or(i.coflow, |s| s.min(i.coflow)));

@@ -3,10 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::HostId;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use crate::ids::{HostId, JobId};
 use crate::placement::policy::View;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
+use crate::workload::draws::{ONE, log2_fixed, times_power};
 
 /// Whether what comes from the same rack is as good as local.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,10 +52,39 @@ fn is_oversubscribed(t: &Topology) -> bool {
     t.eps.oversubscription_percent > 100 || limited || t.eps.graph().is_some_and(|g| !one_switch(g) && narrow(g))
 }
 
+/// Errors of foresight: what a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0 to 1 for each task.
+/// Section 7.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misjudged {
+    /// f; 1 is no error.
+    pub factor: u32,
+    /// What is drawn depends on it and the task only.
+    pub seed: u64,
+}
+
+impl Misjudged {
+    /// What is taken for the bytes of a task.
+    pub fn bytes(self, (job, stage, task): (JobId, usize, u32), bytes: Bytes) -> Bytes {
+        if self.factor <= 1 {
+            return bytes;
+        }
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(u64::from(job.0) << 32 | (stage as u64) << 24 | u64::from(task));
+        Bytes(times_power(bytes.0, self.power(rng.random_range(-ONE..=ONE))))
+    }
+
+    /// The power of two that is f to a power, both with 32 fractional bits.
+    fn power(self, of: i64) -> i64 {
+        ((i128::from(log2_fixed(self.factor.into())) * i128::from(of)) >> 32) as i64
+    }
+}
+
 /// How long the tasks on a host have still to receive, at the rate at which the host has received of late: the paper's
-/// `dataTransferTime`. O(1).
-pub fn transfer_time(view: &dyn View, host: HostId) -> Span {
-    time_of(view.inputs_left(host), view.receive_rate(host))
+/// `dataTransferTime`. O(1); with errors, O(inputs on the host).
+pub fn transfer_time(view: &dyn View, host: HostId, wrong: Misjudged) -> Span {
+    let judged = || view.inputs(host).fold(Bytes::ZERO, |sum, i| sum.saturating_add(wrong.bytes((i.job, i.stage, i.task), i.left)));
+    let left = if wrong.factor <= 1 { view.inputs_left(host) } else { judged() };
+    time_of(left, view.receive_rate(host))
 }
 
 /// How long bytes take at a rate, rounded up.
@@ -71,6 +104,24 @@ mod tests {
         assert_eq!(time_of(Bytes(125), BitRate(1000)), Span::secs(1));
         assert_eq!(time_of(Bytes(1), BitRate(3)), Span(2_666_666_667));
         assert_eq!(time_of(Bytes(0), BitRate(0)), Span::ZERO);
+    }
+
+    #[test]
+    fn errors_are_factors_between_f_and_its_inverse_and_their_own_for_each_task() {
+        let wrong = Misjudged { factor: 4, seed: 7 };
+        let whole = 1_000_000_000u64;
+        let at = |of| times_power(whole, wrong.power(of));
+        // 4 to the powers of -1, -1/2, 0, 1/2 and 1, but for the last digit of a power that is cut off.
+        let exact = [whole / 4, whole / 2, whole, whole * 2, whole * 4];
+        for (of, exact) in [-ONE, -ONE / 2, 0, ONE / 2, ONE].into_iter().zip(exact) {
+            assert!(at(of).abs_diff(exact) <= 1, "{of}: {} for {exact}", at(of));
+        }
+        let drawn: Vec<u64> = (0..400).map(|k| wrong.bytes((JobId(1), 1, k), Bytes(whole)).0).collect();
+        assert_eq!(drawn[3], wrong.bytes((JobId(1), 1, 3), Bytes(whole)).0, "a task's error is drawn once");
+        assert!(drawn.iter().all(|b| (whole / 4 - 1..=whole * 4).contains(b)));
+        let less = drawn.iter().filter(|&&b| b < whole).count();
+        assert!((150..=250).contains(&less), "half of them are taken for less: {less} of 400");
+        assert_eq!(Misjudged { factor: 1, seed: 7 }.bytes((JobId(1), 1, 3), Bytes(9)), Bytes(9));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub mod select;
 mod tests;
 
 use concurrency::{Load, Placed, can_be_placed, hinders_not};
-use estimate::{RackLocal, transfer_time};
+use estimate::{Misjudged, RackLocal, transfer_time};
 use select::{Candidate, Selector};
 
 /// Options of the policy `pushbox`.
@@ -63,6 +63,10 @@ pub struct PushBoxOptions {
     /// Whether what comes from the same rack is as good as local: auto, where the network between racks carries less than their hosts;
     /// always; never. Auto if left out.
     pub rack_local: RackLocal,
+    /// What a task receives is taken to be f^(2u - 1) times as much as it is, u drawn evenly from 0 to 1 for each task: f, 1 to 1000; 1, no
+    /// error, if left out.
+    #[schemars(range(min = 1, max = 1000))]
+    pub input_error: u32,
     /// Ablation: priorities by the coflow's size in tenfold steps, the same on all hosts, instead of ranks by host; false if left out.
     pub global_priority: bool,
     /// Ablation: any task of a stage instead of its largest; false if left out.
@@ -82,6 +86,7 @@ impl Default for PushBoxOptions {
             sample: Span::millis(100),
             hinder_slack: Span::ZERO,
             rack_local: RackLocal::Auto,
+            input_error: 1,
             global_priority: false,
             random_task: false,
             no_hinder: false,
@@ -98,6 +103,7 @@ impl PolicyOptions for PushBoxOptions {
             outside("input_tasks", self.input_tasks.into(), (1, 1000)),
             self.most_input_tasks.and_then(|most| outside("most_input_tasks", most.into(), (1, 1000))),
             outside("ema", self.ema.into(), (1, 100)),
+            outside("input_error", self.input_error.into(), (1, 1000)),
         ];
         numbers.into_iter().flatten().collect()
     }
@@ -126,7 +132,7 @@ impl PushBox {
     pub fn new(options: PushBoxOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait);
         // Whether racks are local is known with the network.
-        let selector = Selector::new(Waits::new(wait.0, wait.1), false, None);
+        let selector = Selector::new(Waits::new(wait.0, wait.1), false, None, Misjudged { factor: 1, seed });
         Self { options, slowstart, seed, wait, selector, arrivals: VecDeque::new(), arrived: Time::ZERO, why: None }
     }
 
@@ -143,7 +149,7 @@ impl PushBox {
 
     /// Slot-change mode (Algorithm 2): who shall have a free slot of a host. O(ready jobs) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId) -> Option<Pick> {
-        let load = Load::of(view, host);
+        let load = Load::of(view, host, self.wrong());
         let (mut left_by, mut yielded) = (Vec::new(), false);
         let mut leaves = |job: JobId, why: Refusal| {
             if left_by.len() < MAX_LEFT {
@@ -192,9 +198,9 @@ impl PushBox {
     /// One round of Algorithm 3 for a stage. O(hosts log hosts).
     fn place_one(&mut self, view: &dyn View, job: JobId, stage: usize) -> Option<Pick> {
         let first = view.ready().next() == Some(job);
-        for host in soonest(view, view.topology().hosts.iter().map(|h| h.id)) {
+        for host in self.soonest(view, view.topology().hosts.iter().map(|h| h.id)) {
             let Some(c) = self.selector.select(view, (job, stage), host) else { continue };
-            let load = Load::of(view, host);
+            let load = Load::of(view, host, self.wrong());
             let placed = match c.is_local() {
                 true if first || hinders_not(&self.options, &c, &load) => Placed::Room,
                 true => Placed::No,
@@ -205,6 +211,19 @@ impl PushBox {
             }
         }
         None
+    }
+
+    /// Errors of foresight.
+    fn wrong(&self) -> Misjudged {
+        Misjudged { factor: self.options.input_error, seed: self.seed }
+    }
+
+    /// Hosts with free slots: those whose network is free soonest first, then by more free slots, then by id.
+    fn soonest(&self, view: &dyn View, hosts: impl Iterator<Item = HostId>) -> Vec<HostId> {
+        let key = |h: HostId| (transfer_time(view, h, self.wrong()), Reverse(view.free_on(h)), h);
+        let mut open: Vec<_> = hosts.filter(|&h| view.free_on(h) > 0).map(key).collect();
+        open.sort_unstable();
+        open.into_iter().map(|h| h.2).collect()
     }
 
     fn pick(
@@ -219,13 +238,6 @@ impl PushBox {
         self.why = Some(Why { moment, left_by, inputs, wild_card, fetches: c.fetches, transfer, computing: c.computing });
         Pick { job, stage: c.stage, host: Some(host), task: (!c.nearest).then_some(c.task) }
     }
-}
-
-/// Hosts with free slots: those whose network is free soonest first, then by more free slots, then by id.
-fn soonest(view: &dyn View, hosts: impl Iterator<Item = HostId>) -> Vec<HostId> {
-    let mut open: Vec<_> = hosts.filter(|&h| view.free_on(h) > 0).map(|h| (transfer_time(view, h), Reverse(view.free_on(h)), h)).collect();
-    open.sort_unstable();
-    open.into_iter().map(|h| h.2).collect()
 }
 
 impl Placement for PushBox {
@@ -243,7 +255,8 @@ impl Placement for PushBox {
 
     fn needs(&mut self, topology: &Topology) -> Needs {
         let rack_local = self.options.rack_local.holds(topology);
-        self.selector = Selector::new(Waits::new(self.wait.0, self.wait.1), rack_local, self.options.random_task.then_some(self.seed));
+        self.selector =
+            Selector::new(Waits::new(self.wait.0, self.wait.1), rack_local, self.options.random_task.then_some(self.seed), self.wrong());
         Needs { network: true, flows_by_task: true, rack_local, sample: self.options.sample, ema_percent: self.options.ema }
     }
 
@@ -266,7 +279,7 @@ impl Placement for PushBox {
         if let Some(pick) = self.arrival(view) {
             return Some(pick);
         }
-        let hosts = soonest(view, view.topology().hosts_of(rack).iter().map(|h| h.id));
+        let hosts = self.soonest(view, view.topology().hosts_of(rack).iter().map(|h| h.id));
         hosts.into_iter().find_map(|host| self.slot_change(view, host))
     }
 

@@ -29,7 +29,7 @@ pub fn ranks(view: &dyn View, host: HostId, global: bool) -> Vec<(CoflowId, Flow
         inputs.iter().enumerate().map(|(k, i)| ((i.job, i.stage, i.task), rank((k, i)))).collect();
     by_task.sort_unstable();
     let of = |key: (JobId, usize, u32)| by_task.binary_search_by_key(&key, |t| t.0).ok().map(|at| by_task[at].1);
-    let flows = view.flows_at(host).filter(|f| f.incoming && f.counts);
+    let flows = view.flows_into(host).filter(|f| f.counts);
     flows.filter_map(|f| Some((f.coflow, f.flow, of((f.job, f.stage, f.task?))?))).collect()
 }
 

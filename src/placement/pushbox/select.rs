@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
+use super::estimate::Misjudged;
 use crate::ids::{HostId, JobId};
 use crate::placement::baselines::delay::Waits;
 use crate::placement::policy::{Locality, TaskAt, View, startable};
@@ -40,14 +41,15 @@ pub struct Selector {
     rack_local: bool,
     /// Any task of a stage that shuffles, drawn from this, instead of the largest.
     random: Option<u64>,
+    wrong: Misjudged,
     /// By job with several stages, by stage: the longest way to the job's end.
     ways: BTreeMap<JobId, Vec<Span>>,
 }
 
 impl Selector {
-    /// With the waits of delay scheduling for stages that read blocks.
-    pub fn new(waits: Waits, rack_local: bool, random: Option<u64>) -> Self {
-        Self { waits, rack_local, random, ways: BTreeMap::new() }
+    /// With the waits of delay scheduling for stages that read blocks, and errors in what tasks are taken to receive.
+    pub fn new(waits: Waits, rack_local: bool, random: Option<u64>, wrong: Misjudged) -> Self {
+        Self { waits, rack_local, random, wrong, ways: BTreeMap::new() }
     }
 
     /// From now on tasks are drawn.
@@ -114,12 +116,21 @@ impl Selector {
             task
         } else {
             match self.random {
+                None if self.wrong.factor > 1 => self.seemingly_largest(view, (job, stage))?,
                 None => view.largest(job, stage)?,
                 Some(seed) => drawn(view, (job, stage), seed)?,
             }
         };
         let fetches = view.input_from_afar(job, stage, task, host);
         Some(Candidate { stage, task, nearest: reads, fetches, computing: view.computing_time(job, stage, task) })
+    }
+}
+
+impl Selector {
+    /// The pending task that is taken to have the most input, the first among equals. O(tasks).
+    fn seemingly_largest(&self, view: &dyn View, (job, stage): (JobId, usize)) -> Option<u32> {
+        let waiting = view.tasks(job, stage).enumerate().filter(|t| t.1 == TaskAt::Pending).map(|t| t.0 as u32);
+        waiting.max_by_key(|&k| (self.wrong.bytes((job, stage, k), view.input_of(job, stage, k)), Reverse(k)))
     }
 }
 

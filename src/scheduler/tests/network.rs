@@ -51,9 +51,15 @@ fn compare(w: &World) -> Result<(), TestCaseError> {
     for h in &w.topology.hosts {
         let sum = |of: &dyn Fn(&OnItsWay) -> bool| Bytes(w.flying.values().filter(|f| of(f)).map(left).sum());
         prop_assert_eq!(state.on_the_way(h.id), (sum(&|f| f.to == h.id), sum(&|f| f.from == h.id)), "{} at {}", h.id, w.now);
-        let flows: Vec<_> = state.flows_at(h.id).map(|f| ((f.coflow, f.flow), f.left)).collect();
-        let own = w.flying.iter().filter(|(_, f)| f.to == h.id || f.from == h.id);
-        prop_assert_eq!(flows, own.map(|(&k, f)| (k, Bytes(left(f)))).collect::<Vec<_>>());
+        let flows = |into| -> Vec<_> {
+            let own = if into { state.flows_into(h.id) } else { state.flows_out_of(h.id) };
+            own.map(|f| ((f.coflow, f.flow), f.left)).collect()
+        };
+        let own = |into| -> Vec<_> {
+            let at = w.flying.iter().filter(|(_, f)| if into { f.to == h.id } else { f.from == h.id });
+            at.map(|(&k, f)| (k, Bytes(left(f)))).collect()
+        };
+        prop_assert_eq!((flows(true), flows(false)), (own(true), own(false)));
         for i in state.inputs(h.id) {
             let task = state.stage(i.job, i.stage).tasks[i.task as usize];
             prop_assert_eq!((task.doing, task.host), (Doing::Fetching, h.id));

@@ -160,7 +160,7 @@ impl Placement for Checked {
 /// Of two flows into a host for tasks of one queue's first jobs, the one of the smaller coflow does not go later; behind a FIFO queue's
 /// head all go last.
 fn ranks_go_by_size(view: &dyn View, host: HostId, told: &[(CoflowId, FlowId, u8)]) {
-    let flows: Vec<_> = view.flows_at(host).filter(|f| f.incoming && f.counts).collect();
+    let flows: Vec<_> = view.flows_into(host).filter(|f| f.counts).collect();
     let rank = |f: &crate::placement::network::FlowAt| told.iter().find(|t| (t.0, t.1) == (f.coflow, f.flow)).map(|t| t.2);
     for a in &flows {
         let behind = view.order(a.job) != Order::Fair && view.head(a.job) != Some(a.job);

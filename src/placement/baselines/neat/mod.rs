@@ -120,7 +120,7 @@ impl Neat {
     /// What a host sends, by coflow. O(flows there).
     fn sends(&self, view: &dyn View, host: HostId) -> Side {
         let mut coflows = BTreeMap::<CoflowId, Transfer>::new();
-        for f in view.flows_at(host).filter(|f| !f.incoming) {
+        for f in view.flows_out_of(host) {
             let all = coflows.entry(f.coflow).or_default();
             (all.left, all.total) = (all.left + f.left.0, view.coflow_size(f.job, f.stage).0);
         }
@@ -194,7 +194,7 @@ impl Placement for Neat {
     }
 
     fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
-        let into = hosts.iter().flat_map(|&h| view.flows_at(h)).filter(|f| f.incoming);
+        let into = hosts.iter().flat_map(|&h| view.flows_into(h));
         into.map(|f| (f.coflow, f.flow, level(view.coflow_size(f.job, f.stage)))).collect()
     }
 }
