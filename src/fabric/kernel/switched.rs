@@ -173,7 +173,7 @@ fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request>
     v
 }
 
-/// By what packets are sent to the table of circuits. Without priorities an elephant's TOS byte is compared as a whole, as every kernel can.
+/// By what packets are sent to the table of circuits. Without priorities an elephant's TOS byte is compared as a whole: all kernels can.
 fn rule(admit: Admit, service: Service) -> Message {
     match (admit.tos(), service) {
         (Some(tos), Service::Strict) => msg::rule_by_bit(tos >> 2, TABLE, RULE_PRIORITY),

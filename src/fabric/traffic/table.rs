@@ -125,8 +125,8 @@ impl OnItsWay {
         Self { flows, left: AtomicU64::new(left), report, senders: Vec::new(), said: Mutex::new(coflow.priorities.clone()) }
     }
 
-    /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for a
-    /// circuit that nobody asks for before there is data.
+    /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for
+    /// a circuit that nobody asks for before there is data.
     pub fn tos(&self, flow: FlowId, service: Service) -> u8 {
         service.tos(self.flows[flow.index()].mark.lock().priority, false)
     }
