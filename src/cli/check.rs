@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{CliError, print, read_text};
+use crate::coflows::network::Service;
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
@@ -132,7 +133,9 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
             },
             Ok(Kind::Policy) => match config::read_policy(&file.text, &file.name) {
                 Ok(p) => {
-                    let _ = writeln!(found.said, "{}: policy {}: every {}", file.name, p.policy.name, p.policy.interval);
+                    let strict = p.run.network.kind.service() == Service::Strict;
+                    let served = if strict { ", strict priorities at every port of the packet network" } else { "" };
+                    let _ = writeln!(found.said, "{}: policy {}: every {}{served}", file.name, p.policy.name, p.policy.interval);
                     found.policies.push(p);
                 }
                 Err(e) => found.errors.push(e.to_string()),
@@ -237,6 +240,8 @@ mod tests {
         );
         assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 jobs (0 recurring), 1 tasks"));
         assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
+        let strict = checked(&[&format!("{POLICY}network: priority\n")]).said;
+        assert_eq!(strict, "f0: policy p: every 100ms, strict priorities at every port of the packet network\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 

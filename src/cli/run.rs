@@ -14,6 +14,7 @@ use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{CliError, Output, attach, can_write, jobs, print, read_text, schedule, tables, user_namespace, write_text};
 use crate::api;
+use crate::coflows::network::Service;
 use crate::config;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
@@ -240,8 +241,9 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<(Emulation, api::Ser
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
     let url = server.url();
     e.announce(&url).map_err(|e| CliError::Failed(format!("write the fabric's note: {e}")))?;
-    let racks = plan.topology.rack_count();
-    tracing::info!("{}: {racks} racks, mechanism {}, built in {took:.0?}; API at {url}", plan.options.name, e.mechanism.name());
+    let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
+    let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
+    tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
     Ok((e, server))
 }
 

@@ -3,7 +3,7 @@
 use super::error::{ConfigError, Flaw, Problem, Step};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::{Network, NetworkKind};
+use crate::coflows::network::{Network, NetworkKind, Service};
 use crate::control::policy::Estimator;
 use crate::runtime::settings::RunPlan;
 use crate::topology::{Core, Framing, StopMode, Topology};
@@ -81,11 +81,15 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     if topology.eps.background_percent > 0 {
         out.push(format!("the background traffic of topology {} exists in simulations only", topology.name));
     }
-    if plan.run.network != Network::default() {
-        out.push(format!(
-            "policy {} shares the packet network by its own rule, which simulations obey: an emulation has kernel TCP",
-            policy.name
-        ));
+    let name = &policy.name;
+    match plan.run.network.kind.service() {
+        Service::Strict => out.push(format!(
+            "policy {name}: ports of an emulation serve eight strict priorities, and flows of one priority share them as TCP does; a \
+             simulation sends the smallest coflow first among equals"
+        )),
+        Service::Fifo if plan.run.network == Network::default() => {}
+        Service::Fifo => out
+            .push(format!("policy {name} shares the packet network by its own rule, which simulations obey: an emulation has kernel TCP")),
     }
     if plan.run.admit == Admit::Wait && topology.planes.len() > 1 {
         out.push(format!("policy {}: elephants wait for circuits, which an emulation can do on one OCS plane only", policy.name));

@@ -53,7 +53,8 @@ pub struct RawPolicy {
     ageing: u8,
     /// The circuit scheduler.
     scheduler: SchedulerKind,
-    /// How coflows share the packet network in a simulation; max-min if left out.
+    /// How coflows share the packet network in a simulation; max-min if left out. An emulation has TCP, and under priority ports that
+    /// serve flows by their strict priority.
     #[serde(default)]
     network: NetworkKind,
     /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out.

@@ -25,7 +25,8 @@ pub struct RunPlan {
 pub struct RunSettings {
     /// Which packets a ToR admits to a circuit.
     pub admit: Admit,
-    /// How coflows share the packet network in a simulation; a live network has what TCP and its switches give.
+    /// How coflows share the packet network in a simulation. A live network has what TCP and its switches give, and its ports serve by
+    /// strict priority if this does ([`crate::coflows::network::NetworkKind::service`]).
     pub network: Network,
     /// Sizes and rates of the workload are divided by this, times stay (1 = as given).
     pub scale: u64,

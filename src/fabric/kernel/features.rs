@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 use super::msg::{self, End};
 use super::nl::{NEW, Netlink, Request};
 use super::tc::{self, Class, Match};
-use super::{diag, netns, sys, timed};
+use super::{diag, netns, switched, sys, timed};
 use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::units::BitRate;
 
@@ -132,6 +132,15 @@ fn trials() -> Vec<Trial<'static>> {
             Need::Netlink,
             "by them `netlink` lets elephants onto circuits: CONFIG_IP_MULTIPLE_TABLES",
             Box::new(|b| send(b, vec![(msg::rule(Some(ELEPHANT_DSCP << 2), 100, 1000), NEW)])),
+        ),
+        (
+            "rules by a bit of the DSCP",
+            Need::Better,
+            "by them elephants find their circuits where `network: priority` runs over `netlink`: Linux 6.15 or newer",
+            Box::new(|b| {
+                send(b, vec![(msg::rule_by_bit(ELEPHANT_DSCP, 100, 1001), NEW)])?;
+                switched::expect_bits(&mut b.netlink).map(|()| String::new())
+            }),
         ),
         (
             "BPF classifiers",

@@ -38,7 +38,7 @@ pub fn queues(nl: &mut Netlink, link: u32) -> io::Result<Vec<QueueCounters>> {
     Ok(found)
 }
 
-/// The ports of hosts, of ToRs to hosts and to the packet network, and of switches. Some 20 us a port.
+/// The ports of hosts, of ToRs to hosts and to the packet network, and of switches. A dump a port.
 ///
 /// # Errors
 /// What the kernel refused.

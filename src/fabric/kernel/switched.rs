@@ -70,7 +70,7 @@ impl Switched {
             v.push((rule(admit, service), NEW));
             tor.node.send(v)?;
             if service == Service::Strict && admit.tos().is_some() && !topology.planes.is_empty() {
-                expect_bits(&mut tor.node)?;
+                expect_bits(&mut tor.node.netlink)?;
             }
         }
         for core in &mut net.ocs {
@@ -173,7 +173,7 @@ fn count(eps: u32, topology: &Topology, rack: usize, mark: &str) -> Vec<Request>
     v
 }
 
-/// By what packets are sent to the table of circuits. Without priorities an elephant's TOS byte is compared as a whole, as every kernel can.
+/// By what packets are sent to the table of circuits. Without priorities an elephant's TOS byte is compared as a whole: all kernels can.
 fn rule(admit: Admit, service: Service) -> Message {
     match (admit.tos(), service) {
         (Some(tos), Service::Strict) => msg::rule_by_bit(tos >> 2, TABLE, RULE_PRIORITY),
@@ -181,15 +181,19 @@ fn rule(admit: Admit, service: Service) -> Message {
     }
 }
 
-/// Whether the node's rule compares one bit, as it was told to: kernels ignore what they do not know.
-fn expect_bits(node: &mut Node) -> io::Result<()> {
+/// Whether the kernel has taken a rule that compares one bit as it was told to: kernels ignore what they do not know.
+///
+/// # Errors
+/// It has not, or the rules cannot be listed.
+pub fn expect_bits(nl: &mut Netlink) -> io::Result<()> {
     let mut there = false;
-    node.netlink.dump(msg::rule_dump(), |m| {
+    nl.dump(msg::rule_dump(), |m| {
         if let Message::NewRule(rule) = m {
             there |= msg::compares_bits(&rule);
         }
     })?;
-    let why = "`network: priority` over `netlink` needs routing rules that compare one bit of the DSCP, which came with Linux 6.15;                use `timed`, or a topology without an OCS";
+    let why = "`network: priority` over `netlink` needs routing rules that compare one bit of the DSCP, which came with Linux 6.15; \
+               use `timed`, or a topology without an OCS";
     if there { Ok(()) } else { Err(io::Error::new(io::ErrorKind::Unsupported, why)) }
 }
 

@@ -134,8 +134,8 @@ impl OnItsWay {
         Self { flows, left: AtomicU64::new(left), report, senders: Vec::new(), said: Mutex::new(coflow.priorities.clone()) }
     }
 
-    /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for a
-    /// circuit that nobody asks for before there is data.
+    /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for
+    /// a circuit that nobody asks for before there is data.
     pub fn tos(&self, flow: FlowId, service: Service) -> u8 {
         service.tos(self.flows[flow.index()].mark.lock().priority, false)
     }
@@ -363,6 +363,7 @@ impl Table {
 mod tests {
     use super::*;
     use crate::coflows::CoflowSpec;
+    use crate::coflows::priority::{PLAIN, WITHIN_RACK};
     use crate::ids::HostId;
     use crate::units::BitRate;
     use std::sync::mpsc;
@@ -414,6 +415,26 @@ mod tests {
         assert!(matches!(said[3], TrafficEvent::Finished { coflow: CoflowId(7), .. }));
         assert!(s.get(CoflowId(7)).is_none() && ends(&s) == [true; 5], "finished, and remembered");
         assert_eq!(s.flows(CoflowId(8)), None);
+    }
+
+    #[tokio::test]
+    async fn a_flow_s_own_priority_stays_when_its_coflow_s_changes() {
+        let (s, _events) = shared();
+        let c = coflow(3, &[(0, 2, 9), (1, 3, 4), (0, 1, 5)]);
+        open(&s, &c, Report::Flows);
+        let give = |all: Option<u8>, flows: &[(u32, u8)]| {
+            let flows = flows.iter().map(|&(f, p)| (FlowId(f), p)).collect();
+            s.prioritise(CoflowId(3), &Change { all, flows }, Service::Strict).unwrap();
+            s.flows(CoflowId(3)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>()
+        };
+        assert_eq!(give(None, &[]), [PLAIN, PLAIN, WITHIN_RACK]);
+        assert_eq!(give(Some(2), &[(1, 5)]), [2, 5, WITHIN_RACK]);
+        assert_eq!(give(Some(0), &[(9, 1)]), [0, 5, WITHIN_RACK], "there is no flow 9");
+        assert_eq!(give(None, &[(2, 3)]), [0, 5, 3]);
+        assert!(s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(), "nobody knows it any more");
+        s.get(CoflowId(3)).unwrap().counter(FlowId(0)).unwrap().store(4, Relaxed);
+        s.done(CoflowId(3), FlowId(1));
+        assert_eq!(s.left(), [(CoflowId(3), vec![(FlowId(0), Bytes(5)), (FlowId(2), Bytes(5))])]);
     }
 
     #[tokio::test]

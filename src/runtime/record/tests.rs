@@ -11,10 +11,10 @@ use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::config::faults::read_fault;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::demand::Estimator;
-use crate::ids::{CoflowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use crate::runtime::jobs::tests::{jobs, kinds, network};
-use crate::runtime::simulate::{How, simulate_watched};
+use crate::runtime::simulate::{How, Simulation, simulate_watched};
 use crate::scheduler::Event;
 use crate::workload::Workload;
 
@@ -95,6 +95,32 @@ fn simulated_runs_of_coflows_play_again() {
             assert!(r.controller.events > 5 && r.controller.actions > 5 && r.snapshot.coflows.iter().count() == 3, "{scheduler:?}");
         }
     }
+}
+
+#[test]
+fn priorities_that_change_under_way_play_again() {
+    let (topology, id) = (Arc::new(network()), CoflowId(1));
+    let flows = vec![FlowSpec { from: HostId(0), to: HostId(2), bytes: Bytes(5_000_000) }];
+    let coflow = CoflowSpec { id, name: "c".into(), arrival: Time::ZERO, weight: 1, priorities: Default::default(), flows };
+    let file = recorded(|r| {
+        let mut quiet = |_| ();
+        let mut run = Simulation::new(&topology, &plan(SchedulerKind::EpsOnly, Estimator::Declared), &mut quiet);
+        run.record(r);
+        run.arrive(&coflow).unwrap();
+        run.wake().unwrap();
+        run.prioritise(id, &[(FlowId(0), 1)]).unwrap();
+        while run.unfinished() > 0 {
+            let next = run.next_event().unwrap();
+            run.advance(next).unwrap();
+            run.wake().unwrap();
+        }
+        run.prioritise(id, &[(FlowId(0), 2)]).unwrap();
+        run.wake().unwrap();
+    });
+    let text = String::from_utf8(file.clone()).unwrap();
+    assert_eq!(text.matches(r#""action":"prioritise""#).count(), 1, "{text}");
+    let r = again(&file).unwrap();
+    assert_eq!((r.ending, r.controller.refused), (Ending::Complete, 1), "a coflow that is over has no priorities");
 }
 
 #[test]

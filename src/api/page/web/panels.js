@@ -207,6 +207,7 @@
         "coflow-arrived": (r) => `${name(r.id)} arrived, ${H.bytes(r.asked_bytes)}`,
         "coflow-finished": (r) => `${name(r.id)} finished, CCT ${H.span(r.cct_ns)}`,
         "coflow-proposed": (r) => `${name(r.id)} proposed, held until ${H.clock(r.expires_ns)}`,
+        "coflow-prioritised": (r) => `${name(r.id)} has other priorities${r.priority === null ? "" : `: ${r.priority}`}`,
         "coflow-cancelled": (r) => `${name(r.id)} cancelled`,
         "port-faulty": (r) => `port of rack ${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
         "port-repaired": (r) => `port of rack ${r.rack} on plane ${r.plane} is used again`,
