@@ -433,7 +433,9 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
         let before = active.len();
         active.retain(|c| c.demand.live() > 0);
         active.sort_by_key(|c| (c.id, c.class));
-        let coflows_changed = came || active.len() < before || rank.len() != active.len();
+        // Where rates wait for coflows, all is decided anew if nothing moves.
+        let idle = n.decide == Decide::CoflowEvents && rates.iter().all(|r| r.total() == 0);
+        let coflows_changed = came || idle || active.len() < before || rank.len() != active.len();
         if coflows_changed {
             active.iter_mut().for_each(|c| c.demand.weigh());
             let weights: Vec<u32> = active.iter().map(|c| c.weight).collect();
@@ -448,7 +450,7 @@ fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
             Priority => order.sort_by_key(|&c| (active[c].class, active[c].bytes)),
             _ => order.sort_by_key(|&c| active[c].arrival),
         }
-        if coflows_changed || n.decide == Decide::FlowEnds || rates.iter().all(|r| r.total() == 0) {
+        if coflows_changed || n.decide == Decide::FlowEnds {
             rates = match phase(now).0 {
                 true => slow_shares(&active, links.capacity()),
                 false => slow_rates(n, &active, &order, links.capacity()),
