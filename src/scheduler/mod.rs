@@ -14,6 +14,9 @@
 //!    later are fetched in rounds. When it has everything it computes.
 //! 4. With the last task of the last stage the job is finished.
 //!
+//! Under a policy that looks at the network ([`Needs`](crate::placement::network::Needs)) flows may be asked how far they are, and get
+//! strict priorities, which change under way.
+//!
 //! # Failures
 //!
 //! When a host goes down, its tasks start anew elsewhere, and outputs that stood on it are computed again if somebody still needs
