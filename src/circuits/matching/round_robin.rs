@@ -21,8 +21,8 @@ use crate::ids::RackId;
 /// ```
 ///
 /// # Source
-/// RotorNet (Mellette et al., SIGCOMM 2017), section 3: its switches. Its indirection (what finds no circuit goes over a second rack) is not
-/// there, so that skewed demand gets no more than 1 / (R - 1) of a port.
+/// RotorNet (Mellette et al., SIGCOMM 2017), section 3: its switches. Its indirection (what finds no circuit goes over a second rack) is
+/// not there, so that skewed demand gets no more than 1 / (R - 1) of a port.
 pub fn round_robin(racks: usize, round: u64) -> Matching {
     if racks < 2 {
         return Matching::empty(racks);

@@ -2,8 +2,8 @@
 //!
 //! Ahmad et al., "ShuffleWatcher", USENIX ATC 2014: shuffle-aware map placement weighs maps that read from other racks against shuffles that
 //! leave their rack, and puts a job on few racks; shuffle-aware reduce placement gives racks reduces in proportion to the map output that
-//! they hold; network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided by itself,
-//! without the others, as Corral's authors remark (SIGCOMM 2015, section 6.1).
+//! they hold; network-aware shuffle scheduling starts maps rather than reduces while the network into a rack is loaded. Each job is decided
+//! by itself, without the others, as Corral's authors remark (SIGCOMM 2015, section 6.1).
 //!
 //! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in
 //! them) + `shuffle` x (1 - 1 / k) bytes between racks; the cheapest k counts, the smaller among equals.
