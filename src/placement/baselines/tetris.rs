@@ -21,10 +21,10 @@ use crate::units::{Bytes, Span, Time, exact};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TetrisOptions {
-    /// The fairness knob f: so many per cent of the jobs, those furthest ahead of their fair share, wait; 25 if left out. 0 packs best.
+    /// The fairness knob f: the part of the jobs, in per cent, that waits: those furthest ahead of their fair share; 25 if left out. 0 packs best.
     #[schemars(range(max = 99))]
     pub fairness: u32,
-    /// The barrier knob b: when so many per cent of a stage's tasks have finished, the others go first; 90 if left out, 100 is never.
+    /// The barrier knob b: the part of a stage's tasks, in per cent, after whose end the others go first; 90 if left out, 100 is never.
     #[schemars(range(max = 100))]
     pub barrier: u32,
     /// A rack whose network had no room for any task is looked at again after this time, at least 1 ms; 1 s if left out.

@@ -181,7 +181,7 @@ pub struct Driver<'a, T> {
     in_vain: u32,
 }
 
-/// A run in which so many wake-ups in a row lead to nothing will never end: a policy looks again and again at a network that is broken.
+/// Wake-ups in a row that lead to nothing, after which a run counts as stuck: a policy looks again and again at a network that is broken.
 const PATIENCE: u32 = 10_000;
 
 impl<'a, T: Transport> Driver<'a, T> {

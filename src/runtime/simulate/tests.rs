@@ -341,8 +341,8 @@ fn the_facebook_trace() {
     }
 }
 
-/// The sums of CCTs that the simulator of Sunflow's authors prints for Aalo, on the coflows of the Facebook trace with at most so many
-/// flows: 275.829 and 833.075 s. It changes rates only when a coflow comes or ends.
+/// The sums of CCTs that the simulator of Sunflow's authors prints for Aalo, on the coflows of the Facebook trace that have at most
+/// 100 and 1000 flows: 275.829 and 833.075 s. It changes rates only when a coflow comes or ends.
 #[test]
 fn aalo_at_coflow_events_is_the_public_simulator_to_half_a_per_cent() {
     let traces = std::env::var("HELIOSTAT_TRACES").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/traces").into());
