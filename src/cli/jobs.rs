@@ -147,7 +147,8 @@ impl Tuning {
         Ok(all)
     }
 
-    /// Reads the jobs: our YAML, a SWIM trace, TPC-H queries, or coflows of a trace as jobs. Or draws those of a mix, 50 unless `--first` says how many.
+    /// Reads the jobs: our YAML, a SWIM trace, TPC-H queries, or coflows of a trace as jobs. Or draws those of a mix, 50 unless
+    /// `--first` says how many.
     ///
     /// # Errors
     /// A file that cannot be read or makes no sense, a mix of coflows.

@@ -1,5 +1,5 @@
-//! PushBox's evaluation (TPDS 2022, sections 4, 6 and 7): a testbed of nine machines, and twenty machines on which Facebook's coflows are jobs,
-//! against Hadoop's Fair Scheduler with delay scheduling, ShuffleWatcher and NEAT.
+//! PushBox's evaluation (TPDS 2022, sections 4, 6 and 7): a testbed of nine machines, and twenty machines on which Facebook's coflows are
+//! jobs, against Hadoop's Fair Scheduler with delay scheduling, ShuffleWatcher and NEAT.
 
 use std::sync::Arc;
 
