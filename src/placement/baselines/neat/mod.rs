@@ -211,8 +211,7 @@ mod tests {
         assert_eq!(sizes.map(|s| level(Bytes(s))), [0, 0, 1, 1, 3, 6, 6]);
     }
 
-    /// Completion times of coflows on one link, the smallest first, of equal ones the first in the list: bytes carried until each is
-    /// through.
+    /// Completion times of coflows on one link, the smallest first, of equal ones the first in the list, as bytes carried until then.
     fn ends(link: &[Transfer]) -> Vec<u128> {
         let mut order: Vec<usize> = (0..link.len()).collect();
         order.sort_by_key(|&k| link[k].total);
