@@ -291,6 +291,12 @@ impl RawPolicy {
         only(self.within.is_none() || kind.has_within(), "within", "only with `network: fifo`, `aalo` or `priority`", flaws);
         let ordered = "only with `network: fair-per-coflow`, `fifo`, `varys`, `aalo`, `sincronia` or `priority`";
         only(self.decide.is_none() || kind.has_order(), "decide", ordered, flaws);
+        // Greedily, a flow may get a bit a second that rounding left, and keep that for ever.
+        let shares = matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) || self.within == Some(Within::MaxMin);
+        if self.decide == Some(Decide::CoflowEvents) && kind.has_order() && !shares {
+            let message = "rates that are given greedily cannot wait for coflows".to_owned();
+            flaws.add(vec!["decide".into()], message, "`coflow-events` only with `varys`, `fair-per-coflow` or `within: max-min`");
+        }
         only(self.starvation.is_none() || kind.has_order(), "starvation", ordered, flaws);
         for (key, span) in self.starvation.iter().flat_map(|g| [("every", g.every), ("share", g.share)]) {
             flaws.unless(span > Span::ZERO, vec!["starvation".into(), key.into()], format!("`{key}` of {span}"), "above zero".to_owned());

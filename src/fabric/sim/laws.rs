@@ -313,7 +313,8 @@ proptest! {
             } else {
                 prop_assert!(d.bytes < c.bytes());
             }
-            if s.uplink >= 100 {
+            // A flow that waits for the end of a coflow may wait long.
+            if s.uplink >= 100 && s.network.decide == Decide::FlowEnds {
                 prop_assert_eq!(mine.len(), flows.len(), "every flow has a way and time enough");
             }
         }
