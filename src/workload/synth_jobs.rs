@@ -11,7 +11,7 @@
 //! - `corral-w3`: table 1 has 180 and 2060 tasks, 7.1 and 162.3 GB of input, 6 and 71.5 GB of intermediate data at the 50th and 95th
 //!   percentile. Ours: log-normal, all three by one draw; output = intermediate.
 //! - `puma`: Hit-scheduler's table 1, kinds of jobs by their shares ([`puma`]).
-//! - `pushbox-w1`, `pushbox-w2`: the lists of PushBox's testbed ([`pushbox`](super::pushbox)).
+//! - `pushbox-w1`, `pushbox-w2`: the lists of PushBox's testbed ([`super::pushbox`]).
 //! - `facebook-jobs`: coflows of Facebook's published classes over 150 ports ([`synth`](super::synth)), each the shuffle of a job.
 //!
 //! Draws are stratified: of n jobs, one lies in each n-th part of the distribution, so that the percentiles come out for every seed.
