@@ -21,8 +21,8 @@ use crate::units::{Bytes, Span, Time, exact};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TetrisOptions {
-    /// The fairness knob f: the part of the jobs, in per cent, that waits: those furthest ahead of their fair share; 25 if left out. 0 packs
-    /// best.
+    /// The fairness knob f: the part of the jobs, in per cent, that waits: those furthest ahead of their fair share; 25 if left out. 0
+    /// packs best.
     #[schemars(range(max = 99))]
     pub fairness: u32,
     /// The barrier knob b: the part of a stage's tasks, in per cent, after whose end the others go first; 90 if left out, 100 is never.
