@@ -13,6 +13,9 @@ pub struct Side {
     pub system: &'static str,
 }
 
+/// A setting, and a system on it.
+pub type Place = (&'static str, &'static str);
+
 /// What the paper prints.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -135,6 +138,16 @@ impl Printed {
 }
 
 impl Claim {
+    /// A measure of one system on one setting.
+    pub fn of(measure: Measure, (setting, system): Place, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
+        Self { measure, of: Side { setting, system }, against: None, printed: printed.into(), source, calibrated: false }
+    }
+
+    /// By how many per cent a system has less than `base` on the same setting, or more where more is better.
+    pub fn less(measure: Measure, of: Place, base: &'static str, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
+        Self { against: Some(Side { setting: of.0, system: base }), ..Self::of(measure, of, printed, source) }
+    }
+
     /// The figure by repetition: a reduction is taken within each, since both sides ran the same jobs.
     pub fn values(&self, outcomes: &Outcomes) -> Vec<f64> {
         let of = |s: Side| outcomes.of(s.setting, s.system).iter().map(|o| o.as_ref()?.get(&self.measure).copied());

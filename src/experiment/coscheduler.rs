@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Size;
 use super::claim::{Claim, Printed, Side};
-use super::runs::Measure::{self, Makespan, MeanCct, MeanJct, OcsShare, Overrun};
+use super::runs::Measure::{Makespan, MeanCct, MeanJct, OcsShare, Overrun};
 use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
@@ -60,32 +60,14 @@ pub fn settings(size: Size) -> Vec<Setting> {
 
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
-    let claim = |measure: Measure, setting, base: &'static str, printed, source| Claim {
-        measure,
-        of: Side { setting, system: CO },
-        // Fair and Corral estimate no remaining times: they are what they were.
+    // Fair and Corral estimate no remaining times: they are what they were.
+    let claim = |measure, setting, base, printed, source| Claim {
         against: Some(Side { setting: MIXED, system: base }),
-        printed: Some(Printed::About(printed)),
-        source,
-        calibrated: false,
+        ..Claim::of(measure, (setting, CO), Printed::About(printed), source)
     };
-    let share = |system, printed| Claim {
-        measure: OcsShare,
-        of: Side { setting: MIXED, system },
-        against: None,
-        printed: Some(Printed::About(printed)),
-        source: "fig. 5b",
-        calibrated: false,
-    };
-    let ours = |measure, system, base| Claim {
-        measure,
-        of: Side { setting: MIXED, system },
-        against: Some(Side { setting: MIXED, system: base }),
-        printed: None,
-        source: "ours",
-        calibrated: false,
-    };
-    // Nobody ends before the last arrival, so if Co-scheduler takes 56 % less than Fair, Fair takes 1 / 0.44 of the arrivals' time or more.
+    let share = |system, printed| Claim::of(OcsShare, (MIXED, system), Printed::About(printed), "fig. 5b");
+    let ours = |measure, system, base| Claim::less(measure, (MIXED, system), base, None, "ours");
+    // No system ends before the last arrival, so if Co-scheduler takes 56 % less than Fair, Fair takes 1 / 0.44 of the arrivals' time or more.
     let fair = Claim { measure: Overrun, printed: Some(Printed::About(227.0)), source: "implied, fig. 5a", ..share("Fair", 0.0) };
     vec![
         fair,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side};
-use super::runs::Measure::{self, MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost, ShuffleShare, Throughput};
+use super::claim::{Claim, Printed};
+use super::runs::Measure::{MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost, ShuffleShare, Throughput};
 use super::setting::{Load, Setting, System, Work, electrical};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -146,47 +146,35 @@ pub fn settings(size: Size) -> Vec<Setting> {
 
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
-    let against = |measure: Measure, setting, system, base: &'static str, printed, source| Claim {
-        measure,
-        of: Side { setting, system },
-        against: Some(Side { setting, system: base }),
-        printed,
-        source,
-        calibrated: false,
-    };
-    let alone = |measure, setting, system, printed, source| Claim {
-        against: None,
-        ..against(measure, setting, system, system, Some(printed), source)
-    };
-    let (about, better, worse) = (|v| Some(Printed::About(v)), Some(Printed::AtLeast(0.0)), Some(Printed::AtMost(0.0)));
+    let (about, better, worse) = (Printed::About, Printed::AtLeast(0.0), Printed::AtMost(0.0));
     let mut all = vec![
-        alone(ShuffleShare, TESTBED, "Capacity", Printed::AtLeast(75.0), "fig. 1"),
-        alone(ReadShare, TESTBED, "Capacity", Printed::AtMost(20.0), "fig. 1"),
-        against(MeanJct, TESTBED, "PNA", "Capacity", about(19.1), "implied, fig. 6a"),
-        against(MeanJct, TESTBED, "Hit", "Capacity", about(28.0), "fig. 6a"),
-        against(MeanJct, TESTBED, "Hit", "PNA", about(11.0), "fig. 6a"),
-        against(MapTime, TESTBED, "Hit", "PNA", worse, "fig. 6b"),
-        against(ReduceTime, TESTBED, "Hit", "Capacity", better, "fig. 6c"),
-        against(ReduceTime, TESTBED, "Hit", "PNA", better, "fig. 6c"),
-        alone(RouteLength, TREE, "Capacity", Printed::About(6.5), "fig. 7a"),
-        alone(RouteLength, TREE, "Hit", Printed::About(4.4), "fig. 7a"),
-        against(RouteLength, TREE, "Hit", "Capacity", about(32.3), "fig. 7a"),
-        against(ShuffleCost, HEAVY, "PNA", "Capacity", about(21.0), "fig. 8a"),
-        against(ShuffleCost, HEAVY, "Hit", "Capacity", about(38.0), "fig. 8a"),
-        against(ShuffleCost, MEDIUM, "Hit", "Capacity", Some(Printed::Between(0.0, 38.0)), "fig. 8a"),
-        against(ShuffleCost, LIGHT, "Hit", "Capacity", Some(Printed::Between(0.0, 38.0)), "fig. 8a"),
+        Claim::of(ShuffleShare, (TESTBED, "Capacity"), Printed::AtLeast(75.0), "fig. 1"),
+        Claim::of(ReadShare, (TESTBED, "Capacity"), Printed::AtMost(20.0), "fig. 1"),
+        Claim::less(MeanJct, (TESTBED, "PNA"), "Capacity", about(19.1), "implied, fig. 6a"),
+        Claim::less(MeanJct, (TESTBED, "Hit"), "Capacity", about(28.0), "fig. 6a"),
+        Claim::less(MeanJct, (TESTBED, "Hit"), "PNA", about(11.0), "fig. 6a"),
+        Claim::less(MapTime, (TESTBED, "Hit"), "PNA", worse, "fig. 6b"),
+        Claim::less(ReduceTime, (TESTBED, "Hit"), "Capacity", better, "fig. 6c"),
+        Claim::less(ReduceTime, (TESTBED, "Hit"), "PNA", better, "fig. 6c"),
+        Claim::of(RouteLength, (TREE, "Capacity"), Printed::About(6.5), "fig. 7a"),
+        Claim::of(RouteLength, (TREE, "Hit"), Printed::About(4.4), "fig. 7a"),
+        Claim::less(RouteLength, (TREE, "Hit"), "Capacity", about(32.3), "fig. 7a"),
+        Claim::less(ShuffleCost, (HEAVY, "PNA"), "Capacity", about(21.0), "fig. 8a"),
+        Claim::less(ShuffleCost, (HEAVY, "Hit"), "Capacity", about(38.0), "fig. 8a"),
+        Claim::less(ShuffleCost, (MEDIUM, "Hit"), "Capacity", Printed::Between(0.0, 38.0), "fig. 8a"),
+        Claim::less(ShuffleCost, (LIGHT, "Hit"), "Capacity", Printed::Between(0.0, 38.0), "fig. 8a"),
     ];
     for setting in SHAPES {
-        all.push(against(ShuffleCost, setting, "Hit", "Capacity", about(32.0), "fig. 8b"));
-        all.push(against(ShuffleCost, setting, "Hit", "PNA", about(19.0), "fig. 8b"));
+        all.push(Claim::less(ShuffleCost, (setting, "Hit"), "Capacity", about(32.0), "fig. 8b"));
+        all.push(Claim::less(ShuffleCost, (setting, "Hit"), "PNA", about(19.0), "fig. 8b"));
     }
     for (k, (setting, _)) in RATES.into_iter().enumerate() {
-        all.push(against(Throughput, setting, "Hit", "Capacity", if k == 0 { about(48.0) } else { better }, "fig. 9"));
-        all.push(against(Throughput, setting, "Hit", "PNA", better, "fig. 9"));
+        all.push(Claim::less(Throughput, (setting, "Hit"), "Capacity", if k == 0 { about(48.0) } else { better }, "fig. 9"));
+        all.push(Claim::less(Throughput, (setting, "Hit"), "PNA", better, "fig. 9"));
     }
     for (setting, _) in JOBS {
-        all.push(against(ShuffleCost, setting, "PNA", "Capacity", about(15.0), "fig. 10"));
-        all.push(against(ShuffleCost, setting, "Hit", "Capacity", better, "fig. 10"));
+        all.push(Claim::less(ShuffleCost, (setting, "PNA"), "Capacity", about(15.0), "fig. 10"));
+        all.push(Claim::less(ShuffleCost, (setting, "Hit"), "Capacity", better, "fig. 10"));
     }
     all
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Size;
 use super::claim::{Claim, Printed, Side};
-use super::runs::Measure::{self, Makespan, MedianAdHoc, MedianJct, MedianRecurring, OcsShare};
+use super::runs::Measure::{Makespan, MedianAdHoc, MedianJct, MedianRecurring, OcsShare};
 use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
@@ -77,22 +77,8 @@ pub fn settings(size: Size) -> Vec<Setting> {
 
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
-    let claim = |measure: Measure, setting, base: &'static str, printed, source| Claim {
-        measure,
-        of: Side { setting, system: "JobPacker" },
-        against: Some(Side { setting, system: base }),
-        printed: Some(printed),
-        source,
-        calibrated: false,
-    };
-    let share = |setting, system, printed, source| Claim {
-        measure: OcsShare,
-        of: Side { setting, system },
-        against: None,
-        printed,
-        source,
-        calibrated: false,
-    };
+    let claim = |measure, setting, base, printed, source| Claim::less(measure, (setting, "JobPacker"), base, printed, source);
+    let share = |setting, system, printed, source| Claim::of(OcsShare, (setting, system), printed, source);
     let (about, same) = (Printed::About, Printed::Between(-5.0, 5.0));
     // JobPacker is within 5 % of F-EPS, and so much better than F-Hybrid: so F-EPS is, too.
     let implied = |c: Claim| Claim { of: Side { system: "F-EPS", ..c.of }, calibrated: true, ..c };

@@ -171,27 +171,12 @@ fn points(sweep: &'static [Point], size: Size) -> impl Iterator<Item = Point> {
     sweep.iter().copied().filter(move |p| !size.thin || p.2)
 }
 
-fn against(
-    measure: Measure,
-    setting: &'static str,
-    system: &'static str,
-    base: &'static str,
-    printed: Printed,
-    source: &'static str,
-) -> Claim {
-    Claim {
-        measure,
-        of: Side { setting, system },
-        against: Some(Side { setting, system: base }),
-        printed: Some(printed),
-        source,
-        calibrated: false,
-    }
-}
-
 /// How much less PushBox has than Hadoop, ShuffleWatcher and NEAT.
 fn three(measure: Measure, setting: &'static str, printed: [f64; 3], source: &'static str) -> impl Iterator<Item = Claim> {
-    [HADOOP, WATCHER, NEAT].into_iter().zip(printed).map(move |(b, p)| against(measure, setting, PUSHBOX, b, Printed::About(p), source))
+    [HADOOP, WATCHER, NEAT]
+        .into_iter()
+        .zip(printed)
+        .map(move |(b, p)| Claim::less(measure, (setting, PUSHBOX), b, Printed::About(p), source))
 }
 
 /// The same over a sweep, of which the paper prints from where to where it goes: mean and 99th percentile.
@@ -200,7 +185,7 @@ fn sweep(points: &[Point], size: Size, printed: [[(f64, f64); 3]; 2], sources: [
     for &(setting, _, _) in points.iter().filter(|p| !size.thin || p.2) {
         for ((measure, of), source) in [MeanJct, P99Jct].into_iter().zip(printed).zip(sources) {
             for (base, (low, high)) in [HADOOP, WATCHER, NEAT].into_iter().zip(of) {
-                all.push(against(measure, setting, PUSHBOX, base, Printed::Between(low, high), source));
+                all.push(Claim::less(measure, (setting, PUSHBOX), base, Printed::Between(low, high), source));
             }
         }
     }
@@ -211,18 +196,18 @@ fn sweep(points: &[Point], size: Size, printed: [[(f64, f64); 3]; 2], sources: [
 pub fn claims(size: Size) -> Vec<Claim> {
     let (about, worse) = (Printed::About, Printed::AtMost(0.0));
     let mut all = vec![
-        Claim { calibrated: true, ..against(MeanJct, FAIR, NEAT, HADOOP, about(11.3), "implied, fig. 9a") },
-        against(MeanJct, FAIR, WATCHER, HADOOP, about(29.2), "implied, fig. 9a"),
-        against(MeanJct, "W1", PUSHBOX, HADOOP, about(49.8), "fig. 6"),
-        against(P95Jct, "W1", PUSHBOX, HADOOP, about(21.1), "fig. 6"),
-        against(MeanJct, "W2", PUSHBOX, HADOOP, about(32.6), "fig. 6"),
-        against(P95Jct, "W2", PUSHBOX, HADOOP, about(18.8), "fig. 6"),
+        Claim { calibrated: true, ..Claim::less(MeanJct, (FAIR, NEAT), HADOOP, about(11.3), "implied, fig. 9a") },
+        Claim::less(MeanJct, (FAIR, WATCHER), HADOOP, about(29.2), "implied, fig. 9a"),
+        Claim::less(MeanJct, ("W1", PUSHBOX), HADOOP, about(49.8), "fig. 6"),
+        Claim::less(P95Jct, ("W1", PUSHBOX), HADOOP, about(21.1), "fig. 6"),
+        Claim::less(MeanJct, ("W2", PUSHBOX), HADOOP, about(32.6), "fig. 6"),
+        Claim::less(P95Jct, ("W2", PUSHBOX), HADOOP, about(18.8), "fig. 6"),
     ];
     all.extend(three(MeanJct, FAIR, [57.5, 40.0, 52.1], "fig. 9a"));
     all.extend(three(P95Jct, FAIR, [87.4, 39.5, 65.3], "fig. 9a"));
     all.extend(three(MeanJct, FIFO, [24.7, 2.7, 18.7], "fig. 9b"));
     all.extend(three(P95Jct, FIFO, [46.8, 19.7, 38.1], "fig. 9b"));
-    all.push(against(MeanJct, FIFO, UNORDERED, PUSHBOX, Printed::AtLeast(0.0), "fig. 9b"));
+    all.push(Claim::less(MeanJct, (FIFO, UNORDERED), PUSHBOX, Printed::AtLeast(0.0), "fig. 9b"));
     all.extend(three(MeanJct, QUEUES, [21.4, 19.2, 21.2], "fig. 9c"));
     all.extend(three(P99Jct, QUEUES, [33.4, 30.3, 33.2], "fig. 9c"));
     let wide = [[(31.7, 65.5), (23.7, 48.8), (21.8, 56.6)], [(30.1, 50.9), (30.3, 47.0), (29.4, 51.9)]];
@@ -233,10 +218,10 @@ pub fn claims(size: Size) -> Vec<Claim> {
     all.extend(sweep(&SLOTS, size, slots, ["fig. 12a", "fig. 12b"]));
     for system in [HADOOP, NEAT] {
         let twelve = Some(Side { setting: "12 slots", system });
-        all.push(Claim { against: twelve, ..against(MeanJct, FAIR, system, system, worse, "sec. 7.3") });
+        all.push(Claim { against: twelve, ..Claim::less(MeanJct, (FAIR, system), system, worse, "sec. 7.3") });
     }
     for base in [HADOOP, NEAT] {
-        all.push(against(MeanJct, "8 slots", WATCHER, base, worse, "sec. 7.3"));
+        all.push(Claim::less(MeanJct, ("8 slots", WATCHER), base, worse, "sec. 7.3"));
     }
     let loads = [[(51.3, 64.9), (35.9, 41.5), (46.4, 58.7)], [(33.8, 67.0), (27.5, 56.3), (33.2, 66.8)]];
     all.extend(sweep(&LOADS, size, loads, ["fig. 13a", "fig. 13b"]));
@@ -244,16 +229,15 @@ pub fn claims(size: Size) -> Vec<Claim> {
     let grown = [(MeanJct, [9.9, 5.0, 7.1, 49.3]), (P95Jct, [11.1, 6.5, 44.8, 39.4])];
     let by_size = [(SmallJct, [15.3, 3.5, 36.3, 52.9]), (LargeJct, [6.7, 4.7, 9.4, 39.7])];
     for (measure, printed) in grown.into_iter().chain(by_size) {
-        all.extend(ABLATIONS.into_iter().zip(printed).map(|(s, p)| against(measure, FAIR, s, PUSHBOX, about(-p), "fig. 8")));
+        all.extend(ABLATIONS.into_iter().zip(printed).map(|(s, p)| Claim::less(measure, (FAIR, s), PUSHBOX, about(-p), "fig. 8")));
     }
     for ((system, _), (mean, tail)) in MISJUDGED.into_iter().zip([(-13.8, -3.5), (-60.7, -24.3)]) {
-        all.push(against(MeanJct, FAIR, system, PUSHBOX, about(mean), "fig. 8d"));
-        all.push(against(P95Jct, FAIR, system, PUSHBOX, about(tail), "fig. 8d"));
+        all.push(Claim::less(MeanJct, (FAIR, system), PUSHBOX, about(mean), "fig. 8d"));
+        all.push(Claim::less(P95Jct, (FAIR, system), PUSHBOX, about(tail), "fig. 8d"));
     }
     for (k, setting) in INPUT_TASKS.into_iter().enumerate() {
         let printed = (k == 2).then_some(about(95.0));
-        let alone = against(Utilisation, setting, PRIORITIES, PRIORITIES, about(0.0), "fig. 3a");
-        all.push(Claim { against: None, printed, ..alone });
+        all.push(Claim::of(Utilisation, (setting, PRIORITIES), printed, "fig. 3a"));
     }
     all
 }

@@ -4,7 +4,7 @@
 //! of the last word of the network, and a flow's own before the first.
 
 use crate::ids::{CoflowId, FlowId, JobId};
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Span};
 
 /// What a policy needs of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -50,27 +50,8 @@ pub struct FlowAt {
     pub stage: usize,
     /// Bytes that it has still to send.
     pub left: Bytes,
-    /// It comes into the host that was asked about; else it leaves it.
-    pub incoming: bool,
     /// Its bytes count, as [`Needs::rack_local`] says.
     pub counts: bool,
     /// The task that waits for it, where each has flows of its own.
     pub task: Option<u32>,
-}
-
-/// A coflow on its way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenCoflow {
-    /// Which.
-    pub id: CoflowId,
-    /// Whose.
-    pub job: JobId,
-    /// Into which stage.
-    pub stage: usize,
-    /// All its bytes.
-    pub total: Bytes,
-    /// Those that it has still to send.
-    pub left: Bytes,
-    /// When it began.
-    pub arrival: Time,
 }

@@ -5,7 +5,7 @@
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
 use super::codecide::Request;
-pub use super::network::{FlowAt, Input, Needs, OpenCoflow};
+pub use super::network::{FlowAt, Input, Needs};
 use super::why::Why;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
@@ -172,14 +172,10 @@ pub trait View {
     fn inputs(&self, host: HostId) -> Box<dyn Iterator<Item = Input> + '_>;
     /// Bytes that they have still to get. O(1).
     fn inputs_left(&self, host: HostId) -> Bytes;
-    /// Bytes of flows on their way into the host, and out of it. O(1).
-    fn on_the_way(&self, host: HostId) -> (Bytes, Bytes);
     /// Flows on their way into the host, in the order of coflow and flow. O(flows log coflows).
     fn flows_into(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
     /// Flows on their way out of the host, in the order of coflow and flow. O(flows log coflows).
     fn flows_out_of(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_>;
-    /// Coflows on their way, by id.
-    fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_>;
     /// How fast the host receives: a moving average over the time in which something is on its way to it, which begins at what its
     /// NIC can carry of payload and never falls below a hundredth of that. O(1).
     fn receive_rate(&self, host: HostId) -> BitRate;
@@ -294,13 +290,6 @@ pub trait Placement: Send {
     fn needs(&mut self, topology: &Topology) -> Needs {
         let _ = topology;
         Needs::default()
-    }
-
-    /// Whether decisions depend on what flows have still to send, now: the scheduler then asks for [`crate::scheduler::Event::Progress`]
-    /// before it decides, if the last one is [`Needs::sample`] old and flows are on their way.
-    fn wants_progress(&self, now: Time) -> bool {
-        let _ = now;
-        false
     }
 
     /// The racks outside of which no task of this stage may start now; `None`: anywhere. What is said here is a promise that

@@ -138,7 +138,9 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         }
         let begun = self.host.now();
         let mut result = self.fabric.observe(begun);
-        result.iter_mut().for_each(|seen| self.host.complete(seen));
+        if let Ok(seen) = &mut result {
+            self.host.complete(seen);
+        }
         let seen = self.host.now();
         self.say(Event::Observed { result })?;
         self.spent = (seen.since(begun), self.host.now().since(seen));

@@ -85,7 +85,7 @@ impl Scheduler {
 
     /// Whether the scheduler wants [`Event::Progress`] before it decides about what was told by `now`.
     pub fn wants_progress(&self, now: Time) -> bool {
-        self.stirred && self.state.net.is_due(now) && self.policy.wants_progress(now)
+        self.stirred && self.state.net.is_due(now)
     }
 
     /// The next thing to do, if any. Tell everything that happened at this instant before asking.

@@ -11,7 +11,7 @@ use super::queues::{Order, Queues};
 use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::network::{FlowAt, Input, Needs, OpenCoflow};
+use crate::placement::network::{FlowAt, Input, Needs};
 use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -368,17 +368,11 @@ impl View for State {
     fn inputs_left(&self, host: HostId) -> Bytes {
         self.net.inputs_left(self.place(host))
     }
-    fn on_the_way(&self, host: HostId) -> (Bytes, Bytes) {
-        self.net.on_the_way(self.place(host))
-    }
     fn flows_into(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_> {
         Box::new(self.net.flows_into(self.place(host)))
     }
     fn flows_out_of(&self, host: HostId) -> Box<dyn Iterator<Item = FlowAt> + '_> {
         Box::new(self.net.flows_out_of(self.place(host)))
-    }
-    fn open_coflows(&self) -> Box<dyn Iterator<Item = OpenCoflow> + '_> {
-        Box::new(self.net.coflows())
     }
     fn receive_rate(&self, host: HostId) -> BitRate {
         let full = || self.topology.payload(self.topology.hosts[host.index()].nic);

@@ -165,15 +165,22 @@ fn run_schedules_jobs_by_itself() {
         return;
     }
     let _alone = alone();
-    let (name, scratch) = (unique("jself"), Scratch::new("jself"));
-    let result = scratch.0.join("live.json");
-    let mut c = heliostat();
-    c.arg("run").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file("policies/fair.yaml"));
-    c.args(["--name", &name, "--listen", "127.0.0.1:0", "--first", "4", "--scale", "4", "--time-scale", "2", "--json"]).arg(&result);
-    let o = output(c.arg("--schedule").arg(file("workloads/jobs-20.yaml")));
-    assert!(o.status.success(), "{}", said(&o));
-    holds(&json(&result), 4, None);
-    assert_nothing_left(&name);
+    for (policy, prioritises) in [("fair", false), ("pushbox", true)] {
+        let (name, scratch) = (unique("jself"), Scratch::new("jself"));
+        let (result, recording) = (scratch.0.join("live.json"), scratch.0.join("run.rec"));
+        let mut c = heliostat();
+        c.arg("run").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file(&format!("policies/{policy}.yaml")));
+        c.args(["--name", &name, "--listen", "127.0.0.1:0", "--first", "4", "--scale", "4", "--time-scale", "2"]);
+        c.arg("--json").arg(&result).arg("--record").arg(&recording);
+        let o = output(c.arg("--schedule").arg(file("workloads/jobs-20.yaml")));
+        assert!(o.status.success(), "{policy}: {}", said(&o));
+        holds(&json(&result), 4, None);
+        // The controller heard of the priorities that the policy gave to flows.
+        let heard = std::fs::read_to_string(&recording).expect("a recording");
+        let given = heard.lines().filter(|l| l.contains("\"coflow_arrived\"") && l.contains("\"priorities\":{\"flows\"")).count();
+        assert_eq!(given > 0, prioritises, "{policy}: {given} coflows arrived with priorities of their flows");
+        assert_nothing_left(&name);
+    }
 }
 
 /// What fails below: a rack for some seconds, and a host for good.

@@ -177,7 +177,7 @@ impl World for Real {
         light
     }
     fn too_slow(&self) -> Option<String> {
-        let [.., max] = self.bench.fabric.lateness()?;
+        let max = self.bench.fabric.lateness()?.max;
         (max > Span::millis(LOOK - EDGE - 3)).then(|| format!("a circuit was switched {max} late"))
     }
 }

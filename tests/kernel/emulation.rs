@@ -6,14 +6,18 @@ use std::sync::atomic::AtomicBool;
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
+use heliostat::fabric::SEND_BUFFER;
 use heliostat::fabric::kernel::Mechanism;
-use heliostat::ids::{CoflowId, HostId};
+use heliostat::ids::{CoflowId, HostId, RackId};
 use heliostat::runtime::emulation::{Emulation, Options};
 use heliostat::runtime::report::RunResult;
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
+use serde_json::json;
+
+use crate::daemon::Daemon;
 use crate::support::{each_mechanism, topology};
 use crate::tries::base;
 
@@ -106,6 +110,38 @@ fn elephants_that_wait_go_over_the_ocs_alone() {
         println!("{}: OCS share {:.4}, makespan {}", mechanism.name(), r.summary.ocs_share, r.summary.makespan);
         // All but the mice, and what a stall of the machine makes late.
         in_time!(r.summary.ocs_share > 0.95, "share of the OCS {}", r.summary.ocs_share);
+        Ok(())
+    });
+}
+
+/// The most demand of a pair that a decision saw while 40 MB go from rack 0 to rack 1 over 10 Mb/s, of the first ten decisions that saw any.
+fn seen(buffer: Bytes, mechanism: Mechanism) -> u64 {
+    let policy = CircuitPolicy { demand: Estimator::Backlog, scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
+    let plan = RunPlan { policy, run: RunSettings { buffer, ..RunSettings::default() }, jobs: None };
+    let slow = topology(2, BitRate::mbit(10), BitRate::mbit(10), Span::millis(1));
+    let d = Daemon::start("hst-buffer", slow, plan, mechanism);
+    let (status, body) =
+        d.call("POST", "coflows", Some(&json!({ "name": "much", "pairs": [{ "from": 0, "to": 1, "bytes": 40_000_000 }], "send": true })));
+    assert_eq!(status, 201, "{body}");
+    let (mut most, mut decisions, mut cycle) = (0, 0, 0);
+    d.wait("ten decisions", |s| {
+        let demand = s.demand.get(RackId(0), RackId(1));
+        if demand > 0 && s.stats.cycles > cycle {
+            (most, decisions, cycle) = (most.max(demand), decisions + 1, s.stats.cycles);
+        }
+        decisions == 10
+    });
+    most
+}
+
+#[test]
+fn a_large_buffer_shows_what_waits_and_a_small_one_what_its_socket_holds() {
+    each_mechanism("a_large_buffer_shows_what_waits_and_a_small_one_what_its_socket_holds", |mechanism| {
+        let [large, small] = [Bytes(100_000_000), SEND_BUFFER].map(|buffer| seen(buffer, mechanism));
+        println!("{}: a decision sees {large} bytes with a buffer of 100 MB, {small} with one of 2 MiB", mechanism.name());
+        assert!((30_000_000..=42_000_000).contains(&large), "{large}");
+        // What a socket holds, and what has left it for a queue of the network.
+        assert!((500_000..8_000_000).contains(&small), "{small}");
         Ok(())
     });
 }

@@ -8,6 +8,7 @@ use heliostat::circuits::timetable::{Reservation, Timetable};
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::Mechanism;
+use heliostat::fabric::kernel::flips::Lateness;
 use heliostat::ids::{PlaneId, RackId};
 use heliostat::plan::Op;
 use heliostat::units::{BitRate, Span, Time};
@@ -123,7 +124,8 @@ fn every_packet_is_accounted_for(b: &mut Bench) {
 }
 
 fn lateness(b: &Bench) -> String {
-    b.fabric.lateness().map_or_else(String::new, |[p50, p99, max]| format!("; flips late by p50 {p50} p99 {p99} max {max}"))
+    let told = |Lateness { changes, p50, p99, max }| format!("; {changes} flips late by p50 {p50} p99 {p99} max {max}");
+    b.fabric.lateness().map_or_else(String::new, told)
 }
 
 /// A flood of small packets from rack 0, whose circuit alternates between racks 1 and 2, beside a circuit that stays.
@@ -216,7 +218,7 @@ fn dark_time(mechanism: Mechanism, delta: Span) -> Timing {
     let overflowed: u32 = got.iter().map(|a| a.overflowed).sum();
     in_time!(overflowed == 0, "the test did not read {overflowed} packets in time");
     // With `netlink` a thread sets the inputs: as late as it was by its own clock, and by what the calls themselves take.
-    let late = b.fabric.lateness().map_or(Span::ZERO, |[.., max]| max);
+    let late = b.fabric.lateness().map_or(Span::ZERO, |l| l.max);
     let slack = if mechanism == Mechanism::Timed { Span::ZERO } else { late.max(Span::millis(1)) * 2 };
     let j = Judged::new(&rotation, n, &sent, &got, slack);
     let gap = kept.iter().filter(|p| !got[2].at.contains_key(&p.id)).count();

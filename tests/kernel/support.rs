@@ -86,7 +86,7 @@ impl Bench {
         Self { fabric, traffic, clock, events }
     }
 
-    /// Sets circuits up, from now on, without end.
+    /// Sets circuits up, from now on, without end, and waits until they carry: the thread that sets them may be late.
     pub fn connect(&mut self, pairs: &[(u32, u32)]) -> Time {
         let at = self.clock.now() + self.fabric.notice();
         let delta = self.fabric.network().topology.planes[0].delta;
@@ -103,10 +103,16 @@ impl Bench {
                 })
             })
             .collect();
+        let changes = |b: &Self| b.fabric.lateness().map(|l| l.changes);
+        let before = changes(self);
         for r in self.fabric.apply(&ops, self.clock.now()) {
             r.outcome.expect("applied");
         }
         self.clock.sleep_until(at + delta);
+        while before.is_some() && changes(self) == before {
+            assert!(self.clock.now() < at + delta + Span::secs(10), "no circuit was switched");
+            self.clock.sleep_until(self.clock.now() + Span::micros(100));
+        }
         at + delta
     }
 

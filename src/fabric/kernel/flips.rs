@@ -50,6 +50,19 @@ struct Shared {
     lateness: Mutex<Histogram<u64>>,
 }
 
+/// How late the thread made its changes, from the instant that asked for a change to its last call into the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// Instants at which it changed ports.
+    pub changes: u64,
+    /// Median.
+    pub p50: Span,
+    /// 99th percentile.
+    pub p99: Span,
+    /// Maximum.
+    pub max: Span,
+}
+
 /// The thread; dropping this ends it.
 pub struct Flips {
     shared: Arc<Shared>,
@@ -142,10 +155,11 @@ impl Flips {
         Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
     }
 
-    /// How late changes were made: median, 99th percentile and maximum.
-    pub fn lateness(&self) -> [Span; 3] {
+    /// How late the changes so far were made.
+    pub fn lateness(&self) -> Lateness {
         let h = self.shared.lateness.lock();
-        [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span)
+        let [p50, p99, max] = [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span);
+        Lateness { changes: h.len(), p50, p99, max }
     }
 }
 

@@ -40,7 +40,7 @@ pub mod watch;
 pub mod ways;
 pub mod wire;
 
-use flips::Flips;
+use flips::{Flips, Lateness};
 use network::Network;
 use steering::Steering;
 
@@ -249,9 +249,9 @@ impl KernelFabric {
         Ok(Arc::new(self.net.hosts.iter().map(|h| h.node.ns.try_clone()).collect::<io::Result<_>>()?))
     }
 
-    /// How late circuits were switched (median, 99th percentile, maximum). With `timed` circuits are never late: there it is how late the
-    /// gates of packets that wait for them were.
-    pub fn lateness(&self) -> Option<[Span; 3]> {
+    /// How late circuits were switched. With `timed` circuits are never late: there it is how late the gates of packets that wait for them
+    /// were, and `None` where no packets wait.
+    pub fn lateness(&self) -> Option<Lateness> {
         match &self.circuits {
             Circuits::Timed(t) => t.gates().map(Flips::lateness),
             Circuits::Switched(s) => Some(s.flips().lateness()),

@@ -73,8 +73,7 @@ impl ShuffleWatcher {
     fn has_part(&self, view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> bool {
         let Some(racks) = self.racks.get(&job) else { return true };
         let outputs: Vec<u64> = racks.iter().map(|&r| output(view, (job, stage), r)).collect();
-        let held = |r: RackId| u64::from(view.running_in(job, stage, r)) + u64::from(view.output_in(job, stage, r));
-        let held: Vec<u64> = racks.iter().map(|&r| held(r)).collect();
+        let held: Vec<u64> = racks.iter().map(|&r| tasks_in(view, (job, stage), r)).collect();
         let parts = parts(view.counts(job, stage).tasks(), &outputs);
         let lacks = |k: &usize| held[*k] < parts[*k];
         match racks.binary_search(&rack) {
@@ -84,11 +83,15 @@ impl ShuffleWatcher {
     }
 }
 
+/// Tasks of a stage that run in a rack or have left their output there.
+fn tasks_in(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> u64 {
+    u64::from(view.running_in(job, stage, rack)) + u64::from(view.output_in(job, stage, rack))
+}
+
 /// Bytes that the stages before one leave in a rack, by where their tasks are or were.
 fn output(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> u64 {
     let part = |e: &EdgeSpec| {
-        let tasks = u64::from(view.running_in(job, e.from, rack)) + u64::from(view.output_in(job, e.from, rack));
-        let all = u64::from(view.counts(job, e.from).tasks().max(1));
+        let (tasks, all) = (tasks_in(view, (job, e.from), rack), u64::from(view.counts(job, e.from).tasks().max(1)));
         u64::try_from(u128::from(e.bytes.0) * u128::from(tasks) / u128::from(all)).unwrap_or(u64::MAX)
     };
     view.job(job).edges_into(stage).map(part).sum()
@@ -97,8 +100,10 @@ fn output(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> u64 {
 /// `tasks` in proportion to `outputs`, each part rounded up; without outputs all parts are `tasks`.
 fn parts(tasks: u32, outputs: &[u64]) -> Vec<u64> {
     let all: u128 = outputs.iter().map(|&o| u128::from(o)).sum();
-    let part = |&o: &u64| (u128::from(tasks) * u128::from(o)).checked_div(all).map(|p| (p, u128::from(tasks) * u128::from(o) % all));
-    outputs.iter().map(|o| part(o).map_or(u64::from(tasks), |(p, rest)| p as u64 + u64::from(rest > 0))).collect()
+    if all == 0 {
+        return vec![u64::from(tasks); outputs.len()];
+    }
+    outputs.iter().map(|&o| (u128::from(tasks) * u128::from(o)).div_ceil(all) as u64).collect()
 }
 
 impl Placement for ShuffleWatcher {

@@ -260,10 +260,6 @@ impl Placement for PushBox {
         Needs { network: true, flows_by_task: true, rack_local, sample: self.options.sample, ema_percent: self.options.ema }
     }
 
-    fn wants_progress(&self, _: Time) -> bool {
-        true
-    }
-
     fn submitted(&mut self, view: &dyn View, job: JobId) {
         self.selector.submitted(view, job);
     }

@@ -43,9 +43,6 @@ impl Placement for Pinned {
     fn needs(&mut self, topology: &Topology) -> Needs {
         self.under.needs(topology)
     }
-    fn wants_progress(&self, now: Time) -> bool {
-        self.under.wants_progress(now)
-    }
     fn submitted(&mut self, view: &dyn View, job: JobId) {
         self.under.submitted(view, job);
     }

@@ -114,9 +114,6 @@ impl Placement for Checked {
     fn needs(&mut self, topology: &Topology) -> Needs {
         self.policy.needs(topology)
     }
-    fn wants_progress(&self, now: Time) -> bool {
-        self.policy.wants_progress(now)
-    }
     fn submitted(&mut self, view: &dyn View, job: JobId) {
         self.policy.submitted(view, job);
     }

@@ -255,9 +255,9 @@ impl Ordered {
 
     /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left.
     fn prepare(&mut self, world: &World) {
-        let fair = self.discipline.is_fair_within() || self.all_share(world.now) || self.decides == Decide::CoflowEvents;
+        let greedy = !(self.discipline.is_fair_within() || self.discipline.weighted().is_some() || self.all_share(world.now));
         self.reach.forget();
-        if !fair && self.discipline.weighted().is_none() && self.coflows.iter().all(|c| c.demand.is_plain()) {
+        if greedy && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain()) {
             self.reach.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
         }
         if self.reach.is_ready() {

@@ -185,10 +185,6 @@ impl Placement for Neat {
         Needs { network: true, sample: self.options.sample, ema_percent: 100, ..Needs::default() }
     }
 
-    fn wants_progress(&self, _: crate::units::Time) -> bool {
-        true
-    }
-
     fn offer(&mut self, view: &dyn View, _: RackId) -> Option<Pick> {
         view.ready().find_map(|job| startable(view, job).find_map(|stage| self.place(view, job, stage)))
     }
