@@ -12,7 +12,7 @@ use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::demand::{DemandMatrix, Estimator};
 use heliostat::ids::{CoflowId, HostId, PlaneId};
 use heliostat::runtime::report::RunResult;
-use heliostat::runtime::settings::{RunPlan, RunSettings};
+use heliostat::runtime::settings::{ProgramSpec, RunPlan, RunSettings};
 use heliostat::runtime::simulate::simulate;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -47,7 +47,11 @@ fn all_admitted(policy: CircuitPolicy) -> RunPlan {
 
 fn run(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) -> RunResult {
     let policy = CircuitPolicy { scheduler, demand, ..CircuitPolicy::default() };
-    simulate(topology, &all_admitted(policy), &workload(), None, &mut |_| {}).expect("the workload fits the network")
+    play(topology, &all_admitted(policy))
+}
+
+fn play(topology: &Arc<Topology>, plan: &RunPlan) -> RunResult {
+    simulate(topology, plan, &workload(), None, &mut |_| {}).expect("the workload fits the network")
 }
 
 fn check(topology: &Arc<Topology>, scheduler: SchedulerKind, demand: Estimator) -> RunResult {
@@ -80,6 +84,65 @@ fn all_schedulers_on_all_kinds_of_planes() {
             let first = check(&topology, scheduler, Estimator::Combined);
             assert_eq!(first, run(&topology, scheduler, Estimator::Combined), "{scheduler:?} is not repeatable");
         }
+    }
+}
+
+/// The run of a program that decides, which falls back on `fallback`.
+fn by_program(topology: &Arc<Topology>, command: &[&str], fallback: Option<SchedulerKind>) -> RunResult {
+    let policy = CircuitPolicy { scheduler: SchedulerKind::External, fallback, demand: Estimator::Backlog, ..CircuitPolicy::default() };
+    let mut plan = all_admitted(policy);
+    plan.run.program = Some(ProgramSpec { command: command.iter().map(|&c| c.into()).collect(), within: Span::secs(1) });
+    play(topology, &plan)
+}
+
+/// What a run decided and carried, without the name of its policy.
+fn decided(r: &RunResult) -> impl PartialEq + std::fmt::Debug + use<> {
+    let coflows: Vec<_> = r.coflows.iter().map(|c| (c.cct, c.over_ocs)).collect();
+    (coflows, r.summary.makespan, r.summary.stats.circuits_set, r.summary.stats.cycles)
+}
+
+#[test]
+fn a_program_decides_as_the_scheduler_that_it_copies() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        return println!("SKIP a_program_decides_as_the_scheduler_that_it_copies: no python3");
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/greedy.py");
+    for (planes, duplex, stop) in [(1, false, StopMode::NotAllStop), (2, true, StopMode::NotAllStop), (2, false, StopMode::AllStop)] {
+        let topology = network(planes, duplex, stop);
+        let (ours, own) = (run(&topology, SchedulerKind::Greedy, Estimator::Backlog), by_program(&topology, &["python3", program], None));
+        assert_eq!(own.summary.stats.fallbacks, 0);
+        assert!(own.summary.ocs_share > 0.0, "circuits carry something");
+        assert_eq!(decided(&ours), decided(&own), "{planes} planes, duplex {duplex}, {stop:?}");
+    }
+}
+
+#[test]
+fn where_a_program_fails_its_fallback_decides_every_cycle() {
+    let topology = network(1, false, StopMode::NotAllStop);
+    let greeting = "read hello; echo '{\"protocol\":1}'";
+    let wrong = "while read q; do echo '{\"cycle\":0,\"planes\":[]}' ; done";
+    for program in [format!("{greeting}; exit 3"), format!("{greeting}; echo sun"), format!("{greeting}; read q; {wrong} | head -1")] {
+        let own = by_program(&topology, &["sh", "-c", &program], Some(SchedulerKind::Bipartite));
+        assert_eq!(own.summary.stats.fallbacks, own.summary.stats.cycles, "{program}");
+        let ours = run(&topology, SchedulerKind::Bipartite, Estimator::Backlog);
+        assert_eq!(decided(&ours), decided(&own), "{program}");
+        // Without a fallback what is up stays up, which is nothing; all goes over the electrical network.
+        let dark = by_program(&topology, &["sh", "-c", &program], None).summary;
+        assert_eq!((dark.unfinished, dark.stats.circuits_set, dark.ocs_share), (0, 0, 0.0), "{program}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_start_is_refused() {
+    let topology = network(1, false, StopMode::NotAllStop);
+    for (command, why) in
+        [(vec!["/nowhere/x"], "cannot be started"), (vec!["true"], "has ended"), (vec!["echo", "hello"], "said `hello` first")]
+    {
+        let policy = CircuitPolicy { scheduler: SchedulerKind::External, ..CircuitPolicy::default() };
+        let mut plan = all_admitted(policy);
+        plan.run.program = Some(ProgramSpec { command: command.into_iter().map(String::from).collect(), within: Span::secs(1) });
+        let refused = simulate(&topology, &plan, &workload(), None, &mut |_| {}).expect_err("no program").to_string();
+        assert!(refused.contains(why), "{refused}");
     }
 }
 

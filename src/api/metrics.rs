@@ -46,6 +46,7 @@ impl Of {
         w.counter("cycles", "Control cycles decided", None, s.cycles)?;
         w.counter("late_cycles", "Cycles whose decision came too late for its instant", None, s.late_cycles)?;
         w.counter("missed_cycles", "Deadlines skipped because a cycle outlasted them", None, s.missed_cycles)?;
+        w.counter("fallbacks", "Cycles that a fallback decided, since the program of the scheduler external did not", None, s.fallbacks)?;
         w.counter("circuits_set", "Circuits set up", None, s.circuits_set)?;
         let probes = [("ok", s.probes_ok), ("wrong", s.probes_wrong), ("lost", s.probes_lost)];
         let probes = probes.map(|(result, n)| ([("result", result.to_string())], n));

@@ -23,7 +23,7 @@ fn any_demand() -> impl Strategy<Value = DemandMatrix> {
 
 /// A network of three planes, the last of them duplex, some ports of which are not usable, and what is up on it.
 #[derive(Debug)]
-struct World {
+pub(super) struct World {
     demand: DemandMatrix,
     planes: Vec<Plane>,
     usable: Vec<Usable>,
@@ -35,7 +35,7 @@ struct World {
 impl World {
     const AT: Time = Time(5000);
 
-    fn ask(&self) -> Ask<'_> {
+    pub(super) fn ask(&self) -> Ask<'_> {
         let Self { demand, planes, usable, current, coflows, cycle } = self;
         let (at, interval, eps) = (Self::AT, Span(1000), BitRate::ZERO);
         Ask { demand, current, planes, usable, at, interval, cycle: *cycle, eps, coflows }
@@ -64,7 +64,7 @@ impl World {
 }
 
 prop_compose! {
-    fn any_world()(demand in any_demand(), mask: u64, all_stop: bool, shift in 0u64..8, cycle in 0u64..9, known: bool) -> World {
+    pub(super) fn any_world()(demand in any_demand(), mask: u64, all_stop: bool, shift in 0u64..8, cycle in 0u64..9, known: bool) -> World {
         let r = demand.racks();
         let stop = if all_stop { StopMode::AllStop } else { StopMode::NotAllStop };
         let planes = (0..3).map(|p| Plane { id: PlaneId(p), rate: RATE, delta: Span(10), stop, duplex: p == 2 }).collect();

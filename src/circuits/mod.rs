@@ -16,6 +16,7 @@ use timetable::Reservation;
 
 pub mod clearing;
 pub mod decompose;
+pub mod external;
 #[cfg(test)]
 mod laws;
 pub mod matching;
@@ -170,6 +171,8 @@ pub enum SetBy {
     Scheduler,
     /// People over the API; the scheduler sets none.
     Hand,
+    /// A program of the user's, which is asked every cycle ([`external`]).
+    Program,
     /// No circuits are set: the network is electrical only.
     NoCircuits,
 }
@@ -244,6 +247,8 @@ schedulers! {
     SunflowLas = "sunflow-las" => sunflow::Sunflow { order: Order::Las },
     /// Sunflow, shortest lower bound over weight first.
     SunflowWeighted = "sunflow-weighted" => sunflow::Sunflow { order: Order::Weighted },
+    /// A program of the user's own decides.
+    External = "external" => external::External,
     /// Only circuits set by hand over the API.
     Manual = "manual" => matching::Manual,
     /// No circuits.

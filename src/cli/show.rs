@@ -378,7 +378,8 @@ fn stats(s: &wire::Stats, exact: bool) -> Rows {
     let mut rows = Rows::new(&["stat", "value"]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
     row("mechanism", s.mechanism.clone());
-    for (name, n) in [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles)] {
+    for (name, n) in [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles), ("fallbacks", s.fallbacks)]
+    {
         row(name, n.to_string());
     }
     for (name, n) in [("circuits_set", s.circuits_set), ("probes_ok", s.probes_ok), ("probes_wrong", s.probes_wrong)] {

@@ -148,6 +148,9 @@ pub fn summary(s: &Summary) -> Rows {
         row("control cycle p50 / p99", format!("{} / {}", span(s.stats.cycle.p50), span(s.stats.cycle.p99)));
     }
     row("control cycles (late, missed)", format!("{} ({}, {})", s.stats.cycles, s.stats.late_cycles, s.stats.missed_cycles));
+    if s.stats.fallbacks > 0 {
+        row("cycles decided by the fallback", s.stats.fallbacks.to_string());
+    }
     rows
 }
 

@@ -63,6 +63,7 @@ impl Counters {
             (&mut stats.cycles, old.cycles),
             (&mut stats.late_cycles, old.late_cycles),
             (&mut stats.missed_cycles, old.missed_cycles),
+            (&mut stats.fallbacks, old.fallbacks),
             (&mut stats.circuits_set, old.circuits_set),
             (&mut stats.probes_ok, old.probes_ok),
             (&mut stats.probes_wrong, old.probes_wrong),

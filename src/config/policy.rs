@@ -15,7 +15,7 @@ use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
 use crate::control::policy::{CircuitPolicy, Estimator, PathPolicy, SchedulerKind};
 use crate::fabric::SEND_BUFFER;
-use crate::runtime::settings::{RunPlan, RunSettings};
+use crate::runtime::settings::{ProgramSpec, RunPlan, RunSettings};
 use crate::units::{Bytes, Span, exact, exact_or_null};
 
 /// The shortest interval.
@@ -53,6 +53,9 @@ pub struct RawPolicy {
     ageing: u8,
     /// The circuit scheduler.
     scheduler: SchedulerKind,
+    /// The program that decides under scheduler: external.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    external: Option<RawExternal>,
     /// How coflows share the packet network in a simulation; max-min if left out. An emulation has TCP, and under priority ports that
     /// serve flows by their strict priority.
     #[serde(default)]
@@ -108,6 +111,36 @@ struct RawElephants {
     /// left out.
     #[serde(default, serialize_with = "exact")]
     threshold: Bytes,
+}
+
+/// A program that decides about circuits: it reads questions and writes answers, a line of JSON each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RawExternal {
+    /// The program and its arguments; it runs in the directory in which heliostat was started.
+    #[schemars(length(min = 1))]
+    command: Vec<String>,
+    /// Time for an answer in a live run, half of the lead at most; a quarter of the lead if left out.
+    #[serde(default, serialize_with = "exact_or_null", skip_serializing_if = "Option::is_none")]
+    within: Option<Span>,
+    /// Decides where the program gives no answer in time, or a wrong one; the circuits stay as they are if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback: Option<SchedulerKind>,
+}
+
+impl RawExternal {
+    fn check(&self, lead: Span, flaws: &mut Flaws) -> ProgramSpec {
+        let within = self.within.unwrap_or(Span(lead.0 / 4));
+        let path = |key: &str| vec!["external".into(), key.into()];
+        let named = self.command.first().is_some_and(|c| !c.is_empty()) && self.command.iter().all(|c| !c.contains('\0'));
+        flaws.unless(named, path("command"), "no program", "a program and its arguments, such as [python3, decide.py]");
+        let most = Span(lead.0 / 2);
+        let fits = self.within.is_none() || (within > Span::ZERO && within <= most);
+        flaws.unless(fits, path("within"), format!("`within` of {within}"), format!("above zero, and half of the lead at most: {most}"));
+        let decides = self.fallback != Some(SchedulerKind::External);
+        flaws.unless(decides, path("fallback"), "a program cannot stand in for itself", "another scheduler");
+        ProgramSpec { command: self.command.clone(), within }
+    }
 }
 
 /// Coflows go in their order for a time, then all flows share for a time.
@@ -191,6 +224,11 @@ impl From<&RunPlan> for RawPolicy {
             demand: p.demand,
             ageing: p.ageing,
             scheduler: p.scheduler,
+            external: run.program.as_ref().filter(|_| p.scheduler == SchedulerKind::External).map(|program| RawExternal {
+                command: program.command.clone(),
+                within: Some(program.within),
+                fallback: p.fallback,
+            }),
             network: kind,
             within: kind.has_within().then_some(run.network.within),
             aalo: (kind == NetworkKind::Aalo).then(|| run.network.aalo.into()),
@@ -261,6 +299,11 @@ impl RawPolicy {
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
         let drawn = self.paths_seed.is_none() || self.paths == PathPolicy::Vlb;
         flaws.unless(drawn, vec!["paths_seed".into()], "`paths_seed` says nothing under this `paths`", "only with `paths: vlb`");
+        let outside = self.scheduler == SchedulerKind::External;
+        let message = if outside { "`external` is missing" } else { "`external` says nothing under this scheduler" };
+        let both = "`scheduler: external` together with `external: {command: [...]}`";
+        flaws.unless(outside == self.external.is_some(), vec!["external".into()], message, both);
+        let program = self.external.as_ref().map(|e| e.check(lead, &mut flaws));
         let jobs = self.placement.as_ref().map(|p| p.check(&mut flaws));
         let network = self.check_network(&mut flaws);
         flaws.done(|| RunPlan {
@@ -272,11 +315,19 @@ impl RawPolicy {
                 demand: self.demand,
                 ageing: self.ageing,
                 scheduler: self.scheduler,
+                fallback: self.external.and_then(|e| e.fallback),
                 probes: self.probes,
                 paths: self.paths,
                 paths_seed: self.paths_seed.unwrap_or(1),
             },
-            run: RunSettings { admit: self.elephants.admit, network, scale: self.scale, congestion: self.congestion, buffer: self.buffer },
+            run: RunSettings {
+                admit: self.elephants.admit,
+                network,
+                scale: self.scale,
+                congestion: self.congestion,
+                buffer: self.buffer,
+                program,
+            },
             jobs,
         })
     }

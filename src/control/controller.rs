@@ -8,26 +8,29 @@ use super::faults::Faults;
 use super::manual::Manual;
 use super::meter::Meter;
 use super::paths::Paths;
-use super::policy::{CircuitPolicy, Estimator};
+use super::policy::{CircuitPolicy, SchedulerKind};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
 use super::{Action, Event, Rejected, Skip, Trouble, Wake, Why};
-use crate::circuits::timetable::{Reservation, Timetable, lay_out};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
-use crate::demand::{DemandMatrix, EstimatorState, Inputs};
-use crate::fabric::{FabricError, Observation, OpResult};
+use crate::circuits::Scheduler;
+use crate::circuits::timetable::{Reservation, Timetable};
+use crate::demand::{DemandMatrix, EstimatorState};
+use crate::fabric::{Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::plan::{self, CheckError, Op, Programmed, Wanted};
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Span, Time};
 
 mod coflows;
+mod deciding;
 mod probes;
 mod rest;
 mod steering;
 #[cfg(test)]
 mod tests;
 mod views;
+
+use deciding::Open;
 
 /// What the controller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +39,10 @@ enum Phase {
     Idle,
     /// An observation. `decide`: of a cycle with this deadline; else only to write what had no room before.
     Observing { decide: Option<Time> },
-    /// The results of operations that must stand by then.
+    /// The answer of the program that decides.
+    Consulting,
+    /// The results of operations that must be in force by then.
     Applying { by: Time },
-}
-
-/// What a decision says beside the circuits that it wants.
-struct Decided {
-    /// The instant at which it takes effect.
-    at: Time,
-    /// Whether that is later than the policy asks for.
-    late: bool,
 }
 
 /// Operations, and what the planes hold when all of them are done.
@@ -59,6 +56,10 @@ pub struct Controller {
     topology: Arc<Topology>,
     policy: CircuitPolicy,
     scheduler: Box<dyn Scheduler>,
+    /// Decides where a program gives no answer.
+    fallback: Option<Box<dyn Scheduler>>,
+    /// The decision about which a program is asked.
+    open: Option<Open>,
     estimator: EstimatorState,
     /// How long before it takes effect an operation must stand in the fabric.
     notice: Span,
@@ -102,6 +103,8 @@ impl Controller {
         let racks = topology.rack_count();
         Self {
             scheduler: policy.scheduler.build(),
+            fallback: policy.fallback.map(SchedulerKind::build),
+            open: None,
             estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
             paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed),
             topology,
@@ -158,6 +161,7 @@ impl Controller {
         match event {
             Event::Tick => self.tick(now),
             Event::Observed { result } => self.observed(result, now),
+            Event::Advised { result } => self.advised(result, now),
             Event::Applied { results } => self.applied(results, now),
             Event::CycleCost { poll, decide, apply } => {
                 self.meters.poll.add(poll);
@@ -216,6 +220,7 @@ impl Controller {
     /// Decides by another policy from the next cycle on.
     fn replace_policy(&mut self, policy: CircuitPolicy, now: Time) {
         self.scheduler = policy.scheduler.build();
+        self.fallback = policy.fallback.map(SchedulerKind::build);
         self.estimator.switch_to(policy.demand, policy.ageing);
         self.log(now, What::PolicyChanged { name: policy.name.clone() });
         self.paths.switch_to(policy.paths, policy.paths_seed);
@@ -241,165 +246,6 @@ impl Controller {
         }
         self.top_up_at = None;
         self.actions.push_back(Action::Observe);
-    }
-
-    fn observed(&mut self, result: Result<Observation, FabricError>, now: Time) {
-        let Phase::Observing { decide } = self.phase else { return };
-        self.phase = Phase::Idle;
-        let seen = match result {
-            Ok(seen) => seen,
-            Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
-        };
-        self.failures.remove(&Trouble::Observe);
-        if self.paths.is_refused() {
-            self.steer(now);
-        }
-        let decided = decide.map(|deadline| self.decide(&seen, deadline, now));
-        let plan = self.plan(&seen.programmed, now);
-        if let Some(d) = &decided {
-            let ops = plan.as_ref().map_or(0, |p| p.ops.len());
-            self.log(now, What::Cycle { cycle: self.cycle, demand: Bytes(self.demand.total()), ops, late: d.late });
-            self.cycle += 1;
-        }
-        let effective = decided.map_or(now + self.notice, |d| d.at);
-        match plan {
-            Ok(plan) => self.program(plan, effective, decide.is_some(), now),
-            Err(why) => self.failed(Trouble::Plan, why, now),
-        }
-        self.resting = decide.is_some() && self.may_rest(&seen, now);
-        self.last = Some(seen);
-    }
-
-    /// One decision: it becomes what is wanted.
-    fn decide(&mut self, seen: &Observation, deadline: Time, now: Time) -> Decided {
-        let racks = self.topology.rack_count();
-        self.account(seen, now);
-        let by_coflow = self.policy.demand.reads_coflows();
-        let threshold = self.policy.elephant_threshold;
-        let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { DemandMatrix::zero(racks) };
-        let inputs = Inputs {
-            sent: &seen.sent,
-            backlog: &seen.backlog,
-            declared: &declared,
-            interval: self.policy.interval,
-            topology: &self.topology,
-        };
-        let per_pair = self.policy.demand != Estimator::Declared && threshold > Bytes(0);
-        self.demand = self.estimator.update(&inputs);
-        if per_pair {
-            self.demand = crate::demand::elephants::filter(&self.demand, threshold);
-        }
-        let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
-        let asked = deadline + self.policy.lead + self.notice;
-        // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
-        let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
-        // A cycle that decides nothing has no instant to be late for.
-        let late = soonest > asked && !self.is_passive();
-        let at = asked.max(soonest);
-        self.stats.cycles += 1;
-        self.stats.late_cycles += u64::from(late);
-        // What stands is the truth; what was wanted and refused is decided anew.
-        self.wanted.timetable = seen.programmed.timetable.clone();
-        self.wanted.timetable.forget_before(now);
-        let (current, usable) = (self.current(at), self.usable());
-        let ask = Ask {
-            demand: &self.demand,
-            current: &current,
-            planes: &self.topology.planes,
-            usable: &usable,
-            at,
-            interval: self.policy.interval,
-            cycle: self.cycle,
-            eps: self.topology.racks.iter().map(|r| r.uplink).min().unwrap_or_default(),
-            coflows: &coflows,
-        };
-        let mut decision = self.scheduler.decide(&ask);
-        self.add_manual(&mut decision, &usable, at);
-        let table = lay_out(&self.wanted.timetable, &decision, &self.topology.planes, racks, at);
-        match table.check(&self.topology.planes, racks) {
-            Ok(()) => {
-                self.failures.remove(&Trouble::Follow);
-                self.wanted.timetable = table;
-            }
-            Err(clash) => self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now),
-        }
-        Decided { at, late }
-    }
-
-    /// Books what the counters gained since the last cycle.
-    fn account(&mut self, seen: &Observation, now: Time) {
-        let last = self.last.as_ref();
-        let gained = |from, to| {
-            let (sent, ocs) = last.map_or((0, 0), |l| (l.sent.get(from, to), l.over_ocs.get(from, to)));
-            (seen.sent.get(from, to).saturating_sub(sent), seen.over_ocs.get(from, to).saturating_sub(ocs))
-        };
-        for id in self.accounts.count(gained, now) {
-            if let Ok(cct) = self.accounts.finish(id, seen.at) {
-                self.log(now, What::CoflowFinished { id, cct });
-                self.flows_ended(id, now);
-            }
-        }
-    }
-
-    /// Circuits that are up, being set up, or promised for `at`, by plane.
-    fn current(&self, at: Time) -> Vec<Matching> {
-        let racks = self.topology.rack_count();
-        self.topology.planes.iter().map(|p| self.wanted.timetable.matching_at(p.id, racks, at)).collect()
-    }
-
-    /// Ports that a scheduler may use: not faulty, not held by hand.
-    fn usable(&self) -> Vec<Usable> {
-        let racks = self.topology.rack_count();
-        let mut all: Vec<Usable> = self.topology.planes.iter().map(|_| Usable::all(racks)).collect();
-        for (plane, rack) in self.faults.ports() {
-            all[plane.index()].input[rack.index()] = false;
-            all[plane.index()].output[rack.index()] = false;
-        }
-        for (plane, input, output) in self.manual.iter() {
-            all[plane.index()].input[input.index()] = false;
-            all[plane.index()].output[output.index()] = false;
-        }
-        all
-    }
-
-    /// Adds the circuits set by hand, and takes out what a scheduler should not have used.
-    fn add_manual(&self, decision: &mut Decision, usable: &[Usable], at: Time) {
-        let works = |p: PlaneId, rack: RackId| self.faults.why((p, rack)).is_none();
-        let manual = |p: PlaneId| self.manual.iter().filter(move |&(plane, i, o)| plane == p && works(p, i) && works(p, o));
-        match decision {
-            Decision::Sequence(by_plane) => {
-                for (k, slots) in by_plane.iter_mut().enumerate() {
-                    if slots.is_empty() && manual(PlaneId::from(k)).next().is_some() {
-                        slots.push(crate::circuits::Slot { matching: Matching::empty(self.topology.rack_count()), hold: None });
-                    }
-                    for slot in slots {
-                        let bad: Vec<RackId> = slot
-                            .matching
-                            .pairs()
-                            .filter(|(i, j)| !usable[k].input[i.index()] || !usable[k].output[j.index()])
-                            .map(|(i, _)| i)
-                            .collect();
-                        bad.into_iter().for_each(|i| slot.matching.disconnect(i));
-                        for (_, input, output) in manual(PlaneId::from(k)) {
-                            slot.matching.connect(input, output);
-                        }
-                    }
-                }
-            }
-            Decision::Reservations(list) => {
-                list.retain(|r| usable[r.plane.index()].input[r.input.index()] && usable[r.plane.index()].output[r.output.index()]);
-                for p in &self.topology.planes {
-                    list.extend(manual(p.id).map(|(plane, input, output)| self.manual_reservation(plane, input, output, at)));
-                }
-            }
-        }
-    }
-
-    fn manual_reservation(&self, plane: PlaneId, input: RackId, output: RackId, at: Time) -> Reservation {
-        let held = self.wanted.timetable.port(plane, input).iter().find(|r| r.output == output && r.setup_at < at && r.until > at);
-        let fresh =
-            Reservation { plane, input, output, setup_at: at, up_from: at + self.topology.planes[plane.index()].delta, until: Time::MAX };
-        held.map_or(fresh, |r| Reservation { until: Time::MAX, ..*r })
     }
 
     /// What brings the planes from what they hold to what is wanted, proved; or why that cannot be done.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::circuits::external::{Advice, Question};
 use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::demand::DemandMatrix;
@@ -48,6 +49,11 @@ pub enum Event {
     Observed {
         /// The world, or why it could not be read.
         result: Result<Observation, crate::fabric::FabricError>,
+    },
+    /// The answer to [`Action::Consult`].
+    Advised {
+        /// What the program answered, or why it did not.
+        result: Result<Advice, String>,
     },
     /// The answer to [`Action::Apply`].
     Applied {
@@ -304,6 +310,11 @@ impl Skip {
 pub enum Action {
     /// Read the fabric; answer with [`Event::Observed`].
     Observe,
+    /// Ask the program that decides about circuits; answer with [`Event::Advised`].
+    Consult {
+        /// What it may decide by.
+        question: Question,
+    },
     /// Carry out operations in order; answer with [`Event::Applied`].
     Apply {
         /// What to do.

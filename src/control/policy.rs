@@ -26,6 +26,9 @@ pub struct CircuitPolicy {
     pub ageing: u8,
     /// The circuit scheduler.
     pub scheduler: SchedulerKind,
+    /// Decides where the program of the scheduler `external` does not; `None`: the circuits then stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<SchedulerKind>,
     /// Whether newly connected circuits are probed with a frame.
     pub probes: bool,
     /// Which lists of switches the flows of coflows take.
@@ -54,6 +57,7 @@ impl Default for CircuitPolicy {
             demand: Estimator::Counters,
             ageing: 0,
             scheduler: SchedulerKind::Bipartite,
+            fallback: None,
             probes: true,
             paths: PathPolicy::Ecmp,
             paths_seed: 1,

@@ -227,6 +227,9 @@ pub struct Stats {
     pub late_cycles: u64,
     /// Deadlines skipped altogether because a cycle outlasted them.
     pub missed_cycles: u64,
+    /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fallbacks: u64,
     /// Circuits set up.
     pub circuits_set: u64,
     /// Time to read the fabric.
@@ -247,6 +250,10 @@ pub struct Stats {
     pub probes_wrong: u64,
     /// Probes that never came out.
     pub probes_lost: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Something that failed, kept until it succeeds (invariant 3).

@@ -5,6 +5,7 @@
 //! progress of coflows, then what was observed; after operations first what the cycle cost, then their results.
 
 use super::record::{Entry, Head, Recorder, Tap};
+use crate::circuits::external::{Advice, Question};
 use crate::coflows::priority::Change;
 use crate::control::record::Record;
 use crate::control::{Action, Controller, Event, Rejected};
@@ -22,6 +23,12 @@ pub trait Host<F> {
 
     /// Adds to what the fabric saw what only those know that send.
     fn complete(&mut self, _seen: &mut Observation) {}
+
+    /// Asks the program that decides about circuits. The inner error is for the controller, which then falls back.
+    ///
+    /// # Errors
+    /// Why the run cannot go on without it; ends [`Driver::act`].
+    fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected>;
 
     /// Sends a probe; its report comes back later as [`Event::Probed`].
     fn probe(&mut self, probe: ProbeRequest);
@@ -109,6 +116,12 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
             self.tap.put(|| Entry::Act { action: action.clone() });
             match action {
                 Action::Observe => self.observe()?,
+                Action::Consult { question } => {
+                    let begun = self.host.now();
+                    let result = self.host.consult(&question)?;
+                    self.say(Event::Advised { result })?;
+                    self.spent.1 += self.host.now().since(begun);
+                }
                 Action::Apply { ops } => {
                     let begun = self.host.now();
                     let results = self.fabric.apply(&ops, begun);

@@ -13,9 +13,11 @@ use std::thread::JoinHandle;
 use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
+use super::external::{self, Program};
 use super::handle::{Command, Ends, Handle};
 use super::record::Recorder;
 use super::settings::RunPlan;
+use crate::circuits::external::{Advice, Question};
 use crate::coflows::priority::Change;
 use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
@@ -80,6 +82,7 @@ impl<F: Fabric + 'static> Live<F> {
         feed: Feed,
         prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
     ) -> io::Result<Self> {
+        let program = plan.run.program.as_ref().map(|p| Program::start(p, p.within.std())).transpose().map_err(io::Error::other)?;
         // The first cycle shall not be late because threads are still being made.
         let start = clock.now() + Span::millis(20);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
@@ -88,6 +91,7 @@ impl<F: Fabric + 'static> Live<F> {
         let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);
+        control.driver.host.program = program;
         if let Some((recorder, head)) = recorder.zip(head) {
             control.driver.record(recorder, head);
         }
@@ -147,6 +151,8 @@ struct LiveHost<C> {
     clock: C,
     feed: Feed,
     prober: Option<Prober>,
+    /// Decides about circuits under the scheduler `external`.
+    program: Option<Program>,
     events: broadcast::Sender<Arc<Record>>,
     /// Failures that the log has told of, and why.
     told: BTreeMap<String, String>,
@@ -163,6 +169,10 @@ impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
 
     fn complete(&mut self, seen: &mut Observation) {
         self.feed.complete(seen);
+    }
+
+    fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected> {
+        Ok(self.program.as_mut().map_or_else(|| Err(external::MISSING.into()), |p| p.ask(question)))
     }
 
     fn prioritise(&mut self, _: &mut F, coflow: CoflowId, change: &Change) {
@@ -235,7 +245,7 @@ type Lost = String;
 impl<F: Fabric, C: Watch> Loop<F, C> {
     fn new((controller, fabric): (Controller, F), clock: C, (feed, prober): (Feed, Option<Prober>), ends: Ends) -> Self {
         let shown = clock.now();
-        let host = LiveHost { clock, feed, prober, events: ends.events.clone(), told: BTreeMap::new() };
+        let host = LiveHost { clock, feed, prober, program: None, events: ends.events.clone(), told: BTreeMap::new() };
         let driver = Driver::new(controller, fabric, host);
         Self { driver, ends, unanswered: vec![], switches: switches::Reader::default(), shown, show_cost: Span::ZERO, ticked: false }
     }

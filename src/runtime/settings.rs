@@ -7,7 +7,7 @@ use crate::coflows::network::Network;
 use crate::control::policy::CircuitPolicy;
 use crate::fabric::SEND_BUFFER;
 use crate::scheduler::spec::JobPolicy;
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 
 /// All that one policy file says, checked. While a run lasts, only [`RunPlan::policy`] can be replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,18 @@ pub struct RunSettings {
     /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog.
     #[serde(default = "socket")]
     pub buffer: Bytes,
+    /// The program that decides under the scheduler `external`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramSpec>,
+}
+
+/// A program that decides about circuits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramSpec {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Time that it has for an answer in a live run.
+    pub within: Span,
 }
 
 fn socket() -> Bytes {
@@ -43,7 +55,7 @@ fn socket() -> Bytes {
 
 impl Default for RunSettings {
     fn default() -> Self {
-        Self { admit: Admit::Marked, network: Network::default(), scale: 1, congestion: "cubic".into(), buffer: SEND_BUFFER }
+        Self { admit: Admit::Marked, network: Network::default(), scale: 1, congestion: "cubic".into(), buffer: SEND_BUFFER, program: None }
     }
 }
 

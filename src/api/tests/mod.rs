@@ -112,6 +112,7 @@ fn drive(mut c: Controller, topology: Arc<Topology>, ends: &Ends, stop: &AtomicB
                     let result = fabric.observe(now).map(|seen| observation(now, seen.programmed));
                     c.handle(Event::Observed { result }, now).unwrap();
                 }
+                Action::Consult { .. } => c.handle(Event::Advised { result: Err("no program".into()) }, now).unwrap(),
                 Action::Apply { ops } => {
                     let results = fabric.apply(&ops, now);
                     c.handle(Event::Applied { results }, now).unwrap();

@@ -21,6 +21,8 @@ pub struct Stats {
     pub late_cycles: u64,
     /// Deadlines skipped.
     pub missed_cycles: u64,
+    /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
+    pub fallbacks: u64,
     /// Circuits set up.
     pub circuits_set: u64,
     /// Time to read the fabric.
@@ -101,6 +103,7 @@ impl From<&record::Snapshot> for Stats {
             cycles: s.stats.cycles,
             late_cycles: s.stats.late_cycles,
             missed_cycles: s.stats.missed_cycles,
+            fallbacks: s.stats.fallbacks,
             circuits_set: s.stats.circuits_set,
             poll: (&s.stats.poll).into(),
             decide: (&s.stats.decide).into(),
@@ -132,6 +135,7 @@ impl From<&Stats> for record::Stats {
             cycles: s.cycles,
             late_cycles: s.late_cycles,
             missed_cycles: s.missed_cycles,
+            fallbacks: s.fallbacks,
             circuits_set: s.circuits_set,
             poll: (&s.poll).into(),
             decide: (&s.decide).into(),

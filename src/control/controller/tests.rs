@@ -10,11 +10,11 @@ use crate::control::ProgressBy;
 use crate::control::policy::{Estimator, SchedulerKind};
 use crate::control::record::Snapshot;
 use crate::fabric::sim::{Settings, SimFabric};
-use crate::fabric::{Fabric, PortCounters, ProbeReport};
+use crate::fabric::{Fabric, FabricError, PortCounters, ProbeReport};
 use crate::ids::FlowId;
 use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
-use crate::units::BitRate;
+use crate::units::{BitRate, Bytes};
 
 const MS: Span = Span::millis(1);
 const NOTICE: Span = Span::millis(2);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::circuits::SetBy;
+use crate::circuits::external::{Advice, Question};
 use crate::coflows::network::NetworkKind;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds, elephants};
@@ -15,9 +16,10 @@ use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{CoflowId, FlowId};
 use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
+use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
 use crate::runtime::report::{End, RunResult, Summary};
-use crate::runtime::settings::RunPlan;
+use crate::runtime::settings::{ProgramSpec, RunPlan};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
@@ -83,6 +85,9 @@ struct SimHost<'a> {
     /// By time and order: probes that arrive then if the circuit has light, or are given up.
     probes: BTreeMap<(Time, u64), (ProbeReport, Probe)>,
     probes_sent: u64,
+    /// Decides about circuits under the scheduler `external`, from the first question on.
+    program: Option<Program>,
+    command: Option<ProgramSpec>,
     log: &'a mut dyn FnMut(Record),
 }
 
@@ -95,6 +100,14 @@ impl Host<SimFabric> for SimHost<'_> {
     fn feed(&mut self, fabric: &mut SimFabric, controller: &Controller) -> Vec<Event> {
         let progress = fabric.progress(|id| controller.follows(id)).into_iter();
         progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
+    }
+
+    /// Time stands still while the program thinks: a run gives the same results on a slow machine.
+    fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected> {
+        if let (None, Some(command)) = (&self.program, &self.command) {
+            self.program = Some(Program::start(command, external::PATIENCE).map_err(Rejected::Invalid)?);
+        }
+        Ok(self.program.as_mut().map_or_else(|| Err(external::MISSING.into()), |p| p.ask(question)))
     }
 
     /// Those of single flows; nobody says anything else under a simulation.
@@ -147,7 +160,8 @@ impl<'a> Simulation<'a> {
         let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
-        let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, log };
+        let command = plan.run.program.clone();
+        let host = SimHost { now: Time::ZERO, probes: BTreeMap::new(), probes_sent: 0, program: None, command, log };
         Self {
             topology: topology.clone(),
             plan: plan.clone(),

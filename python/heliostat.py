@@ -1,0 +1,139 @@
+"""A circuit scheduler for Heliostat in ten lines of Python.
+
+    import heliostat
+
+    def decide(ask):
+        i, j, _ = max(ask.demand, key=lambda d: d[2], default=(0, 1, 0))
+        return [(i, j)]
+
+    heliostat.serve(decide)
+
+Heliostat starts the program (`scheduler: external` in a policy file) and asks it once each reconfiguration interval, live and in virtual
+time. `decide` gets an `Ask` and returns one of:
+
+- a list of pairs (from rack, to rack): the circuits of every plane, until the next decision;
+- a list with one list of pairs for each plane;
+- a list with one list of `Configuration`s for each plane: one after another, each for `hold_ns` nanoseconds;
+- a list of `Circuit`s with times of their own.
+
+Print to standard error only: standard output belongs to the answers. Needs Python 3.8, and nothing else.
+"""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import Callable, List, Optional, Tuple
+
+PROTOCOL = 1
+
+Pair = Tuple[int, int]
+
+
+@dataclass
+class Plane:
+    """An optical plane."""
+
+    rate_bps: int  # of a circuit
+    delta_ns: int  # dark time of a change
+    duplex: bool  # circuits come in pairs: (i, j) needs (j, i)
+    all_stop: bool  # all circuits are dark while one changes
+    current: List[Pair]  # circuits that are up when the decision takes effect
+    unusable_inputs: List[int]  # racks whose input port is faulty or held by hand
+    unusable_outputs: List[int]
+
+    def is_usable(self, i: int, j: int) -> bool:
+        """Whether a circuit from rack i to rack j may be set (and back, on a duplex plane)."""
+        inputs, outputs = self.unusable_inputs, self.unusable_outputs
+        there = i not in inputs and j not in outputs
+        return there and (not self.duplex or (j not in inputs and i not in outputs))
+
+    def bytes_in(self, span_ns: int) -> int:
+        """Bytes that a circuit carries in a time."""
+        return max(span_ns, 0) * self.rate_bps // 8_000_000_000
+
+
+@dataclass
+class Coflow:
+    """An open coflow, where demand is what coflows declare."""
+
+    id: int
+    arrival_ns: int
+    weight: int
+    sent: int  # bytes
+    rest: List[Tuple[int, int, int]]  # from rack, to rack, bytes still to send
+
+
+@dataclass
+class Ask:
+    """All that a decision may depend on. Times are nanoseconds of the run's clock, racks numbers from 0."""
+
+    cycle: int  # number of the cycle, from 0
+    at_ns: int  # when the decision takes effect
+    interval_ns: int  # until the next decision
+    racks: int
+    eps_bps: int  # the slowest rack's rate on the electrical network; 0 if there is none
+    demand: List[Tuple[int, int, int]]  # from rack, to rack, bytes; only pairs with demand, in order
+    planes: List[Plane]
+    coflows: List[Coflow] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, message: dict) -> "Ask":
+        """From a line of JSON that was read."""
+        planes = [Plane(**{**p, "current": _tuples(p["current"])}) for p in message["planes"]]
+        coflows = [Coflow(**{**c, "rest": _tuples(c["rest"])}) for c in message["coflows"]]
+        return cls(**{**message, "demand": _tuples(message["demand"]), "planes": planes, "coflows": coflows})
+
+    def matrix(self) -> List[List[int]]:
+        """Demand as racks x racks bytes."""
+        rows = [[0] * self.racks for _ in range(self.racks)]
+        for i, j, size in self.demand:
+            rows[i][j] = size
+        return rows
+
+
+def _tuples(lists: List[list]) -> List[tuple]:
+    return [tuple(x) for x in lists]
+
+
+@dataclass
+class Configuration:
+    """The circuits of a plane for a time."""
+
+    pairs: List[Pair]
+    hold_ns: Optional[int] = None  # time with light; None: until further notice, only in the last configuration
+
+    def message(self) -> dict:
+        return {"pairs": self.pairs} if self.hold_ns is None else {"pairs": self.pairs, "hold_ns": self.hold_ns}
+
+
+@dataclass
+class Circuit:
+    """A circuit with times of its own: dark for the plane's delta before `up_from_ns`, then lit until `until_ns`."""
+
+    plane: int
+    input: int
+    output: int
+    up_from_ns: int
+    until_ns: Optional[int] = None
+
+
+def answer(ask: Ask, decision: list) -> dict:
+    """What `decide` returned as the protocol has it."""
+    if decision and all(isinstance(c, Circuit) for c in decision):
+        return {"cycle": ask.cycle, "circuits": [{k: v for k, v in vars(c).items() if v is not None} for c in decision]}
+    if all(isinstance(p, tuple) for p in decision):
+        decision = [decision for _ in ask.planes]
+    planes = [p if p and isinstance(p[0], Configuration) else [Configuration(p)] for p in decision]
+    return {"cycle": ask.cycle, "planes": [[c.message() for c in plane] for plane in planes]}
+
+
+def serve(decide: Callable[[Ask], list]) -> None:
+    """Answers questions until Heliostat has no more."""
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "protocol" in message:
+            reply = {"protocol": PROTOCOL}
+        else:
+            ask = Ask.of(message)
+            reply = answer(ask, decide(ask))
+        print(json.dumps(reply), flush=True)

@@ -1,0 +1,185 @@
+//! The program behind the scheduler `external`: a child process that reads questions and writes answers, a line of JSON each.
+//!
+//! A thread of its own writes to the child and another one reads from it, so that a child that does neither cannot hold up the control
+//! loop. An answer that comes after its time is dropped when the next one is waited for. A program that has ended is not started again.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::settings::ProgramSpec;
+use crate::circuits::external::{Advice, Question};
+
+/// What a run says that has no program to ask.
+pub const MISSING: &str = "the run was started without a program";
+/// The version of the protocol, which both sides say first.
+pub const PROTOCOL: u32 = 1;
+/// Time for a program to start and to say its version.
+const START: Duration = Duration::from_secs(10);
+/// Time for an answer in virtual time, where only a program that hangs takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between the end of a program's output and its own.
+const ENDING: Duration = Duration::from_millis(20);
+/// The longest answer.
+const LONGEST: u64 = 16 << 20;
+
+/// The first line of either side.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Hello {
+    protocol: u32,
+}
+
+/// A running program. Dropping it ends the process.
+pub struct Program {
+    name: String,
+    child: Child,
+    questions: mpsc::SyncSender<String>,
+    answers: mpsc::Receiver<io::Result<String>>,
+    within: Duration,
+    /// Why it answers no more.
+    ended: Option<String>,
+}
+
+impl Program {
+    /// Starts a program and waits until it is ready; `within` is its time for an answer.
+    ///
+    /// # Errors
+    /// Why it cannot be started, or what it said instead of its version, for people.
+    pub fn start(spec: &ProgramSpec, within: Duration) -> Result<Self, String> {
+        let name = spec.command.join(" ");
+        let (program, arguments) = spec.command.split_first().ok_or("`external.command` is empty")?;
+        let mut command = Command::new(program);
+        // In a process group of its own Ctrl-C does not reach it: it ends with the run.
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|e| format!("{name}: cannot be started: {e}"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(format!("{name}: no pipes"));
+        };
+        // One question waits while another one is written.
+        let (questions, to_write) = mpsc::sync_channel(1);
+        let (read, answers) = mpsc::channel();
+        spawn("ask", move || write(input, &to_write)).and_then(|()| spawn("advice", move || self::read(output, &read))).map_err(|e| {
+            let _ = child.kill();
+            format!("{name}: {e}")
+        })?;
+        let mut it = Self { name, child, questions, answers, within, ended: None };
+        it.greet()?;
+        Ok(it)
+    }
+
+    fn greet(&mut self) -> Result<(), String> {
+        let hello = Hello { protocol: PROTOCOL };
+        self.send(&hello)?;
+        let line = self.line(Instant::now() + START)?.ok_or_else(|| format!("{}: says nothing for {START:?}", self.name))?;
+        match serde_json::from_str::<Hello>(&line) {
+            Ok(said) if said == hello => Ok(()),
+            _ => Err(format!("{}: said `{}` first, where {{\"protocol\":{PROTOCOL}}} is wanted", self.name, short(&line))),
+        }
+    }
+
+    /// Asks a question and waits for its answer.
+    ///
+    /// # Errors
+    /// Why there is none, for people.
+    pub fn ask(&mut self, question: &Question) -> Result<Advice, String> {
+        if let Some(why) = &self.ended {
+            return Err(why.clone());
+        }
+        let until = Instant::now() + self.within;
+        self.send(question)?;
+        while let Some(line) = self.line(until)? {
+            let answer: Advice = serde_json::from_str(&line).map_err(|e| format!("{}: `{}`: {e}", self.name, short(&line)))?;
+            if answer.cycle == question.cycle {
+                return Ok(answer);
+            }
+        }
+        Err(format!("{}: no answer within {:?}", self.name, self.within))
+    }
+
+    fn send(&mut self, message: &impl Serialize) -> Result<(), String> {
+        let mut line = serde_json::to_string(message).map_err(|e| e.to_string())?;
+        line.push('\n');
+        match self.questions.try_send(line) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(format!("{}: has not read the questions before", self.name)),
+            Err(TrySendError::Disconnected(_)) => Err(self.end()),
+        }
+    }
+
+    /// The next line; `None` if none comes by then.
+    fn line(&mut self, until: Instant) -> Result<Option<String>, String> {
+        match self.answers.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Ok(line)) => Ok(Some(line)),
+            Ok(Err(e)) => Err(self.ended.insert(format!("{}: {e}", self.name)).clone()),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(self.end()),
+        }
+    }
+
+    /// Why it answers no more, with its exit status if it has ended.
+    fn end(&mut self) -> String {
+        if let Some(why) = &self.ended {
+            return why.clone();
+        }
+        // A pipe closes a moment before its process has ended.
+        let until = Instant::now() + ENDING;
+        let mut status = self.child.try_wait();
+        while matches!(status, Ok(None)) && Instant::now() < until {
+            std::thread::yield_now();
+            status = self.child.try_wait();
+        }
+        let why = match status {
+            Ok(Some(status)) => format!("{}: has ended ({status})", self.name),
+            Ok(None) => format!("{}: has closed its output", self.name),
+            Err(e) => format!("{}: {e}", self.name),
+        };
+        self.ended.insert(why).clone()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Both threads end with the process, whose pipes then close.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    std::thread::Builder::new().name(name.into()).spawn(f).map(drop)
+}
+
+fn write(mut to: ChildStdin, lines: &mpsc::Receiver<String>) {
+    while let Ok(line) = lines.recv() {
+        if to.write_all(line.as_bytes()).and_then(|()| to.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read(from: ChildStdout, to: &mpsc::Sender<io::Result<String>>) {
+    let mut from = BufReader::new(from);
+    loop {
+        let mut line = String::new();
+        let read = from.by_ref().take(LONGEST).read_line(&mut line);
+        let said = match read {
+            Ok(0) => return,
+            Ok(n) if n as u64 == LONGEST => Err(io::Error::other("an answer of more than 16 MiB")),
+            Ok(_) => Ok(line),
+            Err(e) => Err(e),
+        };
+        let is_over = said.is_err();
+        if to.send(said).is_err() || is_over {
+            return;
+        }
+    }
+}
+
+/// The beginning of a line, for errors.
+fn short(line: &str) -> String {
+    line.trim_end().chars().take(80).collect()
+}
