@@ -32,7 +32,7 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Nobody is matched.
+    /// A matching without circuits.
     pub fn empty(racks: usize) -> Self {
         Self { out: vec![None; racks] }
     }
@@ -40,7 +40,7 @@ impl Matching {
     /// From pairs.
     ///
     /// # Panics
-    /// If a port stands twice, or a rack is matched with itself.
+    /// If a port is used twice, or a rack is matched with itself.
     pub fn from_pairs(racks: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut m = Self::empty(racks);
         for (i, j) in pairs {
@@ -88,7 +88,7 @@ impl Matching {
         self.out.iter().flatten().count()
     }
 
-    /// Whether nobody is matched.
+    /// Whether it has no circuits.
     pub fn is_empty(&self) -> bool {
         self.out.iter().all(Option::is_none)
     }

@@ -88,7 +88,7 @@ pub fn shortest_first(coflows: &[&DemandMatrix], plane: &Plane) -> Vec<usize> {
     order
 }
 
-/// Nanoseconds of light; at rate zero so many that none is ever through.
+/// Nanoseconds of light that each cell needs; at rate zero more than ever pass.
 fn light(demand: &DemandMatrix, plane: &Plane) -> DemandMatrix {
     demand.map(|b| plane.rate.time_for(Bytes(b)).0)
 }

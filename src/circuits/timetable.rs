@@ -288,7 +288,7 @@ impl Timetable {
     }
 
     /// Proves that on all-stop planes no circuit has light while another is set up: O(n log n). [`Self::check`] does not ask for this, as
-    /// it must also hold for what stands in a fabric between two operations.
+    /// it must also hold for the circuits in a fabric between two operations.
     ///
     /// # Errors
     /// The first [`Clash::Light`] by plane.

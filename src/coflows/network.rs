@@ -68,9 +68,9 @@ pub enum Decide {
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// So long coflows go in their order; above zero.
+    /// How long coflows go in their order; above zero.
     pub every: Span,
-    /// So long all share; above zero.
+    /// How long all flows share; above zero.
     pub share: Span,
 }
 

@@ -28,8 +28,7 @@ impl Counters {
         self.aged.total() == 0
     }
 
-    /// [`Counters::update`] for whoever does not ask for an estimate. Without ageing it costs a copy, and ageing that is asked for
-    /// later begins with nothing.
+    /// [`Counters::update`] without an estimate. Without ageing it costs one copy; ageing that is set later begins with nothing.
     pub fn pass(&mut self, sent: &DemandMatrix) {
         if self.keep > 0 {
             self.update(sent);

@@ -64,7 +64,7 @@ impl EstimatorState {
         self.counters.keep(ageing);
     }
 
-    /// Whether nothing fades any more: while the counters stand still, updates with the same inputs give the same and change nothing.
+    /// Whether nothing fades any more: while the counters do not change, updates with the same inputs give the same and change nothing.
     /// O(R^2).
     pub fn rests(&self) -> bool {
         self.counters.rests()

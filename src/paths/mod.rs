@@ -84,8 +84,8 @@ pub enum ListError {
         /// The highest number of a switch.
         last: u32,
     },
-    /// The list does not begin or end where the flow's host stands.
-    #[error("the {side} switch of the list is {given}, and host {host} stands at {expected}")]
+    /// The list does not begin or end at the switch of the flow's host.
+    #[error("the {side} switch of the list is {given}, and host {host} is at {expected}")]
     WrongEnd {
         /// Which end.
         side: Side,
@@ -93,14 +93,14 @@ pub enum ListError {
         given: String,
         /// The host at that end of the flow.
         host: String,
-        /// The switch at which it stands.
+        /// The switch of the host.
         expected: String,
     },
     /// Two neighbours in the list that no link joins.
     #[error("no link joins {0} and {1}")]
     NoLink(String, String),
-    /// A switch that stands in the list twice.
-    #[error("switch {0} stands twice in the list: a flow would go in a circle")]
+    /// A switch that is in the list twice.
+    #[error("switch {0} is in the list twice: a flow would go in a circle")]
     Loop(String),
     /// A switch that is higher than the one before it, after the list has gone down already.
     #[error("the list goes up to {0} after it went down: in this network a way goes up, and then down")]
@@ -135,7 +135,7 @@ pub struct Switches {
     by_height: Vec<u32>,
     /// Every link joins two neighbouring heights, and no server relays: a way goes up, and then down.
     layered: bool,
-    /// By host: the switch at which it stands, or that it is (BCube).
+    /// By host: its switch, or the host's own node where servers relay (BCube).
     stands: Vec<u32>,
 }
 
@@ -217,7 +217,7 @@ impl Switches {
         self.names.iter().position(|n| n == name).map(|k| k as u32)
     }
 
-    /// The switch at which a host stands; the host's own node where servers relay.
+    /// The switch of a host; its own node where servers relay.
     pub fn stands(&self, host: HostId) -> u32 {
         self.stands[host.index()]
     }
@@ -251,9 +251,9 @@ impl Switches {
         list.0.iter().map(|&s| self.name(s)).collect()
     }
 
-    /// Whether a flow from one host to another can take a list: links join its switches, none stands twice, it begins and ends where the
-    /// hosts stand and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`]. O(length x
-    /// degree).
+    /// Whether a flow from one host to another can take a list: links join its switches, none is in the list twice, it begins and ends
+    /// at the hosts' switches and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`].
+    /// O(length x degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.

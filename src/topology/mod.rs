@@ -66,7 +66,7 @@ pub struct Rack {
 pub struct Host {
     /// Its number over the whole network.
     pub id: HostId,
-    /// The rack that it stands in.
+    /// Its rack.
     pub rack: RackId,
     /// Its number within the rack.
     pub index: u32,
@@ -120,7 +120,7 @@ impl Eps {
         if let Core::Pods(pods, _) = &self.core { Some(*pods) } else { None }
     }
 
-    /// What the core switch carries in all; `None`: all that comes, or there is no such switch.
+    /// What the core switch carries in all; `None`: it carries all that comes, or there is no core switch.
     pub fn core_rate(&self) -> Option<BitRate> {
         match &self.core {
             Core::Flat(rate) | Core::Pods(_, rate) => *rate,

@@ -26,7 +26,7 @@ const MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// The latest arrival, in milliseconds (about thirty years).
 const MAX_ARRIVAL_MS: u64 = 1_000_000_000_000;
 
-/// A trace as it stands in the file.
+/// A trace as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Trace {
     /// Number of ports, P; ports are numbered from zero.

@@ -68,7 +68,7 @@ pub fn looks_like(text: &str) -> bool {
 pub fn parse(text: &str) -> Result<Custom, TraceError> {
     let mut args = Args { words: text.lines().enumerate().map(|(k, l)| Words::new(k + 1, l)).collect(), at: 0 };
     if !args.next_is_custom() && !args.next_is_custom() {
-        return Err(TraceError { line: 1, column: 1, why: "the word CUSTOM must stand here, or after one other word".into() });
+        return Err(TraceError { line: 1, column: 1, why: "the word CUSTOM must be here, or after one other word".into() });
     }
     let n = args.integer("the number of classes", 1, 1000)?;
     let mut classes = Vec::new();

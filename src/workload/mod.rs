@@ -5,8 +5,7 @@
 //! over the hosts of one [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 //!
 //! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
-//! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows where nobody
-//! schedules them.
+//! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows without a task scheduler.
 
 use serde::{Deserialize, Serialize};
 

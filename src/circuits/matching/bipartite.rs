@@ -105,7 +105,7 @@ enum Kind {
 }
 
 impl Held {
-    /// Takes the prices and the matching of this kind for `n` racks, if there are such.
+    /// Takes the prices and the matching of this kind for `n` racks, if there are any.
     fn take(&mut self, kind: Kind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
         self.0.take().filter(|(k, v, _)| *k == kind && v.len() == n).map(|(_, v, column)| (v, column))
     }

@@ -23,8 +23,8 @@ pub(super) struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// `cells << shift`, with so many spare bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one
-    /// more, or [`NONE`]. `keep` may be empty.
+    /// `cells << shift`, with `spare` zero bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one more,
+    /// or [`NONE`]. `keep` may be empty.
     pub(super) fn new(n: usize, cells: &'a [i64], (shift, spare): (u32, u32), keep: &'a [u32]) -> Self {
         Self { n, cells, shift: shift + spare, spare, keep }
     }
@@ -43,7 +43,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Prices, matching and scratch; prices stand for any matrix, the matching for the present one. Solved again, it needs no new memory.
+/// Prices, matching and scratch; prices are valid for any matrix, the matching for the present one only. Solved again, it needs no new
+/// memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dense {
     level: Level,

@@ -201,7 +201,7 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         let s = &mut self.search;
         while let Some(&Reverse((d, i))) = s.open.peek().filter(|top| top.0.0 < far || (or_equal && top.0.0 == far)) {
             s.open.pop();
-            // A row that has been reached more than once stands there with its old distances, too.
+            // A row that has been reached more than once is in the heap with its old distances, too.
             if d == s.dist[i as usize] {
                 return Some(i as usize);
             }

@@ -2,7 +2,7 @@
 
 use super::Path;
 
-/// By link: capacity that nobody has been given yet, in bits per second; and as a set of bits which links have any.
+/// By link: capacity that no flow has been given yet, in bits per second; and as a set of bits which links have any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Free {
     left: Vec<u64>,
@@ -29,7 +29,7 @@ impl Free {
         self.left[link as usize]
     }
 
-    /// A link has so much left from now on.
+    /// Sets what a link has left.
     pub fn set(&mut self, link: u32, left: u64) {
         self.left[link as usize] = left;
         let (word, bit) = (&mut self.open[link as usize / 64], 1 << (link % 64));

@@ -123,7 +123,7 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
         (ends, vec![0, 9, 3], "there is no switch 9"),
         (ends, vec![0, 4, 2], "the last switch of the list is leaf2"),
         (ends, vec![0, 3], "no link joins leaf0 and leaf3"),
-        (ends, vec![0, 4, 0, 5, 3], "switch leaf0 stands twice"),
+        (ends, vec![0, 4, 0, 5, 3], "switch leaf0 is in the list twice"),
         (ends, vec![0, 4, 3], "spine0 carries 0 b/s of 60 b/s: 100 b/s more do not fit"),
         ((HostId(0), HostId(8)), vec![0], "there is no host 8"),
     ];
