@@ -8,7 +8,7 @@
 //!
 //! 1. It is submitted; its blocks get their hosts (`PlaceData`), and once they are there its first stage may start.
 //! 2. A task gets a slot when the policy gives it one. If none of its block's replicas is on its host, it first reads the block over
-//!    the network; then it computes; then its output stands on its host.
+//!    the network; then it computes; then its output is on its host.
 //! 3. A task that waits for a shuffle gets a slot when no task before it is pending and enough of them have finished (slowstart).
 //!    When the policy says so, it fetches what there is, together with the others of its stage, as one coflow; outputs that come
 //!    later are fetched in rounds. When it has everything it computes.
@@ -122,7 +122,7 @@ pub enum Action {
         /// How near to its block.
         near: Locality,
     },
-    /// Let a task compute for so long, then say [`Event::TaskFinished`].
+    /// Let a task compute for `span`, then say [`Event::TaskFinished`].
     Compute {
         /// Which.
         task: TaskRef,

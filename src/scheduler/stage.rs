@@ -1,4 +1,4 @@
-//! The books of one stage: what each task does and where, which tasks wait near which block, and where outputs stand.
+//! The books of one stage: what each task does and where, which tasks wait near which block, and where outputs are.
 //!
 //! Everything about a task is an entry of a vector by its number in the stage, so that a stage of ten thousand tasks is a few flat
 //! arrays. Lists of pending tasks may name tasks that have started since; they are skipped when a task is taken.
@@ -48,7 +48,7 @@ pub struct Task {
     pub reading: bool,
     /// It is part of a shuffle coflow that is on its way.
     pub shuffling: bool,
-    /// Its output was lost when nobody needed it.
+    /// Its output was lost while no receiver needed it.
     pub output_lost: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct Task {
 pub struct Output {
     /// The task.
     pub task: u32,
-    /// Where it stands.
+    /// The host that has it.
     pub host: HostId,
     /// It is lost.
     pub void: bool,
@@ -103,7 +103,7 @@ pub struct Stage {
     pub incoming: Vec<Incoming>,
     /// Stages that wait for its output.
     pub outgoing: Vec<usize>,
-    /// Outputs as they came to stand.
+    /// Outputs in the order in which their tasks finished.
     pub log: Vec<Output>,
     /// Of tasks that run again: who had their output.
     pub had: BTreeMap<u32, Vec<(usize, u32)>>,
@@ -111,9 +111,9 @@ pub struct Stage {
     pub waiting: BTreeSet<u32>,
     /// By rack: tasks that hold a slot.
     pub running_in: Vec<u32>,
-    /// By rack: outputs that stand.
+    /// By rack: number of outputs there.
     pub output_in: Vec<u32>,
-    /// By host that has any: outputs that stand.
+    /// By host that has any: number of outputs there.
     pub output_on: BTreeMap<HostId, u32>,
     /// When its shuffle's first flow began and its last one ended.
     pub shuffle: Option<(Time, Time)>,
@@ -313,7 +313,7 @@ impl Stage {
         !output.void && !output.have.contains(&receiver)
     }
 
-    /// Whether all tasks have finished and their outputs stand.
+    /// Whether all tasks have finished, and none must run again.
     pub fn is_done(&self) -> bool {
         self.counts.finished == self.tasks.len() as u32
     }

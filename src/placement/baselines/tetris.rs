@@ -55,7 +55,7 @@ impl PolicyOptions for TetrisOptions {
     }
 }
 
-/// What is on its way into a rack is taken as load for so many seconds.
+/// Seconds over which what is on its way into a rack is spread to count as load.
 const WINDOW: f64 = 1.0;
 
 /// The policy.

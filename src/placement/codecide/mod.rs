@@ -2,9 +2,9 @@
 //! has, and not by an idle network.
 //!
 //! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of the shuffle, alone on the network;
-//! which ports are busy it cannot know. [`decide`] takes the network as it stands ([`Standing`]) and a shuffle ([`Request`]), makes
-//! placements (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it needs, and the losers. What a
-//! placement costs at least is known sooner than its estimate (`least`): those that cannot win are not estimated.
+//! which ports are busy it cannot know. [`decide`] takes the present network ([`Standing`]) and a shuffle ([`Request`]), makes
+//! placements (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it needs, and the losers. What
+//! a placement costs at least is known sooner than its estimate (`least`): those that cannot win are not estimated.
 //!
 //! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation over the controller itself.
 //!
@@ -94,7 +94,7 @@ impl Standing {
 pub enum Shuffle {
     /// These bytes: nothing is left to place.
     Pairs(Vec<RackBytes>),
-    /// Map output by rack, to reduce tasks that stand where they are: every task takes the same share.
+    /// Map output by rack, to reduce tasks that are placed already: every task takes the same share.
     Placed {
         /// Bytes by source rack, each rack once.
         maps: Vec<(RackId, Bytes)>,
@@ -121,7 +121,7 @@ pub enum Shuffle {
 pub struct Request {
     /// What.
     pub shuffle: Shuffle,
-    /// It begins after so long at the soonest.
+    /// Least time from now until it begins.
     pub ready: Span,
     /// When it shall be over, from now.
     pub deadline: Option<Span>,

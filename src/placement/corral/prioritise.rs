@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
 
     fn completions(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
         self.free.fill(0);
-        // Nobody completes sooner than without waiting.
+        // No job completes sooner than without waiting.
         let length = |j: usize| u128::from(self.problem.jobs[j].curve[racks[j] - 1].0);
         let mut sum: u128 = order.iter().map(|&j| length(j)).sum();
         for &j in order {

@@ -112,7 +112,7 @@ impl Way {
         Self::walk(problem, first, steps.into_iter().map(|s| (s.1, s.3)).collect())
     }
 
-    /// r_j after so many steps. O(J log R).
+    /// r_j after `step` steps. O(J log R).
     fn racks_at(&self, step: u32, racks: &mut [usize]) {
         for ((r, of), first) in racks.iter_mut().zip(&self.of).zip(&self.first) {
             let done = of.partition_point(|&s| s < step);

@@ -268,7 +268,7 @@ mod tests {
         // Task 2 runs elsewhere: its wish is gone, and nothing of that host's.
         w.started(Some(2), Some(HostId(2)));
         assert_eq!((w.all, w.hosts.clone()), (2, BTreeMap::from([(HostId(1), 1), (HostId(2), 1)])));
-        // A task of a later wave takes nobody's wish.
+        // A task of a later wave takes no other task's wish.
         w.started(Some(7), Some(HostId(2)));
         assert_eq!(w.all, 2);
     }

@@ -219,7 +219,7 @@ impl Planner<'_> {
         longest
     }
 
-    /// What a pair of tasks takes of every switch, in bits a second, if the whole shuffle takes so many nanoseconds.
+    /// Rate of a pair of tasks that sends `bytes` within `longest` nanoseconds, in bits a second.
     fn rate(&self, bytes: u64, longest: u128) -> u64 {
         u64::try_from(u128::from(bytes) * 8_000_000_000 / longest).unwrap_or(u64::MAX)
     }

@@ -104,7 +104,7 @@ pub struct Placed {
     pub after: u128,
 }
 
-/// What a byte costs from any switch at which hosts stand to any other, by the rate of its flow.
+/// What a byte costs from any switch with hosts to any other, by the rate of its flow.
 #[derive(Clone, Debug)]
 pub struct Distances {
     /// By host: its switch's place in the tables.

@@ -11,7 +11,7 @@
 //! A stage that has just come to wait for slots is placed on the hosts whose networks are free soonest (Algorithm 3); slots that
 //! become free later are given one by one (Algorithm 2). Flows are ranked host by host ([`priorities`]).
 //!
-//! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will stand, elsewhere; the size of a
+//! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will be, elsewhere; the size of a
 //! coflow is that of the shuffles into its stage; after a yield on an idle network a local task is refused, as Algorithm 1 prints it.
 
 use std::cmp::Reverse;
@@ -54,10 +54,10 @@ pub struct PushBoxOptions {
     /// Per cent of a new sample in the moving average of a host's receive rate, 1 to 100; 25 if left out.
     #[schemars(range(min = 1, max = 100))]
     pub ema: u32,
-    /// Flows are asked how far they are at most once in so long; 100 ms if left out.
+    /// Shortest time between two samples of how far flows are; 100 ms if left out.
     #[serde(serialize_with = "exact")]
     pub sample: Span,
-    /// A task that needs no network may compute so much longer than the network of its host is busy; 0 s if left out.
+    /// Time by which a task that needs no network may compute longer than the network of its host is busy; 0 s if left out.
     #[serde(serialize_with = "exact")]
     pub hinder_slack: Span,
     /// Whether what comes from the same rack is as good as local: auto, where the network between racks carries less than their hosts;

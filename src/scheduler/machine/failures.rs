@@ -79,7 +79,7 @@ impl Scheduler {
         self.state.refresh(job);
     }
 
-    /// A receiver starts anew: it has none of the stage's outputs any more, and those that were lost when nobody needed them are
+    /// A receiver starts anew: it has none of the stage's outputs any more, and those that were lost while no receiver needed them are
     /// needed again.
     fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: Receiver) {
         let s = self.state.stage_mut(job, stage);

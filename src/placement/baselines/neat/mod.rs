@@ -2,7 +2,7 @@
 //!
 //! Munir, He, Raghavendra, Le and Liu, "Network scheduling aware task placement in datacenters", CoNEXT 2016. For each candidate host the
 //! completion time of the task's transfer is predicted from what is on its way there ([`predict`]), by how much others are delayed
-//! counted in. A host where nobody with less left than the task brings is delayed goes before all others (preferred hosts). Tasks of a
+//! counted in. A host where no flow with less left than the task brings is delayed goes before all others (preferred hosts). Tasks of a
 //! coflow are placed one by one, the largest first, and each counts on its host for the next (the sequential heuristic).
 //!
 //! The paper's full text was not at hand: this follows its abstract, its patent (US 9,940,175) and what PushBox says of it, which
@@ -37,7 +37,7 @@ pub struct NeatOptions {
     /// How the network is taken to serve flows: tcf, coflows of least total size first; srpt, least left first; fair; fcfs; las, least sent
     /// first. Tcf if left out.
     pub predict: Predict,
-    /// Flows are asked how far they are at most once in so long; 100 ms if left out.
+    /// Shortest time between two samples of how far flows are; 100 ms if left out.
     #[serde(serialize_with = "exact")]
     pub sample: Span,
 }

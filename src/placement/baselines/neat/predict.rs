@@ -93,7 +93,7 @@ mod tests {
     use crate::topology::{Framing, Topology};
     use crate::units::{BitRate, Bytes, Time};
 
-    /// So many bytes take a microsecond at 840 Mb/s, and as many as there are where up to eight transfers share that.
+    /// Bytes that take one microsecond at 840 Mb/s, and k microseconds where k transfers, up to eight, share that.
     const UNIT: u64 = 105;
     const MICRO: u64 = 1000;
 
@@ -171,7 +171,7 @@ mod tests {
                 Predict::Fcfs => NetworkKind::Fifo,
                 _ => NetworkKind::Priority,
             };
-            // With any number of equal shares whole bytes are sent by then, if nobody has ended.
+            // Any number of equal shares has sent whole bytes by then, if no transfer has ended.
             let more = if which == Predict::Fair { 1680 } else { 0 };
             let (sizes, bytes): (Vec<u64>, _) = (sizes.iter().map(|s| (s + more) * UNIT).collect(), size * UNIT);
             let at = at * 840 * MICRO;
