@@ -47,7 +47,7 @@ struct Account {
     reads: u8,
 }
 
-/// After so many readings of the counters a closed coflow's bytes are on them: what is not split by then will never be.
+/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
 const LAST_READ: u8 = 2;
 /// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
 const MOST_WAITING: usize = 1000;
@@ -124,7 +124,7 @@ impl Accounts {
     /// Opens an account under a number that was claimed. Gives its bytes between racks.
     ///
     /// # Errors
-    /// A rack does not exist or a pair stands twice.
+    /// A rack does not exist or a pair is listed twice.
     pub fn open(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
         let pairs = Self::pairs(new.pairs, racks)?;
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
@@ -160,7 +160,7 @@ impl Accounts {
     /// Whether an account can be opened with these pairs.
     ///
     /// # Errors
-    /// A rack does not exist or a pair stands twice.
+    /// A rack does not exist or a pair is listed twice.
     pub fn check(pairs: &[RackBytes], racks: usize) -> Result<(), Rejected> {
         Self::pairs(pairs, racks).map(drop)
     }
@@ -170,7 +170,7 @@ impl Accounts {
         let mut by_pair = BTreeMap::new();
         for p in given.iter().filter(|p| p.from != p.to) {
             if by_pair.insert((p.from, p.to), p.bytes.0).is_some() {
-                return Err(Rejected::Invalid(format!("the pair {} -> {} stands twice", p.from.0, p.to.0)));
+                return Err(Rejected::Invalid(format!("the pair {} -> {} is listed twice", p.from.0, p.to.0)));
             }
         }
         let pair = |((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 };

@@ -9,15 +9,15 @@ use super::coflow::CoflowView;
 use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
-/// At least so many are kept, however old they are.
+/// Least number of closed coflows that are kept, however old they are.
 pub const KEPT: usize = 1000;
-/// A younger one is kept too, unless [`MOST`] or [`MOST_PAIRS`] is reached.
+/// Age below which a closed coflow is kept too, unless [`MOST`] or [`MOST_PAIRS`] is reached.
 pub const YOUNG: Span = Span::secs(60);
 /// The most that are kept, apart from the chunk that is being filled.
 pub const MOST: usize = 16_384;
 /// The most rack pairs of all kept ones together: 16 MB.
 pub const MOST_PAIRS: usize = 1 << 20;
-/// So many are shared and forgotten together.
+/// Number of closed coflows that are shared and forgotten together.
 const CHUNK: usize = 64;
 
 type Chunk = Vec<(CoflowId, Arc<CoflowView>)>;

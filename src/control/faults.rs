@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{PlaneId, RackId};
 
-/// So many failed probes of a circuit in a row make it a failed one.
+/// Number of failed probes in a row that make a circuit a failed one.
 const IN_A_ROW: u32 = 2;
 
 /// A port of a plane: the input and the output of one rack.

@@ -136,7 +136,7 @@ pub enum Event {
         /// Received by rack pair.
         received: Vec<RackBytes>,
     },
-    /// A flow of an open coflow has arrived: whoever follows the event log is told. Nothing is decided by it.
+    /// A flow of an open coflow has arrived: readers of the event log are told. Nothing is decided by it.
     FlowFinished {
         /// Its coflow.
         id: CoflowId,
@@ -164,7 +164,7 @@ pub enum Event {
         weight: u32,
         /// Not held any longer then.
         expires: Time,
-        /// Whoever confirms it wants its bytes sent.
+        /// Whether its bytes are to be sent once it is confirmed.
         send: bool,
     },
     /// A coflow that was proposed begins; nothing happens if it has begun already. Refused if it was taken back since.
@@ -251,9 +251,9 @@ fn one() -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgressBy {
-    /// Whoever sends them: [`Event::CoflowProgress`] and [`Event::CoflowFinished`] follow.
+    /// The sender: [`Event::CoflowProgress`] and [`Event::CoflowFinished`] follow.
     Sender,
-    /// Nobody: the ToRs' counters are read, oldest coflow of a pair first.
+    /// The ToRs' counters, which are read; their bytes go to the oldest coflow of a pair first.
     Counters,
 }
 

@@ -187,7 +187,7 @@ pub struct PromiseView {
     pub expires: Time,
     /// Whether it still is.
     pub state: PromiseState,
-    /// Whether its bytes shall be sent for whoever confirms it.
+    /// Whether its bytes are to be sent once it is confirmed.
     pub send: bool,
     /// What was proposed.
     pub proposal: Arc<Proposal>,

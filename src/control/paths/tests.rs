@@ -86,7 +86,7 @@ fn a_failed_switch_is_left_by_all_flows_that_can() {
     let mut copy = Paths::of(leaves(None), &view);
     copy.decide();
     assert_eq!(copy.view().unwrap(), view, "what is tried on a copy leaves the failed switch, too");
-    // Without any spine nobody can do better; mended, flows have a way again.
+    // Without any spine no list is better; when one is well again, flows have a way.
     p.fault(5, false).unwrap();
     assert_eq!(p.decide().unwrap().saturated, 6);
     p.fault(4, true).unwrap();
