@@ -19,7 +19,7 @@ pub mod traffic;
 /// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.
 pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 
-/// A probe that has not come out so long after its circuit should have light is lost: long against what a busy machine delays a frame,
+/// Time after which a probe is lost, counted from when its circuit should have light: long against what a busy machine delays a frame,
 /// short against an interval.
 pub const PROBE_PATIENCE: Span = Span::millis(30);
 
@@ -27,7 +27,7 @@ pub const PROBE_PATIENCE: Span = Span::millis(30);
 /// does not fit later, when circuits have ended.
 pub const SLOTS_PER_PORT: usize = 8;
 
-/// Everything that we own, as the fabric saw it at one instant; never half of it.
+/// Everything that we own, as the fabric saw it at one instant; never a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
     /// When.
@@ -40,7 +40,7 @@ pub struct Observation {
     pub sent: DemandMatrix,
     /// Of those, what went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
-    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what stands in the
+    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what is in the
     /// ToR's queues too.
     pub backlog: DemandMatrix,
     /// By plane, then rack.
@@ -71,7 +71,7 @@ pub struct SwitchCounters {
     /// Packets that it dropped because they had no list, or it is not on theirs: to addresses that no host has. Counted with `timed` in a
     /// graph only.
     pub strays: u64,
-    /// First the racks that stand there, then the links to other switches, each by number.
+    /// First the racks at this switch, then the links to other switches, each by number.
     pub ports: Vec<SwitchPort>,
 }
 
@@ -237,7 +237,7 @@ pub trait Fabric: Send {
         Ok(vec![])
     }
 
-    /// How long before it takes effect an operation must stand: the time that a ToR's queue needs to drain before its circuit
+    /// How long before it takes effect an operation must be in place: the time that a ToR's queue needs to drain before its circuit
     /// goes dark, and a margin. Operations that come later are carried out as soon as that allows.
     fn notice(&self) -> Span;
 

@@ -24,7 +24,7 @@ pub enum Need {
     Timed,
     /// The mechanism `netlink`; without it there is `timed`.
     Netlink,
-    /// Nobody; it makes things better.
+    /// No run; the feature only makes runs better.
     Better,
 }
 

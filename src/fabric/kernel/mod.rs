@@ -181,7 +181,7 @@ pub struct Labelled {
 
 /// The emulated fabric.
 pub struct KernelFabric {
-    /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
+    /// Before the network: the thread that changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     /// Where the packet network is a graph.
     steering: Option<Steering>,
@@ -241,7 +241,7 @@ impl KernelFabric {
         }
     }
 
-    /// Descriptors of the hosts' namespaces, by host, for whoever opens sockets there.
+    /// Descriptors of the hosts' namespaces, by host, to open sockets there.
     ///
     /// # Errors
     /// When descriptors run out.
@@ -258,7 +258,7 @@ impl KernelFabric {
         }
     }
 
-    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where nobody counts them one by
+    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
     /// one (`netlink`). When nothing is on its way, the first is the sum of the others.
     ///
     /// # Errors
@@ -275,7 +275,7 @@ impl KernelFabric {
         Ok(Some(Admitted { admitted, crossed, sent_back, dropped }))
     }
 
-    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where nobody counts them
+    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where they are not counted
     /// one by one (`netlink`) and where the packet network is one switch.
     ///
     /// # Errors

@@ -132,7 +132,7 @@ impl Owned {
         })?;
         remove_leftovers(base, name);
         let owned = Self { name: name.into(), directory, published: vec![], _lock: lock };
-        // Whoever wants the name meanwhile shall be told who has it.
+        // Another process that wants the name meanwhile is told which one has it.
         let note = Note { pid: std::process::id(), fabric: name.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new() };
         owned.put(&note).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
@@ -218,7 +218,7 @@ fn running_already(name: &str, directory: &Path) -> OwnError {
     OwnError::Running { name: name.into(), pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
 }
 
-/// Makes the directory of all notes. One that lies where everybody may write must be ours, and nobody else may write into it.
+/// Makes the directory of all notes. One that lies where all users may write must be ours, and no other user may write into it.
 fn make_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     fs::create_dir_all(base)?;

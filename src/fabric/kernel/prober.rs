@@ -23,7 +23,7 @@ use crate::fabric::{PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{PlaneId, RackId};
 use crate::units::{Span, Time};
 
-/// The train begins so long before the circuit should have light.
+/// Time before the circuit should have light at which the train begins.
 const EARLY: Span = Span::micros(40);
 /// Between two frames of a train.
 const GRAIN: Span = Span::micros(30);

@@ -139,7 +139,7 @@ impl Switched {
     }
 }
 
-/// A pair of links whose far end nobody listens on.
+/// Adds a pair of links whose far end has no receiver.
 fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
     let end = |name, index, last| End { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
     node.send(vec![

@@ -13,7 +13,7 @@ pub struct Ways {
     routes: Routes,
     /// By host.
     racks: Vec<RackId>,
-    /// By rack: the port of the switch at which it stands.
+    /// By rack: the port that leads to it, on its switch.
     down: Vec<u32>,
     /// By cable: its ports at its first and second end.
     cables: Vec<(u32, u32)>,

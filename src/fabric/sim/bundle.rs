@@ -63,9 +63,9 @@ pub struct Bundle {
     pub route: Route,
     /// The link whose clock measures its service.
     pub link: Option<u32>,
-    /// Its service is the clock's reading plus this, modulo 2^128; without a clock it stands at this.
+    /// Its service is the clock's reading plus this, modulo 2^128; without a clock it is this.
     pub ahead: u128,
-    /// Service that stands in the books.
+    /// Service that is booked.
     booked: u128,
     /// Of that, over circuits.
     booked_ocs: u128,

@@ -70,7 +70,7 @@ pub struct Part {
     pub left: u128,
 }
 
-/// How flows that are under way share the links. An engine never goes beyond `world.now`; whoever calls goes from event to event.
+/// How flows that are under way share the links. An engine never goes beyond `world.now`; the caller goes from event to event.
 pub trait Engine: Send {
     /// Starts a coflow's flows. Those that are free of time finish at once.
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World);

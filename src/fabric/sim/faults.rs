@@ -1,7 +1,7 @@
 //! What can break in the model, and what that does.
 //!
-//! A link that fails carries a share of its rate, or nothing; flows that have no other way stand still and go on when it is well
-//! again. A port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
+//! A link that fails carries a share of its rate, or nothing; flows that have no other way wait, and go on when it is well again. A
+//! port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
 
 pub use crate::circuits::timetable::Side;
 use crate::ids::{HostId, PlaneId, RackId};
@@ -71,7 +71,7 @@ pub enum PortFault {
     Stuck,
     /// No light.
     Dark,
-    /// Its circuits have light so much later than asked.
+    /// Its circuits have light later than asked, by this time.
     Slow(Span),
     /// Commands for it are lost: acknowledged, and not carried out.
     Deaf,

@@ -58,7 +58,7 @@ impl Totals {
         Self { local: 0, up: zero.clone(), down: zero, planes: vec![0; topology.planes.len()] }
     }
 
-    /// So much went from rack to rack on this way.
+    /// Adds `units` that went from rack to rack by this route.
     pub fn count(&mut self, racks: (RackId, RackId), route: Route, units: u128) {
         match route {
             Route::Local => self.local += units,

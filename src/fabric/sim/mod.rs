@@ -102,7 +102,7 @@ pub struct Settings {
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,
-    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog.
+    /// Most bytes of each flow that a sender's buffer holds: they count as backlog.
     pub buffer: Bytes,
     /// Links may fail ([`SimFabric::strike`]).
     pub may_fail: bool,

@@ -172,7 +172,7 @@ impl Traffic {
     }
 
     /// Gives flows of a coflow other strict priorities; nothing happens if it is not on its way. What they hand to their hosts' ports from
-    /// now on carries them; what stands in queues keeps what it had.
+    /// now on carries them; what is in queues keeps what it had.
     ///
     /// # Errors
     /// The kernel refused to mark a connection.
@@ -263,7 +263,7 @@ impl Drop for Sending<'_> {
             n.fetch_add(sys::tcp_sent_again(self.stream.as_fd()).unwrap_or(0), Relaxed);
         }
         if !self.arrived {
-            // A socket that refuses sends on what it holds, which nobody counts.
+            // If the socket refuses this, it goes on sending what it holds, which is not counted.
             let _ = SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO));
         }
     }
@@ -380,8 +380,7 @@ async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<C
     Ok(())
 }
 
-/// A receiver is woken when so many bytes have come: being woken for every packet takes 7 % of the processor time that sixteen rotating
-/// racks need.
+/// Bytes after which a receiver is woken: waking it for every packet takes 7 % of the processor time that sixteen rotating racks need.
 const PATIENCE: u64 = 256 << 10;
 
 /// Counts `asked` bytes without copying them.

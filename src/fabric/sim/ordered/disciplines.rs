@@ -20,7 +20,7 @@ pub trait Discipline: Send {
         self.by_coflow()
     }
 
-    /// Puts coflows, which stand in the order of their arrival, in the order in which they are served.
+    /// Puts coflows, given in the order of their arrival, into the order in which they are served.
     fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
         let _ = (coflows, capacity);
     }

@@ -192,7 +192,7 @@ impl Live {
         Some(self.over(g, beyond, world, free))
     }
 
-    /// A group is through, and was given so many units more than it needed.
+    /// Ends a group that is through and was given `beyond` units more than it needed.
     fn over(&mut self, g: u32, beyond: u128, world: &mut World, free: &mut Free) -> Gone {
         let (base, extra) = (self.base.of(g), self.extra.of(g));
         let rate = base + extra;
@@ -206,7 +206,7 @@ impl Live {
         Gone { group: g, base, extra }
     }
 
-    /// Whether a group has sent all by `now` at its base rate, and nobody has noticed.
+    /// Whether a group has sent all by `now` at its base rate, and has not been ended yet.
     pub fn is_through(&self, g: u32, now: Time) -> bool {
         let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since(g)).0);
         did > 0 && did >= self.demand.left(g)
@@ -289,7 +289,7 @@ impl Live {
         self.demand.left(g).saturating_sub(did)
     }
 
-    /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
+    /// Brings the books up to now, and nothing else: observing changes nothing. O(groups).
     pub fn book_all(&mut self, world: &mut World) {
         let mut live = Vec::with_capacity(self.demand.live());
         self.demand.live_groups(|g| live.push((g, self.book(g, world))));
@@ -297,7 +297,7 @@ impl Live {
         self.looked = world.now;
     }
 
-    /// The books hold so much of these groups.
+    /// Notes what the books hold of these groups.
     fn keep(&mut self, booked: &[(u32, Booked)]) {
         self.booked.resize(self.about.len(), Booked::default());
         booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
@@ -338,7 +338,7 @@ impl Live {
         self.steady = None;
     }
 
-    /// All rates end, and whoever says so knows what links have left. It must be settled.
+    /// Ends all rates without giving them back: the caller knows what links have left. It must be settled.
     pub fn halt(&mut self) {
         self.extra.clear();
         self.base.clear();

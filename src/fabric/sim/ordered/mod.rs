@@ -31,8 +31,8 @@ use flows::{About, Flow};
 use live::{Gone, Live, Own, Turn};
 use reach::Reach;
 
-/// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
-/// here once for each.
+/// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities is here
+/// once for each.
 pub struct Ordered {
     discipline: Box<dyn Discipline>,
     decides: Decide,
