@@ -13,9 +13,9 @@ use crate::units::{Bytes, Span};
 /// What was heard of a coflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// A flow has arrived, with so many bytes.
+    /// A flow has arrived, with these bytes.
     Flow(FlowId, Bytes),
-    /// The coflow has arrived, after so long.
+    /// The coflow has arrived, after this time.
     Finished(Span),
     /// The controller has it no more.
     Gone,
@@ -34,7 +34,7 @@ pub struct Book {
     open: BTreeSet<CoflowId>,
     /// Posts that are not answered.
     posting: BTreeSet<CoflowId>,
-    /// Of coflows that nobody knows yet, while a post is not answered.
+    /// What was heard of coflows that are not known yet, while a post is not answered.
     early: Vec<(u32, Heard)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,

@@ -20,7 +20,7 @@ mod tests;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The daemon's stream of events says something every 15 s at least.
 const SILENCE: Duration = Duration::from_secs(25);
-/// A request or a stream that breaks is tried so often, each time a little later.
+/// Number of times that a request or a stream that breaks is tried, each time a little later.
 const TRIES: u32 = 4;
 /// How much later.
 const PAUSE: Duration = Duration::from_millis(150);

@@ -15,8 +15,8 @@
 //!       - {from: right, to: out, bytes: 20MB, shares: [1, 1, 2, 4]}
 //! ```
 //!
-//! A time is one length for all tasks of a stage, or a list with one a task. Stages stand in any order; those without a path
-//! between them keep the file's. An edge names its stages, or gives their places in the list from zero.
+//! A time is one length for all tasks of a stage, or a list with one a task. Stages come in any order; those without a path between
+//! them keep the file's. An edge names its stages, or gives their places in the list from zero.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

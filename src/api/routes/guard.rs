@@ -85,7 +85,7 @@ fn is_local(host: &str) -> bool {
     is_name || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Stands before all routes.
+/// Checks every request before its route.
 pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.admits(request.method(), request.headers(), request.uri().path()) {
         Ok(()) => next.run(request).await,

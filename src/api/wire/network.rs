@@ -46,7 +46,7 @@ pub struct Host {
     pub id: u32,
     /// Its name, such as `h3-1`.
     pub name: String,
-    /// The rack that it stands in.
+    /// Its rack.
     pub rack: u32,
     /// Tasks that it runs at once.
     pub slots: u32,
@@ -90,7 +90,7 @@ impl From<&topology::Topology> for Topology {
     }
 }
 
-/// Back from the wire: for clients that plan on the network. What lies behind the uplinks stands in no emulation, and is left out.
+/// Back from the wire: for clients that plan on the network. What lies behind the uplinks is in no emulation, and is left out.
 impl TryFrom<&Topology> for topology::Topology {
     type Error = String;
 
@@ -98,7 +98,7 @@ impl TryFrom<&Topology> for topology::Topology {
         let plane = |(k, p): (usize, &Plane)| {
             let stop = if p.all_stop { topology::StopMode::AllStop } else { topology::StopMode::NotAllStop };
             let plane = topology::Plane { id: PlaneId(p.id), rate: BitRate(p.rate_bps), delta: Span(p.delta_ns), stop, duplex: p.duplex };
-            if p.id as usize == k { Ok(plane) } else { Err(format!("plane {} stands in place {k}", p.id)) }
+            if p.id as usize == k { Ok(plane) } else { Err(format!("plane {} is in place {k}", p.id)) }
         };
         let planes = w.planes.iter().enumerate().map(plane).collect::<Result<_, _>>()?;
         let mut t = Self { planes, ..Self::uniform(&w.name, 0, 0, BitRate(0), BitRate(0), vec![]) };
@@ -112,7 +112,7 @@ impl TryFrom<&Topology> for topology::Topology {
         let places = t.hosts.iter().map(|h| (h.id.0, h.rack.0));
         let ids = w.racks.iter().enumerate().all(|(k, r)| r.id as usize == k);
         if !ids || !places.eq(w.hosts.iter().map(|h| (h.id, h.rack))) {
-            return Err("its hosts do not stand rack by rack".into());
+            return Err("its hosts are not listed rack by rack".into());
         }
         for (h, seen) in t.hosts.iter_mut().zip(&w.hosts) {
             (h.slots, h.nic) = (seen.slots, BitRate(seen.nic_bps));

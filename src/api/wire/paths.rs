@@ -105,7 +105,7 @@ pub struct SwitchPort {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathBody {
-    /// The names of the switches, from the one at which the first host stands to the one of the last.
+    /// The names of the switches, from the first host's to the last one's.
     pub switches: Vec<String>,
 }
 

@@ -8,14 +8,14 @@ use crate::control::record::{PromiseState, PromiseView};
 use crate::ids::RackId;
 use crate::placement::codecide;
 
-/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They stand somewhere
+/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They are placed already
 /// (`reduces`), or are to be placed (`tasks` and `slots`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Map output by rack: each rack once, above zero.
     pub maps: Vec<RackOutput>,
-    /// Where the reduce tasks stand; not together with `tasks`.
+    /// Where the reduce tasks are; not together with `tasks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduces: Option<Vec<RackTasks>>,
     /// How many reduce tasks are to be placed; not together with `reduces`.
@@ -35,10 +35,10 @@ pub struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub at_most: Option<u32>,
-    /// The shuffle begins so long from now at the soonest; 0 if left out.
+    /// Least time from now until the shuffle begins; 0 if left out.
     #[serde(default)]
     pub ready_ns: u64,
-    /// It shall be over so long from now: placements that are, go before those that are not.
+    /// Time from now by which it shall be over: placements that meet it go before those that do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
     /// How long the proposal is held, 1 ms to 10 min; 10 s if left out.
@@ -50,7 +50,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Confirmation {
-    /// Its flows, as the tasks stand; if left out, the bytes between racks are those that were proposed.
+    /// Its flows, as the tasks were placed; if left out, the bytes between racks are those that were proposed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<super::Flow>,
     /// Whether Heliostat sends the bytes itself; as the proposal said if left out.
@@ -101,7 +101,7 @@ pub struct RackSlots {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SoonFree {
-    /// In so long.
+    /// Time from now.
     pub in_ns: u64,
     /// How many.
     pub slots: u32,

@@ -70,7 +70,7 @@ pub trait Network {
         Ok(())
     }
 
-    /// The next word, for which it waits at most so long.
+    /// The next word, if it comes within `patience`.
     ///
     /// # Errors
     /// Why there will be none: the network is gone, or broke off what it was asked to send.
@@ -102,7 +102,7 @@ pub struct Outcome {
     pub broken: Option<String>,
 }
 
-/// Looks at `stop`, and calls `watch`, at least so often.
+/// Longest wait before `stop` is looked at, and time between two calls of `watch`.
 const LOOK: Span = Span::millis(100);
 
 /// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows on their way are then left to the caller.

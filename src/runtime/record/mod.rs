@@ -19,7 +19,7 @@
 //! | `lost` | the disk was too slow: nothing follows |
 //! | `end` | the run ended; without this line the file was cut off |
 //!
-//! Actions stand in full, not as a hash: so a recording can be read as a log, and the first difference is shown as two texts.
+//! Actions are written in full, not as a hash: so a recording can be read as a log, and the first difference is shown as two texts.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub struct Head {
     pub plan: RunPlan,
     /// When the first cycle began.
     pub start: Time,
-    /// How long before it takes effect an operation must stand ([`crate::fabric::Fabric::notice`]).
+    /// How long before it takes effect an operation must be in place ([`crate::fabric::Fabric::notice`]).
     pub notice: Span,
 }
 
@@ -71,11 +71,11 @@ pub struct JobsHead {
     pub topology: Topology,
     /// How jobs are scheduled.
     pub policy: JobPolicy,
-    /// From so many bytes a rack pair is worth a circuit.
+    /// Least bytes for which a rack pair is worth a circuit.
     pub elephant: Bytes,
     /// The jobs as planners foresee them.
     pub foreseen: Vec<JobSpec>,
-    /// Estimates of remaining times are off by at most so many per cent, drawn from the seed.
+    /// Per cent by which estimates of remaining times are off at most, and the seed of the errors.
     pub misjudged: Option<(u32, u64)>,
 }
 

@@ -31,9 +31,9 @@ pub struct Replayed {
     pub controller: Counts,
     /// Events and actions of the scheduler.
     pub scheduler: Counts,
-    /// The controller as it stands then.
+    /// The state of the controller then.
     pub snapshot: Snapshot,
-    /// The scheduler as it stands then, if there is one.
+    /// The state of the scheduler then, if there is one.
     pub jobs: Option<JobsSnapshot>,
 }
 
@@ -94,7 +94,7 @@ pub enum ReplayError {
         machine: &'static str,
         /// In bytes, from 1.
         column: usize,
-        /// What stands in the file.
+        /// What is in the file.
         recorded: String,
         /// What it does now.
         replayed: String,
@@ -194,7 +194,7 @@ fn malformed(line: u64, why: impl Into<String>) -> ReplayError {
 
 fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
     serde_json::from_slice(text).map_err(|e| {
-        // The position stands in a field of its own.
+        // The position is in a field of its own.
         let why = e.to_string();
         let why = why.split(" at line ").next().unwrap_or_default().to_owned();
         ReplayError::Malformed { line, column: e.column(), why }
@@ -283,7 +283,7 @@ impl Player {
             Line::Refused { .. } | Line::JobRefused { .. } => {}
             Line::Lost { why } => return Ok(Some(Ending::Lost { why })),
             Line::End { lines } if lines + 1 != self.line => {
-                return Err(malformed(self.line, format!("{} lines stand before this one, and {lines} were written", self.line - 1)));
+                return Err(malformed(self.line, format!("{} lines come before this one, and {lines} were written", self.line - 1)));
             }
             Line::End { .. } => return Ok(Some(Ending::Complete)),
         }

@@ -27,7 +27,7 @@ mod tests;
 pub use alone::simulate_alone;
 pub use simulation::{Finished, Simulation};
 
-/// Events between two looks of whoever watches a run.
+/// Events between two reports to the watcher of a run.
 const LOOK: u64 = 100;
 
 /// Runs `workload` in virtual time until every coflow has finished, or until `until`, or until nothing can move any more.

@@ -24,7 +24,7 @@ use crate::units::{Bytes, Span, Time};
 #[cfg(test)]
 mod resting;
 
-/// A run in which no flow moves for so many intervals will never end.
+/// Intervals without a flow that moves after which a run is taken to be stuck.
 const PATIENCE: u64 = 1000;
 
 /// What has finished since the last look, in the order of time.
@@ -97,7 +97,7 @@ impl Host<SimFabric> for SimHost<'_> {
         progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
     }
 
-    /// Those of single flows; nobody says anything else under a simulation.
+    /// Takes the priorities of single flows; a simulation has no others.
     fn prioritise(&mut self, fabric: &mut SimFabric, coflow: CoflowId, change: &Change) {
         fabric.prioritise(coflow, &change.flows, self.now);
     }
@@ -186,7 +186,7 @@ impl<'a> Simulation<'a> {
         [probe, wake, fault, self.driver.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.driver.host.now))
     }
 
-    /// Whether coflows wait and nothing has moved for so long that nothing ever will, unless others come.
+    /// Whether coflows wait and nothing will ever move again, unless others come.
     pub fn is_stuck(&self) -> bool {
         let waiting = self.unfinished > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
         waiting && (self.next_event().is_none() || self.driver.host.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
@@ -241,8 +241,8 @@ impl<'a> Simulation<'a> {
         self.driver.tell_of(Event::CoflowCancelled { id: coflow }, self.driver.host.now)
     }
 
-    /// What the controller proposes for a shuffle, as the network stands now; it holds that under this number until the shuffle should
-    /// have begun and for `grace` more. Nothing if the shuffle cannot be placed.
+    /// What the controller proposes for a shuffle on the present network; it holds that under this number until the shuffle should have
+    /// begun and for `grace` more. Nothing if the shuffle cannot be placed.
     ///
     /// # Errors
     /// What the controller refuses.
@@ -379,7 +379,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// The account of the run as it stands now; coflows of `rest` have never arrived, and count as unfinished.
+    /// The account of the run up to now; coflows of `rest` have never arrived, and count as unfinished.
     pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
         let delivered = self.driver.fabric.delivered();
         let received = delivered.values().map(|d| d.bytes).sum();
