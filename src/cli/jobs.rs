@@ -37,7 +37,7 @@ pub struct Tuning {
     /// Draws the tasks on their slots over time into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
-    /// Keeps only jobs that shuffle at least so much
+    /// Keeps only jobs that shuffle BYTES or more
     #[arg(long, value_name = "BYTES")]
     pub min_shuffle: Option<Bytes>,
     /// Then keeps N of them, drawn evenly
@@ -49,7 +49,7 @@ pub struct Tuning {
     /// All jobs arrive at once
     #[arg(long)]
     pub batch: bool,
-    /// The scheduler is told that a host or rack fails then, and comes back so much later: h3-1@10s, r2@10s+30s; may be given more than
+    /// Tells the scheduler that a host or rack fails at TIME, and comes back +TIME later: h3-1@10s, r2@10s+30s; may be given more than
     /// once
     #[arg(long, value_name = "WHAT@TIME[+TIME]")]
     pub fail: Vec<String>,
@@ -62,16 +62,16 @@ pub struct Tuning {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Errors of foresight (jobs)")]
 pub struct Wrong {
-    /// Planners see the sizes of recurring jobs up to so much too large or small: 0.5 is half of the size
+    /// Largest error of the sizes of recurring jobs as planners see them, too large or small: 0.5 is half of the size
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub size_error: Option<u32>,
-    /// Some jobs arrive up to so much sooner or later than foreseen
+    /// Longest time by which some jobs arrive sooner or later than foreseen
     #[arg(long, value_name = "TIME")]
     pub arrival_delay: Option<Span>,
-    /// That many of them [default: 0.5]
+    /// Share of the jobs that arrive sooner or later [default: 0.5]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "arrival_delay")]
     pub delayed: Option<u32>,
-    /// The remaining times of running tasks are estimated up to so much too long or short
+    /// Largest error of the estimated remaining times of running tasks, too long or short
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub remaining_error: Option<u32>,
 }

@@ -32,7 +32,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads both files. Where racks are not alike, the weakest stands for all, and the log says so.
+    /// Reads both files. Where racks are not alike, the weakest counts for all, and the log says so.
     ///
     /// # Errors
     /// Files that cannot be read or make no sense, and networks without a rack or host.
