@@ -38,7 +38,7 @@ pub struct Observation {
     /// counts payload as hosts hand it to their ToR; `netlink` counts frames that leave the ToR's queues, as if all were full, so that
     /// small packets count for more than they carry; `sim` knows the payload, and repeats nothing.
     pub sent: DemandMatrix,
-    /// Of those, what went over a circuit and came out of the crossbar at the right rack.
+    /// Bytes among these that went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
     /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what is in the
     /// ToR's queues too.
@@ -59,7 +59,7 @@ pub struct PortCounters {
     /// up has none.
     pub late_packets: u64,
     /// Packets that came out of the OCS at this port's rack and were not for it. Its ToR drops them. The OCS looks where each packet is
-    /// to go, so there are none unless somebody else meddles.
+    /// to go, so there are none unless another program changes the network.
     pub misdelivered: u64,
 }
 
@@ -96,9 +96,9 @@ pub struct SwitchPort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortTo {
-    /// To a rack's ToR.
+    /// A rack's ToR.
     Rack(RackId),
-    /// Over a link of the graph to a switch.
+    /// A switch, over a link of the graph.
     Switch {
         /// The link, by number.
         cable: u32,
@@ -125,7 +125,8 @@ pub struct PortQueues {
 /// What a queue carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueCounters {
-    /// Whose packets it holds, 0 (first) to 7; `None`: packets below 128 bytes, acknowledgements above all, whatever their priority is.
+    /// Priority of the packets that it holds, 0 (first) to 7; `None`: packets below 128 bytes, acknowledgements above all, whatever
+    /// their priority is.
     pub priority: Option<u8>,
     /// Bytes that left it, headers included.
     pub bytes: u64,

@@ -40,9 +40,9 @@ pub struct Look {
     pub racks: usize,
     /// Every circuit's rate.
     pub rate: BitRate,
-    /// All circuits together.
+    /// Rate of all circuits together.
     pub total: BitRate,
-    /// Of its nominal payload rate, what the average rack carried, 0..=1.
+    /// Share of its nominal payload rate that the average rack carried, 0..=1.
     pub average: f64,
     /// What the worst rack carried.
     pub worst: f64,

@@ -14,7 +14,7 @@ use super::{diag, netns, switched, sys, timed};
 use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::units::BitRate;
 
-/// Who cannot do without a feature.
+/// What cannot do without a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Need {
@@ -33,7 +33,7 @@ pub enum Need {
 pub struct Feature {
     /// Its name.
     pub name: &'static str,
-    /// Who needs it.
+    /// What needs it.
     pub need: Need,
     /// Whether it is there.
     pub ok: bool,

@@ -97,7 +97,7 @@ pub fn gso_max(index: u32, bytes: u32) -> Message {
     Message::SetLink(link)
 }
 
-/// All links.
+/// Asks for all links.
 pub fn link_dump() -> Message {
     Message::GetLink(LinkMessage::default())
 }
@@ -139,7 +139,7 @@ pub struct Route<'a> {
 }
 
 impl Route<'_> {
-    /// To a prefix over a link, in the main table.
+    /// A route to a prefix over a link, in the main table.
     pub fn new(to: (Ipv4Addr, u8), via: Option<Ipv4Addr>, link: u32) -> Self {
         Self { to, via, link, table: None, congestion: None }
     }
@@ -170,7 +170,7 @@ impl Route<'_> {
     }
 }
 
-/// All IPv4 routes, of every table.
+/// Asks for all IPv4 routes, of every table.
 pub fn route_dump() -> Message {
     Message::GetRoute(RouteMessageBuilder::<Ipv4Addr>::new().build())
 }
@@ -193,7 +193,7 @@ pub fn rule_from((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> M
     Message::NewRule(m)
 }
 
-/// All IPv4 rules.
+/// Asks for all IPv4 rules.
 pub fn rule_dump() -> Message {
     let mut m = RuleMessage::default();
     m.header.family = AddressFamily::Inet;

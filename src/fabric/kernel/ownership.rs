@@ -1,8 +1,8 @@
 //! What is ours: a lock for every running fabric, a note of its nodes, and a mark on every object.
 //!
 //! The mark is the alias of each namespace's loopback link (`heliostat:NAME:WHERE`, the fabric's name and where it keeps its
-//! note), so that it goes with the object and never points at somebody else's. Only what carries a mark of ours, kept at the
-//! same place, whose fabric is not running is ever removed.
+//! note), so that it goes with the object and never points at an object of others. Only what carries a mark of ours, kept at the same
+//! place, whose fabric is not running is ever removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ pub fn mark(base: &Path, fabric: &str) -> String {
     format!("{PREFIX}{fabric}:{}", base.display())
 }
 
-/// The mark of a fabric's links in nodes that somebody else made.
+/// The mark of a fabric's links in nodes that others made.
 pub fn link_mark(fabric: &str) -> String {
     format!("{PREFIX}{fabric}")
 }
@@ -141,7 +141,7 @@ impl Owned {
     /// Gives every node of a network a name that `ip netns` shows: `NAME-h3-1`.
     ///
     /// # Errors
-    /// When a name is taken by somebody else.
+    /// When a name is taken by another process.
     pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
@@ -204,7 +204,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // A name that leads elsewhere by now is somebody else's.
+        // A name that leads elsewhere by now is not ours any more.
         for Name { name, .. } in self.published.iter().filter(|n| n.stands()) {
             if let Err(e) = netns::unpublish(name) {
                 tracing::debug!("namespace {name}: {e}");

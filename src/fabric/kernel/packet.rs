@@ -94,7 +94,7 @@ pub fn build(topology: &Topology, mut make: impl FnMut(NodeId) -> io::Result<Nod
     .collect()
 }
 
-/// The switches in nodes that somebody else made and `open` gives.
+/// The switches in nodes that others made and `open` gives.
 ///
 /// # Errors
 /// A node or link that is not there.
@@ -168,7 +168,7 @@ pub fn shape(topology: &Topology, switches: &mut [PacketSwitch], service: Servic
 
 /// Name of the way in of a switch's limit.
 pub const LIMIT_NAME: &str = "limit0";
-/// Indexes of its two ends, far above those that the kernel hands out in somebody else's nodes.
+/// Indexes of its two ends, far above those that the kernel hands out in nodes of others.
 const LIMIT: (u32, u32) = (1_000_000_002, 1_000_000_003);
 
 /// Gives every switch of limited rate a pair of links, the way in shaped to that rate, through which all that comes by its ports goes: what

@@ -25,7 +25,7 @@ use crate::units::{Span, Time};
 
 /// Time before the circuit should have light at which the train begins.
 const EARLY: Span = Span::micros(40);
-/// Between two frames of a train.
+/// Time between two frames of a train.
 const GRAIN: Span = Span::micros(30);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;

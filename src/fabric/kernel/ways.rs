@@ -20,7 +20,7 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Of a network; `None` if its packet network is one switch.
+    /// The ways of a network; `None` if its packet network is one switch.
     pub fn new(net: &Network) -> Option<Self> {
         let t = &net.topology;
         let graph = t.eps.graph()?;

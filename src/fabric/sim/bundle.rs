@@ -67,7 +67,7 @@ pub struct Bundle {
     pub ahead: u128,
     /// Service that is booked.
     booked: u128,
-    /// Of that, over circuits.
+    /// Service among this that went over circuits.
     booked_ocs: u128,
     /// The first to be done on top.
     pub flows: BinaryHeap<Reverse<Underway>>,

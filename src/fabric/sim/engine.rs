@@ -58,13 +58,13 @@ impl World<'_> {
 /// Bytes of one coflow that are on their way between two hosts, in units.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Whose.
+    /// Its coflow.
     pub coflow: CoflowId,
-    /// From where to where.
+    /// Sender and receiver.
     pub hosts: (HostId, HostId),
     /// What has arrived of flows that are not finished.
     pub sent: u128,
-    /// Of that, over circuits.
+    /// Units among these that went over circuits.
     pub over_ocs: u128,
     /// What their flows still have to send.
     pub left: u128,

@@ -10,7 +10,7 @@ use crate::units::{Span, Time};
 /// Something breaks at `at` and is well again at `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// As somebody wrote it: what the event log says.
+    /// The fault as it was written: what the event log says.
     pub text: String,
     /// When it begins.
     pub at: Time,
@@ -36,7 +36,7 @@ pub enum Broken {
         plane: PlaneId,
         /// Input or output.
         side: Side,
-        /// Whose.
+        /// The rack.
         rack: RackId,
         /// What is wrong with it.
         how: PortFault,

@@ -77,9 +77,9 @@ impl Account {
 pub struct Delivered {
     /// Payload, all.
     pub bytes: Bytes,
-    /// Of that, between racks.
+    /// Bytes among these between racks.
     pub between_racks: Bytes,
-    /// Of that, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs: Bytes,
 }
 

@@ -18,7 +18,7 @@ use crate::units::BitRate;
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
-    /// In bits of payload per second, when all is well and now.
+    /// Payload that links carry when all is well (`whole`) and now (`capacity`), in bits per second.
     whole: Vec<u64>,
     capacity: Vec<u64>,
     /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.

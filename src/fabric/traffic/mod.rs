@@ -39,7 +39,7 @@ pub const PORT: u16 = 5300;
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
-/// Whose ends the sender of a coflow reports.
+/// What the sender of a coflow reports the ends of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// The coflow's.
@@ -57,7 +57,7 @@ pub struct Shipment<'a> {
     pub report: Report,
 }
 
-/// A socket that somebody wants in a host's namespace.
+/// A request for a socket in a host's namespace.
 struct OpenRequest {
     host: usize,
     reply: oneshot::Sender<io::Result<std::net::TcpStream>>,
@@ -352,7 +352,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                     if let Err((coflow, e)) = receive(stream, &shared).await {
                         match coflow {
                             Some(c) => shared.failed(c, format!("receiver: {e}")),
-                            // Somebody else's connection to our port.
+                            // A connection to our port that is not one of ours.
                             None => tracing::debug!("a connection that is not ours: {e}"),
                         }
                     }

@@ -22,7 +22,7 @@ pub struct Errors {
     pub delay: Span,
     /// Per cent by which the estimated remaining time of a running task is off at most, drawn for each task.
     pub remaining_percent: u32,
-    /// All of this is drawn from it.
+    /// Seed from which all of this is drawn.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Jobs by the wall clock: the scheduler over a network that somebody else controls.
+//! Jobs by the wall clock: the scheduler over a network that another process controls.
 //!
 //! Everything that moves is handed to a [`Network`], which is told what to send and says what has arrived: over HTTP in the command line,
 //! in process in tests. Blocks are where they shall be as soon as a job is submitted, as in [`super::simulate`]; scheduler and driver
@@ -24,7 +24,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// Who moves bytes. Coflows go by the scheduler's numbers.
+/// The network that moves bytes. Coflows go by the scheduler's numbers.
 pub trait Network {
     /// Begins to send all flows of a coflow; waits for nothing.
     ///

@@ -53,9 +53,9 @@ pub struct Ask<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Line<'a> {
-    /// From the controller.
+    /// A record of the controller.
     Network(Record),
-    /// From the scheduler: what it wanted done.
+    /// An action of the scheduler: what it wanted done.
     Jobs {
         /// When.
         at: Time,
@@ -125,7 +125,7 @@ fn work(s: &StageSpec) -> u128 {
     }
 }
 
-/// [`simulate`] with errors of foresight, or somebody who may stop it.
+/// [`simulate`] with errors of foresight, or a flag that may stop it.
 ///
 /// # Errors
 /// As [`simulate`].

@@ -105,12 +105,12 @@ pub enum Entry {
     },
     /// Cycles of the controller are skipped.
     Skip {
-        /// Up to then.
+        /// Time up to which they are skipped.
         at: Time,
     },
     /// The controller did not accept the event before.
     Refused {
-        /// In its words.
+        /// Why, in the controller's words.
         why: String,
     },
     /// The controller wants this done.
@@ -131,7 +131,7 @@ pub enum Entry {
     },
     /// The scheduler did not accept the event before.
     JobRefused {
-        /// In its words.
+        /// Why, in the scheduler's words.
         why: String,
     },
     /// The scheduler wants this done.

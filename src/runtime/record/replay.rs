@@ -42,7 +42,7 @@ pub struct Replayed {
 pub struct Counts {
     /// Events that it was told.
     pub events: u64,
-    /// Of those, what it did not accept.
+    /// Number of them that it did not accept.
     pub refused: u64,
     /// Actions that it wanted, all as recorded.
     pub actions: u64,
@@ -64,7 +64,7 @@ pub enum Ending {
     },
     /// Where the disk had become too slow for the run.
     Lost {
-        /// As it was recorded.
+        /// Why, as it was recorded.
         why: String,
     },
 }
@@ -78,9 +78,9 @@ pub enum ReplayError {
     /// A line is not one of a recording.
     #[error("line {line}, column {column}: {why}")]
     Malformed {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// In bytes, from 1; 0 for the line as a whole.
+        /// The column in bytes, from 1; 0 for the line as a whole.
         column: usize,
         /// What is wrong.
         why: String,
@@ -88,11 +88,11 @@ pub enum ReplayError {
     /// A machine does not do what it did.
     #[error("line {line}: the {machine} differs from column {column} on\nrecorded: {recorded}\nreplayed: {replayed}")]
     Differs {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// `controller` or `scheduler`.
         machine: &'static str,
-        /// In bytes, from 1.
+        /// The column in bytes, from 1.
         column: usize,
         /// What is in the file.
         recorded: String,
@@ -102,7 +102,7 @@ pub enum ReplayError {
     /// A machine panicked, as it may have done when this was recorded.
     #[error("line {line}: the machine panics: {why}")]
     Panicked {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// What the panic said.
         why: String,

@@ -337,7 +337,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Something breaks now, or is mended: then somebody says so of a port, as an operator would.
+    /// Something breaks now, or is mended; the repair of a port is reported to the controller, as an operator would do.
     fn strike(&mut self, fault: &Fault, begins: bool) -> Result<(), Rejected> {
         self.driver.fabric.strike(&fault.what, begins, self.driver.host.now);
         self.driver.tell_of(Event::Fault { what: fault.text.clone(), over: !begins }, self.driver.host.now)?;

@@ -77,7 +77,7 @@ pub fn discipline(network: &Network) -> Box<dyn Discipline> {
     }
 }
 
-/// As they came.
+/// Serves coflows in the order of their arrival.
 struct Fifo {
     fair: bool,
 }
@@ -88,7 +88,7 @@ impl Discipline for Fifo {
     }
 }
 
-/// All coflows at the same pace.
+/// Serves all coflows at the same pace.
 struct EqualProgress;
 
 impl Discipline for EqualProgress {

@@ -39,7 +39,7 @@ impl About {
 pub struct Booked {
     /// What it has sent.
     pub sent: u128,
-    /// Of that, over circuits.
+    /// Units among these that went over circuits.
     pub over_ocs: u128,
 }
 

@@ -58,15 +58,15 @@ pub struct Live {
     pub queue: u32,
     /// What is left.
     pub demand: Demand,
-    /// Until all is decided anew.
+    /// Rates that hold until all is decided anew.
     pub base: Rates,
-    /// Until something is.
+    /// Rates that hold until anything is decided anew.
     pub extra: Rates,
     /// By group.
     pub about: Vec<About>,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,
-    /// Up to when the work of all groups is done.
+    /// Time up to which the work of all groups is done.
     settled: Time,
     /// By group: up to when its work is done, where that is later.
     since: Vec<Time>,
@@ -76,7 +76,7 @@ pub struct Live {
     sent: (u128, Time),
     /// Units a nanosecond of all groups together since then: the sum of the rates.
     speed: u128,
-    /// When somebody last looked.
+    /// When the books were last brought up to date.
     looked: Time,
     /// When the last group ends that moves at its base rate alone.
     steady: Option<Time>,
@@ -157,7 +157,7 @@ impl Live {
         self.settled = world.now;
     }
 
-    /// Up to when the work of a group is done.
+    /// Time up to which the work of a group is done.
     fn since(&self, g: u32) -> Time {
         self.since[g as usize].max(self.settled)
     }

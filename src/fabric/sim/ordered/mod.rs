@@ -278,7 +278,7 @@ impl Ordered {
         self.await_next(self.reach.next(), self.has_calm_events(), world.now);
     }
 
-    /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether anybody turned out to be
+    /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether a group turned out to be
     /// through, so that it must be done again.
     fn fill(&mut self, world: &mut World) -> bool {
         let (free, mut through) = (&mut self.free, Vec::new());

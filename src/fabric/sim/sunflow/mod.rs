@@ -41,7 +41,7 @@ pub struct Sunflow {
     ends: BinaryHeap<Reverse<(Time, u32)>>,
     /// What stood when circuits were last planned, and when that was.
     stood: (Time, Vec<Held>),
-    /// Up to when they are planned.
+    /// Time up to which circuits are planned.
     horizon: Option<Time>,
     /// How far to plan. It follows the number of circuits that begin in it, and changes no result.
     span: Span,

@@ -7,7 +7,7 @@ pub type Place = u64;
 
 /// Bits of an interface's number in a [`Place`].
 pub const BITS: u32 = 20;
-/// Before all flows.
+/// The place before all flows.
 pub const FIRST: Place = 0;
 /// A link that is never shut.
 const NEVER: Place = u64::MAX;

@@ -7,7 +7,7 @@ use super::ports::Place;
 pub struct Turn {
     /// Its place.
     pub at: Place,
-    /// Because of which link.
+    /// The link because of which it must be looked at.
     pub link: u32,
     /// Its group in its coflow.
     pub group: u32,
