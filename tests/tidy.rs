@@ -249,8 +249,7 @@ fn walls(s: &Source, rooms: &[String]) -> Vec<(usize, String)> {
     let order: BTreeMap<&str, usize> = rooms.iter().enumerate().map(|(k, r)| (r.as_str(), k)).collect();
     let Some(&own) = order.get(s.room()) else { return vec![] };
     let below = uses_of_crate(s).into_iter().filter(|(_, used)| order.get(used.as_str()).is_some_and(|k| *k > own));
-    let say =
-        |used: &str| format!("room `{}` uses `{used}`, which is below it in src/lib.rs; pass the value in, or move it up", s.room());
+    let say = |used: &str| format!("room `{}` uses `{used}`, which is below it in src/lib.rs; pass the value in, or move it up", s.room());
     below.map(|(n, used)| (n, say(&used))).collect()
 }
 

@@ -82,7 +82,7 @@ pub struct App {
     pub handle: Handle,
     /// The last events.
     pub log: Arc<Log>,
-    /// Who sends, if anybody does.
+    /// What sends coflows, if this daemon does.
     pub sender: Option<Arc<dyn Sender>>,
     /// Held while a coflow is made, so that ids and keys are given once.
     pub ledger: Arc<tokio::sync::Mutex<Ledger>>,

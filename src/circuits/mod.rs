@@ -37,7 +37,7 @@ impl Matching {
         Self { out: vec![None; racks] }
     }
 
-    /// From pairs.
+    /// A matching of these pairs.
     ///
     /// # Panics
     /// If a port is used twice, or a rack is matched with itself.
@@ -127,7 +127,7 @@ pub struct Ask<'a> {
     pub usable: &'a [Usable],
     /// When the decision takes effect: no port may change before.
     pub at: Time,
-    /// Until the next decision.
+    /// Time until the next decision.
     pub interval: Span,
     /// Number of the cycle, from zero.
     pub cycle: u64,
@@ -163,7 +163,7 @@ impl Decision {
     }
 }
 
-/// Who sets circuits under a scheduler.
+/// What sets circuits under a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
     /// The scheduler, as it decides.
@@ -189,7 +189,7 @@ pub trait Scheduler: Send {
         let _ = plane;
         false
     }
-    /// Who sets circuits under it.
+    /// What sets circuits under it.
     fn set_by(&self) -> SetBy {
         SetBy::Scheduler
     }

@@ -153,7 +153,7 @@ impl PortTable {
         Self { taken: Default::default(), ends: BTreeSet::new(), current: current.clone(), at }
     }
 
-    /// Until when a port that is free at `t` stays so; `None` if it is taken.
+    /// Time until which a port that is free at `t` stays so; `None` if it is taken.
     fn free_until(&self, side: usize, port: usize, t: Time) -> Option<Time> {
         let Some(spans) = self.taken[side].get(&port) else { return Some(Time::MAX) };
         let before = spans.range(..=t).next_back();

@@ -124,7 +124,7 @@ pub enum Clash {
         plane: PlaneId,
         /// Which of the rack's two ports on this plane.
         side: Side,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
         /// The earlier circuit.
         a: Box<Reservation>,

@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.output == Output::Csv {
         return Err(CliError::Usage("doctor prints a table or JSON".into()));
     }
-    // Before a user namespace is entered: there, everybody is root.
+    // Before a user namespace is entered: there, every user is root.
     let base = ownership::base();
     let mininet = mininet();
     let mut report = Report { features: vec![rights()], mechanism: None, looks: vec![], capacity: None, remarks: vec![] };

@@ -18,14 +18,14 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// With more hosts than this, flows are counted between racks unless somebody asks for hosts.
+/// With more hosts than this, flows are counted between racks unless hosts are asked for.
 const HOSTS_BY_HOST: usize = 64;
 
 /// How jobs are run in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Jobs")]
 pub struct Virtual {
-    /// Between what flows go in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
+    /// Ends of flows in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
     #[arg(long, value_enum)]
     pub grain: Option<GrainArg>,
 }
@@ -95,7 +95,7 @@ impl Wrong {
     }
 }
 
-/// Between what flows go.
+/// The ends of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum GrainArg {
     /// Hosts.
@@ -211,7 +211,7 @@ impl Virtual {
         refuse(&[("--grain", self.grain.is_some())], jobs)
     }
 
-    /// Between what flows go, under this placement policy.
+    /// The ends of flows under this placement policy.
     pub fn grain(&self, topology: &Topology, policy: Kind) -> Grain {
         match self.grain {
             Some(GrainArg::Rack) => Grain::Rack,

@@ -16,7 +16,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// From now on.
+    /// A clock that starts now.
     pub fn start() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a valid template"));

@@ -51,7 +51,7 @@ impl Book {
         self.open.insert(id);
     }
 
-    /// It was posted, and has this number; what was heard of it meanwhile follows.
+    /// A coflow was posted, and has this number; what was heard of it meanwhile follows.
     ///
     /// # Errors
     /// It broke already.

@@ -59,7 +59,7 @@ pub struct Remote {
 #[derive(Default)]
 struct Held {
     by_stage: BTreeMap<(JobId, usize), u32>,
-    /// Of the coflow that is started next.
+    /// Number that is held for the coflow that is started next.
     next: Option<u32>,
     /// How often was asked.
     asked: u32,
@@ -141,7 +141,7 @@ impl Remote {
         if sent { Ok(()) } else { Err(self.why_nobody_posts()) }
     }
 
-    /// Who posts says why before going.
+    /// Why no coflow can be posted any more: what the thread that posts said before it ended.
     fn why_nobody_posts(&mut self) -> String {
         while let Ok(word) = self.words.try_recv() {
             if let Err(why) = word {

@@ -37,9 +37,9 @@ pub struct Network {
     /// How the flows of one coflow share what its place in the order leaves it, where the scheduler leaves that open
     /// ([`NetworkKind::has_within`]).
     pub within: Within,
-    /// Of [`NetworkKind::Aalo`].
+    /// Queues of [`NetworkKind::Aalo`].
     pub aalo: Aalo,
-    /// Of [`NetworkKind::Sunflow`]: which coflow reserves first.
+    /// Order of [`NetworkKind::Sunflow`]: which coflow reserves first.
     pub order: Order,
     /// When rates change, where coflows are served one after another.
     #[serde(default)]

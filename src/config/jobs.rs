@@ -53,7 +53,7 @@ pub struct RawJobs {
     #[serde(default)]
     #[expect(dead_code, reason = "for the reader of the file")]
     description: String,
-    /// In any order.
+    /// The jobs, in any order.
     jobs: Vec<JobEntry>,
 }
 
@@ -63,7 +63,7 @@ pub struct RawJobs {
 struct JobEntry {
     /// What people call it; its place in the file if it has no name.
     name: Option<String>,
-    /// Whose it is: the number of the queue in which it waits.
+    /// Number of the queue in which it waits.
     #[serde(default)]
     queue: u32,
     /// When it is submitted, from the beginning of the run.

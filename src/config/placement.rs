@@ -79,9 +79,9 @@ fn add_options(schema: &mut Schema) {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum RawOrder {
-    /// Of all; under `fifo` all queues are served as one.
+    /// One order for all queues; under `fifo` they are served as one.
     All(Order),
-    /// From queue 0 on, each served by itself.
+    /// An order for each queue, from queue 0 on.
     Each(Vec<Order>),
 }
 
@@ -190,10 +190,10 @@ impl<'de> Deserialize<'de> for RawPlacement {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawWait {
-    /// For one on a host that holds a block.
+    /// Time for a slot on a host that holds a block.
     #[serde(serialize_with = "exact")]
     host: Span,
-    /// And then for one in the rack of a block.
+    /// Time after that for a slot in the rack of a block.
     #[serde(serialize_with = "exact")]
     rack: Span,
 }

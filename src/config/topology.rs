@@ -67,7 +67,7 @@ pub struct RawTopology {
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 enum RawRacks {
-    /// That many equal racks.
+    /// A number of equal racks.
     Count(#[schemars(range(min = 1, max = 100_000))] u32),
     /// One entry a rack.
     List(Vec<RawRack>),

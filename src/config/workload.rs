@@ -44,7 +44,7 @@ pub struct RawWorkload {
     #[serde(default)]
     #[expect(dead_code, reason = "for the reader of the file")]
     description: String,
-    /// In any order.
+    /// The coflows, in any order.
     coflows: Vec<CoflowEntry>,
 }
 
@@ -280,7 +280,7 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
     out
 }
 
-/// With a unit if nothing is lost by it, else as a bare number.
+/// A quantity with its unit if nothing is lost by it, else as a bare number.
 pub(super) fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw: u64) -> String {
     let text = quantity.to_string();
     if text.parse::<T>().is_ok_and(|back| back == *quantity) { text } else { raw.to_string() }

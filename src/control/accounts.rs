@@ -21,7 +21,7 @@ struct Pair {
     to: RackId,
     asked: u64,
     received: u64,
-    /// Of `received`, what has been split between circuits and EPS already.
+    /// Part of `received` that has been split between circuits and EPS already.
     split: u64,
     over_ocs: u64,
 }
@@ -90,7 +90,7 @@ pub struct Opening<'a> {
 /// The accounts of all coflows. It keeps what is open, the last that were closed, and sums.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// Those that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
+    /// Coflows that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
     live: BTreeMap<CoflowId, Account>,
     /// The closed ones of `live`, in the order of their ends.
     waiting: VecDeque<CoflowId>,

@@ -87,7 +87,7 @@ impl Closed {
         usize::try_from(n.saturating_sub(self.forgotten)).map_or(self.len(), |k| k.min(self.len()))
     }
 
-    /// Those of the kept ones that ended after the first `n` of all ([`Closed::total`] at an earlier time), in order. O(their number).
+    /// Kept coflows that ended after the first `n` of all ([`Closed::total`] at an earlier time), in order. O(their number).
     pub fn after(&self, n: u64) -> impl Iterator<Item = &CoflowView> {
         let skip = self.first_after(n);
         let rest = self.chunks.iter().skip(skip / CHUNK).flat_map(|c| c.iter());

@@ -29,7 +29,7 @@ struct Failing {
 pub struct Changes {
     /// Faulty from now on, and why.
     pub faulty: Vec<(Port, String)>,
-    /// Not blamed any more.
+    /// Ports that are not blamed any more.
     pub cleared: Vec<Port>,
 }
 
@@ -60,7 +60,7 @@ impl Faults {
         }
     }
 
-    /// A probe from `input` did not come out at `output`. `None`: it should be repeated before anybody is blamed.
+    /// A probe from `input` did not come out at `output`. `None`: it should be repeated before a port is blamed.
     pub fn failed(&mut self, plane: PlaneId, input: RackId, output: RackId, why: String) -> Option<Changes> {
         let f = self.failing.entry((plane, input, output)).or_insert(Failing { times: 0, why: String::new() });
         f.times = f.times.saturating_add(1);

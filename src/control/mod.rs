@@ -94,7 +94,7 @@ pub enum Event {
         /// Which, and what.
         change: Change,
     },
-    /// Between which hosts the flows of an open coflow go: said once, when it has begun, where the network has several switches.
+    /// The hosts between which the flows of an open coflow go: said once, when it has begun, where the network has several switches.
     CoflowFlows {
         /// Its number.
         id: CoflowId,
@@ -162,7 +162,7 @@ pub enum Event {
         proposal: Arc<Proposal>,
         /// Its weight among the others, 1 at least.
         weight: u32,
-        /// Not held any longer then.
+        /// Time at which it is not held any longer.
         expires: Time,
         /// Whether its bytes are to be sent once it is confirmed.
         send: bool,
@@ -206,7 +206,7 @@ pub enum Event {
     PortRepaired {
         /// The plane.
         plane: PlaneId,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
     },
     /// Something that the controller does not do itself failed (`why`), or is well again (`None`).
@@ -216,7 +216,7 @@ pub enum Event {
         /// What was said.
         why: Option<String>,
     },
-    /// Somebody breaks something on purpose, or mends it: for the event log. Nothing is done about it until probes find it.
+    /// Something is broken on purpose, or mended: for the event log. Nothing is done about it until probes find it.
     Fault {
         /// What.
         what: String,
@@ -283,9 +283,9 @@ pub enum Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// It may change something.
+    /// The wake-up may change something.
     Never,
-    /// It does what the last cycle did, which was nothing, if the fabric shows what it showed then.
+    /// The wake-up does what the last cycle did, which was nothing, if the fabric shows what it showed then.
     IfQuiet,
     /// The network or the policy has no circuits: every cycle decides nothing, whatever the fabric shows.
     Always,
@@ -344,19 +344,19 @@ pub enum Action {
 /// An event that cannot be accepted; the state is as before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Rejected {
-    /// No such object.
+    /// The object does not exist.
     #[error("{0} does not exist")]
     NotFound(String),
-    /// It is taken, or in the wrong state.
+    /// The object is taken, or in the wrong state.
     #[error("{0}")]
     Conflict(String),
-    /// It was there, and its time is over.
+    /// The object was there, and its time is over.
     #[error("{0}")]
     Gone(String),
-    /// It makes no sense on this network.
+    /// The event makes no sense on this network.
     #[error("{0}")]
     Invalid(String),
-    /// There is no controller any more that could take it.
+    /// The controller has stopped, and takes no events.
     #[error("the controller has stopped")]
     Stopped,
 }

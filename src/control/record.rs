@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub demand: DemandMatrix,
     /// Bytes sent between racks since the start.
     pub sent: DemandMatrix,
-    /// Of those, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs: DemandMatrix,
     /// Bytes waiting at the senders now.
     pub backlog: DemandMatrix,
@@ -65,7 +65,7 @@ pub struct Snapshot {
 pub struct SwitchesSeen {
     /// When.
     pub at: Time,
-    /// By number. Packets and drops go on where the kernel's 32-bit numbers begin again.
+    /// Counters by number of the switch. Packets and drops go on where the kernel's 32-bit numbers begin again.
     pub switches: Vec<SwitchCounters>,
     /// By switch, then port: what left between the last two readings; zero after the first.
     pub rates: Vec<Vec<BitRate>>,
@@ -118,7 +118,7 @@ pub enum CircuitState {
 pub struct PortView {
     /// The plane.
     pub plane: PlaneId,
-    /// Whose port.
+    /// The port's rack.
     pub rack: RackId,
     /// Where its input goes, if it has light.
     pub sends_to: Option<RackId>,
@@ -133,7 +133,7 @@ pub struct PortView {
 /// What is remembered of coflows. A snapshot costs what is live; the closed ones are shared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coflows {
-    /// Those that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
+    /// Coflows that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
     pub live: Vec<CoflowView>,
     /// The last that have ended.
     pub closed: Closed,
@@ -144,7 +144,7 @@ pub struct Coflows {
 }
 
 impl Coflows {
-    /// All that are remembered: the live ones by id, then the closed ones in the order of their ends.
+    /// All coflows that are remembered: the live ones by id, then the closed ones in the order of their ends.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
         self.live.iter().chain(self.closed.iter())
     }
@@ -164,9 +164,9 @@ impl Coflows {
 /// Sums over all coflows since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoflowTotals {
-    /// Those whose last byte was received.
+    /// Number of coflows whose last byte was received.
     pub finished: u64,
-    /// Those that were taken back, or broke.
+    /// Number of coflows that were taken back, or broke.
     pub cancelled: u64,
     /// Payload between racks that both have received.
     pub received: Bytes,
@@ -183,7 +183,7 @@ pub struct PromiseView {
     pub weight: u32,
     /// When it was proposed.
     pub proposed: Time,
-    /// Until when it is held.
+    /// Time until which it is held.
     pub expires: Time,
     /// Whether it still is.
     pub state: PromiseState,
@@ -326,7 +326,7 @@ pub enum What {
     CoflowPrioritised {
         /// Its number.
         id: CoflowId,
-        /// Of all its flows between racks that have none of their own, if that changed.
+        /// Priority of all its flows between racks that have none of their own, if that changed.
         priority: Option<u8>,
         /// How many flows have another one of their own.
         flows: usize,
@@ -353,7 +353,7 @@ pub enum What {
         id: CoflowId,
         /// When it would be over.
         finish: Time,
-        /// Until when it is held.
+        /// Time until which it is held.
         expires: Time,
     },
     /// A coflow, or a proposal, was taken back.
@@ -365,7 +365,7 @@ pub enum What {
     PortFaulty {
         /// The plane.
         plane: PlaneId,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
         /// What the probe found.
         why: String,
@@ -374,7 +374,7 @@ pub enum What {
     PortRepaired {
         /// The plane.
         plane: PlaneId,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
     },
     /// Flows take other lists of switches.
@@ -385,7 +385,7 @@ pub enum What {
         saturated: usize,
         /// Bytes of all open coflows times the switches that they cross, before.
         before: u64,
-        /// And afterwards.
+        /// The same afterwards.
         after: u64,
     },
     /// Something failed.

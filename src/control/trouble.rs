@@ -11,17 +11,17 @@ use crate::ids::{PlaneId, RackId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// To change what the port of a rack on a plane holds.
+    /// Changing what the port of a rack on a plane holds.
     Port(PlaneId, RackId),
-    /// To change which lists of switches flows take.
+    /// Changing which lists of switches flows take.
     Paths,
-    /// To find the namespaces of the emulation by their names.
+    /// Finding the namespaces of the emulation by their names.
     Names,
-    /// To lay what the circuit scheduler decided out in time.
+    /// Laying out in time what the circuit scheduler decided.
     Follow,
-    /// To observe the fabric.
+    /// Observing the fabric.
     Observe,
-    /// To prove the operations before they are carried out.
+    /// Proving the operations before they are carried out.
     Plan,
 }
 

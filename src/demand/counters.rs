@@ -12,7 +12,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// For `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
+    /// Counters of `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
     /// the rest is what was counted since: 0 forgets at once, 75 is an exponentially weighted mean of weight 1/4.
     pub fn new(racks: usize, keep: u8) -> Self {
         Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }

@@ -30,11 +30,11 @@ pub struct List(pub Vec<u32>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
-    /// Of an access switch.
+    /// Cost of an access switch.
     pub access: u32,
-    /// Of an aggregation switch.
+    /// Cost of an aggregation switch.
     pub aggregation: u32,
-    /// Of a core switch.
+    /// Cost of a core switch.
     pub core: u32,
 }
 
@@ -45,7 +45,7 @@ impl Default for Units {
 }
 
 impl Units {
-    /// Of one tier.
+    /// Cost of a switch of this tier.
     pub fn of(self, tier: Tier) -> u32 {
         match tier {
             Tier::Server => 0,
@@ -333,7 +333,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Nothing yet.
+    /// No load.
     pub fn new(net: &Switches) -> Self {
         Self { carried: vec![0; net.len()] }
     }
@@ -348,7 +348,7 @@ impl Load {
         net.capacity[switch as usize].unwrap_or(u64::MAX).saturating_sub(self.of(switch))
     }
 
-    /// Of `rate` more, what would go beyond the switch's capacity.
+    /// Part of `rate` more that would go beyond the switch's capacity.
     fn beyond(&self, net: &Switches, switch: u32, rate: u64) -> u64 {
         rate.saturating_sub(self.residual(net, switch))
     }

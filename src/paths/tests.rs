@@ -98,10 +98,7 @@ fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
     assert_eq!(check(&round), "switch agg0-0 is in the list twice: a flow would go in a circle");
     let valley = ["edge0-0", "agg0-0", "core0", "agg1-0", "core1", "agg3-0", "edge3-1"];
     assert!(check(&valley).starts_with("the list goes up to core1 after it went down"));
-    assert_eq!(
-        n.check(&List(vec![]), (a, b)).unwrap_err().to_string(),
-        "the first switch of the list is none, and host 0 is at edge0-0"
-    );
+    assert_eq!(n.check(&List(vec![]), (a, b)).unwrap_err().to_string(), "the first switch of the list is none, and host 0 is at edge0-0");
     assert_eq!(n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(), "there is no switch 99: they are 0 to 19");
     let (list, mut load) = (of(&["edge0-0"]), Load::new(&n));
     load.take(&list, 35);

@@ -35,7 +35,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Of a network, with an elephant threshold. Where racks, hosts or planes differ, the weakest counts for all (see
+    /// The cluster of a network, with an elephant threshold. Where racks, hosts or planes differ, the weakest counts for all (see
     /// [`Cluster::is_exact`]): a plan then never counts on what is not there. O(hosts).
     pub fn of(network: &Topology, elephant: Bytes) -> Self {
         Self {

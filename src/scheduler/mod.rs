@@ -19,9 +19,9 @@
 //!
 //! # Failures
 //!
-//! When a host goes down, its tasks start anew elsewhere, and outputs that stood on it are computed again if somebody still needs
-//! them. Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting
-//! task gives its slot to one that it waits for.
+//! When a host goes down, its tasks start anew elsewhere, and outputs that were on it are computed again if a task still needs them.
+//! Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting task gives its
+//! slot to one that it waits for.
 //!
 //! # Files
 //!
@@ -52,7 +52,7 @@ pub use machine::Scheduler;
 /// One task of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskRef {
-    /// Whose.
+    /// Its job.
     pub job: JobId,
     /// Its stage's place in the job.
     pub stage: u32,
@@ -88,7 +88,7 @@ pub enum Event {
     RackRecovered(RackId),
     /// The answer to [`Action::AskPlacement`].
     Placed {
-        /// Whose.
+        /// Its job.
         job: JobId,
         /// Which stage.
         stage: usize,
@@ -104,7 +104,7 @@ pub enum Event {
 pub enum Action {
     /// Put a job's blocks there (by stage, by task), then say [`Event::DataPlaced`].
     PlaceData {
-        /// Whose.
+        /// Its job.
         job: JobId,
         /// By stage: one block a task, or none.
         blocks: Vec<Vec<Block>>,
@@ -117,7 +117,7 @@ pub enum Action {
         attempt: u32,
         /// Where.
         host: HostId,
-        /// In which of the host's slots.
+        /// Slot of the host in which it runs.
         slot: u32,
         /// How near to its block.
         near: Locality,
@@ -128,7 +128,7 @@ pub enum Action {
         task: TaskRef,
         /// Its attempt.
         attempt: u32,
-        /// How long.
+        /// How long it computes.
         span: Span,
     },
     /// A task gives up its slot; nothing more is expected of this attempt.
@@ -140,11 +140,11 @@ pub enum Action {
     },
     /// Send these flows now, then say [`Event::CoflowFinished`] (and, if possible, [`Event::FlowFinished`] of each).
     StartCoflow {
-        /// Between the hosts of the network as the scheduler's [`Grain`](state::Grain) has them.
+        /// The coflow, between the hosts of the network as the scheduler's [`Grain`](state::Grain) has them.
         coflow: CoflowSpec,
-        /// Whose.
+        /// The job that it is for.
         job: JobId,
-        /// For tasks of this stage.
+        /// The stage whose tasks receive it.
         stage: usize,
         /// A shuffle; else reads of data blocks.
         shuffle: bool,
@@ -153,16 +153,16 @@ pub enum Action {
     CancelCoflow(CoflowId),
     /// Flows of a coflow on its way have other strict priorities from now on.
     Prioritise {
-        /// Whose.
+        /// The coflow.
         coflow: CoflowId,
         /// Its flows that change, by number, each with its new priority, 0 (first) to 7.
         flows: Vec<(FlowId, u8)>,
     },
-    /// Ask who controls the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
+    /// Ask the controller of the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
     AskPlacement {
-        /// Whose.
+        /// The job.
         job: JobId,
-        /// Which stage.
+        /// The stage.
         stage: usize,
         /// What will be shuffled; too long for logs.
         #[serde(skip)]

@@ -19,7 +19,7 @@ pub struct TaskRun {
     pub attempt: u32,
     /// Where.
     pub host: HostId,
-    /// In which of the host's slots.
+    /// Slot of the host in which it ran.
     pub slot: u32,
     /// How near to its block.
     pub near: Locality,
@@ -29,7 +29,7 @@ pub struct TaskRun {
     pub computes: Option<Time>,
     /// When it gave its slot back.
     pub ended: Time,
-    /// It did its work; else it was given up.
+    /// Whether it did its work; else it was given up.
     pub finished: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct JobRecord {
     pub shuffled: Bytes,
     /// Bytes of blocks asked of the network.
     pub read: Bytes,
-    /// Of both, bytes between racks.
+    /// Bytes between racks, of both.
     pub between_racks: Bytes,
     /// By stage that has a shuffle over the network: from its first flow to its last.
     pub shuffle_ccts: Vec<Span>,
@@ -94,7 +94,7 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// Of a job that has not been submitted.
+    /// The record of a job that has not been submitted.
     pub fn unseen(job: &JobSpec) -> Self {
         Self {
             id: job.id,

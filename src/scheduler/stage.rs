@@ -32,7 +32,7 @@ pub struct Task {
     pub doing: Doing,
     /// Where it runs or ran.
     pub host: HostId,
-    /// In which slot.
+    /// Slot of the host in which it runs.
     pub slot: u32,
     /// How often it has started.
     pub attempt: u32,
@@ -59,7 +59,7 @@ pub struct Output {
     pub task: u32,
     /// The host that has it.
     pub host: HostId,
-    /// It is lost.
+    /// Whether it is lost.
     pub void: bool,
     /// After a rerun: receivers (stage, task) that have fetched an earlier copy.
     pub have: Vec<(usize, u32)>,
@@ -70,7 +70,7 @@ pub struct Output {
 pub struct Incoming {
     /// The sending stage.
     pub from: usize,
-    /// Who sends how much to whom.
+    /// How much each sender sends to each receiver.
     pub spread: Spread,
     /// All its bytes.
     pub bytes: Bytes,
@@ -89,7 +89,7 @@ struct Near {
 /// The books of one stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// By number.
+    /// The tasks, by number.
     pub tasks: Vec<Task>,
     /// Sums.
     pub counts: StageCounts,
@@ -105,7 +105,7 @@ pub struct Stage {
     pub outgoing: Vec<usize>,
     /// Outputs in the order in which their tasks finished.
     pub log: Vec<Output>,
-    /// Of tasks that run again: who had their output.
+    /// By task that runs again: the receivers that had its output.
     pub had: BTreeMap<u32, Vec<(usize, u32)>>,
     /// Tasks that hold a slot, have not all their shuffle and fetch nothing now.
     pub waiting: BTreeSet<u32>,

@@ -28,7 +28,7 @@ pub enum Tier {
     Server,
     /// A switch with hosts: a rack's ToR.
     Access,
-    /// Between the two.
+    /// A switch between the two.
     Aggregation,
     /// The highest: a root, spine or intermediate switch.
     Core,
@@ -46,9 +46,9 @@ pub struct Cable {
 /// Switches, links, and where the racks' uplinks end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
-    /// By number.
+    /// The switches, by number.
     pub switches: Vec<Switch>,
-    /// By number; two switches may be joined by several.
+    /// The cables, by number; two switches may be joined by several.
     pub cables: Vec<Cable>,
     /// By rack: the switch that its uplink leads to.
     pub racks: Vec<u32>,

@@ -19,7 +19,7 @@ use graph::Graph;
 pub struct Topology {
     /// The name given in the file; it also names the namespaces of an emulation.
     pub name: String,
-    /// In the order of their ids.
+    /// The racks, in the order of their ids.
     pub racks: Vec<Rack>,
     /// All hosts, rack by rack, in the order of their ids.
     pub hosts: Vec<Host>,
@@ -55,7 +55,7 @@ pub struct Rack {
     pub id: RackId,
     /// First host and number of hosts: the hosts of a rack are consecutive.
     pub first_host: HostId,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
     /// The ToR's port to the EPS, each direction.
     pub uplink: BitRate,

@@ -31,14 +31,14 @@ const MAX_ARRIVAL_MS: u64 = 1_000_000_000_000;
 pub struct Trace {
     /// Number of ports, P; ports are numbered from zero.
     pub ports: u64,
-    /// In the order of the file.
+    /// The coflows, in the order of the file.
     pub coflows: Vec<TraceCoflow>,
 }
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceCoflow {
-    /// As in the file.
+    /// Its number, as in the file.
     pub id: u64,
     /// Milliseconds from the beginning.
     pub arrival_ms: u64,

@@ -35,7 +35,7 @@ pub struct Class {
 /// What CoflowSim is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Custom {
-    /// In the order in which they are drawn.
+    /// The classes, in the order in which they are drawn.
     pub classes: Vec<Class>,
     /// Number of racks, each with a mapper and a reducer of one coflow at most.
     pub racks: u64,
@@ -182,7 +182,7 @@ impl JavaRandom {
         }
     }
 
-    /// Even between two numbers, both included.
+    /// A number drawn evenly between two numbers, both included.
     fn between(&mut self, (low, high): (u64, u64)) -> u64 {
         low + self.below(high - low + 1)
     }

@@ -20,7 +20,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Everybody who reaches us: on a unix socket, the file's mode decides.
+    /// Lets every request in: on a unix socket, the file's mode decides.
     pub fn open() -> Self {
         Self { open: true, token: None }
     }

@@ -15,7 +15,7 @@ use crate::units::{BitRate, Span};
 pub struct Topology {
     /// Its name.
     pub name: String,
-    /// By id.
+    /// The racks, by id.
     pub racks: Vec<Rack>,
     /// All hosts, rack by rack.
     pub hosts: Vec<Host>,
@@ -33,7 +33,7 @@ pub struct Topology {
 pub struct Rack {
     /// Its number.
     pub id: u32,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
     /// Rate of its port to the EPS.
     pub uplink_bps: u64,
@@ -125,7 +125,7 @@ impl TryFrom<&Topology> for topology::Topology {
 /// All ports of the OCS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ports {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
     /// When.
     pub now_ns: u64,
@@ -138,7 +138,7 @@ pub struct Ports {
 pub struct Port {
     /// The plane.
     pub plane: u32,
-    /// Whose port.
+    /// The port's rack.
     pub rack: u32,
     /// Where its input goes, if it has light.
     pub sends_to: Option<u32>,
@@ -175,11 +175,11 @@ impl From<&record::PortView> for Port {
 /// All circuits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Circuits {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
     /// When.
     pub now_ns: u64,
-    /// With light, being set up, or promised.
+    /// The circuits: with light, being set up, or promised.
     pub circuits: Vec<Circuit>,
 }
 
@@ -246,7 +246,7 @@ pub struct CircuitBody {
 /// Traffic between racks; each matrix has a row for every sending and a column for every receiving rack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Demand {
-    /// Of the snapshot that it comes from; grows with every change.
+    /// Revision of the snapshot that it comes from; grows with every change.
     pub revision: u64,
     /// When.
     pub now_ns: u64,
@@ -254,7 +254,7 @@ pub struct Demand {
     pub demand_bytes: Vec<Vec<u64>>,
     /// Sent since the start.
     pub sent_bytes: Vec<Vec<u64>>,
-    /// Of those, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs_bytes: Vec<Vec<u64>>,
     /// Waiting at the senders now.
     pub backlog_bytes: Vec<Vec<u64>>,
@@ -304,7 +304,7 @@ mod tests {
 /// The queues of all ports that serve strict priorities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Queues {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
     /// When.
     pub now_ns: u64,

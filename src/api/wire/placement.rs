@@ -78,7 +78,7 @@ pub struct RackOutput {
 pub struct RackTasks {
     /// The rack.
     pub rack: u32,
-    /// How many.
+    /// Number of tasks.
     #[schema(minimum = 1)]
     pub tasks: u32,
 }
@@ -103,7 +103,7 @@ pub struct RackSlots {
 pub struct SoonFree {
     /// Time from now.
     pub in_ns: u64,
-    /// How many.
+    /// Number of slots.
     pub slots: u32,
 }
 
@@ -130,7 +130,7 @@ pub struct Excluded {
     pub found_by: Origin,
     /// Reduce tasks by rack.
     pub racks: Vec<RackTasks>,
-    /// All reduce tasks have slots: the shuffle begins.
+    /// Time at which all reduce tasks have slots and the shuffle begins.
     pub start_ns: u64,
     /// Whether it cannot end before the deadline.
     pub late: bool,
@@ -147,7 +147,7 @@ pub struct Candidate {
     pub found_by: Origin,
     /// Reduce tasks by rack; empty where pairs were given.
     pub racks: Vec<RackTasks>,
-    /// All reduce tasks have slots: the shuffle begins.
+    /// Time at which all reduce tasks have slots and the shuffle begins.
     pub start_ns: u64,
     /// Its estimated completion time, from its beginning.
     pub cct_ns: u64,
@@ -167,7 +167,7 @@ pub struct Candidate {
 /// What decides between placements: the sum of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Score {
-    /// Until the shuffle begins.
+    /// Time until the shuffle begins.
     pub wait_ns: u64,
     /// How long it then takes.
     pub cct_ns: u64,
@@ -181,7 +181,7 @@ pub struct Score {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// As it was asked for.
+    /// The placement that was asked for.
     Given,
     /// Co-scheduler's: racks that have slots soonest.
     Slots,
@@ -208,7 +208,7 @@ pub struct PairWay {
     pub to: u32,
     /// Payload.
     pub bytes: u64,
-    /// Over a circuit, or over the packet network.
+    /// The way: a circuit, or the packet network.
     pub way: Way,
     /// When the last byte is through, as estimated.
     pub until_ns: u64,
@@ -246,7 +246,7 @@ pub struct ReservedCircuit {
 pub struct Held {
     /// When it was proposed.
     pub proposed_ns: u64,
-    /// Not held any longer then, unless it is confirmed.
+    /// Time until which it is held, unless it is confirmed.
     pub expires_ns: u64,
     /// What.
     #[serde(flatten)]
@@ -270,7 +270,7 @@ impl From<PromiseState> for super::CoflowState {
 }
 
 impl Proposal {
-    /// As it travels; it was made at `now`.
+    /// The proposal as it travels; it was made at `now`.
     pub fn new(p: &codecide::Proposal, now: crate::units::Time) -> Self {
         let racks = |all: &[(RackId, u32)]| all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect();
         let candidate = |c: &codecide::Candidate, why| Candidate {

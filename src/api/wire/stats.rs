@@ -9,7 +9,7 @@ use crate::units::Span;
 /// Counters of the control loop, and what failed and is being retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stats {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
     /// When.
     pub now_ns: u64,

@@ -139,8 +139,8 @@ impl Dense {
         self.place(w, 2);
     }
 
-    /// After cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another. All other rows
-    /// keep duals that prove them right. Says whether the prices are still near enough to each other to go on.
+    /// Mends the matching after cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another.
+    /// All other rows keep duals that prove them right. Says whether the prices are still near enough to each other to go on.
     pub(super) fn repair(&mut self, w: &Weights, i: usize) -> bool {
         if w.n < 2 {
             return true;
@@ -228,7 +228,7 @@ impl Dense {
         kept.max(a + (-a & self.mask))
     }
 
-    /// That, the first column where it is, and the second best.
+    /// The best value, the first column that has it, and the second best value.
     fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
         let (a, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
         let k = if self.mask > 0 { (-a & self.mask) as usize } else { simd::place_of(self.level, a, w.row(i), w.shift, &self.v) };

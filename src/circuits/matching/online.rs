@@ -31,7 +31,7 @@ use crate::ids::RackId;
 #[derive(Clone, Debug)]
 pub struct Online {
     demand: DemandMatrix,
-    /// With its spare bits; `None` while some cell has no room in it.
+    /// The solver with its spare bits; `None` while some cell has no room in it.
     dense: Option<(u32, Dense)>,
 }
 

@@ -221,7 +221,7 @@ pub(super) fn gather(level: Level, row: &[u64], columns: &mut Vec<u32>, bytes: &
     }
 }
 
-/// All cells' bits.
+/// The bits of all cells, or-ed.
 pub(super) fn bits(cells: &[u64]) -> u64 {
     let mut bits = [0u64; 8];
     let (chunks, rest) = cells.as_chunks::<8>();

@@ -15,7 +15,7 @@ use crate::units::Time;
 /// get one maximum weight matching for the interval instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sunflow {
-    /// Between coflows.
+    /// The order between coflows.
     pub order: Order,
 }
 

@@ -42,7 +42,7 @@ pub struct Circuit {
 pub struct Window {
     /// All circuits that begin before the horizon, coflow by coflow.
     pub circuits: Vec<Circuit>,
-    /// Up to when they are exact: the horizon, or when the first coflow is through if that is sooner.
+    /// Time up to which they are exact: the horizon, or when the first coflow is through if that is sooner.
     pub horizon: Time,
 }
 

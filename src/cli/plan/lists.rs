@@ -12,7 +12,7 @@ use crate::topology::graph::Tier;
 use crate::units::Bytes;
 use crate::workload::jobs::JobSpec;
 
-/// Between two hosts, and between two tiers.
+/// Distance between two hosts, and between two tiers.
 const STEP: (f64, f64) = (22.0, 110.0);
 const LEFT: f64 = 30.0;
 const TOP: f64 = 40.0;

@@ -41,7 +41,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Over these links.
+    /// A path over these links.
     ///
     /// # Panics
     /// If there are more than [`MAX_HOPS`].

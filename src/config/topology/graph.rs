@@ -84,7 +84,7 @@ struct RawFatTree {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawLeafSpine {
-    /// How many spines.
+    /// Number of spines.
     #[schemars(range(min = 1, max = 4095))]
     spines: u32,
     /// Rate of every link, each direction.
@@ -97,7 +97,7 @@ struct RawLeafSpine {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawTree {
-    /// From the racks upwards.
+    /// The levels, from the racks upwards.
     #[schemars(length(min = 1))]
     levels: Vec<RawLevel>,
     /// What every switch carries in all; all that comes if left out.

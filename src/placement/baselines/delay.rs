@@ -56,7 +56,7 @@ impl Delay {
     }
 }
 
-/// Who has been skipped since when. Other policies use it too, for locality within their racks.
+/// Jobs that have been skipped, and since when. Other policies use it too, for locality within their racks.
 #[derive(Clone, Debug)]
 pub struct Waits {
     host: Span,
@@ -112,7 +112,7 @@ impl Waits {
         }
     }
 
-    /// When somebody's wait ends.
+    /// When the first wait ends.
     pub fn wake_at(&self) -> Option<Time> {
         self.wake
     }

@@ -67,7 +67,7 @@ pub struct Tetris {
 }
 
 impl Tetris {
-    /// With its options and parameters.
+    /// A policy with its options and parameters.
     pub fn new(options: TetrisOptions, common: Common) -> Self {
         Self { options, common, wake: None }
     }

@@ -55,7 +55,7 @@ struct Laying {
 pub struct Busy<'a> {
     pub(super) topology: &'a Topology,
     pub(super) standing: &'a Standing,
-    /// With payload for their rate.
+    /// The planes, with payload for their rate.
     pub(super) planes: Vec<Plane>,
     /// The place of the fastest in `planes`, by which needs are counted.
     pub(super) fastest: Option<usize>,

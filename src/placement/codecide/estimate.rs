@@ -21,7 +21,7 @@ pub struct Way {
     pub to: RackId,
     /// Payload.
     pub bytes: Bytes,
-    /// Over a circuit; else over the electrical core.
+    /// Whether they go over a circuit; else over the electrical core.
     pub ocs: bool,
     /// When the last byte is through.
     pub until: Time,

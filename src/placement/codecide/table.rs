@@ -13,7 +13,7 @@ struct Taken {
     until: Time,
     /// The port at the other end.
     peer: usize,
-    /// Whose: the place of the coflow in the order.
+    /// Rank of its coflow in the order.
     rank: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Want<'a> {
     pub output: RackId,
     /// How long it must carry.
     pub light: Span,
-    /// Not before.
+    /// Earliest time at which it may begin.
     pub start: Time,
 }
 

@@ -23,9 +23,9 @@ use super::{Problem, Provisioning, Rule, Scenario};
 /// The best allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Best {
-    /// r_j.
+    /// Racks by job: r_j.
     pub racks: Vec<usize>,
-    /// On which way it was found, and after how many steps.
+    /// The way on which it was found, and the number of steps.
     pub at: (Rule, u32),
     /// Its objective in nanoseconds: makespan, or sum of completion times.
     pub value: u128,
@@ -174,11 +174,11 @@ const SAMPLES: usize = 64;
 /// What bounds the objective, kept while one job changes at a time.
 struct Sums {
     racks: Vec<usize>,
-    /// Of r_j L_j(r_j): rack time.
+    /// Sum of r_j L_j(r_j): rack time.
     area: u128,
-    /// Of L_j(r_j).
+    /// Sum of L_j(r_j).
     length: u128,
-    /// Of L_j(r_j) where r_j is more than half of the racks: no two such jobs run together.
+    /// Sum of L_j(r_j) where r_j is more than half of the racks: no two of these jobs run together.
     wide: u128,
     /// L_j(r_j) of all jobs, the longest first, among values that jobs had before.
     longest: BinaryHeap<(u64, usize)>,

@@ -123,7 +123,7 @@ pub struct CoScheduler {
 }
 
 impl CoScheduler {
-    /// With parameters; `elephant` is T_e, unless the options have one.
+    /// A policy with parameters; `elephant` is T_e, unless the options have one.
     fn new(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::co_scheduler() };
         Self {

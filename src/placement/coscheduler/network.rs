@@ -12,7 +12,7 @@ pub struct Transfer {
     pub from: RackId,
     /// The receiving rack; the same as `from` for bytes that do not leave it.
     pub to: RackId,
-    /// How many.
+    /// Number of bytes.
     pub bytes: Bytes,
 }
 

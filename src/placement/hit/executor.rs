@@ -117,7 +117,7 @@ impl Wanted {
 }
 
 impl Hit {
-    /// With its options; data is placed as HDFS does, drawn from the seed.
+    /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: HitOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait.0);
         Self { options, slowstart, seed, wait, net: None, planned: BTreeSet::new(), stages: BTreeMap::new(), wake: None }

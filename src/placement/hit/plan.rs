@@ -52,7 +52,7 @@ pub struct PlannedFlow {
     pub from: HostId,
     /// Where it ends.
     pub to: HostId,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
     /// The switches that it crosses, by number; none within a host.
     pub list: List,

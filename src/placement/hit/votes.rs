@@ -11,7 +11,7 @@ pub struct Flow {
     pub from: u32,
     /// The task that receives.
     pub to: u32,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
 }
 

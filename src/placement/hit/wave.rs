@@ -30,7 +30,7 @@ pub struct Pair {
     pub from: u32,
     /// The number of the task that receives.
     pub to: u32,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
     /// What it takes of every switch on its list, in bits a second.
     pub rate: u64,

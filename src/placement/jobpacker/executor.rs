@@ -92,7 +92,7 @@ pub struct JobPacker {
 }
 
 impl JobPacker {
-    /// With parameters; `elephant` is T_e, unless the options have one.
+    /// A policy with parameters; `elephant` is T_e, unless the options have one.
     fn new(options: JobPackerOptions, common: Common, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::jobpacker() };
         Self {

@@ -56,9 +56,9 @@ pub struct Group {
     pub containers: u32,
     /// Tasks that run in them, perhaps in waves; none where all containers are over-provisioned.
     pub tasks: u32,
-    /// The containers are held from here: the first task, or the shuffle before it.
+    /// Time from which the containers are held: for the first task, or for the shuffle before it.
     pub from: Time,
-    /// And until here.
+    /// Time until which they are held.
     pub until: Time,
 }
 

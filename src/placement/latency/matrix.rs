@@ -19,14 +19,14 @@ pub struct Cell {
     pub latency: Span,
     /// Every shuffle that reaches T_e at all goes by circuits.
     pub circuits: bool,
-    /// In the papers' green zone: by circuits, and no parallelism given up.
+    /// Whether it is in the papers' green zone: by circuits, and no parallelism given up.
     pub feasible: bool,
 }
 
 /// A job's latency for every pair of widths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Matrix {
-    /// Both widths go from one to this.
+    /// Largest width of both kinds; the smallest is one.
     pub racks: usize,
     /// Row by row: `maps` 1 ..= R, in each `reduces` 1 ..= R.
     pub cells: Vec<Cell>,

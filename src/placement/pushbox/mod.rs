@@ -5,8 +5,8 @@
 //! is busy can be foreseen: bytes that have still to come, over the rate at which the host has received of late. A free slot goes to the
 //! jobs in their order. A job's candidate is its largest task, or by delay scheduling one near its block ([`select`]). A task that must
 //! fetch gets the slot if the host has room for it, or under fair sharing if its coflow is smaller than all there (wild card); else the
-//! job yields ([`concurrency`]). After somebody yielded, a task that needs no network gets the slot only if it ends before the network
-//! of the host has nothing left to do.
+//! job yields ([`concurrency`]). After a job yielded, a task that needs no network gets the slot only if it ends before the network of
+//! the host has nothing left to do.
 //!
 //! A stage that has just come to wait for slots is placed on the hosts whose networks are free soonest (Algorithm 3); slots that
 //! become free later are given one by one (Algorithm 2). Flows are ranked host by host ([`priorities`]).
@@ -128,7 +128,7 @@ pub struct PushBox {
 }
 
 impl PushBox {
-    /// With its options; data is placed as HDFS does, drawn from the seed.
+    /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: PushBoxOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait);
         // Whether racks are local is known with the network.

@@ -63,7 +63,7 @@ impl Selector {
         &mut self.waits
     }
 
-    /// When somebody's wait ends.
+    /// When the first wait ends.
     pub fn wake_at(&self) -> Option<crate::units::Time> {
         self.waits.wake_at()
     }

@@ -1,4 +1,4 @@
-//! Hosts that go down and come back: what ran there starts anew, what stood there is computed again if somebody needs it.
+//! Hosts that go down and come back: what ran there starts anew, outputs there are computed again if a task needs them.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ impl Scheduler {
         }
     }
 
-    /// Marks the outputs that stood on dead hosts; those that somebody needs are computed again. Returns whether there were any.
+    /// Marks the outputs that were on dead hosts; those that a task needs are computed again. Returns whether there were any.
     fn void(&mut self, job: JobId, stage: usize, dead: &BTreeSet<HostId>) -> bool {
         let s = self.state.stage_mut(job, stage);
         let gone: Vec<usize> = (0..s.log.len()).filter(|&i| !s.log[i].void && dead.contains(&s.log[i].host)).collect();
@@ -114,7 +114,7 @@ impl Scheduler {
         !gone.is_empty()
     }
 
-    /// Who has output `at` of the stage's list, or needs none of it any more.
+    /// The receivers that have output `at` of the stage's list, or need none of it any more.
     fn holders(&self, job: JobId, stage: usize, at: usize) -> Vec<Receiver> {
         let s = self.state.stage(job, stage);
         let mut found = Vec::new();
@@ -154,7 +154,7 @@ impl Scheduler {
         self.state.refresh(job);
     }
 
-    /// Who had the output of a task that ran again.
+    /// The receivers that had the output of a task that ran again.
     pub(super) fn take_have(&mut self, job: JobId, stage: usize, task: u32) -> Vec<Receiver> {
         self.state.stage_mut(job, stage).had.remove(&task).unwrap_or_default()
     }

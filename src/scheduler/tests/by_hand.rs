@@ -79,7 +79,7 @@ fn a_task_far_from_its_block_reads_it_first() {
         assert_eq!((read, w.ends()[0]), (u64::from(remote) * 10, Some(if remote > 0 { 20 } else { 10 })), "seed {seed}");
         far += remote;
     }
-    assert!(far > 0, "three of eight hosts hold a block: somebody is far from his");
+    assert!(far > 0, "three of eight hosts hold a block: some task is far from its block");
 }
 
 #[test]

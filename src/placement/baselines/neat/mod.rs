@@ -76,7 +76,7 @@ struct Side {
 /// What a host comes to for a task: the smallest is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Grade {
-    /// It is not preferred: somebody with less left would be delayed.
+    /// It is not preferred: a transfer with less left would be delayed.
     delays: bool,
     /// Growth of all completion times, ns.
     cost: u128,
@@ -86,7 +86,7 @@ struct Grade {
 }
 
 impl Side {
-    /// Growth of all completion times in ns, and the least that anybody here has left.
+    /// Growth of all completion times in ns, and the least that a transfer here has left.
     fn grade(&self, by: Predict, new: Transfer) -> (u128, u64) {
         let least = self.transfers.iter().map(|t| t.left).filter(|&l| l > 0).min().unwrap_or(u64::MAX);
         let bytes = cost(by, new, &self.transfers).sum() + u128::from(self.equals) * u128::from(new.left);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against placing the task on every host in turn and adding up when everybody ends.
+        /// Compared with placing the task on every host in turn and adding up when all transfers end.
         #[test]
         fn the_best_host_is_that_of_brute_force(
             hosts in prop::collection::vec((prop::collection::vec((1u64..50, 0u64..50), 0..5), 1u64..4), 1..6),

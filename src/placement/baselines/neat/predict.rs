@@ -26,9 +26,9 @@ pub enum Predict {
     Tcf,
     /// Transfers by what they have left, the least first.
     Srpt,
-    /// All in equal shares.
+    /// All transfers in equal shares.
     Fair,
-    /// As they came.
+    /// Transfers in the order in which they came.
     Fcfs,
     /// Transfers by what they have sent, the least first.
     Las,
@@ -48,7 +48,7 @@ pub struct Transfer {
 /// What a new transfer comes to, in bytes that the link carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Until it is through.
+    /// Bytes until it is through.
     pub own: u128,
     /// By how much others are later, together.
     pub others: u128,
