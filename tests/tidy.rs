@@ -471,7 +471,7 @@ fn siblings_do_not_use_each_other_but_for_those_listed() {
     assert_eq!(sibling_circles(&small), [("plan/a".to_owned(), "plan/b".to_owned())]);
 }
 
-/// What the rules speak of is there.
+/// Every room and file that the rules name exists.
 #[test]
 fn every_place_that_a_rule_names_exists() {
     let sources = crate_sources();

@@ -32,7 +32,7 @@ const BUFFER: usize = 64 << 10;
 /// How long open requests may go on once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Where and for whom the API serves.
+/// Where the API serves, and which clients.
 #[derive(Clone, Default)]
 pub struct Options {
     /// The TCP address; port 0 takes a free one. `None`: no TCP.

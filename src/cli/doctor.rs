@@ -26,12 +26,12 @@ pub struct Args {
     output: Output,
 }
 
-/// TCP between racks uses it while measuring, if it is there.
+/// TCP between racks uses it while measuring, if the machine has it.
 const CONGESTION: &str = "cubic";
 /// How long the search for the limits may take.
 const SEARCH: Span = Span::secs(20);
 
-/// Measuring next to others who take more of the processors says nothing of the machine.
+/// Share of the processors' time that other programs may take: beyond it, what is measured says nothing of the machine.
 const BUSY: f64 = 0.1;
 
 /// What the doctor found.

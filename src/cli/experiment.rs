@@ -22,7 +22,7 @@ use crate::workload::{TraceError, coflow_benchmark};
 /// ends it; the report then holds what was run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Whose evaluation
+    /// The paper whose evaluation is run
     #[arg(value_enum)]
     paper: Paper,
     /// Three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points

@@ -63,7 +63,7 @@ impl Change {
         self.all.is_none() && self.flows.is_empty()
     }
 
-    /// The first priority in it that there is not.
+    /// The first priority in it that does not exist.
     pub fn wrong(&self) -> Option<u8> {
         self.all.iter().chain(self.flows.iter().map(|(_, p)| p)).copied().find(|&p| p > LAST)
     }

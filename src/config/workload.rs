@@ -165,7 +165,7 @@ fn too_many(at: &[Step]) -> Flaw {
 /// Bytes by sender, receiver and priority.
 type Pairs = BTreeMap<(HostId, HostId, Option<u8>), Bytes>;
 
-/// Refuses a priority that there is not; `at` leads to who has it.
+/// Refuses a priority that does not exist; `at` leads to the flow or coflow that has it.
 fn priority(p: Option<u8>, at: &[Step]) -> Result<(), Flaw> {
     match p {
         Some(p) if p > LAST => Err(flaw([at, &["priority".into()]].concat(), format!("no priority {p}"), format!("0 (first) to {LAST}"))),

@@ -81,7 +81,7 @@ pub struct Opening<'a> {
     pub pairs: &'a [RackBytes],
     /// Lower bound of its completion time.
     pub bound: Span,
-    /// Who says when bytes have arrived.
+    /// What tells when bytes have arrived.
     pub progress: ProgressBy,
     /// What is said of its flows' strict priorities.
     pub priorities: &'a Priorities,
@@ -482,7 +482,7 @@ mod tests {
                     plain.get_mut(&id.0).expect("it was declared").2 = Some(true);
                     a.finish(id, Time(9)).expect("it is open");
                 }
-                // What the counters gave to whom is told by the accounts themselves.
+                // The accounts themselves tell to which coflows the counters' bytes went.
                 for (id, c) in plain.iter_mut().filter(|c| c.1.2 != Some(false)) {
                     c.1 = a.views().get(CoflowId(*id)).expect("it is remembered").received.0;
                 }

@@ -291,7 +291,7 @@ impl Controller {
         }
         let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
-        // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
+        // Half of the lead is for polling, half for deciding and writing: with less left the fabric would refuse the operations.
         let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
         // A cycle that decides nothing has no instant to be late for.
         let late = soonest > asked && !self.is_passive();

@@ -4,8 +4,8 @@
 //! two of its probes in a row have failed: on a busy machine a single one may be late, and to give up a good port for that is
 //! worse than to find a broken one some milliseconds later. Of the failed circuits the smallest number of ports is blamed that
 //! explains them, greedily: first the port that most of them share, among equals the one that is their input more often, then
-//! the one of the smallest number. So a broken output costs its own port in the end, not those of all who probed it: blame moves
-//! as soon as a second circuit to it has failed.
+//! the one of the smallest number. So a broken output costs its own port in the end, not those of all that probed it: blame moves as
+//! soon as a second circuit to it has failed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +75,7 @@ impl Faults {
         Some(self.blame())
     }
 
-    /// Finds anew who is to blame: O(F^2) for F failed circuits.
+    /// Finds anew which ports are to blame: O(F^2) for F failed circuits.
     fn blame(&mut self) -> Changes {
         let failed = self.failing.iter().filter(|f| f.1.times >= IN_A_ROW);
         let mut left: Vec<((PlaneId, RackId, RackId), &str)> = failed.map(|(&k, f)| (k, f.why.as_str())).collect();

@@ -78,7 +78,7 @@ pub enum Event {
         pairs: Vec<RackBytes>,
         /// Lower bound of its completion time, from its flows.
         bound: Span,
-        /// Who says when bytes have arrived.
+        /// What tells when bytes have arrived.
         progress: ProgressBy,
         /// Its weight among the others, 1 at least.
         #[serde(default = "one")]
@@ -175,7 +175,7 @@ pub enum Event {
         pairs: Vec<RackBytes>,
         /// Lower bound of its completion time.
         bound: Span,
-        /// Who says when bytes have arrived.
+        /// What tells when bytes have arrived.
         progress: ProgressBy,
         /// What is said of its flows' strict priorities.
         #[serde(default, skip_serializing_if = "Priorities::is_plain")]
@@ -247,7 +247,7 @@ fn one() -> u32 {
     1
 }
 
-/// Who says when a coflow's bytes have arrived.
+/// What tells when a coflow's bytes have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgressBy {

@@ -162,7 +162,7 @@ impl Paths {
     /// A coflow begins; what it sends within a host is left out. O(flows log flows).
     ///
     /// # Errors
-    /// A host that there is not; nothing is changed then.
+    /// A host that does not exist; nothing is changed then.
     pub fn begin(&mut self, id: CoflowId, given: &[FlowSpec]) -> Result<(), Rejected> {
         let hosts = self.topology.hosts.len();
         if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {

@@ -78,7 +78,7 @@ impl EstimatorState {
                 let gained = self.counters.update(inputs.sent);
                 return hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval);
             }
-            // The others do not ask what was gained, but who comes after them may.
+            // The other estimators do not read what was gained, but one that follows them may.
             Estimator::Backlog | Estimator::Declared | Estimator::Combined => self.counters.pass(inputs.sent),
         }
         match self.kind {

@@ -125,7 +125,7 @@ pub struct Counters {
     pub starts: u64,
     /// Jobs finished.
     pub jobs_finished: u64,
-    /// Starts outside a guideline that stood: never, if the policy keeps its word.
+    /// Starts outside a guideline that was not dropped: never, if the policy keeps its word.
     pub violations: u64,
     /// Shuffles let go before the policy wanted, because nothing moved any more.
     pub released_holds: u64,

@@ -205,7 +205,7 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
         b.traffic.prioritise(CoflowId(id), &Change { all: None, flows: vec![(FlowId(0), p)] }).expect("marked");
     };
     let (before, begun) = (look(), b.clock.now());
-    // The flow that waits has sent a largest segment, which goes once what stood before it has gone.
+    // The flow that waits has sent a largest segment, which goes once what was before it has gone.
     let loaded = loaded + RATE.time_for(Bytes(66_000));
     prioritise(0, 7);
     prioritise(1, 1);

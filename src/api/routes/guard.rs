@@ -1,4 +1,4 @@
-//! Who may ask: tokens, names of this machine, and pages of other sites.
+//! Which requests are let in: tokens, names of this machine, and pages of other sites.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use crate::api::page;
 use crate::api::problem::{Problem, Reply};
 
-/// Who may ask.
+/// Rules by which requests are let in.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// Whether a socket's file mode has decided already.

@@ -20,7 +20,7 @@ use crate::workload::{Adjust, Workload};
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Whose mix of sizes
+    /// Mix of sizes
     #[arg(long, value_enum, default_value_t)]
     mix: Mix,
     /// Number of racks: coflows, and jobs that are written as coflows

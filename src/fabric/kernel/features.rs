@@ -35,7 +35,7 @@ pub struct Feature {
     pub name: &'static str,
     /// What needs it.
     pub need: Need,
-    /// Whether it is there.
+    /// Whether the machine has it.
     pub ok: bool,
     /// What was found, or what the kernel said.
     pub found: String,

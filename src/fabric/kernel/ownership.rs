@@ -90,7 +90,7 @@ pub enum OwnError {
     Running {
         /// The name.
         name: String,
-        /// Who holds it, as far as is known.
+        /// Id of the process that holds it, as far as is known.
         pid: String,
     },
     /// A namespace of this name is there and does not carry our mark.

@@ -215,7 +215,7 @@ impl Loop {
     }
 }
 
-/// The payload of a probe: who sent it, for which circuit.
+/// The payload of a probe: the sender, and the circuit.
 fn frame(r: &ProbeRequest) -> [u8; LENGTH] {
     let mut f = [0; LENGTH];
     f[..8].copy_from_slice(&MAGIC);

@@ -71,7 +71,7 @@ pub struct Bundle {
     booked_ocs: u128,
     /// The first to be done on top.
     pub flows: BinaryHeap<Reverse<Underway>>,
-    /// When that is due, so that who passes by need not look into the heap.
+    /// When that is due, so that the heap need not be looked into.
     due: u128,
 }
 

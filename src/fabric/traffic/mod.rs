@@ -129,7 +129,7 @@ impl Traffic {
         let coflow = what.coflow;
         let on_its_way = OnItsWay::new(what, &self.shared.topology);
         let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
-        // Senders begin under the table's lock: no receiver looks before the coflow is there, and who cancels finds all of them.
+        // Senders begin under the table's lock: no receiver looks before the coflow is there, and a cancellation finds all of them.
         let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
         if at_once {
             self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
@@ -320,7 +320,7 @@ async fn read(stream: &TcpStream) -> io::Result<usize> {
     }
 }
 
-/// Hands some of these bytes to the kernel; the connection is shared with who changes its mark.
+/// Hands some of these bytes to the kernel; the connection is shared with the code that changes its mark.
 async fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         stream.writable().await?;

@@ -117,7 +117,7 @@ impl Waits {
         self.wake
     }
 
-    /// The wake-up has come: who is skipped again will say so again.
+    /// The wake-up has come: a job that is skipped again will set the next one.
     pub fn woken(&mut self, now: Time) {
         if self.wake.is_some_and(|w| w <= now) {
             self.wake = None;

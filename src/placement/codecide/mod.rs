@@ -258,7 +258,7 @@ pub enum NoPlacement {
     Slots {
         /// Tasks asked for.
         tasks: u32,
-        /// Slots that there are.
+        /// Slots of the racks that may be used.
         slots: u64,
     },
 }

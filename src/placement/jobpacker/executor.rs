@@ -86,7 +86,7 @@ pub struct JobPacker {
     foreseen: BTreeSet<JobId>,
     /// Submitted, not finished, and heavy.
     heavy: Vec<JobId>,
-    /// What stood, by map rack, when reduces of a rack last began to fetch.
+    /// Output that was there, by map rack, when reduces of a rack last began to fetch.
     fetched: BTreeMap<(JobId, usize, RackId), Vec<Bytes>>,
     dropped: Vec<(JobId, String)>,
 }

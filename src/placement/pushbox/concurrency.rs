@@ -1,4 +1,4 @@
-//! How many tasks may fetch on a host at once, and who may compute there meanwhile.
+//! How many tasks may fetch on a host at once, and which tasks may compute there meanwhile.
 
 use super::PushBoxOptions;
 use super::estimate::{Misjudged, transfer_time};

@@ -147,7 +147,7 @@ impl PushBox {
         self.selector.draw(self.seed);
     }
 
-    /// Slot-change mode (Algorithm 2): who shall have a free slot of a host. O(ready jobs) times a selection.
+    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. O(ready jobs) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId) -> Option<Pick> {
         let load = Load::of(view, host, self.wrong());
         let (mut left_by, mut yielded) = (Vec::new(), false);

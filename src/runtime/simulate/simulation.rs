@@ -91,7 +91,7 @@ impl Host<SimFabric> for SimHost<'_> {
         self.now
     }
 
-    /// Only of coflows whose progress the decision may read: the others are not looked at before they end.
+    /// Progress only of coflows that the decision may read: the others are not looked at before they end.
     fn feed(&mut self, fabric: &mut SimFabric, controller: &Controller) -> Vec<Event> {
         let progress = fabric.progress(|id| controller.follows(id)).into_iter();
         progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
@@ -275,7 +275,7 @@ impl<'a> Simulation<'a> {
     /// happens if it has ended.
     ///
     /// # Errors
-    /// What the controller refuses: a coflow that never began, or a priority that there is not.
+    /// What the controller refuses: a coflow that never began, or a priority that does not exist.
     pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), Rejected> {
         let change = Change { all: None, flows: flows.to_vec() };
         match self.driver.tell(Event::CoflowPrioritised { id: coflow, change }) {
@@ -310,7 +310,7 @@ impl<'a> Simulation<'a> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Forgets what has finished since the last look, for a caller who does not ask.
+    /// Forgets what has finished since the last look, for a caller that does not ask.
     pub fn forget_finished(&mut self) {
         self.finished.flows.clear();
         self.finished.coflows.clear();

@@ -87,7 +87,7 @@ impl Scheduler {
         s.had.values_mut().for_each(|h| h.retain(|h| *h != receiver));
         let lost: Vec<u32> = (0..s.tasks.len() as u32).filter(|&k| s.tasks[k as usize].output_lost).collect();
         for k in lost {
-            let at = self.state.stage(job, stage).log.iter().rposition(|o| o.task == k).expect("what was lost once stood");
+            let at = self.state.stage(job, stage).log.iter().rposition(|o| o.task == k).expect("what was lost is in the list");
             self.compute_again(job, stage, at, Some(receiver));
         }
     }
@@ -130,7 +130,8 @@ impl Scheduler {
         found
     }
 
-    /// The task of output `at` runs again; who has the output already will not fetch it twice, `but` one who lost it.
+    /// The task of output `at` runs again; receivers that have the output already will not fetch it twice, all `but` the one that lost
+    /// it.
     fn compute_again(&mut self, job: JobId, stage: usize, at: usize, but: Option<Receiver>) {
         let have: Vec<Receiver> = self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != but).collect();
         let was_done = self.state.stage(job, stage).is_done();

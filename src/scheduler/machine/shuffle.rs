@@ -109,8 +109,8 @@ impl Scheduler {
         }
     }
 
-    /// Waiting tasks of a stage (in these racks) fetch what there is, if that is enough or all. Tasks that have everything
-    /// compute. Returns whether anything happened.
+    /// Waiting tasks of a stage (in these racks) fetch the outputs that are ready, if they are enough or all. Tasks that have
+    /// everything compute. Returns whether anything happened.
     pub(super) fn fetch(&mut self, job: JobId, stage: usize, racks: Option<&[RackId]>) -> bool {
         let mut groups: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
         let mut complete = Vec::new();

@@ -35,11 +35,11 @@ pub struct Sunflow {
     delta: Span,
     /// First one first.
     coflows: Vec<Live>,
-    /// Each with the instant up to which its light is used.
+    /// The circuits, each with the instant up to which its light is used.
     circuits: Vec<(Circuit, Time)>,
     /// When the first flow of a circuit ends, or its light.
     ends: BinaryHeap<Reverse<(Time, u32)>>,
-    /// What stood when circuits were last planned, and when that was.
+    /// The circuits that existed when circuits were last planned, and when that was.
     stood: (Time, Vec<Held>),
     /// Time up to which circuits are planned.
     horizon: Option<Time>,

@@ -97,7 +97,8 @@ mod tests {
     const UNIT: u64 = 105;
     const MICRO: u64 = 1000;
 
-    /// When transfers end that all are there at zero, and one that comes at `at`, as the simulator replays them; the last is the new one.
+    /// Times at which transfers end that all begin at zero, and one that comes at `at`, as the simulator replays them; the last is the
+    /// new one.
     fn replay(kind: NetworkKind, sizes: &[u64], new: Option<(u64, u64)>) -> (Vec<u64>, Vec<u64>) {
         let rate = BitRate::mbit(840);
         let mut t = Topology::uniform("t", 2, 1, rate, rate, vec![]);

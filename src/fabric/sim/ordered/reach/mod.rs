@@ -21,7 +21,7 @@ mod turns;
 use ports::{BITS, FIRST, Place, Ports, Spot, Taker, begun, ends_of, place, step};
 use turns::{Turn, Turns};
 
-/// Who takes what, and when those end.
+/// Flows that take something, and when they end.
 pub struct Reach {
     ready: bool,
     ports: Ports,
@@ -96,8 +96,8 @@ impl Reach {
         list.extend(ended.map(|(at, g)| (begun(at) - 1, g)));
     }
 
-    /// Learns who takes what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to one after
-    /// another gives. O(links + takers + coflows x (links / 64 + live interfaces)).
+    /// Learns which flows take what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to
+    /// one after another gives. O(links + takers + coflows x (links / 64 + live interfaces)).
     pub fn learn(&mut self, coflows: &mut [Live], free: &Free, downs: usize) {
         if self.ports.links() != free.links() || coflows.len() >= 1 << (63 - 2 * BITS) {
             return;
@@ -166,7 +166,7 @@ impl Reach {
         }
     }
 
-    /// Gives what was given back to whom it belongs now. Says whether a coflow has ended thereby.
+    /// Gives what was given back to the flows that may have it now. Says whether a coflow has ended thereby.
     pub fn follow(&mut self, coflows: &mut [Live], free: &mut Free, world: &mut World) -> bool {
         let mut noticed = false;
         loop {
@@ -230,7 +230,7 @@ impl Reach {
         }
     }
 
-    /// Finds whom a link concerns next behind a place.
+    /// Finds the next flow of a link, behind a place, that must be looked at.
     fn seek(&mut self, link: u32, behind: Place, coflows: &[Live]) {
         let turn = match self.ports.left(link) {
             ..0 => self.ports.first_to_cut(link, behind).map(|t| Turn { at: t.at, link, group: t.group }),

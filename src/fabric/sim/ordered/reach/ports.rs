@@ -52,7 +52,7 @@ struct Port {
     left: i64,
     /// The place at which nothing is left any more.
     shut: Place,
-    /// Who takes what, in the order of places.
+    /// Flows that take something, in the order of places.
     takers: Vec<Taker>,
 }
 
@@ -84,7 +84,7 @@ pub struct Spot {
     pub taker: Option<(u64, u32)>,
 }
 
-/// All links: who takes what.
+/// All links, with the flows that take something.
 #[derive(Default)]
 pub struct Ports {
     ports: Vec<Port>,
