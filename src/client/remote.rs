@@ -61,7 +61,7 @@ struct Held {
     by_stage: BTreeMap<(JobId, usize), u32>,
     /// Number that is held for the coflow that is started next.
     next: Option<u32>,
-    /// How often was asked.
+    /// Number of times that was asked.
     asked: u32,
 }
 

@@ -32,7 +32,7 @@ pub enum NetworkKind {
 /// A network scheduler with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Network {
-    /// Which.
+    /// The kind of network.
     pub kind: NetworkKind,
     /// How the flows of one coflow share what its place in the order leaves it, where the scheduler leaves that open
     /// ([`NetworkKind::has_within`]).

@@ -51,7 +51,7 @@ pub fn pointer(path: &[Step]) -> String {
 /// serves YAML files and JSON requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// Where in the document.
+    /// The place in the document.
     pub path: Vec<Step>,
     /// What is wrong.
     pub message: String,

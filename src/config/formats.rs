@@ -136,7 +136,7 @@ pub struct Select {
     pub sample: Option<usize>,
     /// Then the number of jobs that are kept, from the first.
     pub first: Option<usize>,
-    /// All arrive at once.
+    /// Whether all arrive at once.
     pub batch: bool,
     /// Divides all bytes, rounded up; tasks and times stay.
     pub scale: u64,

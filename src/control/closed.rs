@@ -57,7 +57,7 @@ impl Closed {
         self.pairs > MOST_PAIRS || self.len() >= KEPT + CHUNK && (old || self.len() > MOST)
     }
 
-    /// How many are kept.
+    /// Number of coflows that are kept.
     pub fn len(&self) -> usize {
         self.chunks.back().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }

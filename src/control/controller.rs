@@ -81,7 +81,7 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
-    /// The next cycle does what the last one did, which was nothing, unless an event comes before.
+    /// Whether the next cycle does what the last one did, which was nothing, unless an event comes before.
     resting: bool,
 }
 

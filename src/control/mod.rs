@@ -91,7 +91,7 @@ pub enum Event {
     CoflowPrioritised {
         /// Its number.
         id: CoflowId,
-        /// Which, and what.
+        /// The flows that change, and their new priorities.
         change: Change,
     },
     /// The hosts between which the flows of an open coflow go: said once, when it has begun, where the network has several switches.
@@ -110,7 +110,7 @@ pub enum Event {
     SwitchFault {
         /// Its number.
         switch: u32,
-        /// It is well again.
+        /// Whether it is well again.
         over: bool,
     },
     /// All flows from one host to another get a list of switches by hand, and keep it.
@@ -213,14 +213,14 @@ pub enum Event {
     Trouble {
         /// What failed.
         what: Trouble,
-        /// What was said.
+        /// Why it failed; `None` if it is well again.
         why: Option<String>,
     },
     /// Something is broken on purpose, or mended: for the event log. Nothing is done about it until probes find it.
     Fault {
-        /// What.
+        /// The fault.
         what: String,
-        /// It is well again.
+        /// Whether it is well again.
         over: bool,
     },
     /// Decide by this policy from the next cycle on.
@@ -262,7 +262,7 @@ pub enum ProgressBy {
 pub struct Wake {
     /// When it wants [`Event::Tick`].
     pub at: Time,
-    /// What for.
+    /// What the wake-up is for.
     pub why: Why,
     /// Whether [`Controller::skip_until`] will do instead.
     pub skip: Skip,
@@ -306,19 +306,19 @@ pub enum Action {
     Observe,
     /// Carry out operations in order; answer with [`Event::Applied`].
     Apply {
-        /// What to do.
+        /// The operations.
         ops: Vec<Op>,
     },
     /// Change lists of switches in order; answer with [`Event::Steered`].
     Steer {
-        /// What to do.
+        /// The changes.
         ops: Vec<Steer>,
     },
     /// Give flows of a coflow other strict priorities; nothing answers.
     Prioritise {
         /// Its number.
         id: CoflowId,
-        /// Which, and what.
+        /// The flows that change, and their new priorities.
         change: Change,
     },
     /// Send a probe frame into `input` at `at`; answer with [`Event::Probed`].

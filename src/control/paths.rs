@@ -118,9 +118,9 @@ pub struct Paths {
     failed: BTreeSet<u32>,
     /// What the fabric holds.
     held: Lists,
-    /// The fabric has been asked, and has not answered.
+    /// Whether the fabric has been asked, and has not answered.
     asked: bool,
-    /// The last answer had a refusal in it.
+    /// Whether the last answer had a refusal in it.
     refused: bool,
     view: OnceLock<Arc<PathsView>>,
 }
@@ -188,7 +188,7 @@ impl Paths {
         Ok(())
     }
 
-    /// A coflow has ended, or was taken back. Whether it was known.
+    /// Ends a coflow, or takes it back. Returns whether it was known.
     pub fn end(&mut self, id: CoflowId) -> bool {
         let Some(own) = self.coflows.remove(&id) else { return false };
         self.take_off(own);

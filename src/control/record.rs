@@ -63,7 +63,7 @@ pub struct Snapshot {
 /// The packet switches of a live fabric, as their counters were read last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchesSeen {
-    /// When.
+    /// When they were read.
     pub at: Time,
     /// Counters by number of the switch. Packets and drops go on where the kernel's 32-bit numbers begin again.
     pub switches: Vec<SwitchCounters>,
@@ -74,7 +74,7 @@ pub struct SwitchesSeen {
 /// The queues of a live fabric by strict priority, as their counters were read last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuesSeen {
-    /// When.
+    /// When they were read.
     pub at: Time,
     /// Hosts' ports, then ToRs', then switches'. Packets and drops go on where the kernel's 32-bit numbers begin again.
     pub ports: Vec<PortQueues>,
@@ -91,7 +91,7 @@ pub struct CircuitView {
     pub output: RackId,
     /// Whether it carries data now.
     pub state: CircuitState,
-    /// Set by hand over the API.
+    /// Whether it was set by hand over the API.
     pub manual: bool,
     /// The mirrors begin to move.
     pub setup_at: Time,
@@ -254,9 +254,9 @@ pub struct Stats {
 pub struct Failure {
     /// What was tried.
     pub what: String,
-    /// What was said.
+    /// Why it failed.
     pub why: String,
-    /// How often so far.
+    /// Number of attempts so far.
     pub attempts: u32,
     /// When it is tried again.
     pub retry_at: Time,
@@ -267,9 +267,9 @@ pub struct Failure {
 pub struct Record {
     /// Dense from zero.
     pub seq: u64,
-    /// When.
+    /// When it happened.
     pub at: Time,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -286,7 +286,7 @@ pub enum What {
         demand: Bytes,
         /// Operations that it asked for.
         ops: usize,
-        /// Its decision came too late for its instant.
+        /// Whether its decision came too late for its instant.
         late: bool,
     },
     /// A circuit was written.
@@ -392,14 +392,14 @@ pub enum What {
     Failed {
         /// What was tried.
         what: String,
-        /// What was said.
+        /// Why it failed.
         why: String,
     },
     /// Something was broken on purpose, or mended.
     Fault {
-        /// What.
+        /// The fault.
         what: String,
-        /// It is well again.
+        /// Whether it is well again.
         over: bool,
     },
     /// The policy was replaced.

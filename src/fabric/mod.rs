@@ -30,7 +30,7 @@ pub const SLOTS_PER_PORT: usize = 8;
 /// Everything that we own, as the fabric saw it at one instant; never a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// When.
+    /// When it was observed.
     pub at: Time,
     /// What the planes are programmed to do.
     pub programmed: Programmed,
@@ -186,7 +186,7 @@ pub enum FabricError {
     /// An object of ours is gone: a namespace or link was removed under us.
     #[error("{object} is gone: it was removed while in use")]
     Gone {
-        /// What.
+        /// The object.
         object: String,
     },
     /// The kernel refused.

@@ -133,7 +133,7 @@ pub struct Switches {
     height: Vec<u32>,
     /// The switches in the order of their heights.
     by_height: Vec<u32>,
-    /// Every link joins two neighbouring heights, and no server relays: a way goes up, and then down.
+    /// Whether every link joins two neighbouring heights, and no server relays: a way then goes up, and then down.
     layered: bool,
     /// By host: its switch, or the host's own node where servers relay (BCube).
     stands: Vec<u32>,

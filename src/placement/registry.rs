@@ -92,7 +92,7 @@ macro_rules! policies {
                 }
             }
 
-            /// Which.
+            /// The kind of policy that they are for.
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Self::$kind(_) => Kind::$kind),*
@@ -133,7 +133,7 @@ impl Spec {
         Self { policy: Policy::usual(kind), common: Common { slowstart: kind.slowstart(), ..Common::default() } }
     }
 
-    /// Which policy it is.
+    /// The kind of policy.
     pub fn kind(&self) -> Kind {
         self.policy.kind()
     }

@@ -27,7 +27,7 @@ pub struct Scheduler {
     state: State,
     policy: Box<dyn Placement>,
     actions: VecDeque<Action>,
-    /// Something happened since the last dispatch.
+    /// Whether anything happened since the last dispatch.
     stirred: bool,
     /// Racks whose free slots must be offered.
     dirty: BTreeSet<RackId>,

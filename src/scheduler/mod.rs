@@ -90,7 +90,7 @@ pub enum Event {
     Placed {
         /// Its job.
         job: JobId,
-        /// Which stage.
+        /// Its stage.
         stage: usize,
         /// Tasks by rack; `None`: the controller cannot say.
         racks: Option<Vec<(RackId, u32)>>,
@@ -111,20 +111,20 @@ pub enum Action {
     },
     /// A task holds this slot from now on.
     StartTask {
-        /// Which.
+        /// The task.
         task: TaskRef,
         /// How often it has started, this time included.
         attempt: u32,
-        /// Where.
+        /// The host.
         host: HostId,
         /// Slot of the host in which it runs.
         slot: u32,
-        /// How near to its block.
+        /// How near it is to its block.
         near: Locality,
     },
     /// Let a task compute for `span`, then say [`Event::TaskFinished`].
     Compute {
-        /// Which.
+        /// The task.
         task: TaskRef,
         /// Its attempt.
         attempt: u32,
@@ -133,7 +133,7 @@ pub enum Action {
     },
     /// A task gives up its slot; nothing more is expected of this attempt.
     StopTask {
-        /// Which.
+        /// The task.
         task: TaskRef,
         /// Its attempt.
         attempt: u32,
@@ -146,7 +146,7 @@ pub enum Action {
         job: JobId,
         /// The stage whose tasks receive it.
         stage: usize,
-        /// A shuffle; else reads of data blocks.
+        /// Whether it is a shuffle; else it reads data blocks.
         shuffle: bool,
     },
     /// What is on its way of this coflow is not wanted any more.

@@ -44,11 +44,11 @@ pub struct Task {
     pub computes: Time,
     /// When its slot is expected to become free.
     pub eta: Time,
-    /// Its block is still to be read over the network.
+    /// Whether its block is still to be read over the network.
     pub reading: bool,
-    /// It is part of a shuffle coflow that is on its way.
+    /// Whether it is part of a shuffle coflow that is on its way.
     pub shuffling: bool,
-    /// Its output was lost while no receiver needed it.
+    /// Whether its output was lost while no receiver needed it.
     pub output_lost: bool,
 }
 
@@ -91,7 +91,7 @@ struct Near {
 pub struct Stage {
     /// The tasks, by number.
     pub tasks: Vec<Task>,
-    /// Sums.
+    /// Numbers of its tasks by what they do.
     pub counts: StageCounts,
     /// Whether its tasks may get slots.
     pub open: bool,

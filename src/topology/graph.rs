@@ -141,7 +141,7 @@ impl Graph {
 pub struct Hop {
     /// Its number.
     pub cable: u32,
-    /// From `ends.0` to `ends.1`.
+    /// Whether it goes from `ends.0` to `ends.1`.
     pub forward: bool,
     /// Where it leads, by number.
     pub to: u32,

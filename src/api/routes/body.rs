@@ -20,7 +20,7 @@ use crate::units::{Bytes, Span};
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Trial {
-    /// Only says what would come of it, and changes nothing.
+    /// Whether to say only what would come of it, and change nothing.
     #[serde(default)]
     #[param(inline)]
     pub dry_run: bool,

@@ -15,7 +15,7 @@ use crate::units::Bytes;
 pub struct Coflows {
     /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// How many coflows have ended since the start, in any way.
     #[serde(default)]
@@ -58,7 +58,7 @@ pub struct Coflow {
     /// What was proposed, if it began as a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<super::Held>,
-    /// Of a proposal: Heliostat will send its bytes itself.
+    /// Whether Heliostat will send the bytes of a proposal itself.
     #[serde(skip)]
     pub send: bool,
     /// Of a coflow that Heliostat sends: its flows, in their order. Lists leave it out, and it is forgotten some time after the end.

@@ -13,9 +13,9 @@ use crate::units::{Span, Time};
 pub struct Record {
     /// Dense from zero; the id of the server-sent event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub at_ns: u64,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }

@@ -127,7 +127,7 @@ impl TryFrom<&Topology> for topology::Topology {
 pub struct Ports {
     /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// By plane, then rack.
     pub ports: Vec<Port>,
@@ -177,7 +177,7 @@ impl From<&record::PortView> for Port {
 pub struct Circuits {
     /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// The circuits: with light, being set up, or promised.
     pub circuits: Vec<Circuit>,
@@ -194,7 +194,7 @@ pub struct Circuit {
     pub output: u32,
     /// Whether it carries data now.
     pub state: CircuitState,
-    /// Set by hand.
+    /// Whether it was set by hand.
     pub manual: bool,
     /// The mirrors begin to move.
     pub setup_at_ns: u64,
@@ -248,7 +248,7 @@ pub struct CircuitBody {
 pub struct Demand {
     /// Revision of the snapshot that it comes from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// What the last decision saw.
     pub demand_bytes: Vec<Vec<u64>>,
@@ -306,7 +306,7 @@ mod tests {
 pub struct Queues {
     /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// When the counters were read, at most once a second; `null` where no port serves strict priorities.
     pub measured_ns: Option<u64>,

@@ -13,7 +13,7 @@ use crate::topology::graph::Tier;
 pub struct Paths {
     /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// How they are decided: `ecmp`, `shortest`, `vlb` or `hit`.
     pub policy: String,

@@ -248,7 +248,7 @@ pub struct Held {
     pub proposed_ns: u64,
     /// Time until which it is held, unless it is confirmed.
     pub expires_ns: u64,
-    /// What.
+    /// The proposal.
     #[serde(flatten)]
     pub proposal: Proposal,
 }

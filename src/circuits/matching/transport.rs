@@ -301,7 +301,7 @@ mod tests {
             Self { n, gain, used: vec![0; n * n], room: [vec![capacity; n], vec![capacity; n]], height, source: 0, sink }
         }
 
-        /// One more unit, if that gains more (Dijkstra over reduced costs).
+        /// Adds one more unit, if that gains more (Dijkstra over reduced costs); says whether it did.
         fn augment(&mut self) -> bool {
             let n = self.n;
             let mut dist = [vec![i128::MAX; n], vec![i128::MAX; n]];

@@ -30,7 +30,7 @@ struct World {
     backlog: DemandMatrix,
     /// How long observing takes, deciding included.
     thinking: Span,
-    /// The fabric cannot be observed, or refuses operations.
+    /// Whether the fabric cannot be observed (`blind`), and whether it refuses operations.
     blind: bool,
     refuses: bool,
     /// What a probe of a circuit meets.

@@ -228,7 +228,7 @@ impl Book {
         Some((number, true))
     }
 
-    /// One pair less has it.
+    /// Takes the path away from one pair.
     fn leave(&mut self, number: u32, now: Time) {
         if let Some(held) = self.held.get_mut(&number) {
             held.pairs -= 1;

@@ -19,7 +19,7 @@ pub struct Capacity {
     pub middle: BitRate,
     /// The same with slower circuits, whose segments are small.
     pub slow: BitRate,
-    /// Measured on this machine by `heliostat doctor`, or taken from the table.
+    /// Whether it was measured on this machine by `heliostat doctor`; else it is taken from the table.
     pub measured: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct Fault {
 pub enum Broken {
     /// Links carry only `percent` of their rate.
     Links {
-        /// Which.
+        /// The links.
         which: Which,
         /// 0 to 99.
         percent: u32,

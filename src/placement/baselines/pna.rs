@@ -38,7 +38,7 @@ pub struct PnaOptions {
     /// Time after which a job that refused a host is asked about it again, at least 1 ms; 1 s if left out.
     #[serde(serialize_with = "exact")]
     pub retry: Span,
-    /// A host has at most one reduce task of a job while another host has a free slot; true if left out.
+    /// Whether a host has at most one reduce task of a job while another host has a free slot; true if left out.
     pub spread: bool,
 }
 
@@ -121,7 +121,7 @@ pub struct Pna {
 /// A host that was drawn for a stage, and not taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
-    /// How often.
+    /// Number of times.
     times: u32,
     /// Time until which it is not asked again.
     until: Time,

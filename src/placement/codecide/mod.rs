@@ -56,11 +56,11 @@ pub struct Open {
 /// The network as a controller has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// When.
+    /// When it was taken.
     pub now: Time,
     /// No circuit changes before.
     pub from: Time,
-    /// The policy sets circuits by demand.
+    /// Whether the policy sets circuits by demand.
     pub circuits: bool,
     /// The elephant threshold T_e: pairs below never use circuits.
     pub threshold: Bytes,
@@ -119,7 +119,7 @@ pub enum Shuffle {
 /// A question to [`decide`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// What.
+    /// The shuffle.
     pub shuffle: Shuffle,
     /// Least time from now until it begins.
     pub ready: Span,

@@ -112,7 +112,7 @@ pub struct CoScheduler {
     /// Recurring jobs as they are foreseen.
     foreseen: BTreeMap<JobId, JobSpec>,
     guides: BTreeMap<JobId, Guide>,
-    /// Ask the controller where reduces go: the policy `co-decided`.
+    /// Whether the controller is asked where reduces go: the policy `co-decided`.
     asks: bool,
     /// Questions that have not been taken.
     asked: Vec<Asked>,

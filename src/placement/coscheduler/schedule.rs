@@ -25,7 +25,7 @@ use super::reduces::{recurring_widths, widths};
 pub struct Planned {
     /// The job.
     pub job: JobId,
-    /// Its maps follow a guideline: its shuffle reaches T_e, or is expected to.
+    /// Whether its maps follow a guideline: its shuffle reaches T_e, or is expected to.
     pub heavy: bool,
     /// Where its data lies.
     pub data: DataGuideline,

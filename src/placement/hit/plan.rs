@@ -32,7 +32,7 @@ pub struct Task {
     pub first: HostId,
     /// Where it goes.
     pub host: HostId,
-    /// It has no slot in the first wave of its shuffle, and comes when slots are free again.
+    /// Whether it has no slot in the first wave of its shuffle, and comes when slots are free again.
     pub later: bool,
 }
 

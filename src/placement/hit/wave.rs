@@ -111,7 +111,7 @@ pub struct Distances {
     place: Vec<usize>,
     /// By rate, rounded up to a power of two: by place of the receiver, then of the sender, the unit costs between them.
     by_rate: BTreeMap<u64, Vec<Vec<u64>>>,
-    /// No switch has a limit: one table is enough.
+    /// Whether no switch has a limit: one table is enough then.
     limitless: bool,
 }
 

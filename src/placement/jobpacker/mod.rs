@@ -50,7 +50,7 @@ impl Default for Options {
 /// Tasks of one stage that run in one rack in the same containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Where.
+    /// The rack.
     pub rack: RackId,
     /// Containers that are held, over-provisioned ones included.
     pub containers: u32,

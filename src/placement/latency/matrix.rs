@@ -17,7 +17,7 @@ pub struct Cell {
     pub reduces: usize,
     /// L(r_map, r_red).
     pub latency: Span,
-    /// Every shuffle that reaches T_e at all goes by circuits.
+    /// Whether every shuffle that reaches T_e at all goes by circuits.
     pub circuits: bool,
     /// Whether it is in the papers' green zone: by circuits, and no parallelism given up.
     pub feasible: bool,

@@ -165,7 +165,7 @@ pub struct Round<'a, T> {
     pub transport: &'a T,
     /// Jobs that have not arrived.
     pub coming: usize,
-    /// The run ends here.
+    /// Whether the run ends here.
     pub ends: bool,
 }
 

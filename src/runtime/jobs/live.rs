@@ -85,7 +85,7 @@ pub struct Ask<'a> {
     pub jobs_by: &'a JobPolicy,
     /// The threshold T_e by which placement policies judge what is worth a circuit.
     pub elephant: Bytes,
-    /// What is run.
+    /// The jobs.
     pub jobs: &'a JobList,
     /// Hosts that fail and come back: word for the scheduler, by time.
     pub failures: &'a [(Time, Event)],

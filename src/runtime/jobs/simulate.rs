@@ -39,7 +39,7 @@ pub struct Ask<'a> {
     pub plan: &'a RunPlan,
     /// How jobs are scheduled; its grain is the run's.
     pub jobs_by: &'a JobPolicy,
-    /// What is run.
+    /// The jobs.
     pub jobs: &'a JobList,
     /// Hosts that fail and come back: word for the scheduler, by time.
     pub failures: &'a [(Time, Event)],
@@ -57,9 +57,9 @@ pub enum Line<'a> {
     Network(Record),
     /// An action of the scheduler: what it wanted done.
     Jobs {
-        /// When.
+        /// When the scheduler wanted it.
         at: Time,
-        /// What.
+        /// The action.
         job_action: &'a Action,
     },
 }

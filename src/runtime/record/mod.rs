@@ -100,7 +100,7 @@ pub enum Entry {
     Tell {
         /// When.
         at: Time,
-        /// What.
+        /// The event.
         event: control::Event,
     },
     /// Cycles of the controller are skipped.
@@ -115,7 +115,7 @@ pub enum Entry {
     },
     /// The controller wants this done.
     Act {
-        /// What.
+        /// The action.
         action: control::Action,
     },
     /// The controller wants nothing more.
@@ -126,7 +126,7 @@ pub enum Entry {
     JobTell {
         /// When, counted from the start of the jobs.
         at: Time,
-        /// What.
+        /// The event.
         event: scheduler::Event,
     },
     /// The scheduler did not accept the event before.
@@ -136,7 +136,7 @@ pub enum Entry {
     },
     /// The scheduler wants this done.
     JobAct {
-        /// What.
+        /// The action.
         action: scheduler::Action,
     },
     /// The scheduler wants nothing more.
@@ -157,7 +157,7 @@ pub enum Entry {
 #[derive(Clone, Default)]
 pub struct Tap {
     recorder: Option<Recorder>,
-    /// Something was put since the machine wanted nothing more.
+    /// Whether an event was put since the machine wanted nothing more.
     stirred: bool,
 }
 

@@ -59,7 +59,7 @@ pub enum Ending {
     /// Where the file ends, although the run went on: its process was killed, most likely. `within_line`: in the middle of a line, which
     /// was not played.
     CutOff {
-        /// The last line is half there.
+        /// Whether the last line is half there.
         within_line: bool,
     },
     /// Where the disk had become too slow for the run.

@@ -13,7 +13,7 @@ use crate::units::Time;
 /// A group that has finished, and the rates that it had.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
-    /// Which.
+    /// The group.
     pub group: u32,
     /// Its base rate.
     pub base: u64,

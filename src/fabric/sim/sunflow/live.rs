@@ -45,7 +45,7 @@ pub struct Live {
     pairs: Vec<(u32, u32)>,
     /// Units that are booked.
     sent: u128,
-    /// It wants nothing any more.
+    /// Whether it is cancelled, and wants nothing any more.
     pub cancelled: bool,
 }
 

@@ -76,7 +76,7 @@ struct Side {
 /// What a host comes to for a task: the smallest is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Grade {
-    /// It is not preferred: a transfer with less left would be delayed.
+    /// Whether it is not preferred: a transfer with less left would be delayed.
     delays: bool,
     /// Growth of all completion times, ns.
     cost: u128,
