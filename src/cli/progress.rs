@@ -16,7 +16,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// From now on.
     pub fn start() -> Self {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {msg}").expect("a valid template"));
@@ -24,7 +24,7 @@ impl Clock {
         Self { bar, began: Instant::now(), events: Cell::new(0) }
     }
 
-    /// Shows that the run is at `now` after `events` events; `rest` says what else there is to say.
+    /// The run is at `now` after `events` events; `rest` says what else there is to say.
     pub fn show(&self, now: Time, events: u64, rest: &str) {
         self.events.set(events);
         if !self.bar.is_hidden() {

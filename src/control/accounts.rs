@@ -41,7 +41,7 @@ struct Account {
     largest: u64,
     finished: Option<Time>,
     cancelled: Option<Time>,
-    /// Whether some bytes that have arrived may not be split.
+    /// Some bytes that have arrived may not be split.
     news: bool,
     /// How often the counters were read since it was closed.
     reads: u8,

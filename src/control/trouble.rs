@@ -11,17 +11,17 @@ use crate::ids::{PlaneId, RackId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// Changing what the port of a rack on a plane holds.
+    /// To change what the port of a rack on a plane holds.
     Port(PlaneId, RackId),
-    /// Changing which lists of switches flows take.
+    /// To change which lists of switches flows take.
     Paths,
-    /// Finding the namespaces of the emulation by their names.
+    /// To find the namespaces of the emulation by their names.
     Names,
-    /// Laying out in time what the circuit scheduler decided.
+    /// To lay what the circuit scheduler decided out in time.
     Follow,
-    /// Observing the fabric.
+    /// To observe the fabric.
     Observe,
-    /// Proving the operations before they are carried out.
+    /// To prove the operations before they are carried out.
     Plan,
 }
 

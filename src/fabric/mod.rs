@@ -186,7 +186,7 @@ pub enum FabricError {
     /// An object of ours is gone: a namespace or link was removed under us.
     #[error("{object} is gone: it was removed while in use")]
     Gone {
-        /// The object.
+        /// What.
         object: String,
     },
     /// The kernel refused.

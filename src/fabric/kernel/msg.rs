@@ -97,7 +97,7 @@ pub fn gso_max(index: u32, bytes: u32) -> Message {
     Message::SetLink(link)
 }
 
-/// Asks for all links.
+/// All links.
 pub fn link_dump() -> Message {
     Message::GetLink(LinkMessage::default())
 }
@@ -170,7 +170,7 @@ impl Route<'_> {
     }
 }
 
-/// Asks for all IPv4 routes, of every table.
+/// All IPv4 routes, of every table.
 pub fn route_dump() -> Message {
     Message::GetRoute(RouteMessageBuilder::<Ipv4Addr>::new().build())
 }
@@ -193,7 +193,7 @@ pub fn rule_from((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> M
     Message::NewRule(m)
 }
 
-/// Asks for all IPv4 rules.
+/// All IPv4 rules.
 pub fn rule_dump() -> Message {
     let mut m = RuleMessage::default();
     m.header.family = AddressFamily::Inet;

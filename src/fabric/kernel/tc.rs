@@ -313,7 +313,7 @@ pub fn remove_filter(link: u32, (priority, node): (u16, u32)) -> Message {
     Message::DelTrafficFilter(filter(link, INGRESS, (priority, ETH_P_IP), node, "u32"))
 }
 
-/// Asks for all classes of a link.
+/// All classes of a link.
 pub fn class_dump(link: u32) -> Message {
     Message::GetTrafficClass(TcMessage::with_index(link as i32))
 }
