@@ -32,7 +32,7 @@ pub struct RunSettings {
     pub scale: u64,
     /// TCP congestion control of the generated traffic, by its name in the kernel.
     pub congestion: String,
-    /// Most bytes of each flow that a sender's buffer holds: they count as backlog.
+    /// The most bytes of one flow that count as backlog: what a sender's buffer holds.
     #[serde(default = "socket")]
     pub buffer: Bytes,
 }

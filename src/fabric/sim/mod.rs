@@ -102,7 +102,7 @@ pub struct Settings {
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,
-    /// Most bytes of each flow that a sender's buffer holds: they count as backlog.
+    /// The most bytes of one flow that count as backlog: what a sender's buffer holds.
     pub buffer: Bytes,
     /// Whether links may fail ([`SimFabric::strike`]).
     pub may_fail: bool,
