@@ -36,7 +36,7 @@ enum Phase {
     Idle,
     /// An observation. `decide`: of a cycle with this deadline; else only to write what had no room before.
     Observing { decide: Option<Time> },
-    /// The results of operations that must stand by then.
+    /// The results of operations that must be in place by then.
     Applying { by: Time },
 }
 
@@ -60,7 +60,7 @@ pub struct Controller {
     policy: CircuitPolicy,
     scheduler: Box<dyn Scheduler>,
     estimator: EstimatorState,
-    /// How long before it takes effect an operation must stand in the fabric.
+    /// How long before it takes effect an operation must be in place in the fabric.
     notice: Span,
     next_cycle: Time,
     cycle: u64,
@@ -81,7 +81,7 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
-    /// The next cycle does what the last one did, which was nothing, unless somebody says something before.
+    /// Whether the next cycle does what the last one did, which was nothing, unless an event comes before.
     resting: bool,
 }
 
@@ -96,8 +96,8 @@ struct Meters {
 }
 
 impl Controller {
-    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must
-    /// stand in the fabric ([`crate::fabric::Fabric::notice`]).
+    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must be in place in
+    /// the fabric ([`crate::fabric::Fabric::notice`]).
     pub fn new(topology: Arc<Topology>, policy: CircuitPolicy, start: Time, notice: Span) -> Self {
         let racks = topology.rack_count();
         Self {
@@ -291,14 +291,14 @@ impl Controller {
         }
         let coflows = if by_coflow { self.accounts.open_coflows(threshold) } else { vec![] };
         let asked = deadline + self.policy.lead + self.notice;
-        // Half of the lead is for polling, half for deciding and writing: who has less left would be refused by the fabric.
+        // Half of the lead is for polling, half for deciding and writing: with less left the fabric would refuse the operations.
         let soonest = now + Span(self.policy.lead.0 / 2) + self.notice;
         // A cycle that decides nothing has no instant to be late for.
         let late = soonest > asked && !self.is_passive();
         let at = asked.max(soonest);
         self.stats.cycles += 1;
         self.stats.late_cycles += u64::from(late);
-        // What stands is the truth; what was wanted and refused is decided anew.
+        // What is programmed is the truth; what was wanted and refused is decided anew.
         self.wanted.timetable = seen.programmed.timetable.clone();
         self.wanted.timetable.forget_before(now);
         let (current, usable) = (self.current(at), self.usable());
@@ -458,7 +458,7 @@ impl Controller {
         self.stats.late_cycles += u64::from(late);
     }
 
-    /// Logs an operation that stands, and has a new circuit probed.
+    /// Logs an operation that was carried out, and has a new circuit probed.
     fn done(&mut self, op: Op, now: Time) {
         match op {
             Op::Reserve(r) => {

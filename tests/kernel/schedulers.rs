@@ -11,7 +11,7 @@ use heliostat::units::{BitRate, Bytes, Span, Time};
 use crate::daemon::Daemon;
 use crate::support::{each_mechanism, topology};
 
-/// A circuit carries 2 MB in an interval, dark time taken off; so much must have crossed while a scheduler was in force.
+/// Bytes that must cross while a scheduler is in force; a circuit carries 2 MB in an interval, dark time taken off.
 const AT_LEAST: u64 = 1_000_000;
 
 #[test]
