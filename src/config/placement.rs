@@ -38,7 +38,7 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     slowstart: Option<u32>,
-    /// A waiting reduce task fetches again when so many per cent of the map tasks have finished since, 1 to 100; 20 if left out.
+    /// A waiting reduce task fetches again when this share of the map tasks, in per cent, has finished since; 1 to 100; 20 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     fetch: Option<u32>,
@@ -48,10 +48,10 @@ pub struct RawPlacement {
     /// Delay scheduling: how long a job waits for a slot near its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait: Option<RawWait>,
-    /// A shuffle that is held back until more reduce tasks have slots begins after so long at the latest; 30 s if left out.
+    /// The longest time that a shuffle is held back until more reduce tasks have slots; 30 s if left out.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
     patience: Option<Span>,
-    /// A guideline is dropped when more than so many per cent of its hosts are down, 0 to 100; 50 if left out.
+    /// A guideline is dropped when more than this share of its hosts, in per cent, is down; 0 to 100; 50 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     lost: Option<u32>,

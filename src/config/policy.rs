@@ -76,7 +76,7 @@ pub struct RawPolicy {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     scale: u64,
-    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog; 2 MiB, what its socket holds, if left out.
+    /// The most bytes of one flow that count as backlog; 2 MiB, what a socket holds, if left out.
     #[serde(default = "socket", serialize_with = "exact")]
     buffer: Bytes,
     /// TCP congestion control of the generated traffic, by its name in the kernel; cubic if left out.
@@ -114,10 +114,10 @@ struct RawElephants {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawGuard {
-    /// So long coflows go in their order, above zero.
+    /// For this time coflows go in their order; above zero.
     #[serde(serialize_with = "exact")]
     every: Span,
-    /// So long all flows share, above zero.
+    /// For this time all flows share; above zero.
     #[serde(serialize_with = "exact")]
     share: Span,
 }
