@@ -17,16 +17,19 @@ use crate::{documents, file, text};
 
 /// How long all blocks of a document may take on a busy machine.
 const DEADLINE: &str = "240";
-/// What a reader who stands in the repository has there.
+/// The folders of the repository that the blocks use.
 const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet"];
+
+/// Networks, ports and notes for a document alone: nothing else on the machine is in its way, and it leaves nothing behind.
+const ALONE: &[&str] = &["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// A shell block.
 struct Block {
     /// The line of its first backticks.
     line: usize,
-    /// How many headings stand above it.
+    /// The number of headings above it.
     section: usize,
-    /// What stands behind `sh`.
+    /// The words after `sh`.
     words: String,
     commands: String,
 }
@@ -108,11 +111,11 @@ fn run(document: &str) {
     if root && !(sys::is_root() && sys::in_first_user_namespace()) {
         return skip(document, "its blocks need root");
     }
+    if root && !Command::new("unshare").args(ALONE).arg("true").status().is_ok_and(|s| s.success()) {
+        return skip(document, "its blocks need namespaces of their own");
+    }
     if let Some(program) = chosen.iter().flat_map(|b| b.programs()).find(|p| !is_there(p)) {
         return println!("SKIP {document}: {program} is not installed");
-    }
-    if chosen.is_empty() {
-        return;
     }
     let scratch = tempfile::tempdir().expect("a directory");
     prepare(scratch.path(), &chosen);
@@ -120,8 +123,7 @@ fn run(document: &str) {
     let mut c = Command::new("timeout");
     c.args(["--kill-after=5", DEADLINE]);
     if root {
-        // Networks, ports and notes of their own: nothing else on the machine is in the way, and nothing is left behind.
-        c.args(["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        c.arg("unshare").args(ALONE);
     }
     c.arg("bash").arg(file("tests/docs/run.sh")).args(steps(&chosen));
     c.current_dir(scratch.path()).env("PATH", path).env("ALONE", if root { "1" } else { "0" }).stdin(Stdio::null());

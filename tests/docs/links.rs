@@ -2,7 +2,7 @@
 
 use crate::{documents, file, text};
 
-/// What stands in `](..)`, with the number of its line.
+/// The targets of the links of a text, with their line numbers.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (k, line) in text.lines().enumerate() {

@@ -56,7 +56,7 @@ fn keys(result: &Value, path: &str) -> BTreeSet<String> {
     object.keys().cloned().collect()
 }
 
-/// What stands in backticks in the first column of the table below a heading.
+/// The words in backticks in the first column of the tables below a heading.
 fn rows(manual: &str, heading: &str) -> BTreeSet<String> {
     let below = manual.split_once(&format!("\n### {heading}\n")).unwrap_or_else(|| panic!("no heading {heading}")).1;
     let section = below.split("\n#").next().expect("a section");

@@ -1,4 +1,4 @@
-//! What a test says that cannot run here.
+//! The line of a test that cannot run here.
 
 /// Tells that a test does not run here as `SKIP name: why`. With `REQUIRE_KERNEL=1`, where the machine is known to have all that the
 /// tests of the kernel need, this is a failure.
