@@ -31,7 +31,7 @@ use heliostat::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// A published mix; arrivals uniform over so many minutes, as in the papers.
+/// A published mix; arrivals uniform over `minutes` minutes, as in the papers.
 fn mix(mix: Mix, jobs: usize, minutes: u64) -> Vec<JobSpec> {
     let list = synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs, seed: 1, mean_gap: Span::ZERO });
     let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -107,7 +107,7 @@ fn co_scheduler() {
         let (took, found) = time(101, decision);
         let (all, best) = found.map_or((0, 0), |d| (d.candidates.len(), d.best().racks.len()));
         println!("co-scheduler decision\t{gb} GB on {racks} racks\t{reduces} reduces\t{took:?}\tbest of {all}: {best} racks");
-        // All of it for one job that nobody knows yet: racks of its data, of its maps, and of its reduces.
+        // The whole plan of one job: racks of its data, of its maps, and of its reduces.
         let blocks = (gb * 1_000_000_000 / 256_000_000).max(1) as u32;
         let stage = |tasks, input| StageSpec {
             name: String::new(),

@@ -97,7 +97,7 @@ fn by_program(topology: &Arc<Topology>, command: &[&str], fallback: Option<Sched
 
 /// What a run decided and carried, without the name of its policy.
 fn decided(r: &RunResult) -> impl PartialEq + std::fmt::Debug + use<> {
-    let coflows: Vec<_> = r.coflows.iter().map(|c| (c.cct, c.over_ocs)).collect();
+    let coflows: Vec<_> = r.coflows.iter().map(|c| (c.cct, c.ocs_share)).collect();
     (coflows, r.summary.makespan, r.summary.stats.circuits_set, r.summary.stats.cycles)
 }
 

@@ -16,7 +16,7 @@ const MAX_COLUMNS: usize = 140;
 const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "scheduler", "plan", "control"];
 /// Where a clock may be read and randomness made.
 const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "client", "experiment", "cli", "main"];
-/// Where `unsafe` may stand.
+/// Where `unsafe` may be used.
 const UNSAFE_ROOMS: &[&str] = &["fabric/kernel/sys", "fabric/kernel/bpf/vm", "circuits/matching/simd"];
 /// Beside the rooms that decide, where the use of floating point is listed.
 const FLOATS_TOO: &str = "fabric/sim";
@@ -52,7 +52,7 @@ struct Source {
 }
 
 struct Line {
-    /// As it stands.
+    /// As it is in the file.
     raw: String,
     /// Without comments and with empty literals.
     code: String,
@@ -171,7 +171,7 @@ fn test_lines(codes: &[String]) -> Vec<bool> {
     marked
 }
 
-/// Whether `word` stands in `code`, not as a part of a longer word.
+/// Whether `word` is in `code`, not as a part of a longer word.
 fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| !code[..at].ends_with(is_word) && !code[at + word.len()..].starts_with(is_word))
 }
@@ -249,8 +249,7 @@ fn walls(s: &Source, rooms: &[String]) -> Vec<(usize, String)> {
     let order: BTreeMap<&str, usize> = rooms.iter().enumerate().map(|(k, r)| (r.as_str(), k)).collect();
     let Some(&own) = order.get(s.room()) else { return vec![] };
     let below = uses_of_crate(s).into_iter().filter(|(_, used)| order.get(used.as_str()).is_some_and(|k| *k > own));
-    let say =
-        |used: &str| format!("room `{}` uses `{used}`, which stands below it in src/lib.rs; pass the value in, or move it up", s.room());
+    let say = |used: &str| format!("room `{}` uses `{used}`, which is below it in src/lib.rs; pass the value in, or move it up", s.room());
     below.map(|(n, used)| (n, say(&used))).collect()
 }
 
@@ -472,7 +471,7 @@ fn siblings_do_not_use_each_other_but_for_those_listed() {
     assert_eq!(sibling_circles(&small), [("plan/a".to_owned(), "plan/b".to_owned())]);
 }
 
-/// What the rules speak of is there.
+/// Every room and file that the rules name exists.
 #[test]
 fn every_place_that_a_rule_names_exists() {
     let sources = crate_sources();

@@ -28,7 +28,7 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub pointer: Option<Box<str>>,
-    /// Each of them, where several values are wrong.
+    /// Each wrong value, where several are wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ValueProblem>,
 }

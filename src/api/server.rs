@@ -32,12 +32,12 @@ const BUFFER: usize = 64 << 10;
 /// How long open requests may go on once the server stops.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Where and for whom the API serves.
+/// Where the API serves, and which clients.
 #[derive(Clone, Default)]
 pub struct Options {
     /// The TCP address; port 0 takes a free one. `None`: no TCP.
     pub listen: Option<SocketAddr>,
-    /// A unix socket, made with mode 0600. `None`: no such socket.
+    /// A unix socket, made with mode 0600. `None`: no socket.
     pub socket: Option<PathBuf>,
     /// Requests over TCP must carry it as `Authorization: Bearer`. Needed to listen on an address that is not loopback.
     pub token: Option<String>,
@@ -51,7 +51,7 @@ pub enum ServeError {
     /// The address is open to others.
     #[error("{0} is not a loopback address: give a token, or listen on 127.0.0.1")]
     NeedsToken(SocketAddr),
-    /// A token that keeps nobody out.
+    /// The token is too short to keep others out.
     #[error("the token is shorter than 16 characters")]
     WeakToken,
     /// The address cannot be had.
@@ -117,8 +117,8 @@ impl Drop for Server {
     }
 }
 
-/// Takes the TCP address of a server to come, so that it is known to be free before anything is built. Whoever connects meanwhile
-/// waits.
+/// Takes the TCP address of a server to come, so that it is known to be free before anything is built. Clients that connect meanwhile
+/// wait.
 ///
 /// # Errors
 /// When the address cannot be had, or would be open to others without a token.
@@ -270,8 +270,8 @@ fn bind_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Makes the socket under a name of its own, closes it to others, and only then gives it its name. A socket that nobody
-/// answers on is a leftover and is replaced; anything else of that name is not ours and stays.
+/// Makes the socket under a name of its own, closes it to others, and only then gives it its name. A socket on which no process answers
+/// is a leftover and is replaced; anything else of that name is not ours and stays.
 fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
     let fail = |e| ServeError::Listen(path.display().to_string(), e);
     if let Ok(meta) = std::fs::symlink_metadata(path) {

@@ -24,7 +24,7 @@ pub const RING: usize = 4096;
 /// How many `Idempotency-Key`s are remembered.
 const KEYS: usize = 1024;
 
-/// Sends the bytes of coflows that are posted with `send: true`; given by whoever runs traffic on the fabric.
+/// Sends the bytes of coflows that are posted with `send: true`; given by the code that runs traffic on the fabric.
 pub trait Sender: Send + Sync {
     /// Starts sending; the sender then reports [`Event::CoflowProgress`] and [`Event::CoflowFinished`] itself, and before that
     /// [`Event::FlowFinished`] of every flow if the report is of flows.
@@ -82,7 +82,7 @@ pub struct App {
     pub handle: Handle,
     /// The last events.
     pub log: Arc<Log>,
-    /// Who sends, if anybody does.
+    /// What sends coflows, if this daemon does.
     pub sender: Option<Arc<dyn Sender>>,
     /// Held while a coflow is made, so that ids and keys are given once.
     pub ledger: Arc<tokio::sync::Mutex<Ledger>>,

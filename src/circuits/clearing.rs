@@ -10,7 +10,7 @@ use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// Decisions after which demand that does not become less is given up, a rack: a rotation passes every pair in fewer. So many dark
+/// Decisions per rack after which demand that does not become less is given up: a rotation passes every pair in fewer. As many dark
 /// times must have passed as well, since intervals may be far shorter.
 const IDLE: usize = 2;
 

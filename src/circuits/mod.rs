@@ -33,15 +33,15 @@ pub struct Matching {
 }
 
 impl Matching {
-    /// Nobody is matched.
+    /// A matching without circuits.
     pub fn empty(racks: usize) -> Self {
         Self { out: vec![None; racks] }
     }
 
-    /// From pairs.
+    /// A matching of these pairs.
     ///
     /// # Panics
-    /// If a port stands twice, or a rack is matched with itself.
+    /// If a port is used twice, or a rack is matched with itself.
     pub fn from_pairs(racks: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut m = Self::empty(racks);
         for (i, j) in pairs {
@@ -89,7 +89,7 @@ impl Matching {
         self.out.iter().flatten().count()
     }
 
-    /// Whether nobody is matched.
+    /// Whether it has no circuits.
     pub fn is_empty(&self) -> bool {
         self.out.iter().all(Option::is_none)
     }
@@ -128,7 +128,7 @@ pub struct Ask<'a> {
     pub usable: &'a [Usable],
     /// When the decision takes effect: no port may change before.
     pub at: Time,
-    /// Until the next decision.
+    /// Time until the next decision.
     pub interval: Span,
     /// Number of the cycle, from zero.
     pub cycle: u64,
@@ -164,7 +164,7 @@ impl Decision {
     }
 }
 
-/// Who sets circuits under a scheduler.
+/// What sets circuits under a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
     /// The scheduler, as it decides.
@@ -192,7 +192,7 @@ pub trait Scheduler: Send {
         let _ = plane;
         false
     }
-    /// Who sets circuits under it.
+    /// What sets circuits under it.
     fn set_by(&self) -> SetBy {
         SetBy::Scheduler
     }

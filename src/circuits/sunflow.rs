@@ -88,7 +88,7 @@ pub fn shortest_first(coflows: &[&DemandMatrix], plane: &Plane) -> Vec<usize> {
     order
 }
 
-/// Nanoseconds of light; at rate zero so many that none is ever through.
+/// Nanoseconds of light that each cell needs; at rate zero more than ever pass.
 fn light(demand: &DemandMatrix, plane: &Plane) -> DemandMatrix {
     demand.map(|b| plane.rate.time_for(Bytes(b)).0)
 }
@@ -153,7 +153,7 @@ impl PortTable {
         Self { taken: Default::default(), ends: BTreeSet::new(), current: current.clone(), at }
     }
 
-    /// Until when a port that is free at `t` stays so; `None` if it is taken.
+    /// Time until which a port that is free at `t` stays so; `None` if it is taken.
     fn free_until(&self, side: usize, port: usize, t: Time) -> Option<Time> {
         let Some(spans) = self.taken[side].get(&port) else { return Some(Time::MAX) };
         let before = spans.range(..=t).next_back();

@@ -120,11 +120,11 @@ pub enum Clash {
     /// Two circuits hold one port at once, or follow each other without a reconfiguration between.
     #[error("{plane}: {side} port of {rack} is held by two circuits: {a} and {b}")]
     Port {
-        /// Where.
+        /// The plane.
         plane: PlaneId,
         /// Which of the rack's two ports on this plane.
         side: Side,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
         /// The earlier circuit.
         a: Box<Reservation>,
@@ -134,7 +134,7 @@ pub enum Clash {
     /// A circuit has light while another is set up, on a plane on which all ports go dark together.
     #[error("{plane} is all-stop, and has light on {lit} while {dark} is set up")]
     Light {
-        /// Where.
+        /// The plane.
         plane: PlaneId,
         /// The circuit with light.
         lit: Box<Reservation>,
@@ -288,7 +288,7 @@ impl Timetable {
     }
 
     /// Proves that on all-stop planes no circuit has light while another is set up: O(n log n). [`Self::check`] does not ask for this, as
-    /// it must also hold for what stands in a fabric between two operations.
+    /// it must also hold for the circuits in a fabric between two operations.
     ///
     /// # Errors
     /// The first [`Clash::Light`] by plane.

@@ -52,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// The keys that tell this kind from the others: `name` stands in all.
+    /// The keys that tell this kind from the others: `name` is in all.
     fn keys(self) -> Vec<String> {
         let schema = self.schema();
         let keys = schema["properties"].as_object().into_iter().flatten().map(|(k, _)| k.clone());
@@ -153,7 +153,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         let unfit = found.policies.iter().filter_map(|p| config::fit(t, p).err());
         found.errors.extend(unfit.map(|e| e.to_string()));
     }
-    // Of many files, nobody means to run every policy on every topology.
+    // Many files are not meant to be run as every policy on every topology.
     if let ([t], [p]) = (&*found.topologies, &*found.policies) {
         found.advice = config::advice(t, p);
     }

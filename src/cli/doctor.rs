@@ -26,12 +26,12 @@ pub struct Args {
     output: Output,
 }
 
-/// TCP between racks uses it while measuring, if it is there.
+/// TCP between racks uses it while measuring, if the machine has it.
 const CONGESTION: &str = "cubic";
 /// How long the search for the limits may take.
 const SEARCH: Span = Span::secs(20);
 
-/// Measuring next to others who take more of the processors says nothing of the machine.
+/// Share of the processors' time that other programs may take: beyond it, what is measured says nothing of the machine.
 const BUSY: f64 = 0.1;
 
 /// What the doctor found.
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.output == Output::Csv {
         return Err(CliError::Usage("doctor prints a table or JSON".into()));
     }
-    // Before a user namespace is entered: there, everybody is root.
+    // Before a user namespace is entered: there, every user is root.
     let base = ownership::base();
     let mininet = mininet();
     let mut report = Report { features: vec![rights()], mechanism: None, looks: vec![], capacity: None, remarks: vec![] };

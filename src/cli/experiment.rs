@@ -22,13 +22,13 @@ use crate::workload::{TraceError, coflow_benchmark};
 /// ends it; the report then holds what was run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Whose evaluation
+    /// The paper whose evaluation is run
     #[arg(value_enum)]
     paper: Paper,
     /// Three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points
     #[arg(long)]
     quick: bool,
-    /// So many repetitions
+    /// Number of repetitions
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
     /// The first seed; repetitions take those after it

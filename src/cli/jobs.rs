@@ -18,14 +18,14 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// With more hosts than this, flows are counted between racks unless somebody asks for hosts.
+/// With more hosts than this, flows are counted between racks unless hosts are asked for.
 const HOSTS_BY_HOST: usize = 64;
 
 /// How jobs are run in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Jobs")]
 pub struct Virtual {
-    /// Between what flows go in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
+    /// Ends of flows in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
     #[arg(long, value_enum)]
     pub grain: Option<GrainArg>,
 }
@@ -37,7 +37,7 @@ pub struct Tuning {
     /// Draws the tasks on their slots over time into this file (SVG)
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
-    /// Keeps only jobs that shuffle at least so much
+    /// Keeps only jobs that shuffle at least this
     #[arg(long, value_name = "BYTES")]
     pub min_shuffle: Option<Bytes>,
     /// Then keeps N of them, drawn evenly
@@ -49,7 +49,7 @@ pub struct Tuning {
     /// All jobs arrive at once
     #[arg(long)]
     pub batch: bool,
-    /// The scheduler is told that a host or rack fails then, and comes back so much later: h3-1@10s, r2@10s+30s; may be given more than
+    /// The scheduler is told that a host or rack fails at that time, and is back after +TIME: h3-1@10s, r2@10s+30s; may be given more than
     /// once
     #[arg(long, value_name = "WHAT@TIME[+TIME]")]
     pub fail: Vec<String>,
@@ -62,16 +62,16 @@ pub struct Tuning {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Errors of foresight (jobs)")]
 pub struct Wrong {
-    /// Planners see the sizes of recurring jobs up to so much too large or small: 0.5 is half of the size
+    /// Planners see the sizes of recurring jobs too large or too small by at most this share: 0.5 is half of the size
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub size_error: Option<u32>,
-    /// Some jobs arrive up to so much sooner or later than foreseen
+    /// Some jobs arrive up to TIME sooner or later than foreseen
     #[arg(long, value_name = "TIME")]
     pub arrival_delay: Option<Span>,
-    /// That many of them [default: 0.5]
+    /// The share of the jobs that do [default: 0.5]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "arrival_delay")]
     pub delayed: Option<u32>,
-    /// The remaining times of running tasks are estimated up to so much too long or short
+    /// The remaining times of running tasks are estimated too long or too short by at most this share
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub remaining_error: Option<u32>,
 }
@@ -95,7 +95,7 @@ impl Wrong {
     }
 }
 
-/// Between what flows go.
+/// The ends of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum GrainArg {
     /// Hosts.
@@ -211,7 +211,7 @@ impl Virtual {
         refuse(&[("--grain", self.grain.is_some())], jobs)
     }
 
-    /// Between what flows go, under this placement policy.
+    /// The ends of flows under this placement policy.
     pub fn grain(&self, topology: &Topology, policy: Kind) -> Grain {
         match self.grain {
             Some(GrainArg::Rack) => Grain::Rack,

@@ -24,7 +24,7 @@ impl Clock {
         Self { bar, began: Instant::now(), events: Cell::new(0) }
     }
 
-    /// The run is at `now` after so many events; `rest` says what else there is to say.
+    /// The run is at `now` after `events` events; `rest` says what else there is to say.
     pub fn show(&self, now: Time, events: u64, rest: &str) {
         self.events.set(events);
         if !self.bar.is_hidden() {

@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         ReplayError::Differs { .. } | ReplayError::Panicked { .. } => CliError::Failed(format!("{name}: {e}")),
     })?;
     if let Some(why) = incomplete(&done.ending) {
-        tracing::warn!("{name}: {why}; what stands before is as recorded");
+        tracing::warn!("{name}: {why}; what comes before is as recorded");
     }
     print(&match args.output {
         Output::Json => serde_json::to_string_pretty(&done).expect("a snapshot is plain data") + "\n",

@@ -111,7 +111,7 @@ fn bar(b: &input::Bar) -> Value {
     json!({"plane": b.plane, "input": b.input, "output": b.output, "setup": b.setup_at.0, "up": b.up_from.0, "until": b.until.0})
 }
 
-/// The page around its data. Nothing in the data can end the element that it stands in.
+/// The page around its data. Nothing in the data can end the element that it is in.
 fn html(data: &Value) -> String {
     let data = data.to_string().replace('<', "\\u003c");
     let mut out = String::with_capacity(page::ECHARTS.text.len() + data.len() + (1 << 17));

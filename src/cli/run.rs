@@ -66,7 +66,7 @@ pub struct Args {
     /// The token that a caller must show; needed when the API listens beyond this machine.
     #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// Run although this machine cannot carry so much honestly; the result says so.
+    /// Run although this machine cannot carry its rates honestly; the result says so.
     #[arg(long)]
     force: bool,
     /// How the result is printed.

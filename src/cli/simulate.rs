@@ -45,7 +45,7 @@ pub struct Args {
     /// Decides whatever is drawn: mixes, and tasks of jobs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Repeats the run with so many seeds, this one and those after it, and prints means with their 95% intervals. With jobs the
+    /// Repeats the run with N seeds, this one and those after it, and prints means with their 95% intervals. With jobs the
     /// `seed` of the policy's `placement` goes up with them, too
     #[arg(long, value_name = "N", conflicts_with_all = ["events", "timeline", "record"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: Option<u32>,

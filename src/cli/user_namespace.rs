@@ -3,7 +3,7 @@
 use super::CliError;
 use crate::fabric::kernel::sys;
 
-/// What a user can do who is neither root nor may have user namespaces.
+/// Advice for a user who is not root and may not have user namespaces.
 pub const REMEDY: &str =
     "run with sudo, or allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)";
 

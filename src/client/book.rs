@@ -1,7 +1,7 @@
 //! What is known of the coflows that a run has posted: under which number the controller has them, and what has arrived.
 //!
 //! Word comes by two ways, events and the coflow's own resource, in any order and more than once; each thing is passed on once.
-//! Events may name a coflow before the answer to its POST has told whose it is.
+//! Events may name a coflow before the answer to its POST has told to which of our coflows it belongs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ use crate::units::{Bytes, Span};
 /// What was heard of a coflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// A flow has arrived, with so many bytes.
+    /// A flow has arrived, with these bytes.
     Flow(FlowId, Bytes),
-    /// The coflow has arrived, after so long.
+    /// The coflow has arrived, after this time.
     Finished(Span),
     /// The controller has it no more.
     Gone,
@@ -34,11 +34,11 @@ pub struct Book {
     open: BTreeSet<CoflowId>,
     /// Posts that are not answered.
     posting: BTreeSet<CoflowId>,
-    /// Of coflows that nobody knows yet, while a post is not answered.
+    /// Words of coflows that are not known yet, while a post is not answered.
     early: Vec<(u32, Heard)>,
     received: BTreeMap<(CoflowId, FlowId), Bytes>,
     ccts: BTreeMap<CoflowId, Span>,
-    /// Of coflows whose end was looked up: the share of their bytes that went over circuits, and the completion time.
+    /// By coflow whose end was looked up: the share of its bytes that went over circuits, and the completion time.
     looked_up: BTreeMap<CoflowId, (f64, Option<Span>)>,
     /// How many endings of all the controller's coflows were looked at.
     ended: u64,
@@ -51,7 +51,7 @@ impl Book {
         self.open.insert(id);
     }
 
-    /// It was posted, and has this number; what was heard of it meanwhile follows.
+    /// A coflow was posted, and has this number; what was heard of it meanwhile follows.
     ///
     /// # Errors
     /// It broke already.

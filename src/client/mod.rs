@@ -20,9 +20,9 @@ mod tests;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The daemon's stream of events says something every 15 s at least.
 const SILENCE: Duration = Duration::from_secs(25);
-/// A request or a stream that breaks is tried so often, each time a little later.
+/// Number of times that a request or a stream that breaks is tried, each time a little later.
 const TRIES: u32 = 4;
-/// How much later.
+/// Time before the second try; before the third it is twice as long, and so on.
 const PAUSE: Duration = Duration::from_millis(150);
 
 /// Why a daemon could not be asked, or what it refused.
@@ -34,10 +34,10 @@ pub enum Error {
     /// No daemon answers.
     #[error("{0}")]
     Unreachable(String),
-    /// It answers too late.
+    /// The daemon answers too late.
     #[error("{0}")]
     TimedOut(String),
-    /// It refused, or its answer makes no sense.
+    /// The daemon refused, or its answer makes no sense.
     #[error("{0}")]
     Refused(String),
 }

@@ -22,7 +22,7 @@ use crate::runtime::jobs::live::{Network, Word};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
-/// Coflows that have ended are noted so often: a controller remembers each for a minute.
+/// Interval at which coflows that have ended are noted: a controller remembers each for a minute.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// What is to be done, in order.
@@ -59,9 +59,9 @@ pub struct Remote {
 #[derive(Default)]
 struct Held {
     by_stage: BTreeMap<(JobId, usize), u32>,
-    /// Of the coflow that is started next.
+    /// Number that is held for the coflow that is started next.
     next: Option<u32>,
-    /// How often was asked.
+    /// Number of times that was asked.
     asked: u32,
 }
 
@@ -141,14 +141,14 @@ impl Remote {
         if sent { Ok(()) } else { Err(self.why_nobody_posts()) }
     }
 
-    /// Who posts says why before going.
+    /// Why no coflow can be posted any more: what the thread that posts said before it ended.
     fn why_nobody_posts(&mut self) -> String {
         while let Ok(word) = self.words.try_recv() {
             if let Err(why) = word {
                 return self.loses(why);
             }
         }
-        "nobody posts any more".into()
+        "the thread that posts coflows has ended".into()
     }
 
     fn loses(&mut self, why: Error) -> String {
@@ -230,7 +230,7 @@ impl Network for Remote {
             Ok(Ok(word)) => Ok(Some(word)),
             Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
             Ok(Err(why)) => Err(self.loses(why)),
-            Err(mpsc::RecvTimeoutError::Disconnected) => Err("nobody follows the controller any more".into()),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err("the threads that follow the controller have ended".into()),
         }
     }
 }
@@ -245,7 +245,7 @@ impl Shared {
     }
 
     fn tell(&self, word: Result<Word, Error>) {
-        // Whoever listened may have gone: then nobody wants to know.
+        // The listener may have gone: then the word is not needed.
         let _ = self.words.lock().send(word);
     }
 

@@ -32,14 +32,14 @@ pub enum NetworkKind {
 /// A network scheduler with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Network {
-    /// Which.
+    /// The kind of network.
     pub kind: NetworkKind,
     /// How the flows of one coflow share what its place in the order leaves it, where the scheduler leaves that open
     /// ([`NetworkKind::has_within`]).
     pub within: Within,
-    /// Of [`NetworkKind::Aalo`].
+    /// Queues of [`NetworkKind::Aalo`].
     pub aalo: Aalo,
-    /// Of [`NetworkKind::Sunflow`]: which coflow reserves first.
+    /// Order of [`NetworkKind::Sunflow`]: which coflow reserves first.
     pub order: Order,
     /// When rates change, where coflows are served one after another.
     #[serde(default)]
@@ -68,9 +68,9 @@ pub enum Decide {
 /// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// So long coflows go in their order; above zero.
+    /// How long coflows go in their order; above zero.
     pub every: Span,
-    /// So long all share; above zero.
+    /// How long all flows share; above zero.
     pub share: Span,
 }
 

@@ -18,7 +18,7 @@ pub const WITHIN_RACK: u8 = LAST + 1;
 /// What is said of the priorities of a coflow's flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Priorities {
-    /// Of all its flows between racks; [`PLAIN`] if nothing is said.
+    /// Priority of all its flows between racks; [`PLAIN`] if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<u8>,
     /// By flow, those of which something is said; shorter than the list of flows if the rest is silent.
@@ -49,10 +49,10 @@ pub fn dscp(priority: u8) -> u8 {
 /// Other priorities for flows of a coflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Of its flows between racks that have none of their own; `None`: as before.
+    /// Priority of its flows between racks that have none of their own; `None`: as before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<u8>,
-    /// Of single flows, by number: their own from now on.
+    /// Priorities of single flows, by number: their own from now on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<(FlowId, u8)>,
 }
@@ -63,7 +63,7 @@ impl Change {
         self.all.is_none() && self.flows.is_empty()
     }
 
-    /// The first priority in it that there is not.
+    /// The first priority in it that does not exist.
     pub fn wrong(&self) -> Option<u8> {
         self.all.iter().chain(self.flows.iter().map(|(_, p)| p)).copied().find(|&p| p > LAST)
     }
@@ -72,9 +72,9 @@ impl Change {
 /// What has been said of the priorities of a coflow so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Of all its flows between racks.
+    /// Priority of all its flows between racks.
     pub all: Option<u8>,
-    /// Of single flows.
+    /// Priorities of single flows.
     flows: BTreeMap<FlowId, u8>,
 }
 

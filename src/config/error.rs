@@ -51,7 +51,7 @@ pub fn pointer(path: &[Step]) -> String {
 /// serves YAML files and JSON requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// Where in the document.
+    /// The place in the document.
     pub path: Vec<Step>,
     /// What is wrong.
     pub message: String,
@@ -154,7 +154,7 @@ impl Problem {
         f.write_str(&self.message)?;
         if self.line > 0 && self.source.chars().count() <= 200 {
             let margin = self.line.to_string().len();
-            // Tabs stay tabs, so that the caret stands under its column.
+            // Tabs stay tabs, so that the caret is under its column.
             let pad: String = self.source.chars().take(self.column.saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             write!(f, "\n {} | {}\n {:margin$} | {pad}^", self.line, self.source, "")?;
         }

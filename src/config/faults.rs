@@ -9,7 +9,7 @@ use crate::units::{Span, Time};
 pub const GRAMMAR: &str = "WHAT=STATE@TIME[+LENGTH], such as h3-1.nic=down@2s, r2.uplink=50%@10s+5s, r2.tor=down@1s, \
      eps=down@1s+100ms, spine0=down@1s, leaf1/spine0=50%@1s, ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s";
 
-/// One fault.
+/// Reads one fault.
 ///
 /// # Errors
 /// What is wrong, and what is allowed.

@@ -31,7 +31,7 @@ pub fn unfit(topology: &Topology, plan: &RunPlan) -> Vec<Flaw> {
     if plan.run.network.kind == NetworkKind::Sunflow {
         return reserves(topology).into_iter().collect();
     }
-    // Nobody changes circuits by the clock under these two.
+    // Circuits that the scheduler does not set are not changed by the clock.
     if policy.scheduler.build().set_by() != SetBy::Scheduler {
         return vec![];
     }

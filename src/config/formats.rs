@@ -130,13 +130,13 @@ pub struct JobsReading {
 /// Which jobs are kept, and what is done to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Select {
-    /// Only jobs that shuffle at least so much.
+    /// Least bytes that a job must shuffle to be kept.
     pub min_shuffle: Bytes,
-    /// Then so many of them, drawn evenly, in their order.
+    /// Then the number of jobs that are kept, drawn evenly, in their order.
     pub sample: Option<usize>,
-    /// Then the first so many.
+    /// Then the number of jobs that are kept, from the first.
     pub first: Option<usize>,
-    /// All arrive at once.
+    /// Whether all arrive at once.
     pub batch: bool,
     /// Divides all bytes, rounded up; tasks and times stay.
     pub scale: u64,

@@ -15,8 +15,8 @@
 //!       - {from: right, to: out, bytes: 20MB, shares: [1, 1, 2, 4]}
 //! ```
 //!
-//! A time is one length for all tasks of a stage, or a list with one a task. Stages stand in any order; those without a path
-//! between them keep the file's. An edge names its stages, or gives their places in the list from zero.
+//! A time is one length for all tasks of a stage, or a list with one a task. Stages come in any order; those without a path between
+//! them keep the file's. An edge names its stages, or gives their places in the list from zero.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -53,7 +53,7 @@ pub struct RawJobs {
     #[serde(default)]
     #[expect(dead_code, reason = "for the reader of the file")]
     description: String,
-    /// In any order.
+    /// The jobs, in any order.
     jobs: Vec<JobEntry>,
 }
 
@@ -63,7 +63,7 @@ pub struct RawJobs {
 struct JobEntry {
     /// What people call it; its place in the file if it has no name.
     name: Option<String>,
-    /// Whose it is: the number of the queue in which it waits.
+    /// Number of the queue in which it waits.
     #[serde(default)]
     queue: u32,
     /// When it is submitted, from the beginning of the run.

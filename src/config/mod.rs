@@ -81,7 +81,7 @@ pub fn schema_policy() -> serde_json::Value {
     schemars::schema_for!(policy::RawPolicy).to_value()
 }
 
-/// A name that can stand in a namespace's name: `^[a-z][a-z0-9-]{0,11}$`.
+/// Whether a name can be a part of a namespace's name: `^[a-z][a-z0-9-]{0,11}$`.
 fn is_name(s: &str) -> bool {
     let b = s.as_bytes();
     (1..=12).contains(&b.len()) && b[0].is_ascii_lowercase() && b.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')

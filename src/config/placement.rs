@@ -38,7 +38,7 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     slowstart: Option<u32>,
-    /// A waiting reduce task fetches again when so many per cent of the map tasks have finished since, 1 to 100; 20 if left out.
+    /// A waiting reduce task fetches again when this share of the map tasks, in per cent, has finished since; 1 to 100; 20 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     fetch: Option<u32>,
@@ -48,10 +48,10 @@ pub struct RawPlacement {
     /// Delay scheduling: how long a job waits for a slot near its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait: Option<RawWait>,
-    /// A shuffle that is held back until more reduce tasks have slots begins after so long at the latest; 30 s if left out.
+    /// The longest time that a shuffle is held back until more reduce tasks have slots; 30 s if left out.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
     patience: Option<Span>,
-    /// A guideline is dropped when more than so many per cent of its hosts are down, 0 to 100; 50 if left out.
+    /// A guideline is dropped when more than this share of its hosts, in per cent, is down; 0 to 100; 50 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     lost: Option<u32>,
@@ -79,9 +79,9 @@ fn add_options(schema: &mut Schema) {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum RawOrder {
-    /// Of all; under `fifo` all queues are served as one.
+    /// One order for all queues; under `fifo` they are served as one.
     All(Order),
-    /// From queue 0 on, each served by itself.
+    /// An order for each queue, from queue 0 on.
     Each(Vec<Order>),
 }
 
@@ -143,8 +143,8 @@ impl<'de> Deserialize<'de> for Scalar {
     }
 }
 
-/// Read by hand: which keys there are depends on the policy, which may stand anywhere in the section, and serde's own `flatten` would
-/// lose the places of errors.
+/// Read by hand: which keys there are depends on the policy, which may be anywhere in the section, and serde's own `flatten` would lose
+/// the places of errors.
 impl<'de> Deserialize<'de> for RawPlacement {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Reader;
@@ -190,10 +190,10 @@ impl<'de> Deserialize<'de> for RawPlacement {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawWait {
-    /// For one on a host that holds a block.
+    /// Time for a slot on a host that holds a block.
     #[serde(serialize_with = "exact")]
     host: Span,
-    /// And then for one in the rack of a block.
+    /// Time after that for a slot in the rack of a block.
     #[serde(serialize_with = "exact")]
     rack: Span,
 }

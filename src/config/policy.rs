@@ -69,7 +69,7 @@ pub struct RawPolicy {
     /// When rates change in a simulation that serves coflows one after another; flow-ends if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decide: Option<Decide>,
-    /// Keeps coflows from waiting for ever in such a simulation; they may if left out.
+    /// Keeps coflows from waiting for ever in a simulation that serves them one after another; they may if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     starvation: Option<RawGuard>,
     /// Which coflow reserves its circuits first under network: sunflow; shortest if left out.
@@ -79,7 +79,7 @@ pub struct RawPolicy {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000_000))]
     scale: u64,
-    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog; 2 MiB, what its socket holds, if left out.
+    /// The most bytes of one flow that count as backlog; 2 MiB, what a socket holds, if left out.
     #[serde(default = "socket", serialize_with = "exact")]
     buffer: Bytes,
     /// TCP congestion control of the generated traffic, by its name in the kernel; cubic if left out.
@@ -147,10 +147,10 @@ impl RawExternal {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawGuard {
-    /// So long coflows go in their order, above zero.
+    /// For this time coflows go in their order; above zero.
     #[serde(serialize_with = "exact")]
     every: Span,
-    /// So long all flows share, above zero.
+    /// For this time all flows share; above zero.
     #[serde(serialize_with = "exact")]
     share: Span,
 }
@@ -170,7 +170,7 @@ struct RawAalo {
     factor: u64,
     /// How the queues share the links; strict if left out.
     sharing: Sharing,
-    /// The coordinator moves coflows to their queues so often; 10 ms if left out, 0 s is at once.
+    /// Interval at which the coordinator moves coflows to their queues; 10 ms if left out, 0 s is at once.
     #[serde(serialize_with = "exact")]
     interval: Span,
 }

@@ -275,7 +275,7 @@ proptest! {
     }
 }
 
-/// Options are checked by their policy's own type; what is wrong is shown where it stands.
+/// Options are checked by their policy's own type; what is wrong is shown where it is.
 #[test]
 fn options_that_make_no_sense_are_shown_where_they_stand() {
     let first = |placement: &str| {

@@ -67,7 +67,7 @@ pub struct RawTopology {
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 enum RawRacks {
-    /// That many equal racks.
+    /// A number of equal racks.
     Count(#[schemars(range(min = 1, max = 100_000))] u32),
     /// One entry a rack.
     List(Vec<RawRack>),
@@ -364,7 +364,7 @@ fn order(list: &[RawRack], flaws: &mut Flaws) -> Vec<usize> {
         let last = list.len() - 1;
         match of_id.get_mut(id) {
             None => flaws.add(at(), format!("rack id {id} leaves a gap in a list of {} racks", list.len()), format!("0 to {last}")),
-            Some(Some(other)) => flaws.add(at(), format!("rack id {id} stands twice: also racks[{other}]"), "each id once"),
+            Some(Some(other)) => flaws.add(at(), format!("rack id {id} is used twice: also racks[{other}]"), "each id once"),
             Some(free) => *free = Some(k),
         }
     }

@@ -44,7 +44,7 @@ pub struct RawWorkload {
     #[serde(default)]
     #[expect(dead_code, reason = "for the reader of the file")]
     description: String,
-    /// In any order.
+    /// The coflows, in any order.
     coflows: Vec<CoflowEntry>,
 }
 
@@ -165,7 +165,7 @@ fn too_many(at: &[Step]) -> Flaw {
 /// Bytes by sender, receiver and priority.
 type Pairs = BTreeMap<(HostId, HostId, Option<u8>), Bytes>;
 
-/// Refuses a priority that there is not; `at` leads to who has it.
+/// Refuses a priority that does not exist; `at` leads to the flow or coflow that has it.
 fn priority(p: Option<u8>, at: &[Step]) -> Result<(), Flaw> {
     match p {
         Some(p) if p > LAST => Err(flaw([at, &["priority".into()]].concat(), format!("no priority {p}"), format!("0 (first) to {LAST}"))),
@@ -280,7 +280,7 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
     out
 }
 
-/// With a unit if nothing is lost by it, else as a bare number.
+/// A quantity with its unit if nothing is lost by it, else as a bare number.
 pub(super) fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw: u64) -> String {
     let text = quantity.to_string();
     if text.parse::<T>().is_ok_and(|back| back == *quantity) { text } else { raw.to_string() }

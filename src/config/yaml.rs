@@ -160,7 +160,7 @@ pub(super) fn plain(message: &str) -> String {
 
 /// Finds a flaw's place by reading the text again along its path.
 fn place(text: &str, flaw: Flaw) -> Problem {
-    // A flaw about an absent key stands at the nearest mapping that is there.
+    // A flaw about an absent key is shown at the nearest mapping that is there.
     let (line, column) = (0..=flaw.path.len()).rev().find_map(|n| locate(text, &flaw.path[..n])).unwrap_or((0, 0));
     let source = source_line(text, line);
     Problem { line, column, path: flaw.path, message: flaw.message, allowed: flaw.allowed, source }

@@ -21,7 +21,7 @@ struct Pair {
     to: RackId,
     asked: u64,
     received: u64,
-    /// Of `received`, what has been split between circuits and EPS already.
+    /// Part of `received` that has been split between circuits and EPS already.
     split: u64,
     over_ocs: u64,
 }
@@ -47,7 +47,7 @@ struct Account {
     reads: u8,
 }
 
-/// After so many readings of the counters a closed coflow's bytes are on them: what is not split by then will never be.
+/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
 const LAST_READ: u8 = 2;
 /// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
 const MOST_WAITING: usize = 1000;
@@ -81,7 +81,7 @@ pub struct Opening<'a> {
     pub pairs: &'a [RackBytes],
     /// Lower bound of its completion time.
     pub bound: Span,
-    /// Who says when bytes have arrived.
+    /// What tells when bytes have arrived.
     pub progress: ProgressBy,
     /// What is said of its flows' strict priorities.
     pub priorities: &'a Priorities,
@@ -90,7 +90,7 @@ pub struct Opening<'a> {
 /// The accounts of all coflows. It keeps what is open, the last that were closed, and sums.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// Those that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
+    /// Coflows that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
     live: BTreeMap<CoflowId, Account>,
     /// The closed ones of `live`, in the order of their ends.
     waiting: VecDeque<CoflowId>,
@@ -124,7 +124,7 @@ impl Accounts {
     /// Opens an account under a number that was claimed. Gives its bytes between racks.
     ///
     /// # Errors
-    /// A rack does not exist or a pair stands twice.
+    /// A rack does not exist or a pair is listed twice.
     pub fn open(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
         let pairs = Self::pairs(new.pairs, racks)?;
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
@@ -160,7 +160,7 @@ impl Accounts {
     /// Whether an account can be opened with these pairs.
     ///
     /// # Errors
-    /// A rack does not exist or a pair stands twice.
+    /// A rack does not exist or a pair is listed twice.
     pub fn check(pairs: &[RackBytes], racks: usize) -> Result<(), Rejected> {
         Self::pairs(pairs, racks).map(drop)
     }
@@ -170,7 +170,7 @@ impl Accounts {
         let mut by_pair = BTreeMap::new();
         for p in given.iter().filter(|p| p.from != p.to) {
             if by_pair.insert((p.from, p.to), p.bytes.0).is_some() {
-                return Err(Rejected::Invalid(format!("the pair {} -> {} stands twice", p.from.0, p.to.0)));
+                return Err(Rejected::Invalid(format!("the pair {} -> {} is listed twice", p.from.0, p.to.0)));
             }
         }
         let pair = |((from, to), asked)| Pair { from, to, asked, received: 0, split: 0, over_ocs: 0 };
@@ -482,7 +482,7 @@ mod tests {
                     plain.get_mut(&id.0).expect("it was declared").2 = Some(true);
                     a.finish(id, Time(9)).expect("it is open");
                 }
-                // What the counters gave to whom is told by the accounts themselves.
+                // The accounts themselves tell to which coflows the counters' bytes went.
                 for (id, c) in plain.iter_mut().filter(|c| c.1.2 != Some(false)) {
                     c.1 = a.views().get(CoflowId(*id)).expect("it is remembered").received.0;
                 }

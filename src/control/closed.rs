@@ -9,15 +9,15 @@ use super::coflow::CoflowView;
 use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
-/// At least so many are kept, however old they are.
+/// Least number of closed coflows that are kept, however old they are.
 pub const KEPT: usize = 1000;
-/// A younger one is kept too, unless [`MOST`] or [`MOST_PAIRS`] is reached.
+/// Age below which a closed coflow is kept too, unless [`MOST`] or [`MOST_PAIRS`] is reached.
 pub const YOUNG: Span = Span::secs(60);
 /// The most that are kept, apart from the chunk that is being filled.
 pub const MOST: usize = 16_384;
 /// The most rack pairs of all kept ones together: 16 MB.
 pub const MOST_PAIRS: usize = 1 << 20;
-/// So many are shared and forgotten together.
+/// Number of closed coflows that are shared and forgotten together.
 const CHUNK: usize = 64;
 
 type Chunk = Vec<(CoflowId, Arc<CoflowView>)>;
@@ -57,7 +57,7 @@ impl Closed {
         self.pairs > MOST_PAIRS || self.len() >= KEPT + CHUNK && (old || self.len() > MOST)
     }
 
-    /// How many are kept.
+    /// Number of coflows that are kept.
     pub fn len(&self) -> usize {
         self.chunks.back().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
@@ -87,7 +87,7 @@ impl Closed {
         usize::try_from(n.saturating_sub(self.forgotten)).map_or(self.len(), |k| k.min(self.len()))
     }
 
-    /// Those of the kept ones that ended after the first `n` of all ([`Closed::total`] at an earlier time), in order. O(their number).
+    /// Kept coflows that ended after the first `n` of all ([`Closed::total`] at an earlier time), in order. O(their number).
     pub fn after(&self, n: u64) -> impl Iterator<Item = &CoflowView> {
         let skip = self.first_after(n);
         let rest = self.chunks.iter().skip(skip / CHUNK).flat_map(|c| c.iter());

@@ -21,7 +21,7 @@ pub struct CoflowView {
     pub bytes: Bytes,
     /// Payload bytes received.
     pub received: Bytes,
-    /// Of the bytes between racks, an estimate of those over circuits.
+    /// Estimate of the bytes between racks that went over circuits.
     pub over_ocs: Bytes,
     /// When it was done.
     pub finished: Option<Time>,

@@ -61,7 +61,7 @@ pub struct Controller {
     /// The decision about which a program is asked.
     open: Option<Open>,
     estimator: EstimatorState,
-    /// How long before it takes effect an operation must stand in the fabric.
+    /// How long before it takes effect an operation must be in place in the fabric.
     notice: Span,
     next_cycle: Time,
     cycle: u64,
@@ -82,7 +82,7 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
-    /// The next cycle does what the last one did, which was nothing, unless somebody says something before.
+    /// Whether the next cycle does what the last one did, which was nothing, unless an event comes before.
     resting: bool,
 }
 
@@ -97,8 +97,8 @@ struct Meters {
 }
 
 impl Controller {
-    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must
-    /// stand in the fabric ([`crate::fabric::Fabric::notice`]).
+    /// A controller whose first cycle begins at `start`. `notice` is how long before it takes effect an operation must be in place in
+    /// the fabric ([`crate::fabric::Fabric::notice`]).
     pub fn new(topology: Arc<Topology>, policy: CircuitPolicy, start: Time, notice: Span) -> Self {
         let racks = topology.rack_count();
         Self {
@@ -304,7 +304,7 @@ impl Controller {
         self.stats.late_cycles += u64::from(late);
     }
 
-    /// Logs an operation that stands, and has a new circuit probed.
+    /// Logs an operation that was carried out, and has a new circuit probed.
     fn done(&mut self, op: Op, now: Time) {
         match op {
             Op::Reserve(r) => {

@@ -4,15 +4,15 @@
 //! two of its probes in a row have failed: on a busy machine a single one may be late, and to give up a good port for that is
 //! worse than to find a broken one some milliseconds later. Of the failed circuits the smallest number of ports is blamed that
 //! explains them, greedily: first the port that most of them share, among equals the one that is their input more often, then
-//! the one of the smallest number. So a broken output costs its own port in the end, not those of all who probed it: blame moves
-//! as soon as a second circuit to it has failed.
+//! the one of the smallest number. So a broken output costs its own port in the end, not those of all that probed it: blame moves as
+//! soon as a second circuit to it has failed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{PlaneId, RackId};
 
-/// So many failed probes of a circuit in a row make it a failed one.
+/// Number of failed probes in a row that make a circuit a failed one.
 const IN_A_ROW: u32 = 2;
 
 /// A port of a plane: the input and the output of one rack.
@@ -29,7 +29,7 @@ struct Failing {
 pub struct Changes {
     /// Faulty from now on, and why.
     pub faulty: Vec<(Port, String)>,
-    /// Not blamed any more.
+    /// Ports that are not blamed any more.
     pub cleared: Vec<Port>,
 }
 
@@ -60,7 +60,7 @@ impl Faults {
         }
     }
 
-    /// A probe from `input` did not come out at `output`. `None`: it should be repeated before anybody is blamed.
+    /// A probe from `input` did not come out at `output`. `None`: it should be repeated before a port is blamed.
     pub fn failed(&mut self, plane: PlaneId, input: RackId, output: RackId, why: String) -> Option<Changes> {
         let f = self.failing.entry((plane, input, output)).or_insert(Failing { times: 0, why: String::new() });
         f.times = f.times.saturating_add(1);
@@ -75,7 +75,7 @@ impl Faults {
         Some(self.blame())
     }
 
-    /// Finds anew who is to blame: O(F^2) for F failed circuits.
+    /// Finds anew which ports are to blame: O(F^2) for F failed circuits.
     fn blame(&mut self) -> Changes {
         let failed = self.failing.iter().filter(|f| f.1.times >= IN_A_ROW);
         let mut left: Vec<((PlaneId, RackId, RackId), &str)> = failed.map(|(&k, f)| (k, f.why.as_str())).collect();

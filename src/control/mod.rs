@@ -84,7 +84,7 @@ pub enum Event {
         pairs: Vec<RackBytes>,
         /// Lower bound of its completion time, from its flows.
         bound: Span,
-        /// Who says when bytes have arrived.
+        /// What tells when bytes have arrived.
         progress: ProgressBy,
         /// Its weight among the others, 1 at least.
         #[serde(default = "one")]
@@ -97,10 +97,10 @@ pub enum Event {
     CoflowPrioritised {
         /// Its number.
         id: CoflowId,
-        /// Which, and what.
+        /// The flows that change, and their new priorities.
         change: Change,
     },
-    /// Between which hosts the flows of an open coflow go: said once, when it has begun, where the network has several switches.
+    /// The hosts between which the flows of an open coflow go: said once, when it has begun, where the network has several switches.
     CoflowFlows {
         /// Its number.
         id: CoflowId,
@@ -116,7 +116,7 @@ pub enum Event {
     SwitchFault {
         /// Its number.
         switch: u32,
-        /// It is well again.
+        /// Whether it is well again.
         over: bool,
     },
     /// All flows from one host to another get a list of switches by hand, and keep it.
@@ -142,7 +142,7 @@ pub enum Event {
         /// Received by rack pair.
         received: Vec<RackBytes>,
     },
-    /// A flow of an open coflow has arrived: whoever follows the event log is told. Nothing is decided by it.
+    /// A flow of an open coflow has arrived: readers of the event log are told. Nothing is decided by it.
     FlowFinished {
         /// Its coflow.
         id: CoflowId,
@@ -168,9 +168,9 @@ pub enum Event {
         proposal: Arc<Proposal>,
         /// Its weight among the others, 1 at least.
         weight: u32,
-        /// Not held any longer then.
+        /// Time at which it is not held any longer.
         expires: Time,
-        /// Whoever confirms it wants its bytes sent.
+        /// Whether its bytes are to be sent once it is confirmed.
         send: bool,
     },
     /// A coflow that was proposed begins; nothing happens if it has begun already. Refused if it was taken back since.
@@ -181,7 +181,7 @@ pub enum Event {
         pairs: Vec<RackBytes>,
         /// Lower bound of its completion time.
         bound: Span,
-        /// Who says when bytes have arrived.
+        /// What tells when bytes have arrived.
         progress: ProgressBy,
         /// What is said of its flows' strict priorities.
         #[serde(default, skip_serializing_if = "Priorities::is_plain")]
@@ -212,21 +212,21 @@ pub enum Event {
     PortRepaired {
         /// The plane.
         plane: PlaneId,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
     },
     /// Something that the controller does not do itself failed (`why`), or is well again (`None`).
     Trouble {
         /// What failed.
         what: Trouble,
-        /// What was said.
+        /// Why it failed; `None` if it is well again.
         why: Option<String>,
     },
-    /// Somebody breaks something on purpose, or mends it: for the event log. Nothing is done about it until probes find it.
+    /// Something is broken on purpose, or mended: for the event log. Nothing is done about it until probes find it.
     Fault {
-        /// What.
+        /// The fault.
         what: String,
-        /// It is well again.
+        /// Whether it is well again.
         over: bool,
     },
     /// Decide by this policy from the next cycle on.
@@ -253,13 +253,13 @@ fn one() -> u32 {
     1
 }
 
-/// Who says when a coflow's bytes have arrived.
+/// What tells when a coflow's bytes have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgressBy {
-    /// Whoever sends them: [`Event::CoflowProgress`] and [`Event::CoflowFinished`] follow.
+    /// The sender: [`Event::CoflowProgress`] and [`Event::CoflowFinished`] follow.
     Sender,
-    /// Nobody: the ToRs' counters are read, oldest coflow of a pair first.
+    /// The ToRs' counters, which are read; their bytes go to the oldest coflow of a pair first.
     Counters,
 }
 
@@ -268,7 +268,7 @@ pub enum ProgressBy {
 pub struct Wake {
     /// When it wants [`Event::Tick`].
     pub at: Time,
-    /// What for.
+    /// What the wake-up is for.
     pub why: Why,
     /// Whether [`Controller::skip_until`] will do instead.
     pub skip: Skip,
@@ -289,9 +289,9 @@ pub enum Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// It may change something.
+    /// The wake-up may change something.
     Never,
-    /// It does what the last cycle did, which was nothing, if the fabric shows what it showed then.
+    /// The wake-up does what the last cycle did, which was nothing, if the fabric shows what it showed then.
     IfQuiet,
     /// The network or the policy has no circuits: every cycle decides nothing, whatever the fabric shows.
     Always,
@@ -317,19 +317,19 @@ pub enum Action {
     },
     /// Carry out operations in order; answer with [`Event::Applied`].
     Apply {
-        /// What to do.
+        /// The operations.
         ops: Vec<Op>,
     },
     /// Change lists of switches in order; answer with [`Event::Steered`].
     Steer {
-        /// What to do.
+        /// The changes.
         ops: Vec<Steer>,
     },
     /// Give flows of a coflow other strict priorities; nothing answers.
     Prioritise {
         /// Its number.
         id: CoflowId,
-        /// Which, and what.
+        /// The flows that change, and their new priorities.
         change: Change,
     },
     /// Send a probe frame into `input` at `at`; answer with [`Event::Probed`].
@@ -355,19 +355,19 @@ pub enum Action {
 /// An event that cannot be accepted; the state is as before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Rejected {
-    /// No such object.
+    /// The object does not exist.
     #[error("{0} does not exist")]
     NotFound(String),
-    /// It is taken, or in the wrong state.
+    /// The object is taken, or in the wrong state.
     #[error("{0}")]
     Conflict(String),
-    /// It was there, and its time is over.
+    /// The object was there, and its time is over.
     #[error("{0}")]
     Gone(String),
-    /// It makes no sense on this network.
+    /// The event makes no sense on this network.
     #[error("{0}")]
     Invalid(String),
-    /// There is no controller any more that could take it.
+    /// The controller has stopped, and takes no events.
     #[error("the controller has stopped")]
     Stopped,
 }

@@ -22,7 +22,7 @@ use crate::units::{BitRate, Bytes};
 /// A pair of hosts, from and to.
 type Ends = (HostId, HostId);
 
-/// Who decided a list.
+/// What decided a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecidedBy {
@@ -43,7 +43,7 @@ pub struct PairView {
     pub to: HostId,
     /// The switches on it, by number.
     pub list: List,
-    /// Who decided it.
+    /// What decided it.
     pub by: DecidedBy,
     /// Whether the fabric holds it.
     pub held: bool,
@@ -77,7 +77,7 @@ pub struct PathsView {
     pub seed: u64,
     /// By pair of hosts: between which coflows send, or whose list was set by hand.
     pub pairs: Vec<PairView>,
-    /// By number.
+    /// The switches, by number.
     pub switches: Vec<SwitchView>,
     /// Bytes of all open coflows times the switches that they cross.
     pub cost: u64,
@@ -88,18 +88,18 @@ pub struct PathsView {
 pub struct Decided {
     /// Flows that no list has room for.
     pub saturated: usize,
-    /// Bytes times switches before.
+    /// Bytes times switches, before.
     pub before: u64,
-    /// And afterwards.
+    /// Bytes times switches, afterwards.
     pub after: u64,
 }
 
 /// The switches of a network, and the flows that cross them.
 #[derive(Clone)]
 struct Web {
-    /// When all is well.
+    /// The network when all is well.
     whole: Arc<Switches>,
-    /// Now: switches that have failed carry nothing.
+    /// The network now: switches that have failed carry nothing.
     net: Arc<Switches>,
     routes: Arc<Routes>,
 }
@@ -118,15 +118,15 @@ pub struct Paths {
     failed: BTreeSet<u32>,
     /// What the fabric holds.
     held: Lists,
-    /// The fabric has been asked, and has not answered.
+    /// Whether the fabric has been asked, and has not answered.
     asked: bool,
-    /// The last answer had a refusal in it.
+    /// Whether the last answer had a refusal in it.
     refused: bool,
     view: OnceLock<Arc<PathsView>>,
 }
 
 impl Paths {
-    /// Of a network in which nothing is sent.
+    /// Paths of a network in which nothing is sent.
     pub fn new(topology: Arc<Topology>, policy: PathPolicy, seed: u64) -> Self {
         let web = topology.eps.graph().map(|graph| {
             let net = Arc::new(Switches::new(&topology, Units::default()));
@@ -162,7 +162,7 @@ impl Paths {
     /// A coflow begins; what it sends within a host is left out. O(flows log flows).
     ///
     /// # Errors
-    /// A host that there is not; nothing is changed then.
+    /// A host that does not exist; nothing is changed then.
     pub fn begin(&mut self, id: CoflowId, given: &[FlowSpec]) -> Result<(), Rejected> {
         let hosts = self.topology.hosts.len();
         if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {
@@ -188,7 +188,7 @@ impl Paths {
         Ok(())
     }
 
-    /// A coflow has ended, or was taken back. Whether it was known.
+    /// Ends a coflow, or takes it back. Returns whether it was known.
     pub fn end(&mut self, id: CoflowId) -> bool {
         let Some(own) = self.coflows.remove(&id) else { return false };
         self.take_off(own);

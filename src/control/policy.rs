@@ -14,7 +14,7 @@ pub struct CircuitPolicy {
     pub name: String,
     /// Reconfiguration interval: one decision each.
     pub interval: Span,
-    /// What a cycle may take to poll, decide and write. Its decision takes effect so long after the cycle's beginning (plus the
+    /// What a cycle may take to poll, decide and write. Its decision takes effect this long after the cycle's beginning (plus the
     /// notice that the fabric needs to drain queues), however fast it was: compute time is charged to the interval.
     pub lead: Span,
     /// A rack-to-rack aggregate of one coflow below this is never marked as an elephant, and demand below it never gets a circuit.

@@ -15,7 +15,7 @@ const MAX_HELD: usize = 1000;
 /// The most that are remembered, those held left out.
 const MAX_KEPT: usize = 1000;
 
-/// All of them, by id.
+/// All promises, by id.
 #[derive(Clone, Debug, Default)]
 pub struct Promises {
     all: BTreeMap<CoflowId, Arc<PromiseView>>,
@@ -86,7 +86,7 @@ impl Promises {
         }
     }
 
-    /// Those that are held, as what the network has promised to carry.
+    /// Promises that are held, as what the network has promised to carry.
     pub fn held(&self, now: Time) -> impl Iterator<Item = Open> + '_ {
         let held = self.all.values().filter(move |p| p.state == PromiseState::Held && p.expires > now);
         held.map(|p| {
@@ -98,7 +98,7 @@ impl Promises {
         })
     }
 
-    /// All that are remembered, by id, as they are at `now`.
+    /// All promises that are remembered, by id, as they are at `now`.
     pub fn views(&self, now: Time) -> Vec<Arc<PromiseView>> {
         let shown = |p: &Arc<PromiseView>| match p.state {
             PromiseState::Held if p.expires <= now => Arc::new(PromiseView { state: PromiseState::Expired, ..(**p).clone() }),

@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub demand: DemandMatrix,
     /// Bytes sent between racks since the start.
     pub sent: DemandMatrix,
-    /// Of those, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs: DemandMatrix,
     /// Bytes waiting at the senders now.
     pub backlog: DemandMatrix,
@@ -63,9 +63,9 @@ pub struct Snapshot {
 /// The packet switches of a live fabric, as their counters were read last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchesSeen {
-    /// When.
+    /// When they were read.
     pub at: Time,
-    /// By number. Packets and drops go on where the kernel's 32-bit numbers begin again.
+    /// Counters by number of the switch. Packets and drops go on where the kernel's 32-bit numbers begin again.
     pub switches: Vec<SwitchCounters>,
     /// By switch, then port: what left between the last two readings; zero after the first.
     pub rates: Vec<Vec<BitRate>>,
@@ -74,7 +74,7 @@ pub struct SwitchesSeen {
 /// The queues of a live fabric by strict priority, as their counters were read last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuesSeen {
-    /// When.
+    /// When they were read.
     pub at: Time,
     /// Hosts' ports, then ToRs', then switches'. Packets and drops go on where the kernel's 32-bit numbers begin again.
     pub ports: Vec<PortQueues>,
@@ -91,7 +91,7 @@ pub struct CircuitView {
     pub output: RackId,
     /// Whether it carries data now.
     pub state: CircuitState,
-    /// Set by hand over the API.
+    /// Whether it was set by hand over the API.
     pub manual: bool,
     /// The mirrors begin to move.
     pub setup_at: Time,
@@ -118,7 +118,7 @@ pub enum CircuitState {
 pub struct PortView {
     /// The plane.
     pub plane: PlaneId,
-    /// Whose port.
+    /// The port's rack.
     pub rack: RackId,
     /// Where its input goes, if it has light.
     pub sends_to: Option<RackId>,
@@ -133,7 +133,7 @@ pub struct PortView {
 /// What is remembered of coflows. A snapshot costs what is live; the closed ones are shared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coflows {
-    /// Those that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
+    /// Coflows that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
     pub live: Vec<CoflowView>,
     /// The last that have ended.
     pub closed: Closed,
@@ -144,7 +144,7 @@ pub struct Coflows {
 }
 
 impl Coflows {
-    /// All that are remembered: the live ones by id, then the closed ones in the order of their ends.
+    /// All coflows that are remembered: the live ones by id, then the closed ones in the order of their ends.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
         self.live.iter().chain(self.closed.iter())
     }
@@ -164,9 +164,9 @@ impl Coflows {
 /// Sums over all coflows since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoflowTotals {
-    /// Those whose last byte was received.
+    /// Number of coflows whose last byte was received.
     pub finished: u64,
-    /// Those that were taken back, or broke.
+    /// Number of coflows that were taken back, or broke.
     pub cancelled: u64,
     /// Payload between racks that both have received.
     pub received: Bytes,
@@ -183,11 +183,11 @@ pub struct PromiseView {
     pub weight: u32,
     /// When it was proposed.
     pub proposed: Time,
-    /// Until when it is held.
+    /// Time until which it is held.
     pub expires: Time,
     /// Whether it still is.
     pub state: PromiseState,
-    /// Whether its bytes shall be sent for whoever confirms it.
+    /// Whether its bytes are to be sent once it is confirmed.
     pub send: bool,
     /// What was proposed.
     pub proposal: Arc<Proposal>,
@@ -261,9 +261,9 @@ fn is_zero(n: &u64) -> bool {
 pub struct Failure {
     /// What was tried.
     pub what: String,
-    /// What was said.
+    /// Why it failed.
     pub why: String,
-    /// How often so far.
+    /// Number of attempts so far.
     pub attempts: u32,
     /// When it is tried again.
     pub retry_at: Time,
@@ -274,9 +274,9 @@ pub struct Failure {
 pub struct Record {
     /// Dense from zero.
     pub seq: u64,
-    /// When.
+    /// When it happened.
     pub at: Time,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -293,7 +293,7 @@ pub enum What {
         demand: Bytes,
         /// Operations that it asked for.
         ops: usize,
-        /// Its decision came too late for its instant.
+        /// Whether its decision came too late for its instant.
         late: bool,
     },
     /// A circuit was written.
@@ -333,7 +333,7 @@ pub enum What {
     CoflowPrioritised {
         /// Its number.
         id: CoflowId,
-        /// Of all its flows between racks that have none of their own, if that changed.
+        /// Priority of all its flows between racks that have none of their own, if that changed.
         priority: Option<u8>,
         /// How many flows have another one of their own.
         flows: usize,
@@ -360,7 +360,7 @@ pub enum What {
         id: CoflowId,
         /// When it would be over.
         finish: Time,
-        /// Until when it is held.
+        /// Time until which it is held.
         expires: Time,
     },
     /// A coflow, or a proposal, was taken back.
@@ -372,7 +372,7 @@ pub enum What {
     PortFaulty {
         /// The plane.
         plane: PlaneId,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
         /// What the probe found.
         why: String,
@@ -381,7 +381,7 @@ pub enum What {
     PortRepaired {
         /// The plane.
         plane: PlaneId,
-        /// Whose port.
+        /// The port's rack.
         rack: RackId,
     },
     /// Flows take other lists of switches.
@@ -392,21 +392,21 @@ pub enum What {
         saturated: usize,
         /// Bytes of all open coflows times the switches that they cross, before.
         before: u64,
-        /// And afterwards.
+        /// The same afterwards.
         after: u64,
     },
     /// Something failed.
     Failed {
         /// What was tried.
         what: String,
-        /// What was said.
+        /// Why it failed.
         why: String,
     },
     /// Something was broken on purpose, or mended.
     Fault {
-        /// What.
+        /// The fault.
         what: String,
-        /// It is well again.
+        /// Whether it is well again.
         over: bool,
     },
     /// The policy was replaced.

@@ -12,7 +12,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// For `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
+    /// Counters of `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
     /// the rest is what was counted since: 0 forgets at once, 75 is an exponentially weighted mean of weight 1/4.
     pub fn new(racks: usize, keep: u8) -> Self {
         Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
@@ -28,8 +28,7 @@ impl Counters {
         self.aged.total() == 0
     }
 
-    /// [`Counters::update`] for whoever does not ask for an estimate. Without ageing it costs a copy, and ageing that is asked for
-    /// later begins with nothing.
+    /// [`Counters::update`] without an estimate. Without ageing it costs one copy; ageing that is set later begins with nothing.
     pub fn pass(&mut self, sent: &DemandMatrix) {
         if self.keep > 0 {
             self.update(sent);

@@ -64,7 +64,7 @@ impl EstimatorState {
         self.counters.keep(ageing);
     }
 
-    /// Whether nothing fades any more: while the counters stand still, updates with the same inputs give the same and change nothing.
+    /// Whether nothing fades any more: while the counters do not change, updates with the same inputs give the same and change nothing.
     /// O(R^2).
     pub fn rests(&self) -> bool {
         self.counters.rests()
@@ -78,7 +78,7 @@ impl EstimatorState {
                 let gained = self.counters.update(inputs.sent);
                 return hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval);
             }
-            // The others do not ask what was gained, but who comes after them may.
+            // The other estimators do not read what was gained, but one that follows them may.
             Estimator::Backlog | Estimator::Declared | Estimator::Combined => self.counters.pass(inputs.sent),
         }
         match self.kind {

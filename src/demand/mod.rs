@@ -36,7 +36,7 @@ impl DemandMatrix {
         Self { racks, cells: vec![0; racks * racks] }
     }
 
-    /// From rows; the diagonal is dropped.
+    /// A matrix of these rows; the diagonal is dropped.
     ///
     /// # Panics
     /// If the rows do not form a square.

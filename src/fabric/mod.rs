@@ -19,7 +19,7 @@ pub mod traffic;
 /// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.
 pub const SEND_BUFFER: Bytes = Bytes(2 << 20);
 
-/// A probe that has not come out so long after its circuit should have light is lost: long against what a busy machine delays a frame,
+/// Time after which a probe is lost, counted from when its circuit should have light: long against what a busy machine delays a frame,
 /// short against an interval.
 pub const PROBE_PATIENCE: Span = Span::millis(30);
 
@@ -27,10 +27,10 @@ pub const PROBE_PATIENCE: Span = Span::millis(30);
 /// does not fit later, when circuits have ended.
 pub const SLOTS_PER_PORT: usize = 8;
 
-/// Everything that we own, as the fabric saw it at one instant; never half of it.
+/// Everything that we own, as the fabric saw it at one instant; never a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// When.
+    /// When it was observed.
     pub at: Time,
     /// What the planes are programmed to do.
     pub programmed: Programmed,
@@ -38,9 +38,9 @@ pub struct Observation {
     /// counts payload as hosts hand it to their ToR; `netlink` counts frames that leave the ToR's queues, as if all were full, so that
     /// small packets count for more than they carry; `sim` knows the payload, and repeats nothing.
     pub sent: DemandMatrix,
-    /// Of those, what went over a circuit and came out of the crossbar at the right rack.
+    /// Bytes among these that went over a circuit and came out of the crossbar at the right rack.
     pub over_ocs: DemandMatrix,
-    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what stands in the
+    /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what is in the
     /// ToR's queues too.
     pub backlog: DemandMatrix,
     /// By plane, then rack.
@@ -59,7 +59,7 @@ pub struct PortCounters {
     /// up has none.
     pub late_packets: u64,
     /// Packets that came out of the OCS at this port's rack and were not for it. Its ToR drops them. The OCS looks where each packet is
-    /// to go, so there are none unless somebody else meddles.
+    /// to go, so there are none unless another program changes the network.
     pub misdelivered: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct SwitchCounters {
     /// Packets that it dropped because they had no list, or it is not on theirs: to addresses that no host has. Counted with `timed` in a
     /// graph only.
     pub strays: u64,
-    /// First the racks that stand there, then the links to other switches, each by number.
+    /// First the racks at this switch, then the links to other switches, each by number.
     pub ports: Vec<SwitchPort>,
 }
 
@@ -96,9 +96,9 @@ pub struct SwitchPort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortTo {
-    /// To a rack's ToR.
+    /// A rack's ToR.
     Rack(RackId),
-    /// Over a link of the graph to a switch.
+    /// A switch, over a link of the graph.
     Switch {
         /// The link, by number.
         cable: u32,
@@ -125,7 +125,8 @@ pub struct PortQueues {
 /// What a queue carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueCounters {
-    /// Whose packets it holds, 0 (first) to 7; `None`: packets below 128 bytes, acknowledgements above all, whatever their priority is.
+    /// Priority of the packets that it holds, 0 (first) to 7; `None`: packets below 128 bytes, acknowledgements above all, whatever
+    /// their priority is.
     pub priority: Option<u8>,
     /// Bytes that left it, headers included.
     pub bytes: u64,
@@ -237,7 +238,7 @@ pub trait Fabric: Send {
         Ok(vec![])
     }
 
-    /// How long before it takes effect an operation must stand: the time that a ToR's queue needs to drain before its circuit
+    /// How long before it takes effect an operation must be in place: the time that a ToR's queue needs to drain before its circuit
     /// goes dark, and a margin. Operations that come later are carried out as soon as that allows.
     fn notice(&self) -> Span;
 

@@ -51,7 +51,7 @@ pub fn default_list(net: &Switches, routes: &Routes, (a, b): (RackId, RackId), (
 }
 
 /// A list over a random switch of the highest tier, drawn from the seed and the two hosts: up to it, and down from it over other
-/// switches. The shortest list where both hosts stand at one switch, where servers relay or links leave out a tier, and where no such
+/// switches. The shortest list where both hosts are at one switch, where servers relay or links leave out a tier, and where no such
 /// list exists. `None`: there is no way. O(ways up).
 ///
 /// Source: Greenberg et al., *VL2: a scalable and flexible data center network*, SIGCOMM 2009, section 4.2.1: a flow bounces off a random

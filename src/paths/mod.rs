@@ -30,11 +30,11 @@ pub struct List(pub Vec<u32>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
-    /// Of an access switch.
+    /// Cost of an access switch.
     pub access: u32,
-    /// Of an aggregation switch.
+    /// Cost of an aggregation switch.
     pub aggregation: u32,
-    /// Of a core switch.
+    /// Cost of a core switch.
     pub core: u32,
 }
 
@@ -45,7 +45,7 @@ impl Default for Units {
 }
 
 impl Units {
-    /// Of one tier.
+    /// Cost of a switch of this tier.
     pub fn of(self, tier: Tier) -> u32 {
         match tier {
             Tier::Server => 0,
@@ -84,8 +84,8 @@ pub enum ListError {
         /// The highest number of a switch.
         last: u32,
     },
-    /// The list does not begin or end where the flow's host stands.
-    #[error("the {side} switch of the list is {given}, and host {host} stands at {expected}")]
+    /// The list does not begin or end at the switch of the flow's host.
+    #[error("the {side} switch of the list is {given}, and host {host} is at {expected}")]
     WrongEnd {
         /// Which end.
         side: Side,
@@ -93,14 +93,14 @@ pub enum ListError {
         given: String,
         /// The host at that end of the flow.
         host: String,
-        /// The switch at which it stands.
+        /// The switch of the host.
         expected: String,
     },
     /// Two neighbours in the list that no link joins.
     #[error("no link joins {0} and {1}")]
     NoLink(String, String),
-    /// A switch that stands in the list twice.
-    #[error("switch {0} stands twice in the list: a flow would go in a circle")]
+    /// A switch that is in the list twice.
+    #[error("switch {0} is in the list twice: a flow would go in a circle")]
     Loop(String),
     /// A switch that is higher than the one before it, after the list has gone down already.
     #[error("the list goes up to {0} after it went down: in this network a way goes up, and then down")]
@@ -133,9 +133,9 @@ pub struct Switches {
     height: Vec<u32>,
     /// The switches in the order of their heights.
     by_height: Vec<u32>,
-    /// Every link joins two neighbouring heights, and no server relays: a way goes up, and then down.
+    /// Whether every link joins two neighbouring heights, and no server relays: a way then goes up, and then down.
     layered: bool,
-    /// By host: the switch at which it stands, or that it is (BCube).
+    /// By host: its switch, or the host's own node where servers relay (BCube).
     stands: Vec<u32>,
 }
 
@@ -217,7 +217,7 @@ impl Switches {
         self.names.iter().position(|n| n == name).map(|k| k as u32)
     }
 
-    /// The switch at which a host stands; the host's own node where servers relay.
+    /// The switch of a host; its own node where servers relay.
     pub fn stands(&self, host: HostId) -> u32 {
         self.stands[host.index()]
     }
@@ -251,9 +251,9 @@ impl Switches {
         list.0.iter().map(|&s| self.name(s)).collect()
     }
 
-    /// Whether a flow from one host to another can take a list: links join its switches, none stands twice, it begins and ends where the
-    /// hosts stand and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`]. O(length x
-    /// degree).
+    /// Whether a flow from one host to another can take a list: links join its switches, none is in the list twice, it begins and ends
+    /// at the hosts' switches and goes up and then down where the network is layered. Capacities are left out: see [`Load::check`].
+    /// O(length x degree).
     ///
     /// # Errors
     /// The first thing that is wrong, from the front of the list.
@@ -333,7 +333,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Nothing yet.
+    /// No load.
     pub fn new(net: &Switches) -> Self {
         Self { carried: vec![0; net.len()] }
     }
@@ -348,7 +348,7 @@ impl Load {
         net.capacity[switch as usize].unwrap_or(u64::MAX).saturating_sub(self.of(switch))
     }
 
-    /// Of `rate` more, what would go beyond the switch's capacity.
+    /// Part of `rate` more that would go beyond the switch's capacity.
     fn beyond(&self, net: &Switches, switch: u32, rate: u64) -> u64 {
         rate.saturating_sub(self.residual(net, switch))
     }

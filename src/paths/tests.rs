@@ -93,15 +93,12 @@ fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
     let check = |names: &[&str]| n.check(&of(names), (a, b)).unwrap_err().to_string();
     n.check(&of(&["edge0-0", "agg0-1", "core2", "agg3-1", "edge3-1"]), (a, b)).unwrap();
     assert_eq!(check(&["edge0-0", "agg0-1", "core0", "agg3-0", "edge3-1"]), "no link joins agg0-1 and core0");
-    assert_eq!(check(&["edge0-0", "agg0-0", "edge0-0"]), "the last switch of the list is edge0-0, and host 15 stands at edge3-1");
+    assert_eq!(check(&["edge0-0", "agg0-0", "edge0-0"]), "the last switch of the list is edge0-0, and host 15 is at edge3-1");
     let round = ["edge0-0", "agg0-0", "core0", "agg0-0", "core1", "agg3-0", "edge3-1"];
-    assert_eq!(check(&round), "switch agg0-0 stands twice in the list: a flow would go in a circle");
+    assert_eq!(check(&round), "switch agg0-0 is in the list twice: a flow would go in a circle");
     let valley = ["edge0-0", "agg0-0", "core0", "agg1-0", "core1", "agg3-0", "edge3-1"];
     assert!(check(&valley).starts_with("the list goes up to core1 after it went down"));
-    assert_eq!(
-        n.check(&List(vec![]), (a, b)).unwrap_err().to_string(),
-        "the first switch of the list is none, and host 0 stands at edge0-0"
-    );
+    assert_eq!(n.check(&List(vec![]), (a, b)).unwrap_err().to_string(), "the first switch of the list is none, and host 0 is at edge0-0");
     assert_eq!(n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(), "there is no switch 99: they are 0 to 19");
     let (list, mut load) = (of(&["edge0-0"]), Load::new(&n));
     load.take(&list, 35);
@@ -191,7 +188,8 @@ proptest! {
         }
     }
 
-    /// Every list holds together, the load is what the lists say, nobody is moved twice, and without limits each flow has the least cost.
+    /// Every list holds together, the load is what the lists say, no flow is moved twice, and without limits each flow has the least
+    /// cost.
     #[test]
     fn optimising_keeps_its_books(
         flows in prop::collection::vec((0u32..16, 0u32..16, 1u64..100, 1u64..10), 1..24),

@@ -1,7 +1,7 @@
 //! The cluster as planners see it: equal racks, and five rates.
 //!
 //! The papers' models speak of racks that are all alike. Which racks are busy, and with what, is said elsewhere (slot calendars,
-//! release times); here stands only what never changes.
+//! release times); here is only what never changes.
 
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Of a network, with an elephant threshold. Where racks, hosts or planes differ, the weakest stands for all (see
+    /// The cluster of a network, with an elephant threshold. Where racks, hosts or planes differ, the weakest counts for all (see
     /// [`Cluster::is_exact`]): a plan then never counts on what is not there. O(hosts).
     pub fn of(network: &Topology, elephant: Bytes) -> Self {
         Self {

@@ -36,8 +36,8 @@ pub fn mixed(seed: u64, job: JobId) -> u64 {
     stream(seed, job).random()
 }
 
-/// Blocks whose replicas stand in the racks that a planner chose for stage `s`: each on a drawn host of its rack, none twice on a
-/// host. Where a rack has none left, another rack's host is taken. O(tasks).
+/// Blocks whose replicas are in the racks that a planner chose for stage `s`: each on a drawn host of its rack, none twice on a host.
+/// Where a rack has none left, another rack's host is taken. O(tasks).
 pub fn in_racks(view: &dyn View, job: JobId, seed: u64, mut racks: impl FnMut(usize) -> Vec<Replicas>) -> Vec<Vec<Block>> {
     let mut rng = stream(seed, job);
     let t = view.topology();

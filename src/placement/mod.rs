@@ -1,7 +1,7 @@
 //! Placement: where data and tasks go.
 //!
 //! Each published system, and each baseline, is a file or folder; what they share (latency response functions, replicas, slot
-//! calendars) stands once. Planners are pure functions of jobs and a cluster; the executor beside each carries its plan out as a
+//! calendars) is there once. Planners are pure functions of jobs and a cluster; the executor beside each carries its plan out as a
 //! [`Placement`]. The table at the end of this file names every policy.
 
 use serde::{Deserialize, Serialize};

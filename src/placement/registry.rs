@@ -68,14 +68,14 @@ macro_rules! policies {
         }
 
         impl Policy {
-            /// Of a kind, with its usual options.
+            /// Options of a kind, as usual.
             pub fn usual(kind: Kind) -> Self {
                 match kind {
                     $(Kind::$kind => Self::$kind(<$options>::default())),*
                 }
             }
 
-            /// Of a kind, with options from the values of their keys.
+            /// Options of a kind, from the values of their keys.
             ///
             /// # Errors
             /// A key that the options do not have, or values that make no sense.
@@ -92,7 +92,7 @@ macro_rules! policies {
                 }
             }
 
-            /// Which.
+            /// The kind of policy that they are for.
             pub fn kind(&self) -> Kind {
                 match self {
                     $(Self::$kind(_) => Kind::$kind),*
@@ -128,12 +128,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Of a kind, with its usual parameters.
+    /// A policy of a kind, with its usual parameters.
     pub fn new(kind: Kind) -> Self {
         Self { policy: Policy::usual(kind), common: Common { slowstart: kind.slowstart(), ..Common::default() } }
     }
 
-    /// Which policy it is.
+    /// The kind of policy.
     pub fn kind(&self) -> Kind {
         self.policy.kind()
     }

@@ -19,7 +19,7 @@ pub type Replicas = [RackId; 3];
 pub struct Sets {
     /// Each in ascending order.
     pub sets: [Vec<RackId>; 3],
-    /// No rack is in two sets. False where the cluster has too few racks: then each is in as few sets as can be.
+    /// Whether no rack is in two sets. False where the cluster has too few racks: then each is in as few sets as can be.
     pub disjoint: bool,
 }
 

@@ -18,9 +18,9 @@ pub struct Common {
     pub seed: u64,
     /// Delay scheduling: how long a job waits for a slot on a host of its blocks, and then for one in their rack.
     pub wait: (Span, Span),
-    /// A shuffle that is held back until more reduce tasks have slots begins after so long at the latest.
+    /// Longest time for which a shuffle is held back until more reduce tasks have slots.
     pub patience: Span,
-    /// A guideline is dropped when more than so many per cent of the hosts that it names are down.
+    /// Per cent of a guideline's hosts that may be down; if more are, the guideline is dropped.
     pub lost_percent: u32,
     /// ShuffleWatcher: the network into a rack is loaded when what is on its way takes longer than this.
     pub busy: Span,
@@ -100,7 +100,7 @@ pub fn written<O: PolicyOptions>(options: &O) -> Map<String, Value> {
     values(options).into_iter().filter(|(key, v)| usual.get(key) != Some(v)).collect()
 }
 
-/// The keys of options, each with its JSON Schema, which stands by itself.
+/// The keys of options, each with its JSON Schema, which refers to no other.
 pub fn schema<O: PolicyOptions>() -> Map<String, Value> {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<O>().to_value();

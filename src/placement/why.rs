@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::JobId;
 use crate::units::{Bytes, Span};
 
-/// At which moment a task was given its slot.
+/// The moment at which a task was given its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
@@ -30,13 +30,13 @@ pub enum Refusal {
 /// Why a task was picked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Why {
-    /// At which moment.
+    /// The moment at which it was picked.
     pub moment: Moment,
     /// Jobs before it that left the slot to it, and why, in their order; the first [`MAX_LEFT`].
     pub left_by: Vec<(JobId, Refusal)>,
     /// Tasks on the host that had input to come.
     pub inputs: u32,
-    /// It took its place beyond the limit of those, since its coflow was smaller than theirs.
+    /// Whether it took its place beyond the limit of those, since its coflow was smaller than theirs.
     pub wild_card: bool,
     /// Bytes that it had to fetch over the network.
     pub fetches: Bytes,

@@ -87,7 +87,7 @@ pub enum PathError {
     /// The list does not hold together, or does not join the hosts.
     #[error(transparent)]
     List(#[from] ListError),
-    /// Packets cannot carry a list of so many switches through this fabric, relaying servers and both ends included.
+    /// A list of more switches than packets can carry through this fabric; relaying servers and both ends count.
     #[error("a list of {length} switches; this fabric carries packets over at most {most}")]
     TooLong {
         /// Switches that packets would cross.

@@ -13,7 +13,7 @@ use crate::topology::Topology;
 pub struct Command {
     /// What happened, or what is asked.
     pub event: Event,
-    /// Told once the controller has taken or refused it. `None`: nobody asks.
+    /// Receives the answer once the controller has taken or refused the event; `None` if no caller waits for it.
     pub reply: Option<oneshot::Sender<Result<(), Rejected>>>,
 }
 

@@ -20,7 +20,7 @@ use crate::plan::Op;
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 
-/// A rack that carries so much of its nominal payload rate has an honest circuit.
+/// Share of its nominal payload rate that a rack must carry for its circuit to be honest.
 pub const HONEST: f64 = 0.95;
 /// Slow start, and the queues' filling, are over by then.
 const WARM_UP: Span = Span::millis(300);
@@ -33,16 +33,16 @@ const CLOSE: f64 = 0.85;
 /// Numbers of racks that are tried: each a fifth to a half more than the one before.
 const RACKS: [usize; 13] = [2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 48, 64, 96];
 
-/// One look: so many racks, each sending at its circuit's rate to the next.
+/// One look: `racks` racks, each sending at its circuit's rate to the next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Look {
     /// Number of racks, one host each.
     pub racks: usize,
     /// Every circuit's rate.
     pub rate: BitRate,
-    /// All circuits together.
+    /// Rate of all circuits together.
     pub total: BitRate,
-    /// Of its nominal payload rate, what the average rack carried, 0..=1.
+    /// Share of its nominal payload rate that the average rack carried, 0..=1.
     pub average: f64,
     /// What the worst rack carried.
     pub worst: f64,

@@ -18,7 +18,7 @@ pub struct Posted {
 }
 
 impl Posted {
-    /// Over an emulation's traffic.
+    /// A sender over an emulation's traffic.
     pub fn new(e: &Emulation) -> Self {
         Self { traffic: e.traffic.clone(), handle: e.live.handle.clone() }
     }

@@ -53,7 +53,7 @@ pub enum End {
     Finished,
     /// The time that it was given was over.
     Until,
-    /// Somebody stopped it.
+    /// The run was stopped.
     Stopped,
     /// Nothing could move any more.
     Stuck,
@@ -69,7 +69,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Of a run of `events` events.
+    /// The speed of a run of `events` events.
     pub fn new(events: u64, took: std::time::Duration) -> Self {
         let seconds = took.as_secs_f64();
         Self { seconds, events_per_second: events as f64 / seconds.max(1e-9) }
@@ -83,7 +83,7 @@ pub struct Summary {
     pub finished: usize,
     /// Coflows that did not.
     pub unfinished: usize,
-    /// From the first arrival to the last finish.
+    /// Time from the first arrival to the last finish.
     pub makespan: Span,
     /// Mean completion time of the finished coflows.
     pub average_cct: Span,
@@ -97,7 +97,7 @@ pub struct Summary {
     pub bytes_received: Bytes,
     /// Payload that the ToRs counted on the wire between racks, sent for the first time or again.
     pub bytes_on_wire: Bytes,
-    /// Of that, what TCP says that it sent again; live only.
+    /// Bytes among these that TCP says it sent again; live only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended and went back to their ToR.
@@ -133,9 +133,9 @@ impl CoflowRecord {
 pub struct Counted {
     /// Bytes sent between racks.
     pub sent: Bytes,
-    /// Of those, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs: Bytes,
-    /// Of those, what TCP sent again, where it says so.
+    /// Bytes among these that TCP sent again, where it says so.
     pub sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended.
     pub late_packets: u64,

@@ -32,7 +32,7 @@ pub struct RunSettings {
     pub scale: u64,
     /// TCP congestion control of the generated traffic, by its name in the kernel.
     pub congestion: String,
-    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog.
+    /// The most bytes of one flow that count as backlog: what a sender's buffer holds.
     #[serde(default = "socket")]
     pub buffer: Bytes,
     /// The program that decides under the scheduler `external`.

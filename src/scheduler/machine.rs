@@ -27,7 +27,7 @@ pub struct Scheduler {
     state: State,
     policy: Box<dyn Placement>,
     actions: VecDeque<Action>,
-    /// Something happened since the last dispatch.
+    /// Whether anything happened since the last dispatch.
     stirred: bool,
     /// Racks whose free slots must be offered.
     dirty: BTreeSet<RackId>,
@@ -72,7 +72,7 @@ impl Scheduler {
         }
     }
 
-    /// From now on estimates of a task's remaining time are off by at most so many per cent, drawn for each task from the seed.
+    /// Makes estimates of a task's remaining time wrong by at most `percent` per cent, drawn for each task from the seed.
     pub fn misjudge_remaining(&mut self, percent: u32, seed: u64) {
         self.state.slots.misjudge(percent, seed);
     }
@@ -217,7 +217,7 @@ impl Scheduler {
         }
     }
 
-    /// A task has computed: its slot is free and its output stands.
+    /// A task has computed: its slot is free and its output is ready.
     fn finished(&mut self, r: TaskRef, attempt: u32) -> Result<(), Rejected> {
         let (job, s) = (r.job, r.stage as usize);
         let known = self.state.jobs.get(job.index()).and_then(|j| j.stages.get(s)).and_then(|s| s.tasks.get(r.task as usize));

@@ -8,7 +8,7 @@
 //!
 //! 1. It is submitted; its blocks get their hosts (`PlaceData`), and once they are there its first stage may start.
 //! 2. A task gets a slot when the policy gives it one. If none of its block's replicas is on its host, it first reads the block over
-//!    the network; then it computes; then its output stands on its host.
+//!    the network; then it computes; then its output is on its host.
 //! 3. A task that waits for a shuffle gets a slot when no task before it is pending and enough of them have finished (slowstart).
 //!    When the policy says so, it fetches what there is, together with the others of its stage, as one coflow; outputs that come
 //!    later are fetched in rounds. When it has everything it computes.
@@ -19,9 +19,9 @@
 //!
 //! # Failures
 //!
-//! When a host goes down, its tasks start anew elsewhere, and outputs that stood on it are computed again if somebody still needs
-//! them. Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting
-//! task gives its slot to one that it waits for.
+//! When a host goes down, its tasks start anew elsewhere, and outputs that were on it are computed again if a task still needs them.
+//! Tasks that hold slots never wait for ever: if nothing moves any more, held shuffles are let go, and then a waiting task gives its
+//! slot to one that it waits for.
 //!
 //! # Files
 //!
@@ -52,7 +52,7 @@ pub use machine::Scheduler;
 /// One task of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskRef {
-    /// Whose.
+    /// Its job.
     pub job: JobId,
     /// Its stage's place in the job.
     pub stage: u32,
@@ -88,9 +88,9 @@ pub enum Event {
     RackRecovered(RackId),
     /// The answer to [`Action::AskPlacement`].
     Placed {
-        /// Whose.
+        /// Its job.
         job: JobId,
-        /// Which stage.
+        /// Its stage.
         stage: usize,
         /// Tasks by rack; `None`: the controller cannot say.
         racks: Option<Vec<(RackId, u32)>>,
@@ -104,65 +104,65 @@ pub enum Event {
 pub enum Action {
     /// Put a job's blocks there (by stage, by task), then say [`Event::DataPlaced`].
     PlaceData {
-        /// Whose.
+        /// Its job.
         job: JobId,
         /// By stage: one block a task, or none.
         blocks: Vec<Vec<Block>>,
     },
     /// A task holds this slot from now on.
     StartTask {
-        /// Which.
+        /// The task.
         task: TaskRef,
         /// How often it has started, this time included.
         attempt: u32,
-        /// Where.
+        /// The host.
         host: HostId,
-        /// In which of the host's slots.
+        /// Slot of the host in which it runs.
         slot: u32,
-        /// How near to its block.
+        /// How near it is to its block.
         near: Locality,
     },
-    /// Let a task compute for so long, then say [`Event::TaskFinished`].
+    /// Let a task compute for `span`, then say [`Event::TaskFinished`].
     Compute {
-        /// Which.
+        /// The task.
         task: TaskRef,
         /// Its attempt.
         attempt: u32,
-        /// How long.
+        /// How long it computes.
         span: Span,
     },
     /// A task gives up its slot; nothing more is expected of this attempt.
     StopTask {
-        /// Which.
+        /// The task.
         task: TaskRef,
         /// Its attempt.
         attempt: u32,
     },
     /// Send these flows now, then say [`Event::CoflowFinished`] (and, if possible, [`Event::FlowFinished`] of each).
     StartCoflow {
-        /// Between the hosts of the network as the scheduler's [`Grain`](state::Grain) has them.
+        /// The coflow, between the hosts of the network as the scheduler's [`Grain`](state::Grain) has them.
         coflow: CoflowSpec,
-        /// Whose.
+        /// The job that it is for.
         job: JobId,
-        /// For tasks of this stage.
+        /// The stage whose tasks receive it.
         stage: usize,
-        /// A shuffle; else reads of data blocks.
+        /// Whether it is a shuffle; else it reads data blocks.
         shuffle: bool,
     },
     /// What is on its way of this coflow is not wanted any more.
     CancelCoflow(CoflowId),
     /// Flows of a coflow on its way have other strict priorities from now on.
     Prioritise {
-        /// Whose.
+        /// The coflow.
         coflow: CoflowId,
         /// Its flows that change, by number, each with its new priority, 0 (first) to 7.
         flows: Vec<(FlowId, u8)>,
     },
-    /// Ask who controls the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
+    /// Ask the controller of the network where the tasks of a stage shall go, then say [`Event::Placed`]; they wait for it.
     AskPlacement {
-        /// Whose.
+        /// The job.
         job: JobId,
-        /// Which stage.
+        /// The stage.
         stage: usize,
         /// What will be shuffled; too long for logs.
         #[serde(skip)]

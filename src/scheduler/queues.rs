@@ -1,8 +1,8 @@
-//! Queues of users: who shall have the next slot.
+//! Queues of users: which job shall have the next slot.
 //!
 //! FIFO takes jobs as they came, over all queues. Fair gives every queue slots in proportion to its weight, and within a queue every
-//! job the same number; who has the least comes first. Capacity gives queues slots in proportion to their weight too, but within
-//! a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent.
+//! job the same number; the one that has the least comes first. Capacity gives queues slots in proportion to their weight too, but
+//! within a queue the oldest job goes first. No queue has a limit: slots that others do not need are lent.
 //!
 //! Queues may have orders of their own. Slots are then shared between queues by weight, and a queue of FIFO is served as one of Capacity.
 
@@ -103,7 +103,7 @@ impl Queues {
         self.by_share.is_empty()
     }
 
-    /// Ready jobs: who shall have the next slot comes first.
+    /// Ready jobs: the one that shall have the next slot comes first.
     pub fn ready(&self) -> impl Iterator<Item = JobId> + '_ {
         self.by_share.iter().flat_map(|&(_, q)| self.queues[q as usize].ready.iter().map(|e| e.1))
     }
@@ -154,7 +154,7 @@ mod tests {
         q
     }
 
-    /// Who gets the first `n` slots, each job wanting all it can have.
+    /// Jobs that get the first `n` slots, each job wanting all it can have.
     fn served(mut q: Queues, n: usize) -> Vec<u32> {
         let next = |q: &mut Queues| {
             let j = q.ready().next().unwrap();

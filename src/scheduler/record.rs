@@ -12,16 +12,16 @@ use crate::workload::jobs::JobSpec;
 /// One attempt of a task: a bar of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRun {
-    /// Which.
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
     /// Its attempt, from one.
     pub attempt: u32,
-    /// Where.
+    /// The host.
     pub host: HostId,
-    /// In which of the host's slots.
+    /// Slot of the host in which it ran.
     pub slot: u32,
-    /// How near to its block.
+    /// How near it was to its block.
     pub near: Locality,
     /// When it got its slot.
     pub started: Time,
@@ -29,14 +29,14 @@ pub struct TaskRun {
     pub computes: Option<Time>,
     /// When it gave its slot back.
     pub ended: Time,
-    /// It did its work; else it was given up.
+    /// Whether it did its work; else it was given up.
     pub finished: bool,
 }
 
 /// Why an attempt of a task started when and where it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
-    /// Which.
+    /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
     /// Its attempt, from one.
@@ -45,9 +45,9 @@ pub struct Explained {
     pub waited_since: Time,
     /// When it got one.
     pub started: Time,
-    /// Where.
+    /// The host.
     pub host: HostId,
-    /// How near to its block.
+    /// How near it is to its block.
     pub near: Locality,
     /// What the policy says of it, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ pub struct JobRecord {
     pub name: String,
     /// Its queue.
     pub queue: u32,
-    /// Known ahead.
+    /// Whether its sizes and times are known ahead.
     pub recurring: bool,
     /// Number of tasks.
     pub tasks: u64,
@@ -83,7 +83,7 @@ pub struct JobRecord {
     pub shuffled: Bytes,
     /// Bytes of blocks asked of the network.
     pub read: Bytes,
-    /// Of both, bytes between racks.
+    /// Bytes between racks, of both.
     pub between_racks: Bytes,
     /// By stage that has a shuffle over the network: from its first flow to its last.
     pub shuffle_ccts: Vec<Span>,
@@ -94,7 +94,7 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// Of a job that has not been submitted.
+    /// The record of a job that has not been submitted.
     pub fn unseen(job: &JobSpec) -> Self {
         Self {
             id: job.id,
@@ -125,7 +125,7 @@ pub struct Counters {
     pub starts: u64,
     /// Jobs finished.
     pub jobs_finished: u64,
-    /// Starts outside a guideline that stood: never, if the policy keeps its word.
+    /// Starts outside a guideline that was not dropped: never, if the policy keeps its word.
     pub violations: u64,
     /// Shuffles let go before the policy wanted, because nothing moved any more.
     pub released_holds: u64,
@@ -142,7 +142,7 @@ pub struct Counters {
 /// What the scheduler shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// When.
+    /// When it was taken.
     pub now: Time,
     /// The placement policy.
     pub policy: String,
@@ -156,7 +156,7 @@ pub struct Snapshot {
     pub fetching: u64,
     /// Coflows on their way.
     pub coflows: usize,
-    /// Sums.
+    /// Sums over the run.
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,

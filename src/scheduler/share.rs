@@ -38,7 +38,7 @@ pub struct Receivers {
 }
 
 impl Spread {
-    /// Of `bytes` over `senders` x `receivers` pairs, both at least one.
+    /// A spread of `bytes` over `senders` x `receivers` pairs, both at least one.
     pub fn new(bytes: u64, senders: u32, receivers: u32) -> Self {
         let pairs = u64::from(senders) * u64::from(receivers);
         let more = bytes % pairs;
@@ -46,7 +46,7 @@ impl Spread {
         Self { base: bytes / pairs, full: (more / n) as u32, part: (more % n) as u32, own: None }
     }
 
-    /// Of these bytes by receiver, each from at least one sender. O(receivers).
+    /// A spread of these bytes by receiver, each from at least one sender. O(receivers).
     pub fn by_receiver(bytes: &[u64], senders: u32) -> Self {
         let m = u64::from(senders);
         Self { base: 0, full: 0, part: 0, own: Some(bytes.iter().map(|b| (b / m, b % m)).collect()) }

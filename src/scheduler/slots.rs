@@ -44,7 +44,7 @@ pub struct Slots {
     hosts: Vec<Host>,
     racks: Vec<Rack>,
     free: u64,
-    /// Estimates are off by at most so many thousandths, drawn from the seed.
+    /// Thousandths by which estimates are off at most, and the seed from which the errors are drawn.
     off: (u64, u64),
 }
 
@@ -96,8 +96,8 @@ impl Slots {
         self.racks[rack.index()].open.first().map(|e| e.1)
     }
 
-    /// From now on [`Self::releases`] is off by at most so many per cent of a task's remaining time, drawn for each task from the
-    /// seed: what estimators of the remaining time get wrong.
+    /// Makes [`Self::releases`] wrong by at most `percent` per cent of a task's remaining time, drawn for each task from the seed: what
+    /// estimators of the remaining time get wrong.
     pub fn misjudge(&mut self, percent: u32, seed: u64) {
         self.off = (u64::from(percent.min(100)) * 10, seed);
     }
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(chosen(&full), [(RackId(0), 2)], "the rack that is free soonest");
         let others = (0..20).filter(|&seed| wrong(seed) != chosen(&full)).count();
         assert!((5..=20).contains(&others), "half off, each of three racks may seem the first: {others} of 20");
-        // While a rack has slots free, nobody asks how long the others will take.
+        // While a rack has slots free, the choice does not depend on how long the others will take.
         let idle = busy(Slots::new(&t), [100 * second, 0, 102 * second]);
         for seed in 0..20 {
             let mut s = idle.clone();

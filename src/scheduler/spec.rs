@@ -16,7 +16,7 @@ pub struct JobPolicy {
 }
 
 impl JobPolicy {
-    /// Of a kind, with its usual parameters.
+    /// A policy of a kind, with its usual parameters.
     pub fn new(kind: Kind) -> Self {
         Self { placement: Spec::new(kind), settings: Settings { order: kind.order(), ..Settings::default() } }
     }

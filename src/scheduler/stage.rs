@@ -1,4 +1,4 @@
-//! The books of one stage: what each task does and where, which tasks wait near which block, and where outputs stand.
+//! The books of one stage: what each task does and where, which tasks wait near which block, and where outputs are.
 //!
 //! Everything about a task is an entry of a vector by its number in the stage, so that a stage of ten thousand tasks is a few flat
 //! arrays. Lists of pending tasks may name tasks that have started since; they are skipped when a task is taken.
@@ -32,7 +32,7 @@ pub struct Task {
     pub doing: Doing,
     /// Where it runs or ran.
     pub host: HostId,
-    /// In which slot.
+    /// Slot of the host in which it runs.
     pub slot: u32,
     /// How often it has started.
     pub attempt: u32,
@@ -44,11 +44,11 @@ pub struct Task {
     pub computes: Time,
     /// When its slot is expected to become free.
     pub eta: Time,
-    /// Its block is still to be read over the network.
+    /// Whether its block is still to be read over the network.
     pub reading: bool,
-    /// It is part of a shuffle coflow that is on its way.
+    /// Whether it is part of a shuffle coflow that is on its way.
     pub shuffling: bool,
-    /// Its output was lost when nobody needed it.
+    /// Whether its output was lost while no receiver needed it.
     pub output_lost: bool,
 }
 
@@ -57,9 +57,9 @@ pub struct Task {
 pub struct Output {
     /// The task.
     pub task: u32,
-    /// Where it stands.
+    /// The host that has it.
     pub host: HostId,
-    /// It is lost.
+    /// Whether it is lost.
     pub void: bool,
     /// After a rerun: receivers (stage, task) that have fetched an earlier copy.
     pub have: Vec<(usize, u32)>,
@@ -70,7 +70,7 @@ pub struct Output {
 pub struct Incoming {
     /// The sending stage.
     pub from: usize,
-    /// Who sends how much to whom.
+    /// How much each sender sends to each receiver.
     pub spread: Spread,
     /// All its bytes.
     pub bytes: Bytes,
@@ -89,9 +89,9 @@ struct Near {
 /// The books of one stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// By number.
+    /// The tasks, by number.
     pub tasks: Vec<Task>,
-    /// Sums.
+    /// Numbers of its tasks by what they do.
     pub counts: StageCounts,
     /// Whether its tasks may get slots.
     pub open: bool,
@@ -103,17 +103,17 @@ pub struct Stage {
     pub incoming: Vec<Incoming>,
     /// Stages that wait for its output.
     pub outgoing: Vec<usize>,
-    /// Outputs as they came to stand.
+    /// Outputs in the order in which their tasks finished.
     pub log: Vec<Output>,
-    /// Of tasks that run again: who had their output.
+    /// By task that runs again: the receivers that had its output.
     pub had: BTreeMap<u32, Vec<(usize, u32)>>,
     /// Tasks that hold a slot, have not all their shuffle and fetch nothing now.
     pub waiting: BTreeSet<u32>,
     /// By rack: tasks that hold a slot.
     pub running_in: Vec<u32>,
-    /// By rack: outputs that stand.
+    /// By rack: number of outputs there.
     pub output_in: Vec<u32>,
-    /// By host that has any: outputs that stand.
+    /// By host that has any: number of outputs there.
     pub output_on: BTreeMap<HostId, u32>,
     /// When its shuffle's first flow began and its last one ended.
     pub shuffle: Option<(Time, Time)>,
@@ -313,7 +313,7 @@ impl Stage {
         !output.void && !output.have.contains(&receiver)
     }
 
-    /// Whether all tasks have finished and their outputs stand.
+    /// Whether all tasks have finished, and none must run again.
     pub fn is_done(&self) -> bool {
         self.counts.finished == self.tasks.len() as u32
     }

@@ -52,7 +52,7 @@ pub(super) struct World {
     pub now: Time,
     queue: BTreeMap<(Time, u64), Event>,
     seq: u64,
-    /// Who holds which slot.
+    /// Slots that are held, and the task and attempt that hold them.
     held: BTreeMap<(HostId, u32), (TaskRef, u32)>,
     pub starts: BTreeMap<TaskRef, u32>,
     pub done: BTreeMap<TaskRef, u32>,

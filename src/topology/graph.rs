@@ -26,9 +26,9 @@ pub struct Switch {
 pub enum Tier {
     /// A server that relays for others (BCube).
     Server,
-    /// A switch at which hosts stand: a rack's ToR.
+    /// A switch with hosts: a rack's ToR.
     Access,
-    /// Between the two.
+    /// A switch between the two.
     Aggregation,
     /// The highest: a root, spine or intermediate switch.
     Core,
@@ -46,9 +46,9 @@ pub struct Cable {
 /// Switches, links, and where the racks' uplinks end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
-    /// By number.
+    /// The switches, by number.
     pub switches: Vec<Switch>,
-    /// By number; two switches may be joined by several.
+    /// The cables, by number; two switches may be joined by several.
     pub cables: Vec<Cable>,
     /// By rack: the switch that its uplink leads to.
     pub racks: Vec<u32>,
@@ -89,7 +89,7 @@ impl Graph {
     }
 
     /// A fat tree of switches of `k` ports, `k` even: k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches.
-    /// Rack r stands at edge switch r: there are k^2 / 2. All links have one rate.
+    /// Rack r is at edge switch r: there are k^2 / 2. All links have one rate.
     ///
     /// Source: Al-Fares, Loukissas and Vahdat, *A scalable, commodity data center network architecture*, SIGCOMM 2008, section 3.
     pub fn fat_tree(k: u32, rate: BitRate, switch: Option<BitRate>) -> Self {
@@ -141,7 +141,7 @@ impl Graph {
 pub struct Hop {
     /// Its number.
     pub cable: u32,
-    /// From `ends.0` to `ends.1`.
+    /// Whether it goes from `ends.0` to `ends.1`.
     pub forward: bool,
     /// Where it leads, by number.
     pub to: u32,
@@ -153,7 +153,7 @@ pub struct Routes {
     racks: Vec<u32>,
     /// By switch: its hops, by number of the cable.
     hops: Vec<Vec<Hop>>,
-    /// By switch that racks stand at (see `slot`), then by switch: how many cables lie between; `u16::MAX`: no way.
+    /// By switch that has racks (see `slot`), then by switch: how many cables lie between; `u16::MAX`: no way.
     distance: Vec<Vec<u16>>,
     /// By switch: its place in `distance`.
     slot: Vec<Option<u32>>,
@@ -191,7 +191,7 @@ impl Routes {
     /// The most cables that lie between two racks.
     ///
     /// # Errors
-    /// Two switches at which racks stand and between which there is no way.
+    /// Two switches that have racks and no way between them.
     pub fn longest(&self) -> Result<usize, (u32, u32)> {
         let mut most = 0;
         let stand = || self.slot.iter().enumerate().filter_map(|(s, slot)| Some((s, (*slot)?)));
@@ -205,11 +205,11 @@ impl Routes {
     }
 
     fn to_switch(&self, to: RackId) -> &[u16] {
-        let slot = self.slot[self.racks[to.index()] as usize].expect("a rack stands there");
+        let slot = self.slot[self.racks[to.index()] as usize].expect("the switch of a rack");
         &self.distance[slot as usize]
     }
 
-    /// The switch at which a rack stands.
+    /// The switch of a rack.
     pub fn switch_of(&self, rack: RackId) -> u32 {
         self.racks[rack.index()]
     }

@@ -19,7 +19,7 @@ use graph::Graph;
 pub struct Topology {
     /// The name given in the file; it also names the namespaces of an emulation.
     pub name: String,
-    /// In the order of their ids.
+    /// The racks, in the order of their ids.
     pub racks: Vec<Rack>,
     /// All hosts, rack by rack, in the order of their ids.
     pub hosts: Vec<Host>,
@@ -55,7 +55,7 @@ pub struct Rack {
     pub id: RackId,
     /// First host and number of hosts: the hosts of a rack are consecutive.
     pub first_host: HostId,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
     /// The ToR's port to the EPS, each direction.
     pub uplink: BitRate,
@@ -66,7 +66,7 @@ pub struct Rack {
 pub struct Host {
     /// Its number over the whole network.
     pub id: HostId,
-    /// The rack that it stands in.
+    /// Its rack.
     pub rack: RackId,
     /// Its number within the rack.
     pub index: u32,
@@ -120,7 +120,7 @@ impl Eps {
         if let Core::Pods(pods, _) = &self.core { Some(*pods) } else { None }
     }
 
-    /// What the core switch carries in all; `None`: all that comes, or there is no such switch.
+    /// What the core switch carries in all; `None`: it carries all that comes, or there is no core switch.
     pub fn core_rate(&self) -> Option<BitRate> {
         match &self.core {
             Core::Flat(rate) | Core::Pods(_, rate) => *rate,

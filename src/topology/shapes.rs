@@ -6,8 +6,8 @@ use crate::units::BitRate;
 
 impl Graph {
     /// A tree of `depth` tiers of switches, each joining `fan` of the tier below; every switch above the access tier exists
-    /// `copies` times, each copy joined with all copies of its parent. Rack r stands at access switch r: there are `fan^(depth - 1)`
-    /// racks, for `fan` hosts each. All links have one rate; `switch` is what every switch carries.
+    /// `copies` times, each copy joined with all copies of its parent. Rack r is at access switch r: there are `fan^(depth - 1)` racks,
+    /// for `fan` hosts each. All links have one rate; `switch` is what every switch carries.
     ///
     /// `fan^(depth-1) + copies (fan^(depth-1) - 1) / (fan - 1)` switches.
     ///
@@ -37,7 +37,7 @@ impl Graph {
     }
 
     /// VL2: `da * di / 4` ToRs, each joined with two of `di` aggregation switches, and every aggregation switch with every one of `da / 2`
-    /// intermediate switches; `da` and `di` even, their product a multiple of four. Rack r stands at ToR r.
+    /// intermediate switches; `da` and `di` even, their product a multiple of four. Rack r is at ToR r.
     ///
     /// Source: Greenberg et al., *VL2: a scalable and flexible data center network*, SIGCOMM 2009, section 4.1.
     pub fn vl2(da: u32, di: u32, rate: BitRate, switch: Option<BitRate>) -> Self {

@@ -26,19 +26,19 @@ const MAX_BYTES: u64 = 1_000_000_000_000_000;
 /// The latest arrival, in milliseconds (about thirty years).
 const MAX_ARRIVAL_MS: u64 = 1_000_000_000_000;
 
-/// A trace as it stands in the file.
+/// A trace as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Trace {
     /// Number of ports, P; ports are numbered from zero.
     pub ports: u64,
-    /// In the order of the file.
+    /// The coflows, in the order of the file.
     pub coflows: Vec<TraceCoflow>,
 }
 
 /// One line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceCoflow {
-    /// As in the file.
+    /// Its number, as in the file.
     pub id: u64,
     /// Milliseconds from the beginning.
     pub arrival_ms: u64,

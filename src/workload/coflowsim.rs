@@ -35,7 +35,7 @@ pub struct Class {
 /// What CoflowSim is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Custom {
-    /// In the order in which they are drawn.
+    /// The classes, in the order in which they are drawn.
     pub classes: Vec<Class>,
     /// Number of racks, each with a mapper and a reducer of one coflow at most.
     pub racks: u64,
@@ -68,7 +68,7 @@ pub fn looks_like(text: &str) -> bool {
 pub fn parse(text: &str) -> Result<Custom, TraceError> {
     let mut args = Args { words: text.lines().enumerate().map(|(k, l)| Words::new(k + 1, l)).collect(), at: 0 };
     if !args.next_is_custom() && !args.next_is_custom() {
-        return Err(TraceError { line: 1, column: 1, why: "the word CUSTOM must stand here, or after one other word".into() });
+        return Err(TraceError { line: 1, column: 1, why: "the word CUSTOM must be here, or after one other word".into() });
     }
     let n = args.integer("the number of classes", 1, 1000)?;
     let mut classes = Vec::new();
@@ -182,7 +182,7 @@ impl JavaRandom {
         }
     }
 
-    /// Even between two numbers, both included.
+    /// A number drawn evenly between two numbers, both included.
     fn between(&mut self, (low, high): (u64, u64)) -> u64 {
         low + self.below(high - low + 1)
     }

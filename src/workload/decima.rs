@@ -40,7 +40,7 @@ pub struct Query {
     pub size: String,
     /// Number of the TPC-H query.
     pub query: u32,
-    /// In the order of their ids, from zero.
+    /// The stages, in the order of their ids, from zero.
     pub stages: Vec<Stage>,
 }
 
@@ -181,7 +181,7 @@ impl Query {
 }
 
 impl Stage {
-    /// As many times as tasks: the first wave, then the rest; repeated from the beginning where the file has fewer.
+    /// Times of all tasks: the first wave, then the rest; repeated from the beginning where the file has fewer.
     fn times(&self, executors: u32) -> TaskTimes {
         let known = self.first_wave.iter().filter(|w| !w.1.is_empty());
         let best = known.clone().rfind(|w| *w.0 <= executors).or_else(|| known.clone().next());

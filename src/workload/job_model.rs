@@ -127,7 +127,7 @@ impl JobModel {
         Ok(())
     }
 
-    /// The same, with tasks that take so many per cent of the time a byte.
+    /// The same model, with tasks that take `percent` per cent of the time per byte.
     #[must_use]
     pub fn slower(self, percent: u64) -> Self {
         let rate = |r: Bytes| Bytes((u128::from(r.0) * 100 / u128::from(percent.max(1))).clamp(1, u128::from(u64::MAX)) as u64);
@@ -180,7 +180,7 @@ impl JobModel {
         TaskTimes::Each((0..tasks).map(|_| self.noisy(even, rng)).collect())
     }
 
-    /// Times of tasks with so many bytes each.
+    /// Times of tasks, by the bytes that each has.
     pub(super) fn times_of(&self, bytes: &[u64], rate: Bytes, rng: &mut ChaCha8Rng) -> TaskTimes {
         let one = |b: &u64| {
             let ns = (u128::from(*b) * u128::from(NANOS)).div_ceil(u128::from(rate.0.max(1)));

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Span};
 pub struct JobStats {
     /// Number of jobs.
     pub jobs: usize,
-    /// Those that are recurring.
+    /// Number of those that are recurring.
     pub recurring: usize,
     /// Number of queues in use.
     pub queues: usize,
@@ -25,7 +25,7 @@ pub struct JobStats {
     pub output: Bytes,
     /// Slot time of all tasks, network not included.
     pub work: Span,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub arrivals: Span,
     /// Stages a job.
     pub stages: Percentiles,

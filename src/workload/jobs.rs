@@ -13,14 +13,14 @@ use crate::units::{Bytes, Span, Time};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskTimes {
-    /// All alike.
+    /// One time for all tasks.
     Even(Span),
     /// By task, as many as the stage has tasks.
     Each(Vec<Span>),
 }
 
 impl TaskTimes {
-    /// Of task `k` of the stage.
+    /// The time of task `k` of the stage.
     ///
     /// # Panics
     /// If the stage has no task `k`.
@@ -39,7 +39,7 @@ impl TaskTimes {
         }
     }
 
-    /// All of them together, of a stage of `tasks` tasks: slot time that the stage takes, network not included.
+    /// Their sum, of a stage of `tasks` tasks: slot time that the stage takes, network not included.
     pub fn total(&self, tasks: u32) -> Span {
         match self {
             Self::Even(t) => *t * u64::from(tasks),
@@ -126,13 +126,13 @@ pub struct JobSpec {
     pub id: JobId,
     /// What people call it.
     pub name: String,
-    /// Whose it is: the queue in which it waits, dense from zero.
+    /// Number of the queue in which it waits, dense from zero.
     pub queue: u32,
     /// When it is submitted.
     pub arrival: Time,
-    /// It ran before: its sizes and times are known ahead, so that a planner may count on them. Else it is ad hoc.
+    /// Whether it ran before: its sizes and times are known ahead, so that a planner may count on them. Else it is ad hoc.
     pub recurring: bool,
-    /// In topological order.
+    /// The stages, in topological order.
     pub stages: Vec<StageSpec>,
     /// By `from`, then `to`; at most one a pair.
     pub edges: Vec<EdgeSpec>,

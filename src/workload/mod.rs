@@ -5,8 +5,7 @@
 //! over the hosts of one [`Topology`](crate::topology::Topology), and [`Adjust`] shrinks it for an emulation.
 //!
 //! Jobs ([`jobs`]) come from our own YAML, from SWIM's rows ([`swim`]) or published distributions ([`synth_jobs`]), both through a
-//! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows where nobody
-//! schedules them.
+//! model of tasks ([`job_model`]), or from measured queries ([`decima`]). [`spread`] turns jobs into coflows without a task scheduler.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +36,7 @@ mod words;
 pub struct Workload {
     /// What people call it.
     pub name: String,
-    /// In the order of arrival, ids dense from zero.
+    /// The coflows in the order of arrival, ids dense from zero.
     pub coflows: Vec<CoflowSpec>,
 }
 
@@ -45,9 +44,9 @@ pub struct Workload {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {why}")]
 pub struct TraceError {
-    /// From one; zero when the fault is not at one place.
+    /// The line, from one; zero when the fault is not at one place.
     pub line: usize,
-    /// From one, in characters; zero when the fault is not at one place.
+    /// The column, from one, in characters; zero when the fault is not at one place.
     pub column: usize,
     /// What is wrong, and what is allowed.
     pub why: String,

@@ -6,11 +6,11 @@
 /// How much of their input jobs shuffle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// As much as they read.
+    /// Jobs that shuffle as much as they read.
     Heavy,
-    /// About a third of it.
+    /// Jobs that shuffle about a third of it.
     Medium,
-    /// A twentieth.
+    /// Jobs that shuffle a twentieth of it.
     Light,
 }
 

@@ -45,7 +45,7 @@ const W2: [Kind; 7] = [
     ("teragen-10MB", 10, 10 * MB, Does::Make),
 ];
 
-/// Which mix.
+/// The mix of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Testbed {
     /// Sorts and queries.

@@ -1,6 +1,6 @@
-//! Jobs as coflows, where nobody schedules them: every shuffle becomes a coflow of a cluster that spreads tasks evenly.
+//! Jobs as coflows, without a task scheduler: every shuffle becomes a coflow of a cluster that spreads tasks evenly.
 //!
-//! A stage's tasks stand on consecutive hosts, one after the other and around, from a host drawn from the seed. A shuffle's coflow
+//! A stage's tasks are on consecutive hosts, one after the other and around, from a host drawn from the seed. A shuffle's coflow
 //! arrives when its sending stage would end if every task ran at once and the network took no time. So this is a load for a network,
 //! not a schedule: what depends on slots or on the network needs the task scheduler.
 

@@ -18,7 +18,7 @@ pub struct Stats {
     pub bytes: Bytes,
     /// Payload bytes between racks.
     pub bytes_between_racks: Bytes,
-    /// From the first arrival to the last.
+    /// Time from the first arrival to the last.
     pub arrivals: Span,
     /// How many coflows are of each of Varys' classes, and their bytes (SIGCOMM 2014, table 3).
     pub classes: [Class; 4],
@@ -86,7 +86,7 @@ pub fn nearest_rank<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
 }
 
 impl Percentiles {
-    /// Of numbers in any order. O(n log n).
+    /// Percentiles of numbers in any order. O(n log n).
     pub fn of(numbers: impl IntoIterator<Item = u64>) -> Self {
         let mut v: Vec<u64> = numbers.into_iter().collect();
         v.sort_unstable();

@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// 526 coflows, 10753 mappers, 10609 reducers (one of a row may stand twice), 35.5 TB.
+    /// 526 coflows, 10753 mappers, 10609 reducers (a row may name one twice), 35.5 TB.
     #[test]
     fn the_facebook_trace_becomes_jobs() {
         let Some(dir) = super::super::tests::traces("coflow-benchmark") else { return };

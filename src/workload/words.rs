@@ -35,10 +35,10 @@ impl<'a> Words<'a> {
         (self.column(start), &self.text[start..end])
     }
 
-    /// A fault that says what must stand here.
+    /// A fault that says what must be here.
     pub fn wrong(&self, column: usize, word: &str, what: &str) -> TraceError {
         let found = if word.is_empty() { "the line ends".into() } else { format!("found `{}`", word.chars().take(30).collect::<String>()) };
-        self.fault(column, format!("{what} must stand here, but {found}"))
+        self.fault(column, format!("{what} must be here, but {found}"))
     }
 
     /// The next word as a whole number.

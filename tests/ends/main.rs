@@ -1,4 +1,4 @@
-//! Errors and ends: whatever happens to a run, it says what, leaves nothing behind, and touches nobody else's objects.
+//! Errors and ends: whatever happens to a run, it says what, leaves nothing behind, and touches no objects of others.
 //!
 //! The built binary is driven from outside, as a user drives it. What needs root prints `SKIP name: reason` without it.
 

@@ -8,7 +8,7 @@ use heliostat::fabric::kernel::sys;
 
 use crate::support::*;
 
-/// Whose rights nobody has.
+/// The user `nobody` of most systems, without rights.
 const NOBODY: u32 = 65534;
 
 /// The binary as an ordinary user, who keeps its notes in `scratch`.
@@ -101,7 +101,7 @@ fn without_root_a_killed_daemon_is_cleaned_up_after() {
 }
 
 /// Runs a command as an ordinary user of a user namespace that may have no more of them. Only the limit of a namespace of its
-/// own is lowered, never the machine's: the shell refuses to write unless it stands in another one.
+/// own is lowered, never the machine's: the shell refuses to write unless it is in another one.
 fn without_namespaces(scratch: &Scratch, command: &[&str]) -> Command {
     const SCRIPT: &str = r#"
         [ "$(readlink /proc/self/ns/user)" != "$0" ] || exit 99

@@ -1,4 +1,4 @@
-//! What is taken, too large or not there: one clear message, exit code 1, nothing left, nobody harmed.
+//! What is taken, too large or not there: one clear message, exit code 1, nothing left behind, other runs unharmed.
 
 use std::net::TcpListener;
 
@@ -12,7 +12,7 @@ fn a_second_daemon_of_the_same_name_is_refused_and_the_first_unharmed() {
     let _alone = alone();
     let name = unique("twice");
     let mut first = Daemon::start(&name, &[]);
-    // The address is taken as well, as it is for whoever starts the same command twice: the name is what it must speak of.
+    // The address is taken as well, as when the same command is started twice: the message must speak of the name.
     let api = first.api();
     let address = api.trim_start_matches("http://");
     let o = output(heliostat().arg("run").arg(topology()).args(["--name", &name, "--listen", address]));

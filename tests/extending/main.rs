@@ -1,4 +1,4 @@
-//! The examples of docs/extending.md: they compile, do what they are for, and stand in the documentation as they are here.
+//! The examples of docs/extending.md: they compile, do what they are for, and are in the documentation as they are here.
 
 use std::sync::Arc;
 

@@ -90,7 +90,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for so many more cycles.
+    /// Waits for `n` more cycles.
     pub fn cycles(&self, n: u64) -> Arc<Snapshot> {
         let before = self.snapshot().stats.cycles;
         self.wait("cycles", |s| s.stats.cycles >= before + n)

@@ -139,10 +139,10 @@ fn the_dark_time_is_exact_and_others_do_not_blink() {
     });
 }
 
-/// A packet may cross so long after its `send` returned when the kernel puts its delivery off: packets sent so short before an edge
-/// are not judged.
+/// Time by which the kernel may put off the delivery of a packet after its `send` returned: packets sent this short before an edge are
+/// not judged.
 const EDGE: Span = Span::micros(300);
-/// On a busy machine a delivery is put off longer, but never so long.
+/// Upper bound of the time by which a busy machine puts off a delivery.
 const BUSY_EDGE: Span = Span::millis(10);
 
 /// What became of the packets of a flood.
@@ -165,7 +165,7 @@ struct Judged {
 }
 
 impl Judged {
-    /// `got`: by rack, from 1, when each packet came out. `slack`: so late an input may be set.
+    /// `got`: by rack, from 1, when each packet came out. `slack`: how late an input may be set.
     fn new(rotation: &Rotation, n: u64, sent: &[Sent], got: &[Arrivals], slack: Span) -> Self {
         let mut j = Self::default();
         for k in 1..n {

@@ -31,7 +31,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::daemon::Daemon;
 use crate::support::{Bench, each_mechanism, rate};
 
-/// A graph with so many hosts at each rack; NICs and uplinks of `rate`, and `planes` OCS planes.
+/// A topology on a graph with `hosts` hosts at each rack; NICs and uplinks of `rate`, and `planes` OCS planes.
 pub fn on(graph: Graph, hosts: usize, rate: BitRate, planes: u32) -> Topology {
     let plane = |k| Plane { id: PlaneId(k), rate, delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
     let uplink = BitRate(rate.0 * hosts as u64);

@@ -48,7 +48,7 @@ fn ns(node: &heliostat::fabric::kernel::network::Node) -> OwnedFd {
     node.ns.as_fd().try_clone_to_owned().expect("a descriptor")
 }
 
-/// The link of the switch at which rack 0 stands by which most bytes left.
+/// The link by which most bytes left rack 0's switch.
 fn busiest_cable(b: &mut Bench) -> (OwnedFd, u32) {
     let own = format!("sw{}", b.fabric.network().topology.eps.graph().expect("a graph").racks[0]);
     let all = b.fabric.queues().expect("counters");
@@ -156,7 +156,7 @@ fn share(place: &Place, mechanism: Mechanism) -> Timing {
     );
     in_time!(high >= 95.0, "{}: priority 0 has {high:.1} % of the link", place.name);
     in_time!(low >= 0.05, "{}: priority 7 has {low:.2} % of the link", place.name);
-    // A thousandth of the link is assured: the largest segment has gone after so long.
+    // A thousandth of the link is assured: the largest segment has gone after this time.
     let segment = BitRate(RATE.0 / 1000).time_for(Bytes(66_000));
     in_time!(stall <= segment + Span::millis(50), "{}: priority 7 stalls for {stall}, {segment} at most by its share", place.name);
     Ok(())
@@ -205,7 +205,7 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
         b.traffic.prioritise(CoflowId(id), &Change { all: None, flows: vec![(FlowId(0), p)] }).expect("marked");
     };
     let (before, begun) = (look(), b.clock.now());
-    // The flow that waits has sent a largest segment, which goes once what stood before it has gone.
+    // The flow that waits has sent a largest segment, which goes once what was before it has gone.
     let loaded = loaded + RATE.time_for(Bytes(66_000));
     prioritise(0, 7);
     prioritise(1, 1);

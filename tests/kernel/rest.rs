@@ -37,7 +37,7 @@ fn finished(d: &Daemon, id: CoflowId) -> Value {
     d.get(&format!("coflows/{}", id.0))
 }
 
-/// Sends so many bytes by sockets of the test's own, opened in the hosts' namespaces.
+/// Sends `bytes` bytes by sockets of the test's own, opened in the hosts' namespaces.
 fn send_by_hand(d: &Daemon, from: u32, to: u32, bytes: usize) {
     let address = (Ipv4Addr::new(10, to as u8, 0, 2), 5001);
     let listener = d.within(&format!("h{to}-0"), || TcpListener::bind(address));

@@ -15,7 +15,7 @@ use crate::support::{each_mechanism, topology};
 
 /// The program of the scheduler `external`.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/greedy.py");
-/// A circuit carries 2 MB in an interval, dark time taken off; so much must have crossed while a scheduler was in force.
+/// Bytes that must cross while a scheduler is in force; a circuit carries 2 MB in an interval, dark time taken off.
 const AT_LEAST: u64 = 1_000_000;
 
 #[test]

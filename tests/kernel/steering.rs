@@ -59,7 +59,7 @@ impl Web {
     }
 }
 
-/// Changes of lists, good and bad ones: unknown hosts and switches, loops, gaps, ends where no host stands.
+/// Changes of lists, good and bad ones: unknown hosts and switches, loops, gaps, ends at other switches than the hosts'.
 fn changes(web: &Web, graph: &Graph, random: &mut ChaCha8Rng) -> Vec<Steer> {
     let one = |random: &mut ChaCha8Rng| {
         let (from, to) = (HostId(random.random_range(0..17)), HostId(random.random_range(0..16)));

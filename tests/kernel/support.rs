@@ -161,7 +161,7 @@ impl Bench {
         while done.len() < n {
             match self.events.recv_timeout(Duration::from_secs(60)).expect("traffic moves within a minute") {
                 TrafficEvent::Finished { coflow, at } => drop(done.insert(coflow, at)),
-                TrafficEvent::FlowFinished { coflow, flow, .. } => panic!("nobody watches {flow} of {coflow}"),
+                TrafficEvent::FlowFinished { coflow, flow, .. } => panic!("no report of {flow} of {coflow} was asked for"),
                 TrafficEvent::Failed { coflow, why } => panic!("{coflow}: {why}"),
             }
         }

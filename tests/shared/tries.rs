@@ -6,6 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heliostat::fabric::kernel::sys;
 
+mod skip;
+
+pub use skip::skip;
+
 /// What a try says of times and rates. An error is tried again. Everything else that a test finds (loss, misdelivery, a leak, two
 /// circuits on a port, wrong contents) is asserted: that panics at once, and no further try follows.
 pub type Timing = Result<(), TooSlow>;
@@ -42,16 +46,6 @@ pub fn tries_and_tells(name: &str, test: impl Fn() -> Timing, tell: impl Fn(&str
             Err(TooSlow(why)) => panic!("{name} was too slow {TRIES} times, the last time: {why}"),
         }
     }
-}
-
-/// Tells that a test does not run here as `SKIP name: why`. With `REQUIRE_KERNEL=1`, where the machine is known to have all that the
-/// tests of the kernel need, this is a failure.
-pub fn skip(name: &str, why: &str) {
-    assert!(
-        std::env::var_os("REQUIRE_KERNEL").is_none_or(|v| v != "1"),
-        "{name} cannot run ({why}), and REQUIRE_KERNEL=1 forbids to skip it"
-    );
-    println!("SKIP {name}: {why}");
 }
 
 /// What a test that measures holds: the machine, against other tests of this process and of other ones of this user.

@@ -20,7 +20,7 @@ use crate::units::{Bytes, Span};
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Trial {
-    /// Only says what would come of it, and changes nothing.
+    /// Whether to say only what would come of it, and change nothing.
     #[serde(default)]
     #[param(inline)]
     pub dry_run: bool,
@@ -51,13 +51,13 @@ pub(super) struct Content {
     pub priorities: Priorities,
 }
 
-/// Whether there is such a strict priority.
+/// Refuses a strict priority that does not exist.
 fn exists_priority(priority: Option<u8>, pointer: impl FnOnce() -> String) -> Reply<()> {
     let wrong = priority.filter(|&p| p > LAST);
     wrong.map_or(Ok(()), |p| Err(Problem::value(pointer(), format!("no priority {p}: they are 0 (first) to {LAST}"))))
 }
 
-/// The change of a coflow of so many flows that are sent here.
+/// The change of a coflow of which `flows` flows are sent here.
 pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
     if body.priority.is_none() && body.flows.is_empty() {
         return Err(Problem::value("", "what shall change: `priority`, `flows` or both"));
@@ -68,7 +68,7 @@ pub(super) fn change(body: &wire::CoflowChange, flows: usize) -> Reply<Change> {
         exists_priority(Some(f.priority), || format!("/flows/{k}/priority"))?;
         exists("flow", f.flow, flows, || format!("/flows/{k}/flow"))?;
         if !seen.insert(f.flow) {
-            return Err(Problem::value(format!("/flows/{k}/flow"), format!("flow {} stands twice", f.flow)));
+            return Err(Problem::value(format!("/flows/{k}/flow"), format!("flow {} is listed twice", f.flow)));
         }
     }
     Ok(Change { all: body.priority, flows: body.flows.iter().map(|f| (FlowId(f.flow), f.priority)).collect() })
@@ -127,7 +127,7 @@ fn check_pairs(pairs: &[wire::Pair], racks: usize) -> Reply<Vec<RackBytes>> {
             return Err(Problem::value(format!("/pairs/{k}/to"), "a rack's own traffic does not leave it"));
         }
         if !seen.insert((p.from, p.to)) {
-            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} stands twice", p.from, p.to)));
+            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} is listed twice", p.from, p.to)));
         }
         add_bytes("pairs", k, p.bytes, &mut total)?;
     }
@@ -185,9 +185,9 @@ pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
         return Err(Problem::value("/place/hold_ns", format!("{} to {}", HOLDS.0.0, HOLDS.1.0)));
     }
     let shuffle = match (&place.reduces, place.tasks) {
-        (Some(_), Some(_)) => return Err(Problem::value("/place/tasks", "the tasks stand in `reduces` already: leave one of the two out")),
+        (Some(_), Some(_)) => return Err(Problem::value("/place/tasks", "`reduces` has the tasks already: leave one of the two out")),
         (None, None) => {
-            return Err(Problem::value("/place", "where the reduce tasks stand (`reduces`), or how many are to be placed (`tasks`)"));
+            return Err(Problem::value("/place", "where the reduce tasks are (`reduces`), or how many are to be placed (`tasks`)"));
         }
         (Some(reduces), None) => Shuffle::Placed { maps, reduces: placed(app, place, reduces)? },
         (None, Some(tasks)) => open(app, place, maps, tasks)?,
@@ -200,11 +200,11 @@ fn ahead(key: &str, ns: Option<u64>) -> Reply<()> {
     if fits { Ok(()) } else { Err(Problem::value(format!("/place/{key}"), format!("at most {}", MAX_AHEAD.0))) }
 }
 
-/// A rack of a list in which each stands once.
+/// A rack of a list that has each once.
 fn rack(app: &App, rack: u32, pointer: String, seen: &mut BTreeSet<u32>) -> Reply<RackId> {
     exists("rack", rack, app.handle.topology.rack_count(), || pointer.clone())?;
     if !seen.insert(rack) {
-        return Err(Problem::value(pointer, format!("rack {rack} stands twice")));
+        return Err(Problem::value(pointer, format!("rack {rack} is listed twice")));
     }
     Ok(RackId(rack))
 }
@@ -232,7 +232,7 @@ fn placed(app: &App, place: &Place, reduces: &[wire::RackTasks]) -> Reply<Vec<(R
         (place.at_most.is_some(), "at_most"),
     ] {
         if given {
-            return Err(Problem::value(format!("/place/{key}"), "says nothing of tasks that stand somewhere: only with `tasks`"));
+            return Err(Problem::value(format!("/place/{key}"), "is for tasks that are to be placed: only with `tasks`"));
         }
     }
     if reduces.is_empty() {

@@ -37,7 +37,7 @@ pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<w
     responses(
         (status = 200, body = wire::Proposal, description = "With `dryRun=true`: what would be proposed"),
         (status = 201, body = wire::Coflow, description = "Declared, or proposed", headers(("Location" = String, description = "Where it is"))),
-        (status = 400, body = Problem), (status = 409, body = Problem, description = "`send` is asked, and nobody here sends"),
+        (status = 400, body = Problem), (status = 409, body = Problem, description = "`send` is asked, and this daemon sends nothing"),
         (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
     ))]
 pub async fn post(
@@ -75,7 +75,7 @@ enum Turn<'a> {
 }
 
 /// Waits for its turn. A proposal is computed before, while others have theirs; again if the network is another one by then; and after
-/// [`TRIES`] times while it has the turn, when nobody else can reserve anything.
+/// [`TRIES`] times while it has the turn, when no other request can reserve anything.
 async fn turn<'a>(app: &'a App, key: Option<&str>, body: &Body<wire::CoflowBody>) -> Reply<Turn<'a>> {
     let ledger = app.ledger.lock().await;
     if let Some(response) = replayed(app, &ledger, key, body)? {
@@ -176,7 +176,7 @@ pub async fn patch(State(app): State<App>, Path(id): Path<String>, body: Body<wi
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
     if there.flows.is_none() && !body.value.flows.is_empty() {
-        let detail = format!("no flow of coflow {} is sent here: whoever sends it marks its packets", id.0);
+        let detail = format!("no flow of coflow {} is sent here: its sender marks its packets", id.0);
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
     let change = body::change(&body.value, there.flows.as_ref().map_or(0, Vec::len))?;

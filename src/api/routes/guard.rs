@@ -1,4 +1,4 @@
-//! Who may ask: tokens, names of this machine, and pages of other sites.
+//! Which requests are let in: tokens, names of this machine, and pages of other sites.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use crate::api::page;
 use crate::api::problem::{Problem, Reply};
 
-/// Who may ask.
+/// Rules by which requests are let in.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// Whether a socket's file mode has decided already.
@@ -20,7 +20,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Everybody who reaches us: on a unix socket, the file's mode decides.
+    /// Lets every request in: on a unix socket, the file's mode decides.
     pub fn open() -> Self {
         Self { open: true, token: None }
     }
@@ -85,7 +85,7 @@ fn is_local(host: &str) -> bool {
     is_name || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Stands before all routes.
+/// Checks every request before its route.
 pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.admits(request.method(), request.headers(), request.uri().path()) {
         Ok(()) => next.run(request).await,

@@ -91,7 +91,7 @@ fn to_send(app: &App, (id, name, weight): (CoflowId, String, u32), content: &Con
     (spec, if given { Report::Flows } else { Report::Coflow })
 }
 
-/// Who says how far the coflow is.
+/// What tells how far the coflow is.
 fn reported(send: bool) -> ProgressBy {
     if send { ProgressBy::Sender } else { ProgressBy::Counters }
 }

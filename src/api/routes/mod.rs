@@ -1,4 +1,4 @@
-//! The routes, one file a resource, and what stands before all of them.
+//! The routes, one file a resource, and what every request passes before them.
 
 use std::sync::Arc;
 

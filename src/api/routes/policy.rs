@@ -18,8 +18,8 @@ pub async fn get(State(app): State<App>) -> Response {
     shown(&in_force(&app))
 }
 
-/// Decides by another policy from the next cycle on. An invalid one changes nothing. The body is a whole policy; what was fixed when the
-/// run started stands in it as it is.
+/// Decides by another policy from the next cycle on. An invalid one changes nothing. The body is a whole policy; what was fixed when
+/// the run started is in it unchanged.
 #[utoipa::path(put, path = "/api/v1/policy", operation_id = "replacePolicy", tag = "policy", request_body = ref("#/components/schemas/RawPolicy"),
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
@@ -65,7 +65,7 @@ fn shown(plan: &RunPlan) -> Response {
     ([(header::ETAG, tag)], Json(RawPolicy::from(plan))).into_response()
 }
 
-/// The policy's content as a tag: FNV-1a of its JSON, so that it holds whoever changed the policy.
+/// The policy's content as a tag: FNV-1a of its JSON, so that it is the same however the policy came about.
 fn etag(plan: &RunPlan) -> String {
     let json = serde_json::to_vec(plan).unwrap_or_default();
     let hash = json.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));

@@ -82,7 +82,7 @@ fn each_mistake_has_one_clear_error_and_changes_nothing() {
     assert_eq!(put("0/7", &["leaf0", "spine9", "leaf3"], 422).0, "/switches/1");
     for (path, switches, status, why) in [
         ("0/7", &["leaf0", "leaf3"][..], 422, "no link joins leaf0 and leaf3"),
-        ("0/7", &["leaf0", "spine0", "leaf0", "spine1", "leaf3"], 422, "switch leaf0 stands twice"),
+        ("0/7", &["leaf0", "spine0", "leaf0", "spine1", "leaf3"], 422, "switch leaf0 is in the list twice"),
         ("0/7", &["leaf0", "spine0", "leaf1", "spine1", "leaf3"], 422, "the list goes up to spine1 after it went down"),
         ("0/7", &["leaf0", "spine0", "leaf2"], 422, "the last switch of the list is leaf2"),
         ("0/7", &[], 422, "the first switch of the list is none"),

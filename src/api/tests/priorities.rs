@@ -109,7 +109,7 @@ fn priorities_change_under_way_and_again_changes_nothing() {
         assert_eq!(patch(&body).problem(422).0, at, "{body}");
     }
     r.send("PATCH", "/api/v1/coflows/9", &json!({"priority": 1})).problem(404);
-    // Of what others send the priority stands in the books, and there are no flows.
+    // Of a coflow that others send only the priority is noted, and there are no flows.
     r.send("PUT", "/api/v1/coflows/4", &json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]}));
     assert_eq!(r.send("PATCH", "/api/v1/coflows/4", &json!({"priority": 1})).json()["priority"], 1);
     r.send("PATCH", "/api/v1/coflows/4", &json!({"flows": [{"flow": 0, "priority": 1}]})).problem(409);

@@ -18,7 +18,7 @@ fn sunflow() -> Rig {
     rig_by(policy, Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() })
 }
 
-/// 50 MB on rack 0 for one reduce task that may stand in rack 2 or 3.
+/// 50 MB on rack 0 for one reduce task that may run in rack 2 or 3.
 fn ask() -> Value {
     json!({"name": "sort", "place": {
         "maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 1, "slots": [{"rack": 2, "free": 1}, {"rack": 3, "free": 1}]
@@ -150,14 +150,14 @@ fn the_coflows_and_circuits_that_there_are_decide() {
     let out = &p.excluded[0];
     assert_eq!((p.chosen.racks[0].rack, out.racks[0].rack, p.losers.len()), (3, 2, 0));
     assert!(out.least_ns > p.chosen.score.total_ns && out.why.starts_with("not estimated: its score is"), "{out:?}");
-    // Slots that are free soon, at most one task a rack, no rack 3, a deadline that nobody meets.
+    // Slots that are free soon, at most one task a rack, no rack 3, a deadline that no placement meets.
     let mut body = ask();
     body["place"] = json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "tasks": 2, "at_most": 1, "forbidden": [3], "deadline_ns": 1,
         "slots": [{"rack": 1, "soon": [{"in_ns": 5000 * MS, "slots": 4}]}, {"rack": 2, "free": 3}, {"rack": 3, "free": 9}]});
     let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &body).text).unwrap();
     let racks: Vec<(u32, u32)> = p.chosen.racks.iter().map(|x| (x.rack, x.tasks)).collect();
     assert_eq!((racks, p.chosen.score.wait_ns, p.chosen.on_time), (vec![(1, 1), (2, 1)], 5000 * MS, false));
-    // Tasks that stand already, and all of the topology's slots.
+    // Tasks that are placed already, and all of the topology's slots.
     body["place"] = json!({"maps": [{"rack": 0, "bytes": 50 * MB}], "reduces": [{"rack": 0, "tasks": 1}, {"rack": 1, "tasks": 1}]});
     let p = serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &body).text).unwrap();
     assert_eq!((p.chosen.found_by, p.pairs.len(), p.pairs[0].bytes), (wire::Origin::Given, 1, 25 * MB));

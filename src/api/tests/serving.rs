@@ -43,7 +43,7 @@ fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
 fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let topology = Arc::new(network());
     let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-    // Nobody reads the commands until the API has given up.
+    // No thread reads the commands until the API has given up.
     let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
     let server = serve(handle.clone(), Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() }).unwrap();
     let rig = Rig { server, handle, stop: Arc::default() };

@@ -13,9 +13,9 @@ use crate::units::Bytes;
 /// A list of coflows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Coflows {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// How many coflows have ended since the start, in any way.
     #[serde(default)]
@@ -23,7 +23,7 @@ pub struct Coflows {
     /// Whether there are others with larger ids, beyond the `limit` that was asked for.
     #[serde(default)]
     pub more: bool,
-    /// By id.
+    /// The coflows, by id.
     pub coflows: Vec<Coflow>,
 }
 
@@ -44,7 +44,7 @@ pub struct Coflow {
     pub asked_bytes: u64,
     /// Payload received so far.
     pub received_bytes: u64,
-    /// Of the bytes between racks, those over circuits (an estimate where coflows share a pair of racks).
+    /// Bytes between racks that went over circuits (an estimate where coflows share a pair of racks).
     pub over_ocs_bytes: u64,
     /// When its last byte was received.
     pub finished_ns: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Coflow {
     /// What was proposed, if it began as a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<super::Held>,
-    /// Of a proposal: Heliostat will send its bytes itself.
+    /// Whether Heliostat will send the bytes of a proposal itself.
     #[serde(skip)]
     pub send: bool,
     /// Of a coflow that Heliostat sends: its flows, in their order. Lists leave it out, and it is forgotten some time after the end.
@@ -132,14 +132,14 @@ pub enum CoflowState {
     Expired,
     /// Some of its bytes have not been received.
     Active,
-    /// All of them have.
+    /// All of its bytes have been received.
     Finished,
     /// Taken back, or its sender's connection broke: what had not been received by then is not waited for.
     Cancelled,
 }
 
 impl CoflowState {
-    /// As the API writes it.
+    /// Its name, as the API writes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Proposed => "proposed",
@@ -266,11 +266,11 @@ pub struct CoflowBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoflowChange {
-    /// Of all its flows between racks that have none of their own.
+    /// Priority of all its flows between racks that have none of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 7)]
     pub priority: Option<u8>,
-    /// Of single flows, each once: their own from now on.
+    /// Priorities of single flows, each once: their own from now on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowPriority>,
 }

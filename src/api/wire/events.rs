@@ -13,9 +13,9 @@ use crate::units::{Span, Time};
 pub struct Record {
     /// Dense from zero; the id of the server-sent event.
     pub seq: u64,
-    /// When.
+    /// Time of the event.
     pub at_ns: u64,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -44,8 +44,8 @@ pub enum What {
     CircuitEnd { plane: u32, input: u32, up_from_ns: u64, until_ns: u64 },
     /// A coflow arrived.
     CoflowArrived { id: u32, asked_bytes: u64 },
-    /// Flows of a coflow have other strict priorities: all between racks without one of their own have `priority` (`null`: as before), and
-    /// so many flows another one of their own.
+    /// Strict priorities of a coflow's flows have changed: flows between racks without one of their own have `priority` (`null`: as
+    /// before), and `flows` flows have another one of their own.
     CoflowPrioritised { id: u32, priority: Option<u8>, flows: usize },
     /// A flow's last byte was received; of coflows that were posted with `flows` and `send`.
     FlowFinished { id: u32, flow: u32, received_bytes: u64 },

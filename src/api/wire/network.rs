@@ -15,7 +15,7 @@ use crate::units::{BitRate, Span};
 pub struct Topology {
     /// Its name.
     pub name: String,
-    /// By id.
+    /// The racks, by id.
     pub racks: Vec<Rack>,
     /// All hosts, rack by rack.
     pub hosts: Vec<Host>,
@@ -33,7 +33,7 @@ pub struct Topology {
 pub struct Rack {
     /// Its number.
     pub id: u32,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
     /// Rate of its port to the EPS.
     pub uplink_bps: u64,
@@ -46,7 +46,7 @@ pub struct Host {
     pub id: u32,
     /// Its name, such as `h3-1`.
     pub name: String,
-    /// The rack that it stands in.
+    /// Its rack.
     pub rack: u32,
     /// Tasks that it runs at once.
     pub slots: u32,
@@ -90,7 +90,7 @@ impl From<&topology::Topology> for Topology {
     }
 }
 
-/// Back from the wire: for clients that plan on the network. What lies behind the uplinks stands in no emulation, and is left out.
+/// Back from the wire: for clients that plan on the network. What lies behind the uplinks is in no emulation, and is left out.
 impl TryFrom<&Topology> for topology::Topology {
     type Error = String;
 
@@ -98,7 +98,7 @@ impl TryFrom<&Topology> for topology::Topology {
         let plane = |(k, p): (usize, &Plane)| {
             let stop = if p.all_stop { topology::StopMode::AllStop } else { topology::StopMode::NotAllStop };
             let plane = topology::Plane { id: PlaneId(p.id), rate: BitRate(p.rate_bps), delta: Span(p.delta_ns), stop, duplex: p.duplex };
-            if p.id as usize == k { Ok(plane) } else { Err(format!("plane {} stands in place {k}", p.id)) }
+            if p.id as usize == k { Ok(plane) } else { Err(format!("plane {} is in place {k}", p.id)) }
         };
         let planes = w.planes.iter().enumerate().map(plane).collect::<Result<_, _>>()?;
         let mut t = Self { planes, ..Self::uniform(&w.name, 0, 0, BitRate(0), BitRate(0), vec![]) };
@@ -112,7 +112,7 @@ impl TryFrom<&Topology> for topology::Topology {
         let places = t.hosts.iter().map(|h| (h.id.0, h.rack.0));
         let ids = w.racks.iter().enumerate().all(|(k, r)| r.id as usize == k);
         if !ids || !places.eq(w.hosts.iter().map(|h| (h.id, h.rack))) {
-            return Err("its hosts do not stand rack by rack".into());
+            return Err("its hosts are not listed rack by rack".into());
         }
         for (h, seen) in t.hosts.iter_mut().zip(&w.hosts) {
             (h.slots, h.nic) = (seen.slots, BitRate(seen.nic_bps));
@@ -125,9 +125,9 @@ impl TryFrom<&Topology> for topology::Topology {
 /// All ports of the OCS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ports {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// By plane, then rack.
     pub ports: Vec<Port>,
@@ -138,7 +138,7 @@ pub struct Ports {
 pub struct Port {
     /// The plane.
     pub plane: u32,
-    /// Whose port.
+    /// The port's rack.
     pub rack: u32,
     /// Where its input goes, if it has light.
     pub sends_to: Option<u32>,
@@ -175,11 +175,11 @@ impl From<&record::PortView> for Port {
 /// All circuits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Circuits {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
-    /// With light, being set up, or promised.
+    /// The circuits: with light, being set up, or promised.
     pub circuits: Vec<Circuit>,
 }
 
@@ -194,7 +194,7 @@ pub struct Circuit {
     pub output: u32,
     /// Whether it carries data now.
     pub state: CircuitState,
-    /// Set by hand.
+    /// Whether it was set by hand.
     pub manual: bool,
     /// The mirrors begin to move.
     pub setup_at_ns: u64,
@@ -246,15 +246,15 @@ pub struct CircuitBody {
 /// Traffic between racks; each matrix has a row for every sending and a column for every receiving rack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Demand {
-    /// Of the snapshot that it comes from; grows with every change.
+    /// Revision of the snapshot that it comes from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// What the last decision saw.
     pub demand_bytes: Vec<Vec<u64>>,
     /// Sent since the start.
     pub sent_bytes: Vec<Vec<u64>>,
-    /// Of those, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs_bytes: Vec<Vec<u64>>,
     /// Waiting at the senders now.
     pub backlog_bytes: Vec<Vec<u64>>,
@@ -304,9 +304,9 @@ mod tests {
 /// The queues of all ports that serve strict priorities.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Queues {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// When the counters were read, at most once a second; `null` where no port serves strict priorities.
     pub measured_ns: Option<u64>,

@@ -11,9 +11,9 @@ use crate::topology::graph::Tier;
 /// The ways of flows, and what switches carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Paths {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// How they are decided: `ecmp`, `shortest`, `vlb` or `hit`.
     pub policy: String,
@@ -37,7 +37,7 @@ pub struct PathView {
     pub to: u32,
     /// The names of the switches on it.
     pub switches: Vec<String>,
-    /// Who decided it.
+    /// What decided it.
     pub by: DecidedBy,
     /// Whether the fabric holds it.
     pub held: bool,
@@ -47,7 +47,7 @@ pub struct PathView {
     pub rate_bps: u64,
 }
 
-/// Who decided a list of switches.
+/// What decided a list of switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecidedBy {
@@ -105,7 +105,7 @@ pub struct SwitchPort {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathBody {
-    /// The names of the switches, from the one at which the first host stands to the one of the last.
+    /// The names of the switches, from the first host's to the last one's.
     pub switches: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ pub struct PathChange {
     pub made: bool,
     /// Bytes of all open coflows times the switches that they cross, before.
     pub cost_before: u64,
-    /// And afterwards.
+    /// The same afterwards.
     pub cost_after: u64,
     /// Lists that are different afterwards, those of other pairs too if the policy moves them.
     pub paths: Vec<PathView>,
@@ -131,7 +131,7 @@ pub struct LoadChange {
     pub name: String,
     /// What open coflows take of it before.
     pub before_bps: u64,
-    /// And afterwards.
+    /// The same afterwards.
     pub after_bps: u64,
     /// What it carries at most; `null`: all that comes.
     pub capacity_bps: Option<u64>,
@@ -204,7 +204,7 @@ impl Paths {
 }
 
 impl PathChange {
-    /// From one view to another.
+    /// The change from one view to another.
     pub fn new(before: &of::PathsView, after: &of::PathsView, made: bool) -> Self {
         let was = |p: &of::PairView| before.pairs.iter().find(|b| (b.from, b.to) == (p.from, p.to));
         let other = after.pairs.iter().filter(|p| was(p).is_none_or(|b| (&b.list, b.by) != (&p.list, p.by)));

@@ -8,14 +8,14 @@ use crate::control::record::{PromiseState, PromiseView};
 use crate::ids::RackId;
 use crate::placement::codecide;
 
-/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They stand somewhere
+/// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They are placed already
 /// (`reduces`), or are to be placed (`tasks` and `slots`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Place {
     /// Map output by rack: each rack once, above zero.
     pub maps: Vec<RackOutput>,
-    /// Where the reduce tasks stand; not together with `tasks`.
+    /// Where the reduce tasks are; not together with `tasks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduces: Option<Vec<RackTasks>>,
     /// How many reduce tasks are to be placed; not together with `reduces`.
@@ -35,10 +35,10 @@ pub struct Place {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub at_most: Option<u32>,
-    /// The shuffle begins so long from now at the soonest; 0 if left out.
+    /// Least time from now until the shuffle begins; 0 if left out.
     #[serde(default)]
     pub ready_ns: u64,
-    /// It shall be over so long from now: placements that are, go before those that are not.
+    /// Time from now by which it shall be over: placements that meet it go before those that do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
     /// How long the proposal is held, 1 ms to 10 min; 10 s if left out.
@@ -50,7 +50,7 @@ pub struct Place {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Confirmation {
-    /// Its flows, as the tasks stand; if left out, the bytes between racks are those that were proposed.
+    /// Its flows, as the tasks were placed; if left out, the bytes between racks are those that were proposed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<super::Flow>,
     /// Whether Heliostat sends the bytes itself; as the proposal said if left out.
@@ -78,7 +78,7 @@ pub struct RackOutput {
 pub struct RackTasks {
     /// The rack.
     pub rack: u32,
-    /// How many.
+    /// Number of tasks.
     #[schema(minimum = 1)]
     pub tasks: u32,
 }
@@ -101,9 +101,9 @@ pub struct RackSlots {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SoonFree {
-    /// In so long.
+    /// Time from now.
     pub in_ns: u64,
-    /// How many.
+    /// Number of slots.
     pub slots: u32,
 }
 
@@ -130,7 +130,7 @@ pub struct Excluded {
     pub found_by: Origin,
     /// Reduce tasks by rack.
     pub racks: Vec<RackTasks>,
-    /// All reduce tasks have slots: the shuffle begins.
+    /// Time at which all reduce tasks have slots and the shuffle begins.
     pub start_ns: u64,
     /// Whether it cannot end before the deadline.
     pub late: bool,
@@ -147,7 +147,7 @@ pub struct Candidate {
     pub found_by: Origin,
     /// Reduce tasks by rack; empty where pairs were given.
     pub racks: Vec<RackTasks>,
-    /// All reduce tasks have slots: the shuffle begins.
+    /// Time at which all reduce tasks have slots and the shuffle begins.
     pub start_ns: u64,
     /// Its estimated completion time, from its beginning.
     pub cct_ns: u64,
@@ -167,7 +167,7 @@ pub struct Candidate {
 /// What decides between placements: the sum of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Score {
-    /// Until the shuffle begins.
+    /// Time until the shuffle begins.
     pub wait_ns: u64,
     /// How long it then takes.
     pub cct_ns: u64,
@@ -181,7 +181,7 @@ pub struct Score {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// As it was asked for.
+    /// The placement that was asked for.
     Given,
     /// Co-scheduler's: racks that have slots soonest.
     Slots,
@@ -208,7 +208,7 @@ pub struct PairWay {
     pub to: u32,
     /// Payload.
     pub bytes: u64,
-    /// Over a circuit, or over the packet network.
+    /// The way: a circuit, or the packet network.
     pub way: Way,
     /// When the last byte is through, as estimated.
     pub until_ns: u64,
@@ -246,9 +246,9 @@ pub struct ReservedCircuit {
 pub struct Held {
     /// When it was proposed.
     pub proposed_ns: u64,
-    /// Not held any longer then, unless it is confirmed.
+    /// Time until which it is held, unless it is confirmed.
     pub expires_ns: u64,
-    /// What.
+    /// The proposal.
     #[serde(flatten)]
     pub proposal: Proposal,
 }
@@ -270,7 +270,7 @@ impl From<PromiseState> for super::CoflowState {
 }
 
 impl Proposal {
-    /// As it travels; it was made at `now`.
+    /// The proposal as it travels; it was made at `now`.
     pub fn new(p: &codecide::Proposal, now: crate::units::Time) -> Self {
         let racks = |all: &[(RackId, u32)]| all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect();
         let candidate = |c: &codecide::Candidate, why| Candidate {

@@ -9,9 +9,9 @@ use crate::units::Span;
 /// Counters of the control loop, and what failed and is being retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stats {
-    /// Of the snapshot that they come from; grows with every change.
+    /// Revision of the snapshot that they come from; grows with every change.
     pub revision: u64,
-    /// When.
+    /// Time of the snapshot.
     pub now_ns: u64,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
@@ -84,9 +84,9 @@ impl From<&record::Quantiles> for Quantiles {
 pub struct Failure {
     /// What was tried.
     pub what: String,
-    /// What was said.
+    /// Why it failed.
     pub why: String,
-    /// How often so far.
+    /// Number of attempts so far.
     pub attempts: u32,
     /// When it is tried again.
     pub retry_at_ns: u64,

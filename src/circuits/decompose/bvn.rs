@@ -7,7 +7,7 @@ use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
-/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: nobody is faster when delta is 0.
+/// Configurations that serve all of `demand`, with light in sum equal to the busiest port's: no schedule is faster when delta is 0.
 ///
 /// The matrix is stuffed to equal sums and cut along any perfect matching, for as long as all its cells last. Circuits that serve no
 /// demand any more are left out. [`bvn_bottleneck`] needs far fewer configurations.

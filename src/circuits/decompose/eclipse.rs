@@ -7,7 +7,7 @@ use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
-/// Durations are not looked at where none can carry so much more for its time than the best so far: one part in this many.
+/// Inverse of the least gain over the best duration so far: durations that cannot gain that much are not looked at.
 const SLACK: u128 = 64;
 
 /// Configurations within `window` that carry most of `demand`, chosen greedily: each is the matching and duration that carry

@@ -29,7 +29,7 @@ pub(super) struct Stuffed {
     threshold: u64,
     /// What the last cut took out of the matching.
     lost: Vec<(u32, u32)>,
-    /// For thresholds by powers of two.
+    /// Search state for thresholds that are powers of two.
     wide: Option<Wide>,
 }
 

@@ -196,7 +196,7 @@ impl<N: Num> Jv<'_, N> {
 }
 
 /// Passes the distances of the open columns through `f` and gives the least: (distance, place in `open`, column). Among
-/// equals a free column is taken, then the one that stands first.
+/// equals a free column is taken, then the one that comes first.
 fn nearest_open<N: Num>(open: &[u32], dist: &mut [N], row: &[u32], mut f: impl FnMut(usize, N) -> N) -> (N, usize, u32) {
     let (mut near, mut at) = (N::MAX, 0);
     for (k, &j) in open.iter().enumerate() {

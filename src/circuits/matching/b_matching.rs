@@ -64,9 +64,9 @@ pub fn b_matching(demand: &DemandMatrix, carries: u64, current: &[Matching]) -> 
 struct Gains<'a> {
     demand: &'a DemandMatrix,
     carries: u64,
-    /// By pair: on how many planes it is up now; each of its first circuits so many earns a bonus.
+    /// By pair: number of planes on which it is up now; as many of its circuits, from the first, earn a bonus.
     up: Vec<u32>,
-    /// Bytes count so often, so that all bonuses together are less than one byte.
+    /// Weight of a byte, such that all bonuses together weigh less than one byte.
     factor: u128,
 }
 
@@ -145,7 +145,7 @@ impl Colouring {
     }
 }
 
-/// [`b_matching()`] every interval over planes that are alike (rate, delta, usable ports), one group of such planes after the other;
+/// [`b_matching()`] every interval over planes that are alike (rate, delta, usable ports), one group of equal planes after the other;
 /// duplex planes get [`edmonds()`] each.
 pub struct BMatching;
 

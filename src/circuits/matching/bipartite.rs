@@ -93,11 +93,11 @@ pub struct Prices {
     pub(super) room: Workspace,
 }
 
-/// Prices and matching, and whose.
+/// Prices and matching, and the kind of solver that left them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held(Option<(Kind, Vec<i64>, Vec<u32>)>);
 
-/// Whose prices they are: the solvers count differently.
+/// The kind of solver: each counts prices differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Dense,
@@ -105,7 +105,7 @@ enum Kind {
 }
 
 impl Held {
-    /// Takes the prices and the matching of this kind for `n` racks, if there are such.
+    /// Takes the prices and the matching of this kind for `n` racks, if there are any.
     fn take(&mut self, kind: Kind, n: usize) -> Option<(Vec<i64>, Vec<u32>)> {
         self.0.take().filter(|(k, v, _)| *k == kind && v.len() == n).map(|(_, v, column)| (v, column))
     }

@@ -21,11 +21,11 @@ const NO_EDGE: Edge = (NONE, NONE);
 /// What a top-level blossom is in the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Label {
-    /// Not in it.
+    /// A blossom that is not in the tree.
     Free,
-    /// At even distance from the root: its vertices look for edges.
+    /// A blossom at even distance from the root: its vertices look for edges.
     Outer,
-    /// At odd distance.
+    /// A blossom at odd distance.
     Inner,
 }
 
@@ -43,15 +43,15 @@ struct Blossom<N> {
     children: Vec<u32>,
     /// `links[k]` joins child k (near end) and child k + 1 (far end).
     links: Vec<Edge>,
-    /// Of an outer cycle: by vertex outside, the vertex inside with least slack to it.
+    /// By vertex outside an outer cycle: the vertex inside with least slack to it.
     nearest: Vec<u32>,
-    /// Of an outer blossom: the edge to another outer one with the least slack, and that slack.
+    /// The edge of an outer blossom to another outer one with the least slack, and that slack.
     rival: (N, Edge),
 }
 
 /// Symmetric weights of a graph's edges.
 pub(super) trait Graph<N> {
-    /// Of an edge; zero where there is none.
+    /// The weight of an edge; zero where there is none.
     fn weight(&self, u: u32, v: u32) -> N;
     /// Passes all edges of a vertex: (far end, weight).
     fn edges(&self, u: u32) -> impl Iterator<Item = (u32, N)> + '_;

@@ -138,7 +138,7 @@ struct Search {
 }
 
 impl Search {
-    /// Breadth first from the free rows; whether a free column can be reached.
+    /// Searches breadth first from the free rows; says whether a free column can be reached.
     fn layer(&mut self) -> bool {
         let mut queue: Vec<u32> = Vec::new();
         for (i, level) in self.level.iter_mut().enumerate() {

@@ -23,8 +23,8 @@ pub(super) struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// `cells << shift`, with so many spare bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one
-    /// more, or [`NONE`]. `keep` may be empty.
+    /// `cells << shift`, with `spare` zero bits below ([`super::num::Scale::shift`]); and by row the column whose pair weighs one more,
+    /// or [`NONE`]. `keep` may be empty.
     pub(super) fn new(n: usize, cells: &'a [i64], (shift, spare): (u32, u32), keep: &'a [u32]) -> Self {
         Self { n, cells, shift: shift + spare, spare, keep }
     }
@@ -43,7 +43,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Prices, matching and scratch; prices stand for any matrix, the matching for the present one. Solved again, it needs no new memory.
+/// Prices, matching and scratch; prices are valid for any matrix, the matching for the present one only. Solved again, it needs no new
+/// memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dense {
     level: Level,
@@ -138,8 +139,8 @@ impl Dense {
         self.place(w, 2);
     }
 
-    /// After cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another. All other rows
-    /// keep duals that prove them right. Says whether the prices are still near enough to each other to go on.
+    /// Mends the matching after cell (i, j) has changed: if the row's column is no longer its best, the row alone searches for another.
+    /// All other rows keep duals that prove them right. Says whether the prices are still near enough to each other to go on.
     pub(super) fn repair(&mut self, w: &Weights, i: usize) -> bool {
         if w.n < 2 {
             return true;
@@ -227,7 +228,7 @@ impl Dense {
         kept.max(a + (-a & self.mask))
     }
 
-    /// That, the first column where it is, and the second best.
+    /// The best value, the first column that has it, and the second best value.
     fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
         let (a, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
         let k = if self.mask > 0 { (-a & self.mask) as usize } else { simd::place_of(self.level, a, w.row(i), w.shift, &self.v) };

@@ -56,7 +56,7 @@ pub fn edmonds_from(prices: &mut Prices, demand: &DemandMatrix, keep: Option<&Ma
 
 fn solve(demand: &DemandMatrix, keep: Option<&Matching>, keeping: bool, mut held: Option<&mut Held>, room: &mut Workspace) -> Matching {
     let n = demand.racks();
-    // Both directions of a pair may stand in different cells: half as many cells are as sparse.
+    // The symmetric matrix has up to two cells for each of these: only half as many count as sparse.
     let sparse = room.cells.read(demand, 2 * SPARSE);
     if let Some(mut cells) = sparse.then(|| room.cells.both_ways()).flatten() {
         let scale = Scale::new(n, cells.bits().into(), keeping);

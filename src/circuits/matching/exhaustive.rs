@@ -130,7 +130,7 @@ fn orders() -> Vec<[usize; R]> {
     all.filter(|o: &[usize; R]| (0..R).all(|i| o.contains(&i))).collect()
 }
 
-/// A walk over the matrices whose inputs stand in order of kind, of which it takes one of each set that differ only in names.
+/// A walk over the matrices whose inputs are in order of kind, of which it takes one of each set that differ only in names.
 struct Walk<'a> {
     rows: &'a [([u64; 4], [u64; 4])],
     /// By last input, and by the set of inputs of the same kind as the one before: how racks may be renamed so that later ones keep
@@ -202,8 +202,8 @@ fn up_to_names(base: u64) -> u64 {
     })
 }
 
-/// How many such sets there are, by Burnside's lemma: the mean over all renamings of the matrices that it leaves as they are, for which
-/// all cells of a cycle must be equal.
+/// Number of sets of matrices that differ only in names, by Burnside's lemma: the mean over all renamings of the matrices that it
+/// leaves as they are, for which all cells of a cycle must be equal.
 fn sets(base: u64) -> u64 {
     let cycles = |o: &[usize; R]| {
         let mut seen = [[false; R]; R];
@@ -234,7 +234,7 @@ fn every_matrix_of_five_racks_over_three_weights_but_for_names() {
 }
 
 /// All 4^20 = 1.1e12 matrices would take 69 hours of processor time at 0.23 us each. A matrix and the same one with its racks renamed (in
-/// 5! = 120 ways) have the same matchings but for those names: 9 168 331 776 matrices stand for all.
+/// 5! = 120 ways) have the same matchings but for those names: 9 168 331 776 matrices represent all.
 #[test]
 #[ignore = "31 minutes of processor time in a release build"]
 fn every_matrix_of_five_racks_over_four_weights_but_for_names() {

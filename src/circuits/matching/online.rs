@@ -13,8 +13,8 @@ use crate::ids::RackId;
 ///
 /// # Complexity
 /// [`Online::new`] as [`bipartite()`]. [`Online::update_cell`] O(1) where the matching stays, O(R) to look at one row, O(R^2) at worst for
-/// a search. [`Online::update_row`] O(R) and such a search. While a cell has 2^53 bytes (9 PB) or more, each
-/// [`Online::matching`] is solved afresh.
+/// a search. [`Online::update_row`] O(R) and one search. While a cell has 2^53 bytes (9 PB) or more, each [`Online::matching`] is
+/// solved afresh.
 ///
 /// # Example
 /// ```
@@ -31,7 +31,7 @@ use crate::ids::RackId;
 #[derive(Clone, Debug)]
 pub struct Online {
     demand: DemandMatrix,
-    /// With its spare bits; `None` while some cell has no room in it.
+    /// The solver with its spare bits; `None` while some cell has no room in it.
     dense: Option<(u32, Dense)>,
 }
 
@@ -39,7 +39,7 @@ fn weights(demand: &DemandMatrix, spare: u32) -> Weights<'_> {
     Weights::new(demand.racks(), simd::signed(demand.cells()), (0, spare), &[])
 }
 
-/// The spare bits of cells of so many bytes.
+/// Number of spare bits below the weights of cells of up to `bytes` bytes; `None` where they have no room.
 fn spare(bytes: u64, racks: usize) -> Option<u32> {
     Scale::new(racks, bytes.into(), false).shift().map(|s| s.1)
 }
@@ -56,7 +56,7 @@ impl Online {
         Self { demand, dense }
     }
 
-    /// The demand as it stands.
+    /// The present demand.
     pub fn demand(&self) -> &DemandMatrix {
         &self.demand
     }

@@ -8,7 +8,7 @@ use crate::ids::RackId;
 /// pair of racks has been joined exactly once.
 ///
 /// # Arguments
-/// - `racks`: R; one rack alone is joined to nobody.
+/// - `racks`: R; a single rack has no circuit.
 /// - `round`: any number; rounds repeat after `R - 1`.
 ///
 /// # Complexity
@@ -70,7 +70,7 @@ pub fn rounds(racks: usize, duplex: bool) -> u64 {
     }
 }
 
-/// One round an interval; several planes stand evenly spread over the rotation. Pairs with a port that is not usable rest.
+/// One round an interval; several planes are spread evenly over the rotation. Pairs with a port that is not usable rest.
 pub struct RoundRobin;
 
 impl Scheduler for RoundRobin {

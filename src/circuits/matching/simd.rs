@@ -140,7 +140,7 @@ pub(super) fn column_max(level: Level, w: &[i64], shift: u32, i: i64, v: &mut [i
     choose!(level, column_max(w, shift, i, v, best))
 }
 
-/// The largest `(w[j] << shift) - v[j]` and the second largest (the same, if it stands twice). Of fewer than two, `i64::MIN`.
+/// The largest `(w[j] << shift) - v[j]` and the second largest (the same, if it occurs twice). Of fewer than two, `i64::MIN`.
 ///
 /// # Panics
 /// If the slices differ in length.
@@ -169,7 +169,7 @@ pub(super) fn place_of(level: Level, value: i64, w: &[i64], shift: u32, v: &[i64
 /// `v[j] += by`, so that the next scan of `v` need not wait for it.
 ///
 /// # Panics
-/// If there is no such place.
+/// If `j` is out of range.
 #[inline]
 pub(super) fn raise(level: Level, v: &mut [i64], j: usize, by: i64) {
     match level.0 {
@@ -188,7 +188,7 @@ pub(super) struct Offer<'a> {
     pub(super) shift: u32,
     /// Prices of the columns.
     pub(super) v: &'a [i64],
-    /// The distance at which the row stands, less the price and plus the weight of its own column.
+    /// The row's distance, less the price and plus the weight of its own column.
     pub(super) base: i64,
     /// The row's number.
     pub(super) i: i64,
@@ -221,7 +221,7 @@ pub(super) fn gather(level: Level, row: &[u64], columns: &mut Vec<u32>, bytes: &
     }
 }
 
-/// All cells' bits.
+/// The bits of all cells, or-ed.
 pub(super) fn bits(cells: &[u64]) -> u64 {
     let mut bits = [0u64; 8];
     let (chunks, rest) = cells.as_chunks::<8>();

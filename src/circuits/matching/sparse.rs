@@ -75,7 +75,7 @@ pub(crate) struct Cells {
     begin: Vec<u32>,
     columns: Vec<u32>,
     bytes: Vec<u64>,
-    /// All cells' bits.
+    /// The bits of all cells, or-ed.
     bits: u64,
 }
 
@@ -148,18 +148,18 @@ impl Cells {
         Some(c)
     }
 
-    /// All cells' bits.
+    /// The bits of all cells, or-ed.
     pub(crate) fn bits(&self) -> u64 {
         self.bits
     }
 
-    /// As weights. Takes the cells out.
+    /// The cells as weights. Takes the cells out.
     pub(crate) fn rows<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
         let one_way = |(i, j): (RackId, RackId)| (i, j, 1);
         self.weigh(keep.into_iter().flat_map(Matching::pairs).map(one_way), scale)
     }
 
-    /// As weights of [`Self::both_ways`]: a pair of which both directions are up counts twice.
+    /// The cells as weights of [`Self::both_ways`]: a pair of which both directions are up counts twice.
     pub(crate) fn pairs<N: Num>(&mut self, keep: Option<&Matching>, scale: &Scale) -> Rows<N> {
         let up = |i: RackId, j: RackId| 1 + u8::from(keep.is_some_and(|k| k.output(j) == Some(i)));
         let both = |(i, j): (RackId, RackId)| [(i, j, up(i, j)), (j, i, up(i, j))];

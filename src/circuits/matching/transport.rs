@@ -201,7 +201,7 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
         let s = &mut self.search;
         while let Some(&Reverse((d, i))) = s.open.peek().filter(|top| top.0.0 < far || (or_equal && top.0.0 == far)) {
             s.open.pop();
-            // A row that has been reached more than once stands there with its old distances, too.
+            // A row that has been reached more than once is in the heap with its old distances, too.
             if d == s.dist[i as usize] {
                 return Some(i as usize);
             }
@@ -301,7 +301,7 @@ mod tests {
             Self { n, gain, used: vec![0; n * n], room: [vec![capacity; n], vec![capacity; n]], height, source: 0, sink }
         }
 
-        /// One more unit, if that gains more (Dijkstra over reduced costs).
+        /// Adds one more unit, if that gains more (Dijkstra over reduced costs); says whether it did.
         fn augment(&mut self) -> bool {
             let n = self.n;
             let mut dist = [vec![i128::MAX; n], vec![i128::MAX; n]];

@@ -82,9 +82,9 @@ type Port = (u64, u32);
 #[derive(Clone, Debug)]
 pub struct Need {
     words: usize,
-    /// By number: input and output, ascending.
+    /// By number of a pair: its input and output, ascending.
     pairs: Arc<[(u32, u32)]>,
-    /// By number.
+    /// By number of a pair: what it still needs.
     rest: Vec<u64>,
     /// By input: the number of its first pair.
     first: Arc<[u32]>,

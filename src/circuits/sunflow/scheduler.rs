@@ -15,7 +15,7 @@ use crate::units::Time;
 /// get one maximum weight matching for the interval instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sunflow {
-    /// Between coflows.
+    /// The order between coflows.
     pub order: Order,
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use crate::ids::{CoflowId, PlaneId, RackId};
     use crate::units::{BitRate, Span};
 
-    /// Two coflows that want the same circuit: the order alone says who is first.
+    /// Two coflows that want the same circuit: the order alone says which is first.
     #[test]
     fn the_order_decides_who_is_first() {
         let pair = |b| vec![(RackId(0), RackId(1), b), (RackId(0), RackId(2), b)];

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use super::need::{Need, Ports, highest, lowest};
 use crate::units::{Span, Time};
 
-/// A circuit that stands when a plan begins: it has light, is being set up, or ended just then.
+/// A circuit that exists when a plan begins: it has light, is being set up, or ended just then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Its ports.
@@ -42,7 +42,7 @@ pub struct Circuit {
 pub struct Window {
     /// All circuits that begin before the horizon, coflow by coflow.
     pub circuits: Vec<Circuit>,
-    /// Up to when they are exact: the horizon, or when the first coflow is through if that is sooner.
+    /// Time up to which they are exact: the horizon, or when the first coflow is through if that is sooner.
     pub horizon: Time,
 }
 
@@ -167,7 +167,7 @@ impl Sweep {
         }
     }
 
-    /// Goes on with what stands.
+    /// Goes on with the circuits that exist.
     fn go_on(&mut self, shared: &Shared, held: &[Held]) {
         let mine = held.iter().filter(|h| h.owner <= self.place && self.need.find(h.ports.0, h.ports.1).is_some());
         let mut list: Vec<_> = mine.map(|h| (self.beyond(h.ports), h.ports, h.ready)).collect();
@@ -307,7 +307,7 @@ mod tests {
         })
     }
 
-    /// A dark time, and what stands at 100: what is being set up has begun before.
+    /// A dark time, and the circuits that exist at 100: those that are being set up have begun before.
     fn held() -> impl Strategy<Value = (Span, Vec<Held>)> {
         let ports = (Just((0..5).collect::<Vec<u32>>()).prop_shuffle(), 0u8..32);
         (0u64..60, ports, prop::collection::vec(0u64..160, 5)).prop_map(|(delta, (out, mask), ready)| {
@@ -317,7 +317,7 @@ mod tests {
         })
     }
 
-    /// What stands at `t` of a plan, with its owners, and what each coflow then still needs.
+    /// The circuits of a plan that exist at `t`, with their owners. Takes from `needs` what has been carried by then.
     fn carry_out(circuits: &[Circuit], needs: &mut [Need], t: Time) -> Vec<Held> {
         let mut stands: Vec<Held> = Vec::new();
         for c in circuits.iter().filter(|c| c.from < t) {

@@ -58,7 +58,7 @@ pub struct Args {
     svg: Option<PathBuf>,
 }
 
-/// A name as it stands in a policy file.
+/// A name as a policy file has it.
 pub(super) fn named<T: serde::de::DeserializeOwned>(name: &str) -> Result<T, String> {
     let e = match serde_json::from_value(serde_json::Value::String(name.into())) {
         Ok(value) => return Ok(value),

@@ -32,7 +32,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads both files. Where racks are not alike, the weakest stands for all, and the log says so.
+    /// Reads both files. Where racks are not alike, the weakest counts for all, and the log says so.
     ///
     /// # Errors
     /// Files that cannot be read or make no sense, and networks without a rack or host.
@@ -85,7 +85,7 @@ pub struct Report<'a, P> {
 }
 
 impl<'a, P> Report<'a, P> {
-    /// Of a plan for jobs.
+    /// A report of a plan for jobs.
     pub fn new(jobs: &'a JobList, cluster: Cluster, plan: &'a P) -> Self {
         Self { workload: &jobs.name, names: jobs.jobs.iter().map(|j| j.name.as_str()).collect(), cluster, plan }
     }

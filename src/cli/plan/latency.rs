@@ -14,9 +14,9 @@ use crate::placement::latency::matrix::Matrix;
 use crate::units::Span;
 use crate::workload::jobs::{JobList, JobSpec};
 
-/// Prints how long a job would take on so many map racks (rows) and reduce racks (columns)
+/// Prints how long a job would take, by its number of map racks (rows) and reduce racks (columns)
 ///
-/// A * marks the feasible zone: by circuits, no parallelism given up. The last column is Corral's latency for one set of so many racks.
+/// A * marks the feasible zone: by circuits, no parallelism given up. The last column is Corral's latency for one set of racks.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(flatten)]

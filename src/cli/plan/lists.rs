@@ -12,11 +12,11 @@ use crate::topology::graph::Tier;
 use crate::units::Bytes;
 use crate::workload::jobs::JobSpec;
 
-/// Between two hosts, and between two tiers.
+/// Distance between two hosts, and between two tiers.
 const STEP: (f64, f64) = (22.0, 110.0);
 const LEFT: f64 = 30.0;
 const TOP: f64 = 40.0;
-/// Tasks stand below their host, one under the other.
+/// Height of a task's line; tasks are drawn below their host, one under the other.
 const TASK: f64 = 11.0;
 /// The widest link.
 const WIDEST: f64 = 9.0;

@@ -23,7 +23,7 @@ pub struct Bar {
     pub until: u64,
     /// The job's number, which is its colour.
     pub job: u32,
-    /// What a reader sees who points at it.
+    /// Text that is shown where the reader points at it.
     pub title: String,
 }
 

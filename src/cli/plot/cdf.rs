@@ -25,7 +25,7 @@ struct Line {
 }
 
 impl Cdf {
-    /// Of times by name; what never finished keeps a line below 100 %.
+    /// Lines of times by name; what never finished keeps a line below 100 %.
     pub fn new(axis: &'static str, things: &'static str, all: Vec<(String, Times)>) -> Self {
         let line = |(name, times): (String, Times)| {
             let mut done: Vec<Span> = times.iter().flatten().copied().collect();

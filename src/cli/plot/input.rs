@@ -48,9 +48,9 @@ pub struct Input {
     pub file: String,
     /// Values of [`ABOUT`], as far as it has them.
     pub about: Vec<String>,
-    /// Of its coflows.
+    /// Completion times of its coflows.
     pub ccts: Option<Times>,
-    /// Of its jobs.
+    /// Completion times of its jobs.
     pub jcts: Option<Times>,
     /// Its circuits.
     pub circuits: Option<Circuits>,

@@ -9,12 +9,12 @@ use crate::cli::tables;
 use crate::fabric::sim::meter::{Carried, Utilisation};
 use crate::units::{Bytes, NANOS, Span, Time};
 
-/// So many means are drawn of a line that changes often.
+/// Number of means that are drawn of a line that changes often.
 const WINDOWS: u64 = 100;
 
 /// Lines with their names.
 pub struct Lines {
-    /// What stands at the upright axis.
+    /// The label of the upright axis.
     pub axis: String,
     /// Whether values are shares of one; else bytes.
     pub percent: bool,
@@ -86,7 +86,7 @@ fn light(c: &Circuits) -> Points {
     points
 }
 
-/// The mean of a step line over each window of time; each point stands at the beginning of its window. O(points + windows).
+/// The mean of a step line over each window of time; each point is at the beginning of its window. O(points + windows).
 fn means(steps: &Points, end: Time, window: Span) -> Points {
     let (mut out, mut k, mut from) = (Points::new(), 0, Time::ZERO);
     while from < end {

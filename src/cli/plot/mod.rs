@@ -57,7 +57,7 @@ pub enum Kind {
     Utilisation,
     /// Demand that the controller saw, from event logs
     Demand,
-    /// Who sent to whom over circuits, and when
+    /// Circuits over time: sending and receiving racks
     Circuits,
 }
 

@@ -129,7 +129,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     }
     ended?;
     if stop.load(Relaxed) && result.summary.unfinished > 0 {
-        return Err(CliError::Failed("interrupted; what had finished by then stands above, the rest is cancelled".into()));
+        return Err(CliError::Failed("interrupted; what had finished by then is printed above, the rest is cancelled".into()));
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ fn play(
         ended = Err(e.into());
     }
     let end = outcome.end.now;
-    // A daemon that is gone tells nothing more; what it told before stands.
+    // A daemon that is gone tells nothing more; what it told before still counts.
     let after = Counters::settled(client).and_then(|c| remote.note_ended().map(|()| c));
     let counted = match after {
         Ok(after) => after.since(&before, end),

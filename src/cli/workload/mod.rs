@@ -88,7 +88,7 @@ fn topology(file: &Path) -> Result<Topology, CliError> {
     Ok(config::read_topology(&read_text(file)?, &file.display().to_string())?)
 }
 
-/// A network with so many racks and hosts, for formats whose places are numbers; its rates are never used.
+/// A network of `racks` racks of `hosts` hosts each, for formats whose places are numbers; its rates are never used.
 fn plain_network(racks: usize, hosts: usize) -> Topology {
     Topology::uniform("plain", racks, hosts, BitRate::mbit(1000), BitRate::mbit(1000), vec![])
 }

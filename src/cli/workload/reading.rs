@@ -192,7 +192,7 @@ pub struct JobsArgs {
     /// Decides whatever is drawn: the same seed gives the same jobs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keeps only jobs that shuffle at least so much
+    /// Keeps only jobs that shuffle at least this
     #[arg(long, value_name = "BYTES")]
     pub min_shuffle: Option<Bytes>,
     /// Then keeps N of them, drawn evenly
@@ -207,7 +207,7 @@ pub struct JobsArgs {
     /// TPC-H queries: mean time between two arrivals
     #[arg(long, default_value = "25s")]
     pub mean_gap: Span,
-    /// TPC-H queries: times are those that were measured with so many executors
+    /// TPC-H queries: times are those that were measured with this number of executors
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub executors: u32,
     /// TPC-H queries: what a stage passes on of what it received

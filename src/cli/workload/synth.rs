@@ -20,7 +20,7 @@ use crate::workload::{Adjust, Workload};
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Whose mix of sizes
+    /// Mix of sizes
     #[arg(long, value_enum, default_value_t)]
     mix: Mix,
     /// Number of racks: coflows, and jobs that are written as coflows
@@ -173,7 +173,7 @@ fn coflowsim_trace(ports: u64, coflows: u64, seed: u64) -> Result<Trace, CliErro
     let seed = i64::try_from(seed).ok().filter(|s| *s <= i64::from(i32::MAX));
     let seed = seed.ok_or_else(|| CliError::Usage(format!("CoflowSim takes seeds of 0 to {}", i32::MAX)))?;
     if coflows.saturating_mul(ports * ports) > 500_000_000 {
-        return Err(CliError::Usage("so many coflows over so many hosts do not fit into memory; ask for fewer".into()));
+        return Err(CliError::Usage("that number of coflows over that number of hosts does not fit into memory; ask for fewer".into()));
     }
     Ok(coflowsim::draw(&Custom::facebook(ports, coflows, seed)))
 }

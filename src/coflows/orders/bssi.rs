@@ -26,7 +26,7 @@ pub fn bssi(demands: &[&Demand], weights: &[u32], capacity: &[u64]) -> Vec<usize
     while !left.is_empty() {
         let busiest = (0..total.len()).rev().max_by(|&a, &b| total[a].total_cmp(&total[b])).unwrap_or(0) as u32;
         let cost = |c: usize| weight[c] / on(c, busiest);
-        // Of links that rounding alone keeps busy nobody has anything: the latest goes last.
+        // No coflow uses a link that only rounding keeps busy: then the latest coflow goes last.
         let users = left.iter().copied().filter(|&c| on(c, busiest) > 0.0);
         let chosen = users.rev().min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap_or(left[left.len() - 1]);
         let unit = if on(chosen, busiest) > 0.0 { cost(chosen) } else { 0.0 };
@@ -70,7 +70,7 @@ mod tests {
         let (a, b, c) = (demand(&[(0, 1, 3)]), demand(&[(0, 2, 4), (1, 1, 1)]), demand(&[(0, 3, 1)]));
         assert_eq!(bssi(&[&a, &b, &c], &[1; 3], &[1; 8]), [2, 0, 1]);
         assert_eq!(bssi(&[&b, &demand(&[]), &c, &a], &[1; 4], &[1; 8]), [1, 2, 3, 0]);
-        // Equal coflows go as they stand.
+        // Equal coflows keep their order.
         assert_eq!(bssi(&[&a, &a, &a], &[1; 3], &[1; 8]), [0, 1, 2]);
     }
 

@@ -16,7 +16,7 @@ pub struct Aalo {
     pub factor: u64,
     /// How the queues share the links.
     pub sharing: Sharing,
-    /// The coordinator looks at what coflows have sent so often, and moves them to their queues; zero: at once.
+    /// Interval at which the coordinator reads what coflows have sent and moves them to their queues; zero: at once.
     #[serde(default)]
     pub interval: Span,
 }
@@ -57,7 +57,7 @@ impl Aalo {
     }
 }
 
-/// The queue, from zero, of a coflow that has sent so much. O(queues).
+/// The queue, from zero, of a coflow that has sent `sent` bytes. O(queues).
 ///
 /// Source: Chowdhury and Stoica, *Efficient coflow scheduling without prior knowledge*, SIGCOMM 2015, section 4.2. Within a queue
 /// the earlier coflow goes first.

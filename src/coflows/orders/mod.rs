@@ -7,7 +7,7 @@
 //! | [`queue`] and arrival | the one that has sent little, whatever it still has | Aalo |
 //! | [`Order`] | as it says: of circuits that are reserved one by one | Sunflow |
 //!
-//! Each gives the positions of the coflows as given, first one first; equal ones stay as they stand.
+//! Each gives the positions of the coflows as given, first one first; equal ones keep their order.
 
 mod bssi;
 mod dclas;

@@ -19,7 +19,7 @@ pub enum Order {
     Shortest,
     /// Smallest effective bottleneck first: the busiest port's bytes, dark time not counted (Varys, SIGCOMM 2014).
     Sebf,
-    /// As they came.
+    /// First come, first served.
     Fifo,
     /// Least attained service first: fewest bytes sent so far (Aalo, SIGCOMM 2015). Knows no sizes.
     Las,

@@ -34,6 +34,6 @@ mod tests {
         let (wide, narrow, slow) = (d(&[(0, 2, 50), (0, 3, 40)]), d(&[(0, 2, 80)]), d(&[(1, 3, 10)]));
         let order = sebf(&[&wide, &narrow, &slow, &d(&[])], &[10, 1, 10, 10]);
         assert_eq!(order, [3, 1, 0, 2], "nothing, 8 s, 9 s, 10 s");
-        assert_eq!(sebf(&[&wide, &narrow], &[10, 1, 0, 10]), [0, 1], "both never: as they stand");
+        assert_eq!(sebf(&[&wide, &narrow], &[10, 1, 0, 10]), [0, 1], "both never end: they keep their order");
     }
 }

@@ -85,7 +85,7 @@ pub struct Demand {
     left: Vec<u128>,
     /// By group: its sender's and its receiver's interface.
     ends: Vec<[u32; 2]>,
-    /// By group: all its links; empty if nobody has others than the two.
+    /// By group: all its links; empty if no group has others than its two interfaces.
     paths: Vec<Path>,
     rows: Vec<Row>,
     /// Groups by their receivers' interfaces, row after row.
@@ -97,7 +97,7 @@ pub struct Demand {
     /// By column, then as in `ups`: which senders have something to send to this receiver.
     columns: Vec<u64>,
     live: usize,
-    /// Links in use, and where their groups stand in `members`; empty until somebody asks.
+    /// Links in use, and the ranges of their groups in `members`; empty until they are asked for.
     links: Vec<(u32, u32, u32)>,
     members: Vec<u32>,
     /// By link in use: bits to carry, as of the last [`Demand::weigh`].
@@ -398,7 +398,7 @@ impl Demand {
     }
 }
 
-/// The receivers of groups in their order, and by receiver the live senders, as they stand in `ups`.
+/// The receivers of groups in their order, and by receiver the live senders, as bits in the order of `ups`.
 fn columns(groups: &[Group], ups: &[Word]) -> (Vec<Word>, Vec<u64>) {
     let mut receivers: Vec<u32> = groups.iter().map(|g| g.path.down()).collect();
     receivers.sort_unstable();

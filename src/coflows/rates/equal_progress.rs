@@ -21,7 +21,7 @@ const ONE: u128 = 1 << 40;
 pub fn equal_progress(demands: &[&Demand], free: &mut Free, rates: &mut [Rates]) -> Vec<Option<Remainder>> {
     let most: Vec<u64> = demands.iter().map(|d| d.loads().map(|l| l.1).max().unwrap_or(0)).collect();
     let weight = |c: usize, bits: u64| (u128::from(bits) * ONE).div_ceil(u128::from(most[c]));
-    // By link: what is left, in the fixed point; the weights that still grow; whose they are.
+    // By link: what is left, in the fixed point; the weights that still grow; the coflows that have them.
     let mut links: Vec<(u128, u128, Vec<u32>)> = (0..free.links() as u32).map(|l| (u128::from(free.left(l)) * ONE, 0, vec![])).collect();
     for (c, d) in demands.iter().enumerate() {
         for (l, bits) in d.loads().filter(|x| x.1 > 0) {

@@ -2,7 +2,7 @@
 
 use super::Path;
 
-/// By link: capacity that nobody has been given yet, in bits per second; and as a set of bits which links have any.
+/// By link: capacity that no flow has been given yet, in bits per second; and as a set of bits which links have any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Free {
     left: Vec<u64>,
@@ -10,7 +10,7 @@ pub struct Free {
 }
 
 impl Free {
-    /// All of these capacities.
+    /// Links with all of these capacities left.
     pub fn new(capacity: &[u64]) -> Self {
         let mut f = Self { left: capacity.to_vec(), open: vec![0; capacity.len().div_ceil(64)] };
         for (l, &c) in capacity.iter().enumerate() {
@@ -29,7 +29,7 @@ impl Free {
         self.left[link as usize]
     }
 
-    /// A link has so much left from now on.
+    /// Sets what a link has left.
     pub fn set(&mut self, link: u32, left: u64) {
         self.left[link as usize] = left;
         let (word, bit) = (&mut self.open[link as usize / 64], 1 << (link % 64));
@@ -41,7 +41,7 @@ impl Free {
         self.open[word as usize]
     }
 
-    /// What the links `64 * word ..` have left. [`Free::refresh`] must follow before anybody asks who has any.
+    /// What the links `64 * word ..` have left. [`Free::refresh`] must follow before [`Free::open`] is asked.
     pub fn cells(&mut self, word: u32) -> &mut [u64] {
         let from = 64 * word as usize;
         let to = self.left.len().min(from + 64);

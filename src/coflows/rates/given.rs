@@ -39,7 +39,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Nothing moves.
+    /// Rates at which nothing moves.
     pub fn new(groups: usize) -> Self {
         Self { of: vec![0; groups], given: Vec::new(), total: 0 }
     }

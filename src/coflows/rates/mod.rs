@@ -1,6 +1,6 @@
 //! Rates: how the flows of coflows share links that are given.
 //!
-//! | rule | who gets what | after |
+//! | rule | what each flow gets | after |
 //! |---|---|---|
 //! | [`max_min`](max_min()) | all flows grow together until a link of theirs is full | TCP, roughly; within a coflow: Aalo |
 //! | [`madd`](madd()) | the flows of a coflow end together, no sooner than its slowest link allows | Varys |
@@ -41,7 +41,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Over these links.
+    /// A path over these links.
     ///
     /// # Panics
     /// If there are more than [`MAX_HOPS`].

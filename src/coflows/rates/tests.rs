@@ -184,7 +184,7 @@ proptest! {
             prop_assert_eq!((0..d.groups() as u32).map(|g| rates[c].of(g)).collect::<Vec<_>>(), twin);
         }
         prop_assert!(settle(&free, &rates));
-        // Work-conserving: whoever could still move has a full link.
+        // Work-conserving: every group that could still send crosses a full link.
         let full = |p: &Path| p.links().iter().any(|&l| free.left(l) == 0);
         prop_assert!(demands.iter().all(|d| (0..d.groups() as u32).all(|g| d.left(g) == 0 || full(&d.path(g)))));
         // What is taken back is there again, to the bit.

@@ -47,7 +47,7 @@ macro_rules! shapes {
 
 // A new shape is a function of `topology::Graph`, its parameters and its line here, a file in topologies/, and a word in docs/topology.md.
 shapes! {
-    /// Al-Fares' fat tree; rack r stands at edge switch r.
+    /// Al-Fares' fat tree; rack r is at edge switch r.
     fat_tree = "fat-tree" => RawFatTree,
     /// A leaf a rack, each joined with every spine.
     leaf_spine = "leaf-spine" => RawLeafSpine,
@@ -55,7 +55,7 @@ shapes! {
     tree = "tree" => RawTree,
     /// A tree by depth and fan-out, with `copies` of every switch above the access tier; rack r is joined to access switch r.
     hierarchy = "hierarchy" => RawHierarchy,
-    /// VL2; rack r stands at ToR r.
+    /// VL2; rack r is at ToR r.
     vl2 = "vl2" => RawVl2,
     /// BCube; server r is rack r, of one host.
     bcube = "bcube" => RawBCube,
@@ -84,7 +84,7 @@ struct RawFatTree {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawLeafSpine {
-    /// How many spines.
+    /// Number of spines.
     #[schemars(range(min = 1, max = 4095))]
     spines: u32,
     /// Rate of every link, each direction.
@@ -97,7 +97,7 @@ struct RawLeafSpine {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawTree {
-    /// From the racks upwards.
+    /// The levels, from the racks upwards.
     #[schemars(length(min = 1))]
     levels: Vec<RawLevel>,
     /// What every switch carries in all; all that comes if left out.
@@ -226,7 +226,7 @@ impl RawGraph {
         for (k, s) in self.switches.iter().enumerate() {
             let path = |key: &str| at(["switches".into(), k.into(), key.into()]);
             if numbers.insert(&s.name, k as u32).is_some() {
-                flaws.add(path("name"), format!("switch `{}` stands twice", s.name), "each name once");
+                flaws.add(path("name"), format!("switch `{}` is listed twice", s.name), "each name once");
             }
             if let Some(rate) = s.rate {
                 flaws.rate(rate, path("rate"));
@@ -388,7 +388,7 @@ fn routable(graph: &Graph, flaws: &mut Flaws) {
     let name = |s: u32| graph.switches[s as usize].name.clone();
     match Routes::new(graph).longest() {
         Err((a, b)) => {
-            let what = format!("there is no way from switch `{}` to `{}`, and racks stand at both", name(a), name(b));
+            let what = format!("there is no way from switch `{}` to `{}`, and both have racks", name(a), name(b));
             flaws.add(at([]), what, "a way between every two racks");
         }
         Ok(cables) => {
@@ -455,7 +455,7 @@ mod tests {
             (format!("{{{two}, racks: [a]}}"), "[a]", "1 entries"),
             (format!("{{{two}, racks: [a, c]}}"), "c]", "no switch is called `c`"),
             (format!("{{{two}, links: [{{from: a, to: a, rate: 1Gb/s}}], racks: [a, a]}}"), "a, rate", "to itself"),
-            ("{switches: [{name: a}, {name: a}], racks: [a, a]}".into(), "a}]", "`a` stands twice"),
+            ("{switches: [{name: a}, {name: a}], racks: [a, a]}".into(), "a}]", "`a` is listed twice"),
         ] {
             let e = read_topology(&text(2, &graph), "f.yaml").unwrap_err();
             assert_eq!(e.problems.len(), 1, "{graph}: {e}");

@@ -61,7 +61,7 @@ impl Controller {
     }
 
     /// Whether the next cycle will do what the one that saw this did, which was nothing: there was nothing to carry, no circuit is
-    /// about to change, and nobody remembers anything that fades. O(R^2 + circuits).
+    /// about to change, and no estimate is fading. O(R^2 + circuits).
     pub(super) fn may_rest(&self, seen: &Observation, now: Time) -> bool {
         let steady = |table: &Timetable| table.iter().all(|r| r.up_from <= now && r.until == Time::MAX);
         let by_hand = !self.manual.is_empty() || !self.failures.is_empty() || self.top_up_at.is_some();
@@ -148,7 +148,7 @@ mod tests {
                 }
                 for _ in 0..if idle { 3 } else { 0 } {
                     let (_, then) = ask(&mut *b, &planes, &cells, &up, cycle);
-                    prop_assert_eq!(&then, &up, "{:?} sets circuits for nobody", kind);
+                    prop_assert_eq!(&then, &up, "{:?} sets circuits without demand", kind);
                     cycle += 1;
                 }
             }

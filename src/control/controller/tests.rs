@@ -30,7 +30,7 @@ struct World {
     backlog: DemandMatrix,
     /// How long observing takes, deciding included.
     thinking: Span,
-    /// The fabric cannot be observed, or refuses operations.
+    /// Whether the fabric cannot be observed (`blind`), and whether it refuses operations.
     blind: bool,
     refuses: bool,
     /// What a probe of a circuit meets.
@@ -87,6 +87,7 @@ impl World {
                     self.now += self.thinking;
                     self.tell(Event::Observed { result: seen }).unwrap();
                 }
+                Action::Consult { .. } => self.tell(Event::Advised { result: Err("no program".into()) }).unwrap(),
                 Action::Apply { ops } => {
                     let refuse = |&op: &Op| OpResult { op, outcome: Err(OpError::NoCircuits) };
                     let results = if self.refuses { ops.iter().map(refuse).collect() } else { self.fabric.get_mut().apply(&ops, self.now) };
@@ -251,7 +252,7 @@ fn what_was_refused_is_tried_again_in_the_next_cycle() {
     w.refuses = false;
     w.run_until(at(350));
     assert_eq!((w.up(), w.snapshot().failures.len()), (vec![(2, 1)], 0));
-    // A refused change that nobody wants any more is no failure either.
+    // A refused change that is not wanted any more is no failure either.
     w.refuses = true;
     w.backlog = DemandMatrix::zero(4);
     w.backlog.set(RackId(2), RackId(3), 1_000_000);

@@ -86,7 +86,7 @@ fn a_failed_switch_is_left_by_all_flows_that_can() {
     let mut copy = Paths::of(leaves(None), &view);
     copy.decide();
     assert_eq!(copy.view().unwrap(), view, "what is tried on a copy leaves the failed switch, too");
-    // Without any spine nobody can do better; mended, flows have a way again.
+    // Without any spine no list is better; when one is well again, flows have a way.
     p.fault(5, false).unwrap();
     assert_eq!(p.decide().unwrap().saturated, 6);
     p.fault(4, true).unwrap();
@@ -123,7 +123,7 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
         (ends, vec![0, 9, 3], "there is no switch 9"),
         (ends, vec![0, 4, 2], "the last switch of the list is leaf2"),
         (ends, vec![0, 3], "no link joins leaf0 and leaf3"),
-        (ends, vec![0, 4, 0, 5, 3], "switch leaf0 stands twice"),
+        (ends, vec![0, 4, 0, 5, 3], "switch leaf0 is in the list twice"),
         (ends, vec![0, 4, 3], "spine0 carries 0 b/s of 60 b/s: 100 b/s more do not fit"),
         ((HostId(0), HostId(8)), vec![0], "there is no host 8"),
     ];

@@ -1,4 +1,4 @@
-//! Nodes that somebody else made: the processes of Mininet whose namespaces they are.
+//! Nodes that Mininet made: the processes whose namespaces they are.
 //!
 //! `mininet/hybrid.py` writes a file for every network that is up. A process is believed to be a node only while it is the
 //! shell that Mininet started for it, and its namespace is never the one that we run in: that one's `eth0` is the machine's.

@@ -19,8 +19,9 @@ use crate::ids::HostId;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_of_ip;
 
-/// Between two samples, and at least so many times as long as a sample took: at most a twentieth of a processor.
+/// Shortest time between two samples.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Shortest time between two samples as a multiple of the time that a sample takes: at most a twentieth of a processor.
 const TIMES: u32 = 20;
 
 type Newest = Arc<Mutex<Result<DemandMatrix, String>>>;

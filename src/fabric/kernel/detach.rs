@@ -1,4 +1,4 @@
-//! Leaving nodes that somebody else made as they were found.
+//! Leaving nodes that others made as they were found.
 //!
 //! Our own namespaces go as a whole; Mininet's stay when we leave. There every link that we shape carries our mark as its
 //! alias, from before the first change until after the last, so that the next run or `heliostat clean` can also clear what a

@@ -23,7 +23,7 @@ pub struct SocketQueues {
     socket: Socket,
     buffer: Vec<u8>,
     request: [u8; 72],
-    /// Of the last request: answers carry it.
+    /// Number of the last request: answers carry it.
     sequence: u32,
 }
 

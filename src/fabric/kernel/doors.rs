@@ -93,5 +93,5 @@ pub fn route(link: u32, to: RackId) -> Route<'static> {
     Route { to: (rack_net(to), 16), via: Some(layout::ocs_neighbour(to.index())), link, table: Some(TABLE), congestion: None }
 }
 
-/// The type of a frame that nobody wants (IEEE 802 local experimental 2).
+/// EtherType of a frame that no host takes (IEEE 802 local experimental 2).
 const NUDGE: u16 = 0x88b6;

@@ -14,7 +14,7 @@ use super::{diag, netns, switched, sys, timed};
 use crate::coflows::elephants::ELEPHANT_DSCP;
 use crate::units::BitRate;
 
-/// Who cannot do without a feature.
+/// What cannot do without a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Need {
@@ -24,7 +24,7 @@ pub enum Need {
     Timed,
     /// The mechanism `netlink`; without it there is `timed`.
     Netlink,
-    /// Nobody; it makes things better.
+    /// No run; the feature only makes runs better.
     Better,
 }
 
@@ -33,9 +33,9 @@ pub enum Need {
 pub struct Feature {
     /// Its name.
     pub name: &'static str,
-    /// Who needs it.
+    /// What needs it.
     pub need: Need,
-    /// Whether it is there.
+    /// Whether the machine has it.
     pub ok: bool,
     /// What was found, or what the kernel said.
     pub found: String,

@@ -23,7 +23,7 @@ use crate::units::{Span, Time};
 
 /// Paths beside the racks' default ones that a fabric holds at once.
 const PATHS: usize = 32_768;
-/// A packet whose number was read just before the change has been counted after so long.
+/// Time after a change by which a packet whose number was read just before it has been counted.
 const COUNTED: Span = Span::millis(10);
 
 /// The arrays, and what was written into them.
@@ -171,7 +171,7 @@ fn write(arrays: &Arrays, number: u32, record: &[Entry]) {
     }
 }
 
-/// Which number stands for which record. Equal records share one.
+/// The number of each record. Equal records share one.
 #[derive(Debug, Default)]
 struct Book {
     by_record: BTreeMap<Vec<Entry>, u32>,
@@ -228,7 +228,7 @@ impl Book {
         Some((number, true))
     }
 
-    /// One pair less has it.
+    /// Takes the path away from one pair.
     fn leave(&mut self, number: u32, now: Time) {
         if let Some(held) = self.held.get_mut(&number) {
             held.pairs -= 1;

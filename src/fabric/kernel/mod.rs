@@ -156,7 +156,7 @@ enum Circuits {
 /// What became of packets on their way to circuits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// All that ToRs put into the queues of circuits.
+    /// Packets that ToRs put into the queues of circuits.
     pub admitted: u64,
     /// Came out at the right rack.
     pub crossed: u64,
@@ -169,7 +169,7 @@ pub struct Admitted {
 /// What became of packets in a graph of switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Labelled {
-    /// All that first switches sent off on a path.
+    /// Packets that first switches sent off on a path.
     pub admitted: u64,
     /// Came to the last switch of their path.
     pub delivered: u64,
@@ -181,7 +181,7 @@ pub struct Labelled {
 
 /// The emulated fabric.
 pub struct KernelFabric {
-    /// Before the network: whoever changes circuits must have stopped when attached nodes are left.
+    /// Comes before the network, to be dropped first: the thread that changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     /// Where the packet network is a graph.
     steering: Option<Steering>,
@@ -241,7 +241,7 @@ impl KernelFabric {
         }
     }
 
-    /// Descriptors of the hosts' namespaces, by host, for whoever opens sockets there.
+    /// Descriptors of the hosts' namespaces, by host, to open sockets there.
     ///
     /// # Errors
     /// When descriptors run out.
@@ -258,7 +258,7 @@ impl KernelFabric {
         }
     }
 
-    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where nobody counts them one by
+    /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
     /// one (`netlink`). When nothing is on its way, the first is the sum of the others.
     ///
     /// # Errors
@@ -275,7 +275,7 @@ impl KernelFabric {
         Ok(Some(Admitted { admitted, crossed, sent_back, dropped }))
     }
 
-    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where nobody counts them
+    /// What became of every packet that entered the graph of switches, as the kernel handles them; `None` where they are not counted
     /// one by one (`netlink`) and where the packet network is one switch.
     ///
     /// # Errors

@@ -67,7 +67,7 @@ pub fn up(index: u32) -> Message {
     Message::SetLink(link)
 }
 
-/// Writes a link's alias: how our mark stands in a namespace.
+/// Writes a link's alias: our mark in a namespace.
 pub fn alias(index: u32, text: &str) -> Message {
     let mut link = change(index);
     link.attributes.push(LinkAttribute::IfAlias(text.into()));
@@ -112,7 +112,7 @@ pub fn address(index: u32, ip: Ipv4Addr, length: u8) -> Message {
     Message::NewAddress(m)
 }
 
-/// A neighbour that never ages: nobody asks by ARP.
+/// A neighbour that never ages: no ARP request is sent for it.
 pub fn neighbour(index: u32, ip: Ipv4Addr, mac: Mac) -> Message {
     let mut n = NeighbourMessage::default();
     n.header.family = AddressFamily::Inet;
@@ -139,7 +139,7 @@ pub struct Route<'a> {
 }
 
 impl Route<'_> {
-    /// To a prefix over a link, in the main table.
+    /// A route to a prefix over a link, in the main table.
     pub fn new(to: (Ipv4Addr, u8), via: Option<Ipv4Addr>, link: u32) -> Self {
         Self { to, via, link, table: None, congestion: None }
     }

@@ -92,7 +92,7 @@ pub fn publish(ns: BorrowedFd, name: &str) -> io::Result<u64> {
     identity(&path)
 }
 
-/// Takes a name away; the namespace goes when nobody uses it any more.
+/// Takes a name away; the namespace goes when it is not used any more.
 ///
 /// # Errors
 /// What the kernel refused.

@@ -52,7 +52,7 @@ pub struct Network {
     pub topology: Arc<Topology>,
     /// The mark on what is ours in it.
     pub mark: String,
-    /// The fabric that must leave the nodes as they were: they are somebody else's. `None`: they are ours, and go as a whole.
+    /// The fabric that must leave the nodes as they were: they belong to others. `None`: they are ours, and go as a whole.
     guest: Option<String>,
     /// The packet switches: one, or those of the topology's graph by number.
     pub eps: Vec<PacketSwitch>,
@@ -131,9 +131,9 @@ impl Network {
         Ok(Self { topology, mark: mark.into(), guest: None, eps, ocs, tors, hosts })
     }
 
-    /// Enters nodes that somebody else made (Mininet): `open` gives the namespace of a node by its name. Links are found
-    /// by their names and marked as `fabric`'s; what fabrics that are not `running` left on them is removed. Dropping the
-    /// network leaves the nodes as they were found.
+    /// Enters nodes that others made (Mininet): `open` gives the namespace of a node by its name. Links are found by their names and
+    /// marked as `fabric`'s; what fabrics that are not `running` left on them is removed. Dropping the network leaves the nodes as they
+    /// were found.
     ///
     /// # Errors
     /// A node or link that is not there, or is not free ([`detach::claim`]).

@@ -1,8 +1,8 @@
 //! What is ours: a lock for every running fabric, a note of its nodes, and a mark on every object.
 //!
 //! The mark is the alias of each namespace's loopback link (`heliostat:NAME:WHERE`, the fabric's name and where it keeps its
-//! note), so that it goes with the object and never points at somebody else's. Only what carries a mark of ours, kept at the
-//! same place, whose fabric is not running is ever removed.
+//! note), so that it goes with the object and never points at an object of others. Only what carries a mark of ours, kept at the same
+//! place, whose fabric is not running is ever removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ pub fn mark(base: &Path, fabric: &str) -> String {
     format!("{PREFIX}{fabric}:{}", base.display())
 }
 
-/// The mark of a fabric's links in nodes that somebody else made.
+/// The mark of a fabric's links in nodes that others made.
 pub fn link_mark(fabric: &str) -> String {
     format!("{PREFIX}{fabric}")
 }
@@ -90,7 +90,7 @@ pub enum OwnError {
     Running {
         /// The name.
         name: String,
-        /// Who holds it, as far as is known.
+        /// Id of the process that holds it, as far as is known.
         pid: String,
     },
     /// A namespace of this name is there and does not carry our mark.
@@ -132,7 +132,7 @@ impl Owned {
         })?;
         remove_leftovers(base, name);
         let owned = Self { name: name.into(), directory, published: vec![], _lock: lock };
-        // Whoever wants the name meanwhile shall be told who has it.
+        // Another process that wants the name meanwhile is told which one has it.
         let note = Note { pid: std::process::id(), fabric: name.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new() };
         owned.put(&note).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
@@ -141,7 +141,7 @@ impl Owned {
     /// Gives every node of a network a name that `ip netns` shows: `NAME-h3-1`.
     ///
     /// # Errors
-    /// When a name is taken by somebody else.
+    /// When a name is taken by another process.
     pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
@@ -204,7 +204,7 @@ impl Owned {
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // A name that leads elsewhere by now is somebody else's.
+        // A name that leads elsewhere by now is not ours any more.
         for Name { name, .. } in self.published.iter().filter(|n| n.stands()) {
             if let Err(e) = netns::unpublish(name) {
                 tracing::debug!("namespace {name}: {e}");
@@ -218,7 +218,7 @@ fn running_already(name: &str, directory: &Path) -> OwnError {
     OwnError::Running { name: name.into(), pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
 }
 
-/// Makes the directory of all notes. One that lies where everybody may write must be ours, and nobody else may write into it.
+/// Makes the directory of all notes. One that lies where all users may write must be ours, and no other user may write into it.
 fn make_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     fs::create_dir_all(base)?;

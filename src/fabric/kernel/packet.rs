@@ -1,7 +1,7 @@
 //! The packet network: one switch that all ToRs' uplinks lead to, or a namespace for every switch of the topology's graph.
 //!
-//! A rack's ToR is a node of its own before the switch at which the rack stands, with the uplink between them, as in the simulator. So
-//! what a ToR does with circuits is the same in every network. A server that relays (BCube) is a switch here, before its own ToR.
+//! A rack's ToR is a node of its own before the rack's switch, with the uplink between them, as in the simulator. So what a ToR does
+//! with circuits is the same in every network. A server that relays (BCube) is a switch here, before its own ToR.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -43,13 +43,13 @@ impl PacketSwitch {
         racks.chain(self.cables.iter().map(|&(c, link)| (link, format!("cable{c}")))).collect()
     }
 
-    /// The index of its port to a rack that stands here.
+    /// The index of its port to a rack at this switch.
     pub fn rack_port(&self, rack: RackId) -> Option<u32> {
         self.racks.iter().find(|p| p.0 == rack.index()).map(|p| p.1)
     }
 }
 
-/// By rack: the number of the switch at which it stands.
+/// By rack: the number of its switch.
 pub fn stands(topology: &Topology) -> Vec<usize> {
     match topology.eps.graph() {
         Some(g) => g.racks.iter().map(|&s| s as usize).collect(),
@@ -94,7 +94,7 @@ pub fn build(topology: &Topology, mut make: impl FnMut(NodeId) -> io::Result<Nod
     .collect()
 }
 
-/// The switches in nodes that somebody else made and `open` gives.
+/// The switches in nodes that others made and `open` gives.
 ///
 /// # Errors
 /// A node or link that is not there.
@@ -116,7 +116,7 @@ pub fn attach(topology: &Topology, mut open: impl FnMut(NodeId) -> io::Result<No
 }
 
 /// Joins the switches by their cables and brings all their ports up; the uplinks must be there already. Every far end is a permanent
-/// neighbour, and every rack that stands at a switch has a route there.
+/// neighbour, and every rack at a switch has a route there.
 ///
 /// # Errors
 /// What the kernel refused.
@@ -168,7 +168,7 @@ pub fn shape(topology: &Topology, switches: &mut [PacketSwitch], service: Servic
 
 /// Name of the way in of a switch's limit.
 pub const LIMIT_NAME: &str = "limit0";
-/// Indexes of its two ends, far above those that the kernel hands out in somebody else's nodes.
+/// Indexes of its two ends, far above those that the kernel hands out in nodes of others.
 const LIMIT: (u32, u32) = (1_000_000_002, 1_000_000_003);
 
 /// Gives every switch of limited rate a pair of links, the way in shaped to that rate, through which all that comes by its ports goes: what
@@ -180,7 +180,7 @@ pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, (la
     let limit = queues::eps_limit(topology);
     for (k, s) in switches.iter_mut().enumerate() {
         let Some(rate) = topology.eps.graph().and_then(|g| g.switches[k].rate) else { continue };
-        // As if it had come by a port: every port has this address.
+        // The address that every port of the switch has: a frame is taken as if it had come in by a port.
         let end = |name, index| End { name, ns: None, index, mac: layout::mac(Port::Switch, k) };
         let mut v = vec![
             (msg::veth(&end(LIMIT_NAME, LIMIT.0), &end("limit1", LIMIT.1)), NEW),
@@ -223,7 +223,7 @@ pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u6
     switches.iter_mut().enumerate().map(one).collect()
 }
 
-/// How long packets may be on their way through so many full queues, each of the slowest rate of all, and a margin.
+/// How long packets may be on their way through the full queues of `switches` switches, each of the slowest rate of all, and a margin.
 pub fn drain(topology: &Topology, switches: usize) -> Span {
     let limit = Bytes(u64::from(queues::eps_limit(topology)));
     let graph = topology.eps.graph();

@@ -23,9 +23,9 @@ use crate::fabric::{PROBE_PATIENCE, ProbeReport, ProbeRequest};
 use crate::ids::{PlaneId, RackId};
 use crate::units::{Span, Time};
 
-/// The train begins so long before the circuit should have light.
+/// Time before the circuit should have light at which the train begins.
 const EARLY: Span = Span::micros(40);
-/// Between two frames of a train.
+/// Time between two frames of a train.
 const GRAIN: Span = Span::micros(30);
 const MAGIC: [u8; 8] = *b"heliost\x01";
 const LENGTH: usize = 46;
@@ -215,7 +215,7 @@ impl Loop {
     }
 }
 
-/// The payload of a probe: who sent it, for which circuit.
+/// The payload of a probe: the sender, and the circuit.
 fn frame(r: &ProbeRequest) -> [u8; LENGTH] {
     let mut f = [0; LENGTH];
     f[..8].copy_from_slice(&MAGIC);

@@ -109,7 +109,7 @@ impl RouteLists {
         for ((pair, s), to) in over.into_iter().map(|k| (k, host_ip(&net.topology, k.0.1))) {
             let gone = Route { table: Some(HOST_TABLES + pair.0.0), ..Route::new((to, 32), None, 0) };
             match net.eps[usize::from(s)].node.netlink.send(vec![(gone.delete(), 0)]) {
-                // Somebody else has removed it.
+                // Another process has removed it.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 done => done?,
             }

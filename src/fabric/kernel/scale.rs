@@ -13,13 +13,13 @@ use crate::units::BitRate;
 /// What a machine carries, all circuits together, when every rack sends at its circuit's rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capacity {
-    /// With circuits of 1 Gb/s and more.
+    /// Rate of all circuits together, with circuits of 1 Gb/s and more.
     pub fast: BitRate,
-    /// With circuits of 250 Mb/s and more.
+    /// The same with circuits of 250 Mb/s and more.
     pub middle: BitRate,
-    /// With slower circuits, whose segments are small.
+    /// The same with slower circuits, whose segments are small.
     pub slow: BitRate,
-    /// Measured on this machine by `heliostat doctor`, or taken from the table.
+    /// Whether it was measured on this machine by `heliostat doctor`; else it is taken from the table.
     pub measured: bool,
 }
 

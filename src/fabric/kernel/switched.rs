@@ -33,7 +33,7 @@ use crate::units::{Span, Time};
 pub const RULE_PRIORITY: u32 = 1000;
 /// Name of the sink's near end: packets that go nowhere are sent there, and counted.
 pub const SINK_NAME: &str = "sink0";
-/// Indexes of the sink's two ends, far above those that the kernel hands out in somebody else's nodes.
+/// Indexes of the sink's two ends, far above those that the kernel hands out in nodes of others.
 const SINK: (u32, u32) = (1_000_000_000, 1_000_000_001);
 /// The flip thread, and sockets to read counters with.
 pub struct Switched {
@@ -139,7 +139,7 @@ impl Switched {
     }
 }
 
-/// A pair of links whose far end nobody listens on.
+/// Adds a pair of links whose far end has no receiver.
 fn add_sink(node: &mut Node, mark: &str) -> io::Result<()> {
     let end = |name, index, last| End { name, ns: None, index, mac: [2, 0, 0, 0xee, 0, last] };
     node.send(vec![
@@ -199,7 +199,7 @@ pub fn expect_bits(nl: &mut Netlink) -> io::Result<()> {
 
 /// Priority of the filter for what is not for this rack.
 const STRAYS: (u16, u32) = (3, 0);
-/// All IP packets: their first four bits are the version.
+/// Matches all IP packets: their first four bits are the version.
 const ANY_IP: Match = Match { offset: 0, value: 0x4000_0000, mask: 0xf000_0000 };
 
 /// On a ToR's OCS port: packets for the own rack pass, and so do those from it, which the OCS sent back; other IP packets go to the

@@ -64,7 +64,7 @@ pub fn open_ns(path: &Path) -> io::Result<OwnedFd> {
     Ok(std::fs::File::open(path)?.into())
 }
 
-/// Wakes a socket's reader only when so many bytes are there (SO_RCVLOWAT), or the stream has ended.
+/// Wakes a socket's reader only when `bytes` bytes are there (SO_RCVLOWAT), or the stream has ended.
 pub fn receive_low_water(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
     let length = size_of_val(&bytes) as libc::socklen_t;
     // SAFETY: `bytes` is valid for the length of the call, and `length` is its size.
@@ -236,7 +236,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, and nobody holds a reference into it.
+        // SAFETY: this is the mapping that `new` made, and no reference into it is left.
         unsafe { libc::munmap(self.base.cast(), self.length) };
     }
 }

@@ -1,6 +1,6 @@
 //! The `timed` mechanism: circuits with their times in arrays that BPF programs read.
 //!
-//! An operation is a few stores into shared memory; nobody needs to be awake when a circuit changes.
+//! An operation is a few stores into shared memory; no thread needs to be awake when a circuit changes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -148,7 +148,7 @@ fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usi
     let Some(r) = held else { return cell(UNTIL).store(0, Release) };
     let way = u64::from(out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
     let from = clock.to_kernel(r.up_from);
-    // A new end of a circuit that stands is one store: it must not blink.
+    // A new end of a circuit that exists is one store, so that the circuit does not go dark meanwhile.
     if cell(OUT).load(Relaxed) != way || cell(FROM).load(Relaxed) != from {
         cell(UNTIL).store(0, Release);
         cell(OUT).store(way, Release);

@@ -13,14 +13,14 @@ pub struct Ways {
     routes: Routes,
     /// By host.
     racks: Vec<RackId>,
-    /// By rack: the port of the switch at which it stands.
+    /// By rack: the port that leads to it, on its switch.
     down: Vec<u32>,
     /// By cable: its ports at its first and second end.
     cables: Vec<(u32, u32)>,
 }
 
 impl Ways {
-    /// Of a network; `None` if its packet network is one switch.
+    /// The ways of a network; `None` if its packet network is one switch.
     pub fn new(net: &Network) -> Option<Self> {
         let t = &net.topology;
         let graph = t.eps.graph()?;

@@ -63,15 +63,15 @@ pub struct Bundle {
     pub route: Route,
     /// The link whose clock measures its service.
     pub link: Option<u32>,
-    /// Its service is the clock's reading plus this, modulo 2^128; without a clock it stands at this.
+    /// Its service is the clock's reading plus this, modulo 2^128; without a clock it is this.
     pub ahead: u128,
-    /// Service that stands in the books.
+    /// Service that is booked.
     booked: u128,
-    /// Of that, over circuits.
+    /// Service among this that went over circuits.
     booked_ocs: u128,
     /// The first to be done on top.
     pub flows: BinaryHeap<Reverse<Underway>>,
-    /// When that is due, so that who passes by need not look into the heap.
+    /// When that is due, so that the heap need not be looked into.
     due: u128,
 }
 

@@ -58,19 +58,19 @@ impl World<'_> {
 /// Bytes of one coflow that are on their way between two hosts, in units.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Whose.
+    /// Its coflow.
     pub coflow: CoflowId,
-    /// From where to where.
+    /// Sender and receiver.
     pub hosts: (HostId, HostId),
     /// What has arrived of flows that are not finished.
     pub sent: u128,
-    /// Of that, over circuits.
+    /// Units among these that went over circuits.
     pub over_ocs: u128,
     /// What their flows still have to send.
     pub left: u128,
 }
 
-/// How flows that are under way share the links. An engine never goes beyond `world.now`; whoever calls goes from event to event.
+/// How flows that are under way share the links. An engine never goes beyond `world.now`; the caller goes from event to event.
 pub trait Engine: Send {
     /// Starts a coflow's flows. Those that are free of time finish at once.
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World);

@@ -1,7 +1,7 @@
 //! What can break in the model, and what that does.
 //!
-//! A link that fails carries a share of its rate, or nothing; flows that have no other way stand still and go on when it is well
-//! again. A port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
+//! A link that fails carries a share of its rate, or nothing; flows that have no other way wait, and go on when it is well again. A
+//! port of an OCS that fails gives no light where it was asked to. The controller is not told: its probes find out.
 
 pub use crate::circuits::timetable::Side;
 use crate::ids::{HostId, PlaneId, RackId};
@@ -10,7 +10,7 @@ use crate::units::{Span, Time};
 /// Something breaks at `at` and is well again at `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// As somebody wrote it: what the event log says.
+    /// The fault as it was written: what the event log says.
     pub text: String,
     /// When it begins.
     pub at: Time,
@@ -25,7 +25,7 @@ pub struct Fault {
 pub enum Broken {
     /// Links carry only `percent` of their rate.
     Links {
-        /// Which.
+        /// The links.
         which: Which,
         /// 0 to 99.
         percent: u32,
@@ -36,7 +36,7 @@ pub enum Broken {
         plane: PlaneId,
         /// Input or output.
         side: Side,
-        /// Whose.
+        /// The rack.
         rack: RackId,
         /// What is wrong with it.
         how: PortFault,
@@ -71,7 +71,7 @@ pub enum PortFault {
     Stuck,
     /// No light.
     Dark,
-    /// Its circuits have light so much later than asked.
+    /// Its circuits have light later than asked, by this time.
     Slow(Span),
     /// Commands for it are lost: acknowledged, and not carried out.
     Deaf,

@@ -149,7 +149,7 @@ struct Script {
     admit_all: bool,
     uplink: u64,
     network: Network,
-    /// Pods of so many racks (none: one switch), half as fast as their racks together; four: a graph instead.
+    /// Racks in a pod, whose uplink is half as fast as its racks together; 0: one switch; 4: a graph instead.
     pods: u32,
 }
 

@@ -60,7 +60,7 @@ struct Account {
     /// What has finished since the last report, by rack pair.
     fresh: Vec<((RackId, RackId), u128)>,
     within: u128,
-    /// Between racks, once all flows are done: where exactly nobody asks any more.
+    /// Between racks, once all flows are done: of which racks is not needed any more.
     between: u128,
     over_ocs: u128,
 }
@@ -77,9 +77,9 @@ impl Account {
 pub struct Delivered {
     /// Payload, all.
     pub bytes: Bytes,
-    /// Of that, between racks.
+    /// Bytes among these between racks.
     pub between_racks: Bytes,
-    /// Of that, over circuits.
+    /// Bytes among these that went over circuits.
     pub over_ocs: Bytes,
 }
 

@@ -18,7 +18,7 @@ use crate::units::BitRate;
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
-    /// In bits of payload per second, when all is well and now.
+    /// Payload that links carry when all is well (`whole`) and now (`capacity`), in bits per second.
     whole: Vec<u64>,
     capacity: Vec<u64>,
     /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
@@ -73,7 +73,7 @@ impl Links {
     /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
     ///
     /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
-    /// as the narrower one. `may_fail`: every link stands for itself, and none is so wide that it may be left out of paths.
+    /// as the narrower one. `may_fail`: every link is one of its own, and none is so wide that it may be left out of paths.
     pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool) -> Self {
         let t = &topology;
         let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
@@ -159,7 +159,7 @@ impl Links {
         self.topology.eps.graph()
     }
 
-    /// The links of the cables with such ends, there and back.
+    /// The links, there and back, of the cables whose ends are those of `which`.
     fn cables(&self, which: impl Fn((u32, u32)) -> bool) -> Vec<usize> {
         let first = self.graph.as_ref().map_or(0, |w| w.cables as usize);
         let all = self.graph().into_iter().flat_map(|g| g.cables.iter().enumerate());
@@ -238,7 +238,7 @@ impl Links {
                         None => ways.links(a, &ways.routes.way(a, b), &mut push),
                     }
                 }
-                // Without pods all racks stand around the core.
+                // Without pods all racks are at the core.
                 if self.topology.eps.core_rate().is_some() && (p.is_none() || p != q) {
                     push(self.pods.0 + 2 * self.pods.1);
                 }

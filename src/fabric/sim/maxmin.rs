@@ -48,7 +48,7 @@ pub struct Changes {
 #[derive(Debug)]
 pub struct MaxMin {
     capacity: Vec<u64>,
-    /// By link: its level; `None` if it holds nobody back.
+    /// By link: its level; `None` if it holds no flow back.
     level: Vec<Option<u64>>,
     /// By link, in no order.
     users_of: Vec<Vec<u32>>,
@@ -67,7 +67,7 @@ pub struct MaxMin {
     grown: Vec<u32>,
     /// By link, during a filling: capacity that is left, and flows that still grow.
     left: Vec<(u64, u64)>,
-    /// By link, during a filling: where the users that must be filled anew stand in `growing`.
+    /// By link, during a filling: where the users that must be filled anew are in `growing`.
     spans: Vec<(u32, u32)>,
     growing: Vec<u32>,
     link_seen: Vec<bool>,
@@ -115,7 +115,7 @@ impl MaxMin {
         self.users.get(user as usize).map(|u| u.link).filter(|&l| l != NOWHERE)
     }
 
-    /// The rate of each flow that this link holds back; zero if it holds nobody back.
+    /// The rate of each flow that this link holds back; zero if it holds none back.
     pub fn level(&self, link: u32) -> u64 {
         self.level[link as usize].unwrap_or(0)
     }
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0, 1, 2, 3] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [2, 8, 2, 18]);
         m.set(2, Path::new(&[1]), 0);
-        // The long flow shares the first link as an equal now, which nobody else holds back.
+        // The long flow now shares the first link as an equal: no other link holds it back.
         assert_eq!(m.refill(), Changes { levels: vec![0, 1, 2], moved: vec![0] });
         assert_eq!((0..4).map(|u| m.rate(u)).collect::<Vec<_>>(), [5, 5, 0, 15]);
         assert_eq!(m.refill(), Changes::default());
@@ -374,7 +374,7 @@ mod tests {
             prop_assert!(used(l) <= c);
         }
         for (u, r) in users.iter().zip(rates).filter(|u| u.0.1 > 0) {
-            // A bottleneck: full but for the rounding, and nobody on it is faster but for the rounding.
+            // A bottleneck: full but for the rounding, and no flow on it is faster but for the rounding.
             let flows = |l| on(l).map(|(u, _)| u.1).sum::<u64>();
             let is = |&l: &u32| capacity[l as usize] - used(l) < flows(l) && on(l).all(|(_, other)| *other <= *r);
             prop_assert!(u.0.iter().any(is));

@@ -52,13 +52,13 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Nothing yet.
+    /// Totals of zero.
     pub fn new(topology: &Topology) -> Self {
         let zero = vec![0; topology.rack_count()];
         Self { local: 0, up: zero.clone(), down: zero, planes: vec![0; topology.planes.len()] }
     }
 
-    /// So much went from rack to rack on this way.
+    /// Adds `units` that went from rack to rack by this route.
     pub fn count(&mut self, racks: (RackId, RackId), route: Route, units: u128) {
         match route {
             Route::Local => self.local += units,
@@ -70,7 +70,7 @@ impl Totals {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn plus(mut self, other: &Self) -> Self {
         let lists = [(&mut self.up, &other.up), (&mut self.down, &other.down), (&mut self.planes, &other.planes)];
         lists.into_iter().for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(to, from)| *to += from));
@@ -78,7 +78,7 @@ impl Totals {
         self
     }
 
-    /// In the order in which [`Meter`] names them.
+    /// All totals, in the order in which [`Meter`] names them.
     fn each(&self) -> impl Iterator<Item = u128> + '_ {
         let racks = self.up.iter().zip(&self.down).flat_map(|(&up, &down)| [up, down]);
         std::iter::once(self.local).chain(racks).chain(self.planes.iter().copied())

@@ -68,7 +68,7 @@ pub struct FlowFinished {
     pub coflow: CoflowId,
     /// Its place in the coflow's list.
     pub flow: FlowId,
-    /// When.
+    /// When it finished.
     pub at: Time,
 }
 
@@ -98,13 +98,13 @@ pub struct SimFabric {
 pub struct Settings {
     /// Which flows of a rack pair its circuit takes, and whether those have another way.
     pub admit: Admit,
-    /// Circuits may be set. Without them a network of two links a flow is far cheaper.
+    /// Whether circuits may be set. Without them a network of two links a flow is far cheaper.
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,
-    /// What a sender's buffer holds, at most, of each flow: so much of it counts as backlog.
+    /// The most bytes of one flow that count as backlog: what a sender's buffer holds.
     pub buffer: Bytes,
-    /// Links may fail ([`SimFabric::strike`]).
+    /// Whether links may fail ([`SimFabric::strike`]).
     pub may_fail: bool,
     /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`]).
     pub bucket: Option<Span>,

@@ -49,7 +49,7 @@ struct Pair {
     before: u128,
     /// Units of flows that are finished.
     finished: u128,
-    /// Units that stand in the books.
+    /// Units that are booked.
     booked: u128,
 }
 

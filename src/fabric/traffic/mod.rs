@@ -39,7 +39,7 @@ pub const PORT: u16 = 5300;
 const CHUNK: usize = 256 << 10;
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
-/// Whose ends the sender of a coflow reports.
+/// What the sender of a coflow reports the ends of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// The coflow's.
@@ -57,7 +57,7 @@ pub struct Shipment<'a> {
     pub report: Report,
 }
 
-/// A socket that somebody wants in a host's namespace.
+/// A request for a socket in a host's namespace.
 struct OpenRequest {
     host: usize,
     reply: oneshot::Sender<io::Result<std::net::TcpStream>>,
@@ -129,7 +129,7 @@ impl Traffic {
         let coflow = what.coflow;
         let on_its_way = OnItsWay::new(what, &self.shared.topology);
         let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
-        // Senders begin under the table's lock: no receiver looks before the coflow is there, and who cancels finds all of them.
+        // Senders begin under the table's lock: no receiver looks before the coflow is there, and a cancellation finds all of them.
         let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
         if at_once {
             self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
@@ -172,7 +172,7 @@ impl Traffic {
     }
 
     /// Gives flows of a coflow other strict priorities; nothing happens if it is not on its way. What they hand to their hosts' ports from
-    /// now on carries them; what stands in queues keeps what it had.
+    /// now on carries them; what is in queues keeps what it had.
     ///
     /// # Errors
     /// The kernel refused to mark a connection.
@@ -263,7 +263,7 @@ impl Drop for Sending<'_> {
             n.fetch_add(sys::tcp_sent_again(self.stream.as_fd()).unwrap_or(0), Relaxed);
         }
         if !self.arrived {
-            // A socket that refuses sends on what it holds, which nobody counts.
+            // If the socket refuses this, it goes on sending what it holds, which is not counted.
             let _ = SockRef::from(&*self.stream).set_linger(Some(Duration::ZERO));
         }
     }
@@ -320,7 +320,7 @@ async fn read(stream: &TcpStream) -> io::Result<usize> {
     }
 }
 
-/// Hands some of these bytes to the kernel; the connection is shared with who changes its mark.
+/// Hands some of these bytes to the kernel; the connection is shared with the code that changes its mark.
 async fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     loop {
         stream.writable().await?;
@@ -352,7 +352,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                     if let Err((coflow, e)) = receive(stream, &shared).await {
                         match coflow {
                             Some(c) => shared.failed(c, format!("receiver: {e}")),
-                            // Somebody else's connection to our port.
+                            // A connection to our port that is not one of ours.
                             None => tracing::debug!("a connection that is not ours: {e}"),
                         }
                     }
@@ -380,8 +380,7 @@ async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<C
     Ok(())
 }
 
-/// A receiver is woken when so many bytes have come: being woken for every packet takes 7 % of the processor time that sixteen rotating
-/// racks need.
+/// Bytes after which a receiver is woken: waking it for every packet takes 7 % of the processor time that sixteen rotating racks need.
 const PATIENCE: u64 = 256 << 10;
 
 /// Counts `asked` bytes without copying them.

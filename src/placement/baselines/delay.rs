@@ -56,7 +56,7 @@ impl Delay {
     }
 }
 
-/// Who has been skipped since when. Other policies use it too, for locality within their racks.
+/// Jobs that have been skipped, and since when. Other policies use it too, for locality within their racks.
 #[derive(Clone, Debug)]
 pub struct Waits {
     host: Span,
@@ -112,12 +112,12 @@ impl Waits {
         }
     }
 
-    /// When somebody's wait ends.
+    /// When the first wait ends.
     pub fn wake_at(&self) -> Option<Time> {
         self.wake
     }
 
-    /// The wake-up has come: who is skipped again will say so again.
+    /// The wake-up has come: a job that is skipped again will set the next one.
     pub fn woken(&mut self, now: Time) {
         if self.wake.is_some_and(|w| w <= now) {
             self.wake = None;

@@ -1,7 +1,7 @@
 //! The schedulers with which the papers compare themselves, each whole.
 //!
-//! - [`fair`]: whoever holds the fewest slots has the next one (Hadoop's Fair Scheduler). On a hybrid network this is F-Hybrid, on a
-//!   packet core as fast as the circuits F-EPS.
+//! - [`fair`]: the job that holds the fewest slots has the next one (Hadoop's Fair Scheduler). On a hybrid network this is F-Hybrid, on
+//!   a packet core as fast as the circuits F-EPS.
 //! - [`delay`]: a job waits a little for a slot near its data (Zaharia et al., EuroSys 2010). With queues of capacity this is Yarn-CS.
 //! - [`shuffle_watcher`]: each job on the racks between which it would move the fewest bytes (Ahmad et al., USENIX ATC 2014).
 //! - [`neat`]: the host where a task's transfer is predicted to cost least (Munir et al., CoNEXT 2016).

@@ -35,10 +35,10 @@ pub struct PnaOptions {
     /// the task is not drawn, so that the slot waits for a cheaper task.
     #[schemars(range(max = 99))]
     pub p_min: u32,
-    /// After this time a job that refused a host is asked about it again, at least 1 ms; 1 s if left out.
+    /// Time after which a job that refused a host is asked about it again, at least 1 ms; 1 s if left out.
     #[serde(serialize_with = "exact")]
     pub retry: Span,
-    /// A host has at most one reduce task of a job while another host has a free slot; true if left out.
+    /// Whether a host has at most one reduce task of a job while another host has a free slot; true if left out.
     pub spread: bool,
 }
 
@@ -121,9 +121,9 @@ pub struct Pna {
 /// A host that was drawn for a stage, and not taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Refused {
-    /// How often.
+    /// Number of times.
     times: u32,
-    /// Until when it is not asked again.
+    /// Time until which it is not asked again.
     until: Time,
 }
 
@@ -158,7 +158,7 @@ impl Incoming {
 }
 
 impl Pna {
-    /// With its options; data is placed as HDFS does, drawn from the seed.
+    /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: PnaOptions, common: &Common) -> Self {
         Self { options, slowstart: common.slowstart, seed: common.seed, far: None, refused: BTreeMap::new(), wake: None }
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the library's exponential.
+        /// Compared with the library's exponential.
         #[test]
         fn chances_are_those_of_the_exponential(sum in 0u64.., n in 1u64..5000, cost in 0u64.., scale in 0u32..50) {
             let (sum, cost) = (u128::from(sum) << scale, u128::from(cost));

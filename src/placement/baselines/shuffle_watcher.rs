@@ -41,7 +41,7 @@ pub struct ShuffleWatcher {
 }
 
 impl ShuffleWatcher {
-    /// With parameters.
+    /// A policy with these parameters.
     pub fn new(common: Common) -> Self {
         Self { common, racks: BTreeMap::new(), dropped: Vec::new() }
     }

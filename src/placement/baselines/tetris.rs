@@ -55,7 +55,7 @@ impl PolicyOptions for TetrisOptions {
     }
 }
 
-/// What is on its way into a rack is taken as load for so many seconds.
+/// Seconds over which what is on its way into a rack is spread to count as load.
 const WINDOW: f64 = 1.0;
 
 /// The policy.
@@ -67,7 +67,7 @@ pub struct Tetris {
 }
 
 impl Tetris {
-    /// With its options and parameters.
+    /// A policy with its options and parameters.
     pub fn new(options: TetrisOptions, common: Common) -> Self {
         Self { options, common, wake: None }
     }

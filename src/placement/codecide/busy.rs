@@ -50,12 +50,12 @@ struct Laying {
     needs: Vec<Span>,
 }
 
-/// The network as it stands, ready to be asked about shuffles.
+/// The present network, ready to be asked about shuffles.
 #[derive(Clone, Debug)]
 pub struct Busy<'a> {
     pub(super) topology: &'a Topology,
     pub(super) standing: &'a Standing,
-    /// With payload for their rate.
+    /// The planes, with payload for their rate.
     pub(super) planes: Vec<Plane>,
     /// The place of the fastest in `planes`, by which needs are counted.
     pub(super) fastest: Option<usize>,
@@ -268,8 +268,8 @@ impl<'a> Busy<'a> {
         worst.map_or(Span::ZERO, |(bytes, rate)| rate.time_for(Bytes(bytes)))
     }
 
-    /// By how much the coflows from `rank` on end later if these ports are busy for so long before them: each by what it waits at its
-    /// worst port. What is over before the shuffle begins waits for nothing. O(ports of open coflows).
+    /// By how much the coflows from `rank` on end later if each port is busy for its time in `needs` before them: each by what it waits
+    /// at its worst port. What is over before the shuffle begins waits for nothing. O(ports of open coflows).
     pub(super) fn delays(&self, needs: &[Span], rank: usize, start: Time) -> Span {
         let begins = start.since(self.standing.from);
         let late = |l: &Laid| {

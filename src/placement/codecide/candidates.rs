@@ -13,7 +13,7 @@ use crate::placement::coscheduler::reduces::{heavy_racks, spread, widths};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
-/// All placements are tried where there are at most so many.
+/// Largest number of placements of a shuffle for which all are tried.
 const FEW: u64 = 256;
 
 /// A placement, how it was found, and when its slots are free.

@@ -21,7 +21,7 @@ pub struct Way {
     pub to: RackId,
     /// Payload.
     pub bytes: Bytes,
-    /// Over a circuit; else over the electrical core.
+    /// Whether they go over a circuit; else over the electrical core.
     pub ocs: bool,
     /// When the last byte is through.
     pub until: Time,
@@ -49,7 +49,7 @@ pub(super) struct Own {
     pub longest: u64,
 }
 
-/// Whether this many bytes take so long or longer: [`BitRate::time_for`] compared, without its division.
+/// Whether `bytes` take `long` or longer: [`BitRate::time_for`] compared, without its division.
 pub(super) fn takes(rate: BitRate, bytes: u128, long: Span) -> bool {
     // ceil(bits / rate) >= long.
     let bits = bytes.min(u64::MAX.into()) * 8 * u128::from(NANOS);
@@ -57,7 +57,7 @@ pub(super) fn takes(rate: BitRate, bytes: u128, long: Span) -> bool {
 }
 
 impl Busy<'_> {
-    /// What a coflow that begins at `start` can expect. Each pair of racks stands at most once; bytes that stay in a rack take no
+    /// What a coflow that begins at `start` can expect. Each pair of racks is given at most once; bytes that stay in a rack take no
     /// time. O(P (log S + s) + open coflows + R), see [`Busy::new`].
     pub fn estimate(&self, coflow: &[Transfer], start: Time) -> Estimate {
         let Ok(e) = self.estimate_while(coflow, start, |_, _| Ok::<(), Infallible>(()));
@@ -148,7 +148,7 @@ impl Busy<'_> {
         port(p.from, p.from.index()).max(port(p.to, racks + p.to.index()))
     }
 
-    /// Whether the core would take so long or longer for this pair, beside what it has of the shuffle.
+    /// Whether the core would take `long` or longer for this pair, beside what it has of the shuffle.
     fn core_takes(&self, core: &[Own], p: &RackBytes, long: Span) -> bool {
         let racks = self.topology.rack_count();
         let port = |rack: RackId, port: usize| takes(self.uplinks[rack.index()], self.core_bytes(core[port], port, p.bytes.0), long);

@@ -16,7 +16,7 @@ struct Port {
     dark: u64,
     /// The smallest of these pairs.
     smallest: u64,
-    /// All other pairs.
+    /// Bytes of all other pairs.
     light: Own,
 }
 

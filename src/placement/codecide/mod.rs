@@ -2,9 +2,9 @@
 //! has, and not by an idle network.
 //!
 //! Co-scheduler (ToN 2022) places reduces by when slots become free and by the lower bound T(C) of the shuffle, alone on the network;
-//! which ports are busy it cannot know. [`decide`] takes the network as it stands ([`Standing`]) and a shuffle ([`Request`]), makes
-//! placements (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it needs, and the losers. What a
-//! placement costs at least is known sooner than its estimate (`least`): those that cannot win are not estimated.
+//! which ports are busy it cannot know. [`decide`] takes the present network ([`Standing`]) and a shuffle ([`Request`]), makes
+//! placements (`candidates`), estimates them (`estimate`), and answers with the best, the circuits that it needs, and the losers. What
+//! a placement costs at least is known sooner than its estimate (`least`): those that cannot win are not estimated.
 //!
 //! A pure function of its arguments: the API asks it over the controller's snapshot, a simulation over the controller itself.
 //!
@@ -12,8 +12,8 @@
 //!
 //! The open coflows, those that are promised included, are laid out on the ports, shortest T(C) first as Sunflow orders them; the
 //! shuffle takes the port time that is left by the coflows before it. A circuit that goes on pays no dark time. Pairs below T_e, and
-//! pairs that would wait longer for a circuit than they need without one, go by the electrical core, which they share with everybody's
-//! bytes there. The estimate is never below the lower bound of the placement ([`crate::coflows::bounds::hybrid_racks`]).
+//! pairs that would wait longer for a circuit than they need without one, go by the electrical core, which they share with all bytes
+//! there. The estimate is never below the lower bound of the placement ([`crate::coflows::bounds::hybrid_racks`]).
 //!
 //! It is a forecast: coflows that come later may go before, and a controller whose circuit scheduler is not Sunflow orders coflows in
 //! another way.
@@ -45,7 +45,7 @@ pub use search::{decide, decide_slowly};
 pub struct Open {
     /// Its number.
     pub id: CoflowId,
-    /// It begins then, or has begun.
+    /// Time at which it begins, or has begun.
     pub start: Time,
     /// Bytes left of the pairs that may use circuits.
     pub heavy: Vec<RackBytes>,
@@ -56,11 +56,11 @@ pub struct Open {
 /// The network as a controller has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// When.
+    /// When it was taken.
     pub now: Time,
     /// No circuit changes before.
     pub from: Time,
-    /// The policy sets circuits by demand.
+    /// Whether the policy sets circuits by demand.
     pub circuits: bool,
     /// The elephant threshold T_e: pairs below never use circuits.
     pub threshold: Bytes,
@@ -94,7 +94,7 @@ impl Standing {
 pub enum Shuffle {
     /// These bytes: nothing is left to place.
     Pairs(Vec<RackBytes>),
-    /// Map output by rack, to reduce tasks that stand where they are: every task takes the same share.
+    /// Map output by rack, to reduce tasks that are placed already: every task takes the same share.
     Placed {
         /// Bytes by source rack, each rack once.
         maps: Vec<(RackId, Bytes)>,
@@ -119,9 +119,9 @@ pub enum Shuffle {
 /// A question to [`decide`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// What.
+    /// The shuffle.
     pub shuffle: Shuffle,
-    /// It begins after so long at the soonest.
+    /// Least time from now until it begins.
     pub ready: Span,
     /// When it shall be over, from now.
     pub deadline: Option<Span>,
@@ -131,7 +131,7 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// As it was asked for.
+    /// The placement that was asked for.
     Given,
     /// Co-scheduler's ExploreSchedule: racks that have slots soonest.
     Slots,
@@ -156,7 +156,7 @@ pub struct Candidate {
     pub origin: Origin,
     /// Reduce tasks by rack; empty where pairs were given.
     pub racks: Vec<(RackId, u32)>,
-    /// All reduce tasks have slots, and the shuffle begins.
+    /// Time at which all reduce tasks have slots and the shuffle begins.
     pub start: Time,
     /// Estimated completion time of the shuffle, from `start`.
     pub cct: Span,
@@ -217,9 +217,9 @@ pub struct Excluded {
     pub origin: Origin,
     /// Reduce tasks by rack.
     pub racks: Vec<(RackId, u32)>,
-    /// All reduce tasks have slots, and the shuffle begins.
+    /// Time at which all reduce tasks have slots and the shuffle begins.
     pub start: Time,
-    /// It cannot end before the deadline.
+    /// Whether it cannot end before the deadline.
     pub late: bool,
     /// Its score is no smaller.
     pub least: Span,
@@ -244,9 +244,9 @@ pub struct Proposal {
     pub pairs: Vec<Way>,
     /// The circuits that it needs.
     pub circuits: Vec<Reservation>,
-    /// All others that were estimated, best first.
+    /// All other placements that were estimated, best first.
     pub losers: Vec<Candidate>,
-    /// Those that were not, since a bound on their score was enough; smallest first.
+    /// Placements that were not estimated, since a bound on their score was enough; smallest first.
     pub excluded: Vec<Excluded>,
 }
 
@@ -256,9 +256,9 @@ pub enum NoPlacement {
     /// More tasks than slots.
     #[error("{tasks} reduce tasks do not fit: the racks that may be used have {slots} slots for them")]
     Slots {
-        /// Asked for.
+        /// Tasks asked for.
         tasks: u32,
-        /// There are.
+        /// Slots of the racks that may be used.
         slots: u64,
     },
 }

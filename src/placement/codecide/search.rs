@@ -21,8 +21,8 @@ struct Draft {
     least: Cost,
 }
 
-/// The best placement of a shuffle on a network as it stands: the one with the smallest score among those that meet the deadline, if
-/// any does. Ties go to fewer racks, then to the order of [`Origin`], then by rack.
+/// The best placement of a shuffle on the present network: the one with the smallest score among those that meet the deadline, if any
+/// does. Ties go to fewer racks, then to the order of [`Origin`], then by rack.
 ///
 /// Candidates are estimated in the order of a bound on their cost, until the bound is beyond the best cost that was found; an estimate is
 /// given up when it is. So the best is the best of all, as [`decide_slowly`] finds it.

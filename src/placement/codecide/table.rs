@@ -13,7 +13,7 @@ struct Taken {
     until: Time,
     /// The port at the other end.
     peer: usize,
-    /// Whose: the place of the coflow in the order.
+    /// Rank of its coflow in the order.
     rank: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Want<'a> {
     pub output: RackId,
     /// How long it must carry.
     pub light: Span,
-    /// Not before.
+    /// Earliest time at which it may begin.
     pub start: Time,
 }
 
@@ -69,7 +69,7 @@ impl Table {
         list.get(k).is_some_and(|s| s.until == t && s.peer == w.output.index() && s.rank < rank)
     }
 
-    /// When a port (side, rack) of all planes together has been free for so long since `from`, beside coflows before `rank`. O(spans).
+    /// When a port (side, rack) of all planes together has been free for `long` since `from`, beside coflows before `rank`. O(spans).
     pub fn free_for(&self, (side, rack): (usize, RackId), from: Time, long: Span, rank: usize) -> Time {
         let planes = self.ports.len() / (2 * self.racks).max(1);
         let lists = || (0..planes).map(|p| self.after((p * 2 + side) * self.racks + rack.index(), from));
@@ -151,8 +151,9 @@ impl Walk<'_> {
     }
 }
 
-/// The first span that a circuit can have between those of coflows before `rank`, and `own` of its own coflow: nobody is cut short. One
-/// that goes on pays no dark time. Nothing if there is none before the end of time. O(log spans + spans that are in the way).
+/// The first span that a circuit can have between those of coflows before `rank`, and `own` of its own coflow: no other circuit is cut
+/// short. One that goes on pays no dark time. Nothing if there is none before the end of time. O(log spans + spans that are in the
+/// way).
 pub(super) fn first_fit(base: &Table, own: &Table, up: &Matching, from: Time, w: &Want, rank: usize) -> Option<Reservation> {
     let mut setup_at = w.start.max(from);
     let mut walks = [Walk { rest: &[], rank }; 8];

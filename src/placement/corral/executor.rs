@@ -74,7 +74,7 @@ impl PolicyOptions for LocalShuffleOptions {
 #[derive(Clone, Debug)]
 pub struct Corral {
     name: &'static str,
-    /// Blocks go where the plan says; else this is LocalShuffle.
+    /// Whether blocks go where the plan says; else this is LocalShuffle.
     places_data: bool,
     options: CorralOptions,
     common: Common,

@@ -151,7 +151,7 @@ pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
     plan
 }
 
-/// Plans jobs on a cluster, and does not ask how good that is: for who only carries it out.
+/// Plans jobs on a cluster, and does not ask how good that is: for callers that only carry it out.
 pub fn guidelines(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Vec<Planned> {
     let problem = Problem::of(jobs, cluster, options);
     let mut planned = planned(&problem, &provision::best(&problem).racks);

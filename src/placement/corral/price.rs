@@ -18,7 +18,7 @@ const CELLS: usize = 64;
 const TRIES: usize = 200;
 /// Starts of jobs that are judged; a bound on the time that the search takes.
 const LOOKS: usize = 4_000_000;
-/// After so many tries that were no better, the step gets smaller.
+/// Number of tries without a better bound after which the step gets smaller.
 const PATIENCE: usize = 6;
 
 /// A job: arrival, and the widths worth having (more racks, shorter) with their latencies, the widest first.
@@ -142,7 +142,7 @@ pub fn bound(problem: &Problem, found: f64) -> f64 {
     let work: f64 = jobs.iter().map(|j| j.widths.iter().map(|w| w.0 * w.1).fold(f64::INFINITY, f64::min)).sum();
     let racks = problem.racks as f64;
     let mut prices = Prices::new(begin, last + work / racks);
-    // No stretch of time that floats can tell from the next: nobody waits for anybody.
+    // Floats cannot tell the stretches of time apart: only the trivial bound is left.
     if prices.edge(1) <= begin {
         return 0.0;
     }

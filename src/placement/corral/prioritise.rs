@@ -64,12 +64,12 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// For allocations of one problem.
+    /// An evaluator of allocations of one problem.
     pub fn new(problem: &'a Problem) -> Self {
         Self { problem, free: vec![0; problem.racks] }
     }
 
-    /// Of `racks`, laid out in `order`. O(J (R + log J)) with a small constant: moving a sorted list of R numbers.
+    /// The objective of `racks`, laid out in `order`. O(J (R + log J)) with a small constant: moving a sorted list of R numbers.
     pub fn value(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
         match self.problem.scenario {
             Scenario::Batch => self.makespan(order, racks, limit),
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
 
     fn completions(&mut self, order: &[usize], racks: &[usize], limit: u128) -> Option<u128> {
         self.free.fill(0);
-        // Nobody completes sooner than without waiting.
+        // No job completes sooner than without waiting.
         let length = |j: usize| u128::from(self.problem.jobs[j].curve[racks[j] - 1].0);
         let mut sum: u128 = order.iter().map(|&j| length(j)).sum();
         for &j in order {

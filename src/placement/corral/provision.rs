@@ -23,9 +23,9 @@ use super::{Problem, Provisioning, Rule, Scenario};
 /// The best allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Best {
-    /// r_j.
+    /// Racks by job: r_j.
     pub racks: Vec<usize>,
-    /// On which way it was found, and after how many steps.
+    /// The way on which it was found, and the number of steps.
     pub at: (Rule, u32),
     /// Its objective in nanoseconds: makespan, or sum of completion times.
     pub value: u128,
@@ -112,7 +112,7 @@ impl Way {
         Self::walk(problem, first, steps.into_iter().map(|s| (s.1, s.3)).collect())
     }
 
-    /// r_j after so many steps. O(J log R).
+    /// r_j after `step` steps. O(J log R).
     fn racks_at(&self, step: u32, racks: &mut [usize]) {
         for ((r, of), first) in racks.iter_mut().zip(&self.of).zip(&self.first) {
             let done = of.partition_point(|&s| s < step);
@@ -174,11 +174,11 @@ const SAMPLES: usize = 64;
 /// What bounds the objective, kept while one job changes at a time.
 struct Sums {
     racks: Vec<usize>,
-    /// Of r_j L_j(r_j): rack time.
+    /// Sum of r_j L_j(r_j): rack time.
     area: u128,
-    /// Of L_j(r_j).
+    /// Sum of L_j(r_j).
     length: u128,
-    /// Of L_j(r_j) where r_j is more than half of the racks: no two such jobs run together.
+    /// Sum of L_j(r_j) where r_j is more than half of the racks: no two of these jobs run together.
     wide: u128,
     /// L_j(r_j) of all jobs, the longest first, among values that jobs had before.
     longest: BinaryHeap<(u64, usize)>,

@@ -22,7 +22,7 @@ prop_compose! {
     }
 }
 
-/// The paper's loop as it stands: every allocation on the way is laid out; the first best is kept. Then the other way likewise.
+/// The paper's loop as printed: every allocation on the way is laid out; the first best is kept. Then the other way likewise.
 fn slow(p: &Problem) -> (u128, Vec<usize>) {
     let mut best = (u128::MAX, vec![]);
     walk(p, vec![1; p.jobs.len()], &mut best, |racks| {

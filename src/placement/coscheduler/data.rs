@@ -26,7 +26,7 @@ impl Default for Sir {
 }
 
 impl Sir {
-    /// That is expected to be so many per cent as long as nothing is learnt.
+    /// A ratio of `first_percent` per cent until a map task has finished.
     pub fn starting(first_percent: u32) -> Self {
         Self { read: 0, made: 0, first_percent }
     }
@@ -67,7 +67,7 @@ pub fn recurring_width(job: &JobSpec, matrix: &Matrix, cluster: &Cluster) -> usi
 pub struct DataGuideline {
     /// R_data, and R_map (eq. 3).
     pub width: usize,
-    /// Three disjoint sets of so many racks, for the three replicas.
+    /// Three disjoint sets of `width` racks, for the three replicas.
     pub sets: Sets,
 }
 

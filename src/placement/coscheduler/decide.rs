@@ -53,8 +53,8 @@ impl Decision {
     }
 }
 
-/// The coflow of a job whose maps made `maps` by rack and whose `reduces` tasks stand in `racks`: by map rack, then as `racks`.
-/// Every reduce task takes the same share of every rack's output; what rounding leaves, the last rack takes. O(maps * racks).
+/// The coflow of a job whose maps made `maps` by rack and whose reduce tasks are in `racks`: by map rack, then as `racks`. Every reduce
+/// task takes the same share of every rack's output; what rounding leaves, the last rack takes. O(maps * racks).
 pub fn coflow(maps: &[(RackId, Bytes)], racks: &[(RackId, u32)]) -> Vec<Transfer> {
     let tasks: u64 = racks.iter().map(|r| u64::from(r.1)).sum::<u64>().max(1);
     let mut out = Vec::with_capacity(maps.len() * racks.len());

@@ -112,7 +112,7 @@ pub struct CoScheduler {
     /// Recurring jobs as they are foreseen.
     foreseen: BTreeMap<JobId, JobSpec>,
     guides: BTreeMap<JobId, Guide>,
-    /// Ask the controller where reduces go: the policy `co-decided`.
+    /// Whether the controller is asked where reduces go: the policy `co-decided`.
     asks: bool,
     /// Questions that have not been taken.
     asked: Vec<Asked>,
@@ -123,7 +123,7 @@ pub struct CoScheduler {
 }
 
 impl CoScheduler {
-    /// With parameters; `elephant` is T_e, unless the options have one.
+    /// A policy with parameters; `elephant` is T_e, unless the options have one.
     fn new(options: CoSchedulerOptions, common: Common, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::co_scheduler() };
         Self {

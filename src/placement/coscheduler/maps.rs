@@ -19,7 +19,7 @@ pub struct MapGuideline {
 }
 
 impl MapGuideline {
-    /// From where the data lies.
+    /// The guideline that follows from where the data lies.
     pub fn of(data: &DataGuideline) -> Self {
         Self { width: data.width, data: data.sets.racks(), sets: data.sets.sets.clone() }
     }

@@ -12,7 +12,7 @@ pub struct Transfer {
     pub from: RackId,
     /// The receiving rack; the same as `from` for bytes that do not leave it.
     pub to: RackId,
-    /// How many.
+    /// Number of bytes.
     pub bytes: Bytes,
 }
 
@@ -20,8 +20,8 @@ pub struct Transfer {
 ///
 /// The paper's answer is [`Idle`]. A controller may answer from the circuits and coflows that it has.
 pub trait Network {
-    /// The completion time of a coflow, counted from `start`, when it may begin; `start` counts from now. Each pair of racks stands at
-    /// most once.
+    /// The completion time of a coflow, counted from `start`, when it may begin; `start` counts from now. Each pair of racks is given
+    /// at most once.
     fn completion(&self, coflow: &[Transfer], start: Span) -> Span;
 }
 

@@ -16,7 +16,7 @@ pub enum Kind {
 pub struct Offer {
     /// Map or reduce.
     pub kind: Kind,
-    /// Its job is shuffle-heavy.
+    /// Whether its job is shuffle-heavy.
     pub heavy: bool,
     /// The guideline of its job has room for it in this rack: the best schedule names the rack, or for a map, data is there and
     /// [`super::maps::MapGuideline::allows`] it.

@@ -11,7 +11,7 @@ use super::super::latency::matrix::Matrix;
 ///
 /// Where one rack has too few slots for all reduce tasks, they take m racks at least, and the racks that count are those that have T_e for
 /// each of m, if there are any. The paper is silent on this; without it, one map rack with little output would confine any number of
-/// reduce tasks to so few racks that they run in waves.
+/// reduce tasks to few racks, where they run in waves.
 pub fn heavy_racks(maps: &[(RackId, Bytes)], reduces: u32, cluster: &Cluster) -> Vec<(RackId, Bytes)> {
     let reach = |bytes: u64| maps.iter().copied().filter(|m| m.1.0 >= bytes && m.1 > Bytes::ZERO).collect::<Vec<_>>();
     let least = u64::from(reduces.div_ceil(cluster.rack_slots().max(1))).clamp(1, cluster.racks.max(1) as u64);

@@ -1,4 +1,4 @@
-//! Co-scheduler offline: what it makes of a list of jobs on a cluster that nobody else uses.
+//! Co-scheduler offline: what it makes of a list of jobs on a cluster without other jobs.
 //!
 //! Jobs are taken by arrival, and each stage by the rules of this room on slot calendars: maps on racks that hold their data, reduces
 //! by the best schedule for the slots that are then free. This is a forecast; in a run the scheduler asks again at every step.
@@ -25,7 +25,7 @@ use super::reduces::{recurring_widths, widths};
 pub struct Planned {
     /// The job.
     pub job: JobId,
-    /// Its maps follow a guideline: its shuffle reaches T_e, or is expected to.
+    /// Whether its maps follow a guideline: its shuffle reaches T_e, or is expected to.
     pub heavy: bool,
     /// Where its data lies.
     pub data: DataGuideline,
@@ -48,7 +48,8 @@ pub struct Schedule {
     pub mean_completion_ns: f64,
 }
 
-/// Lays out jobs, which stand by arrival. `seed` draws the racks of their data. O(J R^2 (stages + edges)) and O(R slots) a stage.
+/// Lays out jobs, given in the order of their arrival. `seed` draws the racks of their data. O(J R^2 (stages + edges)) and O(R slots) a
+/// stage.
 pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, model: ShuffleModel, seed: u64) -> Schedule {
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let one = |job: &JobSpec| {

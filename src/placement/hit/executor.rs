@@ -117,7 +117,7 @@ impl Wanted {
 }
 
 impl Hit {
-    /// With its options; data is placed as HDFS does, drawn from the seed.
+    /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: HitOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait.0);
         Self { options, slowstart, seed, wait, net: None, planned: BTreeSet::new(), stages: BTreeMap::new(), wake: None }
@@ -268,7 +268,7 @@ mod tests {
         // Task 2 runs elsewhere: its wish is gone, and nothing of that host's.
         w.started(Some(2), Some(HostId(2)));
         assert_eq!((w.all, w.hosts.clone()), (2, BTreeMap::from([(HostId(1), 1), (HostId(2), 1)])));
-        // A task of a later wave takes nobody's wish.
+        // A task of a later wave takes no other task's wish.
         w.started(Some(7), Some(HostId(2)));
         assert_eq!(w.all, 2);
     }

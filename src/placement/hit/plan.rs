@@ -32,7 +32,7 @@ pub struct Task {
     pub first: HostId,
     /// Where it goes.
     pub host: HostId,
-    /// It has no slot in the first wave of its shuffle, and comes when slots are free again.
+    /// Whether it has no slot in the first wave of its shuffle, and comes when slots are free again.
     pub later: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct PlannedFlow {
     pub from: HostId,
     /// Where it ends.
     pub to: HostId,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
     /// The switches that it crosses, by number; none within a host.
     pub list: List,
@@ -219,7 +219,7 @@ impl Planner<'_> {
         longest
     }
 
-    /// What a pair of tasks takes of every switch, in bits a second, if the whole shuffle takes so many nanoseconds.
+    /// Rate of a pair of tasks that sends `bytes` within `longest` nanoseconds, in bits a second.
     fn rate(&self, bytes: u64, longest: u128) -> u64 {
         u64::try_from(u128::from(bytes) * 8_000_000_000 / longest).unwrap_or(u64::MAX)
     }

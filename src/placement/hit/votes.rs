@@ -11,7 +11,7 @@ pub struct Flow {
     pub from: u32,
     /// The task that receives.
     pub to: u32,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -99,7 +99,7 @@ impl Poll<'_> {
 mod tests {
     use super::*;
 
-    /// Two access switches of two hosts each below one root; maps 0 and 1 stand on host 0.
+    /// Two access switches of two hosts each below one root; maps 0 and 1 are on host 0.
     fn vote(pairs: &[(u32, u32, u64)], places: &[u32], movers: &[u32]) -> Vec<Vec<u32>> {
         let flows: Vec<Flow> = pairs.iter().map(|&(from, to, bytes)| Flow { from, to, bytes }).collect();
         let cost = |_, a: HostId, b: HostId| match () {

@@ -30,7 +30,7 @@ pub struct Pair {
     pub from: u32,
     /// The number of the task that receives.
     pub to: u32,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
     /// What it takes of every switch on its list, in bits a second.
     pub rate: u64,
@@ -104,14 +104,14 @@ pub struct Placed {
     pub after: u128,
 }
 
-/// What a byte costs from any switch at which hosts stand to any other, by the rate of its flow.
+/// What a byte costs from any switch with hosts to any other, by the rate of its flow.
 #[derive(Clone, Debug)]
 pub struct Distances {
     /// By host: its switch's place in the tables.
     place: Vec<usize>,
     /// By rate, rounded up to a power of two: by place of the receiver, then of the sender, the unit costs between them.
     by_rate: BTreeMap<u64, Vec<Vec<u64>>>,
-    /// No switch has a limit: one table is enough.
+    /// Whether no switch has a limit: one table is enough then.
     limitless: bool,
 }
 

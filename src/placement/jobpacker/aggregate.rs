@@ -8,7 +8,7 @@ use super::super::cluster::Cluster;
 /// What the reduce tasks of one stage in one rack could fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct Round<'a> {
-    /// By map rack: bytes of the whole stage that stand and were not fetched.
+    /// By map rack: bytes of the whole stage that are ready and not fetched yet.
     pub ready: &'a [Bytes],
     /// By map rack: bytes of the whole stage that its running maps will make.
     pub coming: &'a [Bytes],

@@ -86,13 +86,13 @@ pub struct JobPacker {
     foreseen: BTreeSet<JobId>,
     /// Submitted, not finished, and heavy.
     heavy: Vec<JobId>,
-    /// What stood, by map rack, when reduces of a rack last began to fetch.
+    /// Output that was there, by map rack, when reduces of a rack last began to fetch.
     fetched: BTreeMap<(JobId, usize, RackId), Vec<Bytes>>,
     dropped: Vec<(JobId, String)>,
 }
 
 impl JobPacker {
-    /// With parameters; `elephant` is T_e, unless the options have one.
+    /// A policy with parameters; `elephant` is T_e, unless the options have one.
     fn new(options: JobPackerOptions, common: Common, elephant: Bytes) -> Self {
         let cluster = Cluster { elephant: options.elephant.unwrap_or(elephant), ..Cluster::jobpacker() };
         Self {
@@ -127,7 +127,7 @@ pub fn output_by_rack(view: &dyn View, job: JobId, stage: usize) -> Vec<Bytes> {
     bytes_by_rack(view, job, stage, |s, r| view.output_in(job, s, r))
 }
 
-/// What so many tasks of the stages before a stage make for it, by rack; `tasks` is asked with a stage and a rack.
+/// Bytes that tasks of the stages before a stage make for it, by rack; `tasks` gives their number in a stage and a rack.
 fn bytes_by_rack(view: &dyn View, job: JobId, stage: usize, tasks: impl Fn(usize, RackId) -> u32) -> Vec<Bytes> {
     let spec = view.job(job);
     let racks = view.topology().rack_count();
@@ -224,7 +224,7 @@ impl Placement for JobPacker {
         let mut racks = Vec::new();
         for rack in view.topology().racks.iter().map(|r| r.id) {
             let waiting = view.waiting_in(job, stage, rack);
-            // Whoever waits when all maps are done may have fetched nothing yet.
+            // A task that waits when all maps are done may have fetched nothing yet.
             let before = self.fetched.get(&(job, stage, rack)).filter(|_| !done);
             let ready: Vec<Bytes> = made.iter().enumerate().map(|(k, b)| b.saturating_sub(before.map_or(Bytes::ZERO, |f| f[k]))).collect();
             let round = aggregate::Round {

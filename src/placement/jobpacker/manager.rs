@@ -125,7 +125,7 @@ impl Manager<'_> {
         of.into_iter().map(share).collect()
     }
 
-    /// So many containers, and the spare ones (section 4.3.2, over-provisioning).
+    /// Number of containers with the spare ones (section 4.3.2, over-provisioning).
     fn with_spare(&self, containers: u32) -> u32 {
         let all = u64::from(containers) * (100 + u64::from(self.options.over_provisioning_percent));
         u32::try_from(all.div_ceil(100)).unwrap_or(u32::MAX)
@@ -184,7 +184,7 @@ fn finish(stages: &[StagePlan]) -> Time {
     stages.iter().map(|s| s.finish).max().unwrap_or(Time::ZERO)
 }
 
-/// How long `tasks` tasks of a stage take in so many containers: the mean a wave, but not less than the longest task.
+/// How long `tasks` tasks of a stage take in `containers` containers: the mean a wave, but not less than the longest task.
 pub fn stage_time(stage: &StageSpec, tasks: u32, containers: u32) -> Span {
     let waves = u64::from(tasks.div_ceil(containers.max(1)));
     match &stage.times {

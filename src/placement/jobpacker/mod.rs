@@ -50,15 +50,15 @@ impl Default for Options {
 /// Tasks of one stage that run in one rack in the same containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// Where.
+    /// The rack.
     pub rack: RackId,
     /// Containers that are held, over-provisioned ones included.
     pub containers: u32,
     /// Tasks that run in them, perhaps in waves; none where all containers are over-provisioned.
     pub tasks: u32,
-    /// The containers are held from here: the first task, or the shuffle before it.
+    /// Time from which the containers are held: for the first task, or for the shuffle before it.
     pub from: Time,
-    /// And until here.
+    /// Time until which they are held.
     pub until: Time,
 }
 

@@ -41,7 +41,7 @@ pub fn shuffle(bytes: Bytes, racks: usize, cluster: &Cluster) -> Span {
 }
 
 /// The price of uneven data (section 4.5): alpha * D_I / r, where alpha is `percent` hundredths of the inverse of the rate between a
-/// rack and the core, the paper's choice at 100. It stands for the time of loading the input into a rack.
+/// rack and the core, the paper's choice at 100. It models the time of loading the input into a rack.
 ///
 /// # Panics
 /// If `racks` is zero.

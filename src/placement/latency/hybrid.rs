@@ -15,7 +15,7 @@ use super::super::cluster::{Cluster, share_time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShuffleModel {
-    /// As the equations stand: D = D_s / (r_map r_red) (r_red - 1), over BW.
+    /// As the equations are printed: D = D_s / (r_map r_red) (r_red - 1), over BW.
     Printed,
     /// As the papers' matrices show: D_s / min(r_map, r_red) over BW_OCS, or D_s / r_map over BW_EPS.
     Figure,
@@ -47,7 +47,7 @@ pub fn shuffle(bytes: Bytes, maps: usize, reduces: usize, cluster: &Cluster, mod
     }
 }
 
-/// Maps and reduces stand in racks of their own as far as the cluster has racks; `common` of them must hold both.
+/// Maps and reduces have racks of their own as far as the cluster has racks; `common` of them must hold both.
 fn bottleneck(bytes: Bytes, maps: u64, reduces: u64, rate: BitRate, circuits: bool, cluster: &Cluster) -> Span {
     let common = (maps + reduces).saturating_sub(cluster.racks as u64).min(maps.min(reduces));
     let peers = |own: u64, other: u64| if own > common { other } else { other - 1 };

@@ -17,16 +17,16 @@ pub struct Cell {
     pub reduces: usize,
     /// L(r_map, r_red).
     pub latency: Span,
-    /// Every shuffle that reaches T_e at all goes by circuits.
+    /// Whether every shuffle that reaches T_e at all goes by circuits.
     pub circuits: bool,
-    /// In the papers' green zone: by circuits, and no parallelism given up.
+    /// Whether it is in the papers' green zone: by circuits, and no parallelism given up.
     pub feasible: bool,
 }
 
 /// A job's latency for every pair of widths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Matrix {
-    /// Both widths go from one to this.
+    /// Largest width of both kinds; the smallest is one.
     pub racks: usize,
     /// Row by row: `maps` 1 ..= R, in each `reduces` 1 ..= R.
     pub cells: Vec<Cell>,
@@ -35,9 +35,9 @@ pub struct Matrix {
 impl Matrix {
     /// Of a job. O(R^2 (stages + edges)).
     ///
-    /// The zone is the pairs by circuits with the least computing time that any pair by circuits has: full parallelism, where
-    /// data enough for so many pairs is there; the best that circuits allow, where it is not. A width beyond a stage's number of
-    /// tasks is not in it. A job without a heavy shuffle has no zone.
+    /// The zone is the pairs by circuits with the least computing time that any pair by circuits has: full parallelism where there is
+    /// enough data for as many pairs, else the best that circuits allow. A width beyond a stage's number of tasks is not in it. A job
+    /// without a heavy shuffle has no zone.
     pub fn of(job: &JobSpec, cluster: &Cluster, model: ShuffleModel) -> Self {
         let racks = cluster.racks;
         let pairs = (1..=racks).flat_map(|m| (1..=racks).map(move |r| (m, r)));
@@ -145,8 +145,8 @@ mod tests {
                 }
             }
         }
-        // 77 and 78 pairs: rows 7 (11 columns by circuits) and 6 (13 columns) show that so many still go by circuits. Both rows have
-        // one number too many in the scan, which moved the jump by one column.
+        // 77 and 78 pairs: rows 7 (11 columns by circuits) and 6 (13 columns) show that these pairs still go by circuits. Both rows
+        // have one number too many in the scan, which moved the jump by one column.
         assert_eq!(differ, [(11, 7), (13, 6)]);
     }
 

@@ -40,7 +40,7 @@ pub fn critical_path(job: &JobSpec, stage: impl Fn(usize) -> Span, edge: impl Fn
 pub fn finishes(job: &JobSpec, stage: impl Fn(usize) -> Span, edge: impl Fn(usize) -> Span) -> Vec<Span> {
     let mut ready = vec![Span::ZERO; job.stages.len()];
     let mut finish = vec![Span::ZERO; job.stages.len()];
-    // Edges stand by their first stage, and lead to later ones: when a stage is reached, all that it waits for is known.
+    // Edges are in the order of their first stage, and lead to later ones: when a stage is reached, all that it waits for is known.
     let mut edges = job.edges.iter().enumerate().peekable();
     for s in 0..job.stages.len() {
         finish[s] = ready[s] + stage(s);

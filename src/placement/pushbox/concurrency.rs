@@ -1,4 +1,4 @@
-//! How many tasks may fetch on a host at once, and who may compute there meanwhile.
+//! How many tasks may fetch on a host at once, and which tasks may compute there meanwhile.
 
 use super::PushBoxOptions;
 use super::estimate::{Misjudged, transfer_time};
@@ -19,7 +19,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Now. O(inputs on the host).
+    /// The present load of a host. O(inputs on the host).
     pub fn of(view: &dyn View, host: HostId, wrong: Misjudged) -> Self {
         let mut load = Self { inputs: 0, smallest: None, transfer: transfer_time(view, host, wrong) };
         for i in view.inputs(host) {

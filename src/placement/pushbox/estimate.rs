@@ -26,7 +26,7 @@ pub enum RackLocal {
 }
 
 impl RackLocal {
-    /// For a network. O(switches + cables).
+    /// Whether it holds for a network. O(switches + cables).
     pub fn holds(self, t: &Topology) -> bool {
         match self {
             Self::Auto => is_oversubscribed(t),

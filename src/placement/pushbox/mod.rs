@@ -5,13 +5,13 @@
 //! is busy can be foreseen: bytes that have still to come, over the rate at which the host has received of late. A free slot goes to the
 //! jobs in their order. A job's candidate is its largest task, or by delay scheduling one near its block ([`select`]). A task that must
 //! fetch gets the slot if the host has room for it, or under fair sharing if its coflow is smaller than all there (wild card); else the
-//! job yields ([`concurrency`]). After somebody yielded, a task that needs no network gets the slot only if it ends before the network
-//! of the host has nothing left to do.
+//! job yields ([`concurrency`]). After a job yielded, a task that needs no network gets the slot only if it ends before the network of
+//! the host has nothing left to do.
 //!
 //! A stage that has just come to wait for slots is placed on the hosts whose networks are free soonest (Algorithm 3); slots that
 //! become free later are given one by one (Algorithm 2). Flows are ranked host by host ([`priorities`]).
 //!
-//! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will stand, elsewhere; the size of a
+//! Where the paper is silent: a task counts as fetching from its start if any of its input is, or will be, elsewhere; the size of a
 //! coflow is that of the shuffles into its stage; after a yield on an idle network a local task is refused, as Algorithm 1 prints it.
 
 use std::cmp::Reverse;
@@ -54,10 +54,10 @@ pub struct PushBoxOptions {
     /// Per cent of a new sample in the moving average of a host's receive rate, 1 to 100; 25 if left out.
     #[schemars(range(min = 1, max = 100))]
     pub ema: u32,
-    /// Flows are asked how far they are at most once in so long; 100 ms if left out.
+    /// Shortest time between two samples of how far flows are; 100 ms if left out.
     #[serde(serialize_with = "exact")]
     pub sample: Span,
-    /// A task that needs no network may compute so much longer than the network of its host is busy; 0 s if left out.
+    /// Time by which a task that needs no network may compute longer than the network of its host is busy; 0 s if left out.
     #[serde(serialize_with = "exact")]
     pub hinder_slack: Span,
     /// Whether what comes from the same rack is as good as local: auto, where the network between racks carries less than their hosts;
@@ -128,7 +128,7 @@ pub struct PushBox {
 }
 
 impl PushBox {
-    /// With its options; data is placed as HDFS does, drawn from the seed.
+    /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: PushBoxOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait);
         // Whether racks are local is known with the network.
@@ -147,7 +147,7 @@ impl PushBox {
         self.selector.draw(self.seed);
     }
 
-    /// Slot-change mode (Algorithm 2): who shall have a free slot of a host. O(ready jobs) times a selection.
+    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. O(ready jobs) times a selection.
     fn slot_change(&mut self, view: &dyn View, host: HostId) -> Option<Pick> {
         let load = Load::of(view, host, self.wrong());
         let (mut left_by, mut yielded) = (Vec::new(), false);

@@ -19,7 +19,7 @@ pub struct Candidate {
     pub stage: usize,
     /// Its number.
     pub task: u32,
-    /// Which task is for the scheduler to say: the nearest of a stage that reads blocks.
+    /// Whether the scheduler chooses the task: the nearest of a stage that reads blocks.
     pub nearest: bool,
     /// Bytes that it would fetch over the network.
     pub fetches: Bytes,
@@ -63,7 +63,7 @@ impl Selector {
         &mut self.waits
     }
 
-    /// When somebody's wait ends.
+    /// When the first wait ends.
     pub fn wake_at(&self) -> Option<crate::units::Time> {
         self.waits.wake_at()
     }

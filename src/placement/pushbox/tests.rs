@@ -1,6 +1,6 @@
 //! The paper's examples (figures 2 and 4) in virtual time, with their printed numbers.
 //!
-//! A host receives a unit of data a second; map outputs stand on another one with a far wider NIC, whose slots others hold.
+//! A host receives a unit of data a second; map outputs are on another one with a far wider NIC, whose slots others hold.
 
 use std::collections::BTreeMap;
 

@@ -21,8 +21,8 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: estimates of remaining
-/// times are off by at most so many per cent, drawn from the seed.
+/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: per cent by which
+/// estimates of remaining times are off at most, and the seed of the errors.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan.
@@ -157,7 +157,7 @@ impl Agenda<'_> {
     }
 }
 
-/// A run of jobs as it stands, for those that watch it.
+/// The present state of a run of jobs, for those that watch it.
 pub struct Round<'a, T> {
     /// The scheduler.
     pub scheduler: &'a Scheduler,
@@ -165,7 +165,7 @@ pub struct Round<'a, T> {
     pub transport: &'a T,
     /// Jobs that have not arrived.
     pub coming: usize,
-    /// The run ends here.
+    /// Whether the run ends here.
     pub ends: bool,
 }
 

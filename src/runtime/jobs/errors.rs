@@ -13,16 +13,16 @@ use crate::workload::jobs::{JobList, JobSpec, TaskTimes};
 /// How wrong planners and estimators are. The default: not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Bytes of a recurring job, and the times of its tasks with them, are foreseen with one factor of at most so many per cent up or
-    /// down, drawn evenly.
+    /// Per cent by which foreseen bytes of a recurring job, and the times of its tasks with them, are off at most: one factor a job,
+    /// drawn evenly.
     pub size_percent: u32,
-    /// So many per cent of the jobs come at another time than foreseen.
+    /// Per cent of the jobs that come at another time than foreseen.
     pub delayed_percent: u32,
     /// How much sooner or later at most, drawn evenly; never before time zero.
     pub delay: Span,
-    /// The remaining time of a running task is estimated with a factor of at most so many per cent up or down, drawn for each task.
+    /// Per cent by which the estimated remaining time of a running task is off at most, drawn for each task.
     pub remaining_percent: u32,
-    /// All of this is drawn from it.
+    /// Seed from which all of this is drawn.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Jobs by the wall clock: the scheduler over a network that somebody else controls.
+//! Jobs by the wall clock: the scheduler over a network that another process controls.
 //!
 //! Everything that moves is handed to a [`Network`], which is told what to send and says what has arrived: over HTTP in the command line,
 //! in process in tests. Blocks are where they shall be as soon as a job is submitted, as in [`super::simulate`]; scheduler and driver
@@ -24,7 +24,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
-/// Who moves bytes. Coflows go by the scheduler's numbers.
+/// The network that moves bytes. Coflows go by the scheduler's numbers.
 pub trait Network {
     /// Begins to send all flows of a coflow; waits for nothing.
     ///
@@ -70,7 +70,7 @@ pub trait Network {
         Ok(())
     }
 
-    /// The next word, for which it waits at most so long.
+    /// The next word, if it comes within `patience`.
     ///
     /// # Errors
     /// Why there will be none: the network is gone, or broke off what it was asked to send.
@@ -85,7 +85,7 @@ pub struct Ask<'a> {
     pub jobs_by: &'a JobPolicy,
     /// The threshold T_e by which placement policies judge what is worth a circuit.
     pub elephant: Bytes,
-    /// What is run.
+    /// The jobs.
     pub jobs: &'a JobList,
     /// Hosts that fail and come back: word for the scheduler, by time.
     pub failures: &'a [(Time, Event)],
@@ -102,7 +102,7 @@ pub struct Outcome {
     pub broken: Option<String>,
 }
 
-/// Looks at `stop`, and calls `watch`, at least so often.
+/// Longest wait before `stop` is looked at, and time between two calls of `watch`.
 const LOOK: Span = Span::millis(100);
 
 /// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows on their way are then left to the caller.

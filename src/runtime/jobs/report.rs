@@ -60,7 +60,7 @@ pub struct JobsSummary {
     pub finished: usize,
     /// Jobs that did not.
     pub unfinished: usize,
-    /// From the first arrival to the last finish.
+    /// Time from the first arrival to the last finish.
     pub makespan: Span,
     /// Mean job completion time.
     pub average_jct: Span,
@@ -80,7 +80,7 @@ pub struct JobsSummary {
     pub ocs_share: f64,
     /// Bytes that the scheduler asked of the network: shuffles and reads.
     pub bytes_planned: Bytes,
-    /// Of these, bytes between racks.
+    /// Bytes between racks, among these.
     pub bytes_between_racks: Bytes,
     /// Bytes that arrived.
     pub bytes_received: Bytes,

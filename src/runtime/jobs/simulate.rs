@@ -39,11 +39,11 @@ pub struct Ask<'a> {
     pub plan: &'a RunPlan,
     /// How jobs are scheduled; its grain is the run's.
     pub jobs_by: &'a JobPolicy,
-    /// What is run.
+    /// The jobs.
     pub jobs: &'a JobList,
     /// Hosts that fail and come back: word for the scheduler, by time.
     pub failures: &'a [(Time, Event)],
-    /// What breaks in the network, and when; nobody tells the scheduler.
+    /// What breaks in the network, and when; the scheduler is not told.
     pub faults: &'a [Fault],
     /// Ends the run then, even if jobs are unfinished.
     pub until: Option<Time>,
@@ -53,13 +53,13 @@ pub struct Ask<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Line<'a> {
-    /// From the controller.
+    /// A record of the controller.
     Network(Record),
-    /// From the scheduler: what it wanted done.
+    /// An action of the scheduler: what it wanted done.
     Jobs {
-        /// When.
+        /// When the scheduler wanted it.
         at: Time,
-        /// What.
+        /// The action.
         job_action: &'a Action,
     },
 }
@@ -78,7 +78,7 @@ pub fn simulate(ask: &Ask, log: &mut dyn FnMut(Line)) -> Result<JobsResult, Stri
 pub struct Course<'a> {
     /// The jobs as planners see them, with the ids of the real ones; `None`: as they are.
     pub foreseen: Option<&'a [JobSpec]>,
-    /// Estimates of remaining times are off by at most so many per cent, drawn from the seed.
+    /// Per cent by which estimates of remaining times are off at most, and the seed of the errors.
     pub remaining: Option<(u32, u64)>,
     /// Looked at now and then: the run ends there when it is set, like with `until`.
     pub stop: Option<&'a AtomicBool>,
@@ -105,7 +105,7 @@ pub struct Progress {
     pub coflows: usize,
 }
 
-/// Events between two words to whoever watches a run.
+/// Events between two reports to the watcher of a run.
 const LOOK: u64 = 100;
 
 /// A length of buckets for a run of `jobs`: it takes at least up to the last arrival, and as long as all tasks need on all slots at
@@ -125,7 +125,7 @@ fn work(s: &StageSpec) -> u128 {
     }
 }
 
-/// [`simulate`] with errors of foresight, or somebody who may stop it.
+/// [`simulate`] with errors of foresight, or a flag that may stop it.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -199,7 +199,7 @@ struct Virtual<'a> {
     log: &'a mut dyn FnMut(Time, &Action),
 }
 
-/// Promises are held until they should have begun, and so long more.
+/// Time for which promises are held after they should have begun.
 const GRACE: Span = Span::secs(30);
 
 fn refused(e: &Rejected) -> String {
@@ -243,7 +243,7 @@ impl Transport for Virtual<'_> {
         Ok(self.network.left())
     }
 
-    /// Asks the controller as it stands; it holds what it says until the shuffle begins.
+    /// Asks the controller in its present state; it holds what it says until the shuffle begins.
     fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
         self.begins(what)?;
         // The scheduler counts its coflows from zero.

@@ -27,7 +27,7 @@ pub(super) fn racks(n: u32, hosts: usize) -> Topology {
     t
 }
 
-/// Tasks of so many milliseconds, and megabytes that they read.
+/// A stage of `tasks` tasks of `ms` milliseconds each, which read `mb` megabytes together.
 pub(super) fn stage(name: &str, tasks: u32, ms: u64, mb: u64) -> StageSpec {
     StageSpec { name: name.into(), tasks, times: TaskTimes::Even(Span::millis(ms)), input: Bytes(mb * 1_000_000), output: Bytes(0) }
 }
@@ -150,7 +150,7 @@ fn reduces_that_wait_for_racks_with_fewer_slots_than_they_are_begin_when_those_a
     let job = JobSpec::map_reduce("j", Time::ZERO, stage("map", 2, 300, 2), stage("reduce", 6, 300, 0), Bytes(2_500_000));
     let r = strictly(&network(), vec![job]);
     assert_eq!((r.summary.finished, reduce_racks(&r).len()), (1, 1), "two waves in one rack");
-    assert!(r.summary.average_jct < Span::secs(10), "{}: nobody waits for a slot that there is not", r.summary.average_jct);
+    assert!(r.summary.average_jct < Span::secs(10), "{}: no task waits for a slot that does not exist", r.summary.average_jct);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use crate::control::record::{QueuesSeen, SwitchesSeen};
 use crate::fabric::{Fabric, PortQueues, SwitchCounters, SwitchPort};
 use crate::units::{BitRate, Span, Time};
 
-/// Counters are read at most so often.
+/// Shortest time between two readings of the counters.
 const EVERY: Span = Span::millis(1000);
-/// And at least so often, even where a reading takes longer than there is time between two cycles.
+/// Longest time between two readings, even where one takes longer than there is between two cycles.
 const AT_LEAST: Span = Span::millis(10_000);
 
 /// Reads the counters of switches and queues.

@@ -19,7 +19,7 @@
 //! | `lost` | the disk was too slow: nothing follows |
 //! | `end` | the run ended; without this line the file was cut off |
 //!
-//! Actions stand in full, not as a hash: so a recording can be read as a log, and the first difference is shown as two texts.
+//! Actions are written in full, not as a hash: so a recording can be read as a log, and the first difference is shown as two texts.
 
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub struct Head {
     pub plan: RunPlan,
     /// When the first cycle began.
     pub start: Time,
-    /// How long before it takes effect an operation must stand ([`crate::fabric::Fabric::notice`]).
+    /// How long before it takes effect an operation must be in place ([`crate::fabric::Fabric::notice`]).
     pub notice: Span,
 }
 
@@ -71,11 +71,11 @@ pub struct JobsHead {
     pub topology: Topology,
     /// How jobs are scheduled.
     pub policy: JobPolicy,
-    /// From so many bytes a rack pair is worth a circuit.
+    /// Least bytes for which a rack pair is worth a circuit.
     pub elephant: Bytes,
     /// The jobs as planners foresee them.
     pub foreseen: Vec<JobSpec>,
-    /// Estimates of remaining times are off by at most so many per cent, drawn from the seed.
+    /// Per cent by which estimates of remaining times are off at most, and the seed of the errors.
     pub misjudged: Option<(u32, u64)>,
 }
 
@@ -100,22 +100,22 @@ pub enum Entry {
     Tell {
         /// When.
         at: Time,
-        /// What.
+        /// The event.
         event: control::Event,
     },
     /// Cycles of the controller are skipped.
     Skip {
-        /// Up to then.
+        /// Time up to which they are skipped.
         at: Time,
     },
     /// The controller did not accept the event before.
     Refused {
-        /// In its words.
+        /// Why, in the controller's words.
         why: String,
     },
     /// The controller wants this done.
     Act {
-        /// What.
+        /// The action.
         action: control::Action,
     },
     /// The controller wants nothing more.
@@ -126,17 +126,17 @@ pub enum Entry {
     JobTell {
         /// When, counted from the start of the jobs.
         at: Time,
-        /// What.
+        /// The event.
         event: scheduler::Event,
     },
     /// The scheduler did not accept the event before.
     JobRefused {
-        /// In its words.
+        /// Why, in the scheduler's words.
         why: String,
     },
     /// The scheduler wants this done.
     JobAct {
-        /// What.
+        /// The action.
         action: scheduler::Action,
     },
     /// The scheduler wants nothing more.
@@ -157,7 +157,7 @@ pub enum Entry {
 #[derive(Clone, Default)]
 pub struct Tap {
     recorder: Option<Recorder>,
-    /// Something was put since the machine wanted nothing more.
+    /// Whether an event was put since the machine wanted nothing more.
     stirred: bool,
 }
 

@@ -31,9 +31,9 @@ pub struct Replayed {
     pub controller: Counts,
     /// Events and actions of the scheduler.
     pub scheduler: Counts,
-    /// The controller as it stands then.
+    /// The state of the controller then.
     pub snapshot: Snapshot,
-    /// The scheduler as it stands then, if there is one.
+    /// The state of the scheduler then, if there is one.
     pub jobs: Option<JobsSnapshot>,
 }
 
@@ -42,7 +42,7 @@ pub struct Replayed {
 pub struct Counts {
     /// Events that it was told.
     pub events: u64,
-    /// Of those, what it did not accept.
+    /// Number of them that it did not accept.
     pub refused: u64,
     /// Actions that it wanted, all as recorded.
     pub actions: u64,
@@ -59,12 +59,12 @@ pub enum Ending {
     /// Where the file ends, although the run went on: its process was killed, most likely. `within_line`: in the middle of a line, which
     /// was not played.
     CutOff {
-        /// The last line is half there.
+        /// Whether the last line is half there.
         within_line: bool,
     },
     /// Where the disk had become too slow for the run.
     Lost {
-        /// As it was recorded.
+        /// Why, as it was recorded.
         why: String,
     },
 }
@@ -78,9 +78,9 @@ pub enum ReplayError {
     /// A line is not one of a recording.
     #[error("line {line}, column {column}: {why}")]
     Malformed {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
-        /// In bytes, from 1; 0 for the line as a whole.
+        /// The column in bytes, from 1; 0 for the line as a whole.
         column: usize,
         /// What is wrong.
         why: String,
@@ -88,13 +88,13 @@ pub enum ReplayError {
     /// A machine does not do what it did.
     #[error("line {line}: the {machine} differs from column {column} on\nrecorded: {recorded}\nreplayed: {replayed}")]
     Differs {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// `controller` or `scheduler`.
         machine: &'static str,
-        /// In bytes, from 1.
+        /// The column in bytes, from 1.
         column: usize,
-        /// What stands in the file.
+        /// What is in the file.
         recorded: String,
         /// What it does now.
         replayed: String,
@@ -102,7 +102,7 @@ pub enum ReplayError {
     /// A machine panicked, as it may have done when this was recorded.
     #[error("line {line}: the machine panics: {why}")]
     Panicked {
-        /// From 1.
+        /// The line, from 1.
         line: u64,
         /// What the panic said.
         why: String,
@@ -194,7 +194,7 @@ fn malformed(line: u64, why: impl Into<String>) -> ReplayError {
 
 fn parse(text: &[u8], line: u64) -> Result<Line, ReplayError> {
     serde_json::from_slice(text).map_err(|e| {
-        // The position stands in a field of its own.
+        // The position is in a field of its own.
         let why = e.to_string();
         let why = why.split(" at line ").next().unwrap_or_default().to_owned();
         ReplayError::Malformed { line, column: e.column(), why }
@@ -283,7 +283,7 @@ impl Player {
             Line::Refused { .. } | Line::JobRefused { .. } => {}
             Line::Lost { why } => return Ok(Some(Ending::Lost { why })),
             Line::End { lines } if lines + 1 != self.line => {
-                return Err(malformed(self.line, format!("{} lines stand before this one, and {lines} were written", self.line - 1)));
+                return Err(malformed(self.line, format!("{} lines come before this one, and {lines} were written", self.line - 1)));
             }
             Line::End { .. } => return Ok(Some(Ending::Complete)),
         }

@@ -14,7 +14,7 @@ use crate::units::{Span, Time};
 
 /// The most lines that wait for the disk.
 const QUEUE: usize = 1 << 14;
-/// What was written reaches the file at least so often while nothing happens.
+/// Longest time until what was written reaches the file while nothing happens.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
 /// What a driver does when the queue is full.

@@ -11,9 +11,9 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 use crate::workload::Workload;
 
-/// Runs each coflow of `workload` on a network of its own, at rest when it comes. In the result each stands at its arrival and
-/// finishes its completion time later; bytes are sums over all runs, and of the control loops only the circuits are counted.
-/// `watch` is asked before every coflow, as in [`super::simulate_watched`].
+/// Runs each coflow of `workload` on a network of its own, at rest when it comes. In the result each begins at its arrival and finishes
+/// its completion time later; bytes are sums over all runs, and of the control loops only the circuits are counted. `watch` is asked
+/// before every coflow, as in [`super::simulate_watched`].
 ///
 /// # Errors
 /// What the controller refuses; a workload over this topology is never refused.

@@ -1,9 +1,9 @@
 //! The controller over the flow-level fabric in virtual time.
 //!
 //! The very [`Controller`](crate::control::Controller) that runs live is driven here. [`simulate`] plays a workload; a
-//! [`Simulation`] is the same run for a caller who decides while it goes on which coflows come, such as a task scheduler. At one
-//! instant, in this order: flows finish and circuits change, coflows arrive, probes arrive, the controller wakes. Nothing reads
-//! a clock or a random number, so one input gives one event log, byte for byte.
+//! [`Simulation`] is the same run for a caller that decides while it goes on which coflows come, such as a task scheduler. At one
+//! instant, in this order: flows finish and circuits change, coflows arrive, probes arrive, the controller wakes. Nothing reads a clock
+//! or a random number, so one input gives one event log, byte for byte.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ mod tests;
 pub use alone::simulate_alone;
 pub use simulation::{Finished, Simulation};
 
-/// Events between two looks of whoever watches a run.
+/// Events between two reports to the watcher of a run.
 const LOOK: u64 = 100;
 
 /// Runs `workload` in virtual time until every coflow has finished, or until `until`, or until nothing can move any more.

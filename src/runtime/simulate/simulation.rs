@@ -26,7 +26,7 @@ use crate::units::{Bytes, Span, Time};
 #[cfg(test)]
 mod resting;
 
-/// A run in which no flow moves for so many intervals will never end.
+/// Intervals without a flow that moves after which a run is taken to be stuck.
 const PATIENCE: u64 = 1000;
 
 /// What has finished since the last look, in the order of time.
@@ -96,7 +96,7 @@ impl Host<SimFabric> for SimHost<'_> {
         self.now
     }
 
-    /// Only of coflows whose progress the decision may read: the others are not looked at before they end.
+    /// Progress only of coflows that the decision may read: the others are not looked at before they end.
     fn feed(&mut self, fabric: &mut SimFabric, controller: &Controller) -> Vec<Event> {
         let progress = fabric.progress(|id| controller.follows(id)).into_iter();
         progress.map(|(id, received)| Event::CoflowProgress { id, received }).collect()
@@ -110,7 +110,7 @@ impl Host<SimFabric> for SimHost<'_> {
         Ok(self.program.as_mut().map_or_else(|| Err(external::MISSING.into()), |p| p.ask(question)))
     }
 
-    /// Those of single flows; nobody says anything else under a simulation.
+    /// Takes the priorities of single flows; a simulation has no others.
     fn prioritise(&mut self, fabric: &mut SimFabric, coflow: CoflowId, change: &Change) {
         fabric.prioritise(coflow, &change.flows, self.now);
     }
@@ -200,7 +200,7 @@ impl<'a> Simulation<'a> {
         [probe, wake, fault, self.driver.fabric.next_event()].into_iter().flatten().min().map(|t| t.max(self.driver.host.now))
     }
 
-    /// Whether coflows wait and nothing has moved for so long that nothing ever will, unless others come.
+    /// Whether coflows wait and nothing will ever move again, unless others come.
     pub fn is_stuck(&self) -> bool {
         let waiting = self.unfinished > 0 && !self.driver.fabric.is_moving() && self.faults.is_empty();
         waiting && (self.next_event().is_none() || self.driver.host.now.since(self.moved) > self.plan.policy.interval * PATIENCE)
@@ -255,8 +255,8 @@ impl<'a> Simulation<'a> {
         self.driver.tell_of(Event::CoflowCancelled { id: coflow }, self.driver.host.now)
     }
 
-    /// What the controller proposes for a shuffle, as the network stands now; it holds that under this number until the shuffle should
-    /// have begun and for `grace` more. Nothing if the shuffle cannot be placed.
+    /// What the controller proposes for a shuffle on the present network; it holds that under this number until the shuffle should have
+    /// begun and for `grace` more. Nothing if the shuffle cannot be placed.
     ///
     /// # Errors
     /// What the controller refuses.
@@ -289,7 +289,7 @@ impl<'a> Simulation<'a> {
     /// happens if it has ended.
     ///
     /// # Errors
-    /// What the controller refuses: a coflow that never began, or a priority that there is not.
+    /// What the controller refuses: a coflow that never began, or a priority that does not exist.
     pub fn prioritise(&mut self, coflow: CoflowId, flows: &[(FlowId, u8)]) -> Result<(), Rejected> {
         let change = Change { all: None, flows: flows.to_vec() };
         match self.driver.tell(Event::CoflowPrioritised { id: coflow, change }) {
@@ -324,7 +324,7 @@ impl<'a> Simulation<'a> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Forgets what has finished since the last look, for a caller who does not ask.
+    /// Forgets what has finished since the last look, for a caller that does not ask.
     pub fn forget_finished(&mut self) {
         self.finished.flows.clear();
         self.finished.coflows.clear();
@@ -351,7 +351,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Something breaks now, or is mended: then somebody says so of a port, as an operator would.
+    /// Something breaks now, or is mended; the repair of a port is reported to the controller, as an operator would do.
     fn strike(&mut self, fault: &Fault, begins: bool) -> Result<(), Rejected> {
         self.driver.fabric.strike(&fault.what, begins, self.driver.host.now);
         self.driver.tell_of(Event::Fault { what: fault.text.clone(), over: !begins }, self.driver.host.now)?;
@@ -393,7 +393,7 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// The account of the run as it stands now; coflows of `rest` have never arrived, and count as unfinished.
+    /// The account of the run up to now; coflows of `rest` have never arrived, and count as unfinished.
     pub fn result(mut self, workload: &str, rest: &[&CoflowSpec]) -> RunResult {
         let delivered = self.driver.fabric.delivered();
         let received = delivered.values().map(|d| d.bytes).sum();

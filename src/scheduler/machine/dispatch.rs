@@ -54,7 +54,7 @@ impl Scheduler {
         self.actions.extend(new.into_iter().map(|(coflow, flows)| Action::Prioritise { coflow, flows }));
     }
 
-    /// Offers free slots rack by rack, one a turn, until everybody has declined.
+    /// Offers free slots rack by rack, one a turn, until the policy has declined every rack that has any.
     fn offer_slots(&mut self) {
         while !self.state.queues.is_idle() {
             let Some(rack) = self.next_rack() else { return };
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// The next rack after the last one that has a free slot nobody declined.
+    /// The next rack, after the last one, that has a free slot and was not declined.
     fn next_rack(&mut self) -> Option<RackId> {
         loop {
             let after = self.dirty.range(RackId(self.last.0 + 1)..).next();

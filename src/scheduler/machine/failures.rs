@@ -1,4 +1,4 @@
-//! Hosts that go down and come back: what ran there starts anew, what stood there is computed again if somebody needs it.
+//! Hosts that go down and come back: what ran there starts anew, outputs there are computed again if a task needs them.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,7 @@ impl Scheduler {
         self.state.refresh(job);
     }
 
-    /// A receiver starts anew: it has none of the stage's outputs any more, and those that were lost when nobody needed them are
+    /// A receiver starts anew: it has none of the stage's outputs any more, and those that were lost while no receiver needed them are
     /// needed again.
     fn forget_receiver(&mut self, job: JobId, stage: usize, receiver: Receiver) {
         let s = self.state.stage_mut(job, stage);
@@ -87,12 +87,12 @@ impl Scheduler {
         s.had.values_mut().for_each(|h| h.retain(|h| *h != receiver));
         let lost: Vec<u32> = (0..s.tasks.len() as u32).filter(|&k| s.tasks[k as usize].output_lost).collect();
         for k in lost {
-            let at = self.state.stage(job, stage).log.iter().rposition(|o| o.task == k).expect("what was lost once stood");
+            let at = self.state.stage(job, stage).log.iter().rposition(|o| o.task == k).expect("what was lost is in the list");
             self.compute_again(job, stage, at, Some(receiver));
         }
     }
 
-    /// Marks the outputs that stood on dead hosts; those that somebody needs are computed again. Returns whether there were any.
+    /// Marks the outputs that were on dead hosts; those that a task needs are computed again. Returns whether there were any.
     fn void(&mut self, job: JobId, stage: usize, dead: &BTreeSet<HostId>) -> bool {
         let s = self.state.stage_mut(job, stage);
         let gone: Vec<usize> = (0..s.log.len()).filter(|&i| !s.log[i].void && dead.contains(&s.log[i].host)).collect();
@@ -114,7 +114,7 @@ impl Scheduler {
         !gone.is_empty()
     }
 
-    /// Who has output `at` of the stage's list, or needs none of it any more.
+    /// The receivers that have output `at` of the stage's list, or need none of it any more.
     fn holders(&self, job: JobId, stage: usize, at: usize) -> Vec<Receiver> {
         let s = self.state.stage(job, stage);
         let mut found = Vec::new();
@@ -130,7 +130,8 @@ impl Scheduler {
         found
     }
 
-    /// The task of output `at` runs again; who has the output already will not fetch it twice, `but` one who lost it.
+    /// The task of output `at` runs again; receivers that have the output already will not fetch it twice, all `but` the one that lost
+    /// it.
     fn compute_again(&mut self, job: JobId, stage: usize, at: usize, but: Option<Receiver>) {
         let have: Vec<Receiver> = self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != but).collect();
         let was_done = self.state.stage(job, stage).is_done();
@@ -154,7 +155,7 @@ impl Scheduler {
         self.state.refresh(job);
     }
 
-    /// Who had the output of a task that ran again.
+    /// The receivers that had the output of a task that ran again.
     pub(super) fn take_have(&mut self, job: JobId, stage: usize, task: u32) -> Vec<Receiver> {
         self.state.stage_mut(job, stage).had.remove(&task).unwrap_or_default()
     }

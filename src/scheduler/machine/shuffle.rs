@@ -20,7 +20,7 @@ type End = (HostId, u32);
 type Pairs = BTreeMap<(HostId, End), u64>;
 
 impl Scheduler {
-    /// An output came to stand: whether it is time for those after it to fetch.
+    /// A task's output is ready: has the stages after it looked at if it is time for them to fetch.
     pub(super) fn look_after(&mut self, job: JobId, stage: usize) {
         let s = self.state.stage(job, stage);
         if s.is_done() || s.log.len().is_multiple_of(self.step(job, stage)) {
@@ -29,7 +29,7 @@ impl Scheduler {
         }
     }
 
-    /// So many new outputs of a stage are worth another round.
+    /// Number of new outputs of a stage that are worth another round.
     fn step(&self, job: JobId, stage: usize) -> usize {
         (self.state.stage(job, stage).tasks.len() * self.state.settings.fetch_percent as usize).div_ceil(100).max(1)
     }
@@ -72,8 +72,8 @@ impl Scheduler {
         self.send((job, stage, false), &pairs, to, from, Vec::new());
     }
 
-    /// From which replica a task reads: one in its rack if there is one, else by the task's number; where all are gone, the block is
-    /// restored on a host that is up, by the task's number.
+    /// The replica from which a task reads: one in its rack if there is one, else by the task's number; where all are gone, the block
+    /// is restored on a host that is up, by the task's number.
     fn source(&mut self, job: JobId, stage: usize, k: u32) -> HostId {
         let t = &self.state.topology;
         let s = self.state.stage(job, stage);
@@ -109,8 +109,8 @@ impl Scheduler {
         }
     }
 
-    /// Waiting tasks of a stage (in these racks) fetch what there is, if that is enough or all. Tasks that have everything
-    /// compute. Returns whether anything happened.
+    /// Waiting tasks of a stage (in these racks) fetch the outputs that are ready, if they are enough or all. Tasks that have
+    /// everything compute. Returns whether anything happened.
     pub(super) fn fetch(&mut self, job: JobId, stage: usize, racks: Option<&[RackId]>) -> bool {
         let mut groups: BTreeMap<Vec<u32>, Vec<u32>> = BTreeMap::new();
         let mut complete = Vec::new();
@@ -273,7 +273,7 @@ impl Scheduler {
     }
 }
 
-/// Adds what the tasks, whose cursors stand at `cursor`, have still to fetch of edge `e`.
+/// Adds what the tasks, whose cursors are at `cursor`, have still to fetch of edge `e`.
 fn add_pairs(state: &State, (job, stage, e): (JobId, usize, usize), cursor: u32, tasks: &[u32], pairs: &mut Pairs) {
     let own = state.stage(job, stage);
     let edge = &own.incoming[e];

@@ -36,7 +36,7 @@ impl Scheduler {
         &self.explained
     }
 
-    /// Sums.
+    /// Sums over the run.
     pub fn counters(&self) -> Counters {
         self.counters
     }

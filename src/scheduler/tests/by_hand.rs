@@ -79,12 +79,12 @@ fn a_task_far_from_its_block_reads_it_first() {
         assert_eq!((read, w.ends()[0]), (u64::from(remote) * 10, Some(if remote > 0 { 20 } else { 10 })), "seed {seed}");
         far += remote;
     }
-    assert!(far > 0, "three of eight hosts hold a block: somebody is far from his");
+    assert!(far > 0, "three of eight hosts hold a block: some task is far from its block");
 }
 
 #[test]
 fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
-    // Six hosts of one slot become free one after the other; the second job's two blocks stand on three of them each.
+    // Six hosts of one slot become free one after the other; the second job's two blocks are on three of them each.
     let near = |policy: Box<dyn Placement>| {
         let t = network(6, 1, 1);
         let mut w = World::new(&t, Order::Fifo, policy);
@@ -99,7 +99,7 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
     let (patient, end) = near(waits(1000, 1000));
     assert_eq!(patient, [2, 0, 0]);
     let (hasty, soon) = near(waits(0, 0));
-    // Whoever takes the first slots that come, at 100 and 130 (or 140, after reading), is not at home, and done first.
+    // A job that takes the first slots that come, at 100 and 130 (or 140, after reading), runs away from its blocks, and is done first.
     assert!(hasty[2] > 0 && soon <= 240 && end > soon, "{hasty:?} {soon} {end}");
     // A wait that ends at 350 + 1 is over before the fourth slot comes.
     let (middling, at) = near(waits(175, 175));

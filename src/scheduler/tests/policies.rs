@@ -68,7 +68,7 @@ fn run(c: &Case, kind: Kind, failures: bool) -> (World, Promises) {
     (w, promises(&spec, &t, &jobs))
 }
 
-/// Every attempt stood on a rack that its job's planner named, but for jobs whose guideline was dropped, with word of it.
+/// Every attempt was on a rack that its job's planner named, but for jobs whose guideline was dropped, with word of it.
 fn keeps(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
     let s = w.s.snapshot();
     prop_assert_eq!(s.counters.violations, 0, "by the scheduler's own count");

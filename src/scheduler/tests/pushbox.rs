@@ -88,7 +88,7 @@ impl Checked {
         }
         let narrow = self.ablated(view, rack, |o| o.input_tasks = u32::MAX);
         if narrow != pick {
-            let f = facts(view, narrow.expect("a host with room refuses nobody who fetches"));
+            let f = facts(view, narrow.expect("a host with room refuses no task that fetches"));
             assert!(f.fetches && f.inputs >= self.options.input_tasks);
         }
         let mut drawn = self.policy.clone();

@@ -166,7 +166,7 @@ impl Asm {
     /// Names this place.
     pub fn label(&mut self, name: &str) -> &mut Self {
         let again = self.labels.insert(name.into(), self.code.len());
-        assert!(again.is_none(), "label {name} stands twice");
+        assert!(again.is_none(), "label {name} is set twice");
         self
     }
     /// Jumps.
@@ -188,7 +188,7 @@ impl Asm {
     /// The finished instructions.
     ///
     /// # Panics
-    /// If a jump leads to a label that does not stand, or too far: a mistake in a program of ours.
+    /// If a jump leads to a label that is not set, or too far: a mistake in a program of ours.
     pub fn finish(mut self) -> Vec<u64> {
         for (at, name) in &self.jumps {
             let to = *self.labels.get(name).unwrap_or_else(|| panic!("no label {name}"));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "label here stands twice")]
+    #[should_panic(expected = "label here is set twice")]
     fn a_label_stands_once() {
         Asm::default().label("here").label("here");
     }

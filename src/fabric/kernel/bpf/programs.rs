@@ -117,7 +117,7 @@ pub struct TorProgram<'a> {
     pub ocs: &'a [u32],
     /// Which packets go to circuits. Those that wait do so in the ToR's first OCS port, however long; short ones ([`SHORT`]) never do.
     pub admit: Admit,
-    /// Admission ends so long before a circuit does: its queue drains meanwhile. Below 2 s.
+    /// Time before a circuit's end at which admission ends, so that its queue drains. Below 2 s.
     pub guard: Span,
 }
 

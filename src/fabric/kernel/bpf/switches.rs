@@ -67,7 +67,7 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// For so many racks of at most `places` hosts, switches and paths.
+    /// Arrays for `racks` racks of at most `places` hosts each, for `switches` switches and for `paths` paths.
     ///
     /// # Errors
     /// What the kernel refused.

@@ -8,7 +8,7 @@ use super::programs::Arrays;
 use super::{SharedArray, map_number};
 use crate::fabric::kernel::sys;
 
-/// `__sk_buff` is so long.
+/// Size of `__sk_buff` in bytes.
 const CONTEXT: usize = 192;
 /// TC_ACT_REDIRECT.
 const REDIRECTED: u64 = 7;
@@ -174,7 +174,7 @@ fn look_up(map: u64, key: u64, _: u64, _: u64, _: u64) -> u64 {
 fn load_bytes(_: u64, from: u64, to: u64, length: u64, _: u64) -> u64 {
     WORLD.with_borrow(|w| match w.packet.get(from as usize..(from + length) as usize) {
         Some(bytes) => {
-            // SAFETY: programs pass room for so many bytes on the machine's stack, which outlives the call.
+            // SAFETY: programs pass room for `length` bytes on the machine's stack, which outlives the call.
             unsafe { sys::poke(to, bytes) };
             0
         }
@@ -185,7 +185,7 @@ fn load_bytes(_: u64, from: u64, to: u64, length: u64, _: u64) -> u64 {
 fn store_bytes(_: u64, to: u64, from: u64, length: u64, flags: u64) -> u64 {
     assert_eq!(flags, 0, "no checksum covers what is written");
     let mut bytes = vec![0; length as usize];
-    // SAFETY: programs pass so many bytes on the machine's stack, which outlives the call.
+    // SAFETY: programs pass `length` bytes on the machine's stack, which outlives the call.
     unsafe { sys::peek(from, &mut bytes) };
     WORLD.with_borrow_mut(|w| match w.packet.get_mut(to as usize..(to + length) as usize) {
         Some(place) => {

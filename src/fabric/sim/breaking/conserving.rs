@@ -1,5 +1,4 @@
-//! Work is conserved while coflows are taken back: no flow stands still, or goes slower than it could, while every link of its path
-//! has room.
+//! Work is conserved while coflows are taken back: no flow waits, or goes slower than it could, while every link of its path has room.
 //!
 //! Scripts have few hosts and many coflows between the same two, so a cancelled coflow often has the first flow of a bundle. Between two
 //! instants at which something happens every flow has one rate, and what it has sent tells it, to the unit.
@@ -112,7 +111,7 @@ fn play_few(s: &Few) -> Result<(), TestCaseError> {
             }
         }
         let next = events.peek().map(|e| Time(e.0)).into_iter().chain(f.next_event()).min();
-        // Where nothing is ever to happen somebody may stand still all the same.
+        // Where no event is ever to come a flow may wait all the same.
         let span = next.map_or(Span::millis(1), |t| t.since(f.now));
         // The flows of a coflow that end together do so to rounding, some nanoseconds apart.
         if span > Span::micros(1) {

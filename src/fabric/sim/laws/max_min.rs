@@ -88,7 +88,7 @@ proptest! {
             coflows.push(c);
         }
         done.extend(f.advance(Time(at + look)));
-        // Whoever looks changes nothing.
+        // Observing changes nothing.
         f.observe(Time(at + look)).unwrap();
         f.progress(|_| true);
         done.extend(f.advance(Time(NEVER)));

@@ -20,7 +20,7 @@ pub trait Discipline: Send {
         self.by_coflow()
     }
 
-    /// Puts coflows, which stand in the order of their arrival, in the order in which they are served.
+    /// Puts coflows, given in the order of their arrival, into the order in which they are served.
     fn order(&self, coflows: &mut Vec<Live>, capacity: &[u64]) {
         let _ = (coflows, capacity);
     }
@@ -77,7 +77,7 @@ pub fn discipline(network: &Network) -> Box<dyn Discipline> {
     }
 }
 
-/// As they came.
+/// Serves coflows in the order of their arrival.
 struct Fifo {
     fair: bool,
 }
@@ -88,7 +88,7 @@ impl Discipline for Fifo {
     }
 }
 
-/// All coflows at the same pace.
+/// Serves all coflows at the same pace.
 struct EqualProgress;
 
 impl Discipline for EqualProgress {

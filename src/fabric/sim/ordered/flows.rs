@@ -21,7 +21,7 @@ pub struct About {
     pub marked: bool,
     /// Which way it goes now.
     pub route: Route,
-    /// The first of its flows. If there are more, all of them stand in [`Groups::members`].
+    /// The first of its flows. If there are more, all of them are in [`Groups::members`].
     pub flow: FlowId,
     /// Bytes asked, of all its flows.
     pub bytes: u64,
@@ -39,7 +39,7 @@ impl About {
 pub struct Booked {
     /// What it has sent.
     pub sent: u128,
-    /// Of that, over circuits.
+    /// Units among these that went over circuits.
     pub over_ocs: u128,
 }
 
@@ -78,8 +78,8 @@ pub fn of_group(members: &[Member], group: u32) -> &[Member] {
     &members[from..from + n]
 }
 
-/// What each member of a group has of `units`, in proportion to their weights. All together have exactly that, and nobody has more than
-/// the bytes of its weight if the units are no more than those of all.
+/// What each member of a group has of `units`, in proportion to their weights. All together have exactly that, and no member has more
+/// than the bytes of its weight if the units are no more than those of all.
 pub fn shares(members: &[Member], units: u128) -> impl Iterator<Item = u128> {
     let total: u128 = members.iter().map(|m| u128::from(m.weight)).sum::<u128>().max(1);
     let up_to = members.iter().scan(0, move |sum, m| {

@@ -13,7 +13,7 @@ use crate::units::Time;
 /// A group that has finished, and the rates that it had.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone {
-    /// Which.
+    /// The group.
     pub group: u32,
     /// Its base rate.
     pub base: u64,
@@ -58,15 +58,15 @@ pub struct Live {
     pub queue: u32,
     /// What is left.
     pub demand: Demand,
-    /// Until all is decided anew.
+    /// Rates that hold until all is decided anew.
     pub base: Rates,
-    /// Until something is.
+    /// Rates that hold until anything is decided anew.
     pub extra: Rates,
     /// By group.
     pub about: Vec<About>,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,
-    /// Up to when the work of all groups is done.
+    /// Time up to which the work of all groups is done.
     settled: Time,
     /// By group: up to when its work is done, where that is later.
     since: Vec<Time>,
@@ -76,7 +76,7 @@ pub struct Live {
     sent: (u128, Time),
     /// Units a nanosecond of all groups together since then: the sum of the rates.
     speed: u128,
-    /// When somebody last looked.
+    /// When the books were last brought up to date.
     looked: Time,
     /// When the last group ends that moves at its base rate alone.
     steady: Option<Time>,
@@ -157,7 +157,7 @@ impl Live {
         self.settled = world.now;
     }
 
-    /// Up to when the work of a group is done.
+    /// Time up to which the work of a group is done.
     fn since(&self, g: u32) -> Time {
         self.since[g as usize].max(self.settled)
     }
@@ -192,7 +192,7 @@ impl Live {
         Some(self.over(g, beyond, world, free))
     }
 
-    /// A group is through, and was given so many units more than it needed.
+    /// Ends a group that is through and was given `beyond` units more than it needed.
     fn over(&mut self, g: u32, beyond: u128, world: &mut World, free: &mut Free) -> Gone {
         let (base, extra) = (self.base.of(g), self.extra.of(g));
         let rate = base + extra;
@@ -206,7 +206,7 @@ impl Live {
         Gone { group: g, base, extra }
     }
 
-    /// Whether a group has sent all by `now` at its base rate, and nobody has noticed.
+    /// Whether a group has sent all by `now` at its base rate, and has not been ended yet.
     pub fn is_through(&self, g: u32, now: Time) -> bool {
         let did = u128::from(self.base.of(g)) * u128::from(now.since(self.since(g)).0);
         did > 0 && did >= self.demand.left(g)
@@ -289,7 +289,7 @@ impl Live {
         self.demand.left(g).saturating_sub(did)
     }
 
-    /// Brings the books up to now, and nothing else: whoever looks changes nothing. O(groups).
+    /// Brings the books up to now, and nothing else: observing changes nothing. O(groups).
     pub fn book_all(&mut self, world: &mut World) {
         let mut live = Vec::with_capacity(self.demand.live());
         self.demand.live_groups(|g| live.push((g, self.book(g, world))));
@@ -297,7 +297,7 @@ impl Live {
         self.looked = world.now;
     }
 
-    /// The books hold so much of these groups.
+    /// Notes what the books hold of these groups.
     fn keep(&mut self, booked: &[(u32, Booked)]) {
         self.booked.resize(self.about.len(), Booked::default());
         booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
@@ -338,7 +338,7 @@ impl Live {
         self.steady = None;
     }
 
-    /// All rates end, and whoever says so knows what links have left. It must be settled.
+    /// Ends all rates without giving them back: the caller knows what links have left. It must be settled.
     pub fn halt(&mut self) {
         self.extra.clear();
         self.base.clear();

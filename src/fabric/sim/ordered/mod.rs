@@ -31,8 +31,8 @@ use flows::{About, Flow};
 use live::{Gone, Live, Own, Turn};
 use reach::Reach;
 
-/// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities stands
-/// here once for each.
+/// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities is here
+/// once for each.
 pub struct Ordered {
     discipline: Box<dyn Discipline>,
     decides: Decide,
@@ -278,7 +278,7 @@ impl Ordered {
         self.await_next(self.reach.next(), self.has_calm_events(), world.now);
     }
 
-    /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether anybody turned out to be
+    /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether a group turned out to be
     /// through, so that it must be done again.
     fn fill(&mut self, world: &mut World) -> bool {
         let (free, mut through) = (&mut self.free, Vec::new());

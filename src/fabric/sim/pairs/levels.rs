@@ -51,13 +51,13 @@ impl Levels {
         self.sides.iter_mut().zip(capacity.chunks_exact(self.n.max(1))).for_each(|(side, capacity)| side.limit(capacity));
     }
 
-    /// One flow more.
+    /// Adds one flow.
     pub fn add(&mut self, up: usize, down: usize) {
         self.undo(0);
         self.change(up, down, 1);
     }
 
-    /// One flow less.
+    /// Removes one flow.
     pub fn remove(&mut self, up: usize, down: usize) {
         self.undo(self.turn[up].min(self.turn[self.n + down]) as usize);
         self.change(up, down, -1);

@@ -21,7 +21,7 @@ struct Flow {
     /// Light that it needs altogether, and still.
     light: u64,
     left: u64,
-    /// Units that stand in the books.
+    /// Units that are booked.
     booked: u128,
 }
 
@@ -43,9 +43,9 @@ pub struct Live {
     flows: Vec<Flow>,
     /// By rack pair: the first of its flows that is not through, and where they end.
     pairs: Vec<(u32, u32)>,
-    /// Units that stand in the books.
+    /// Units that are booked.
     sent: u128,
-    /// It wants nothing any more.
+    /// Whether it is cancelled, and wants nothing any more.
     pub cancelled: bool,
 }
 

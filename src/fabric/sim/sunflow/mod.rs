@@ -35,13 +35,13 @@ pub struct Sunflow {
     delta: Span,
     /// First one first.
     coflows: Vec<Live>,
-    /// Each with the instant up to which its light is used.
+    /// The circuits, each with the instant up to which its light is used.
     circuits: Vec<(Circuit, Time)>,
     /// When the first flow of a circuit ends, or its light.
     ends: BinaryHeap<Reverse<(Time, u32)>>,
-    /// What stood when circuits were last planned, and when that was.
+    /// The circuits that existed when circuits were last planned, and when that was.
     stood: (Time, Vec<Held>),
-    /// Up to when they are planned.
+    /// Time up to which circuits are planned.
     horizon: Option<Time>,
     /// How far to plan. It follows the number of circuits that begin in it, and changes no result.
     span: Span,
@@ -79,7 +79,7 @@ impl Sunflow {
         self.stood.1 = held;
     }
 
-    /// Goes on with the plan where it ended: nobody came, and nobody is through.
+    /// Goes on with the plan where it ended: no coflow came, and none is through.
     fn plan_further(&mut self, world: &mut World) {
         self.catch_up(world);
         let held = self.stands(world.now, |place| place);
@@ -136,7 +136,7 @@ impl Sunflow {
         (0..self.circuits.len() as u32).for_each(|k| self.shine(k, world.now, world));
     }
 
-    /// The circuits that stand at `now`, or ended just then.
+    /// The circuits that exist at `now`, or ended just then.
     fn stands(&self, now: Time, owner: impl Fn(usize) -> usize) -> Vec<Held> {
         let standing = self.circuits.iter().map(|c| c.0).filter(|c| c.from < now && c.until >= now);
         standing.map(|c| Held { ports: self.coflows[c.place].need.pair(c.pair), ready: c.up_from, owner: owner(c.place) }).collect()

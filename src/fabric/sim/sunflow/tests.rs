@@ -50,7 +50,7 @@ fn twin(t: &Topology, order: Order, coflows: &[CoflowSpec]) -> Vec<Time> {
     let mut ends: Vec<Time> = coflows.iter().map(|c| c.arrival).collect();
     let mut active: Vec<(usize, Need, u64)> = Vec::new();
     let (mut now, mut held) = (Time::ZERO, Vec::<Held>::new());
-    // Who needs no circuit is no event.
+    // The end of a coflow that needs no circuit is no event.
     let mut coming = (0..coflows.len()).filter(|&k| coflows[k].matrix(t).total() > 0).peekable();
     loop {
         while let Some(k) = coming.next_if(|&k| coflows[k].arrival <= now) {

@@ -2,7 +2,7 @@
 //!
 //! Munir, He, Raghavendra, Le and Liu, "Network scheduling aware task placement in datacenters", CoNEXT 2016. For each candidate host the
 //! completion time of the task's transfer is predicted from what is on its way there ([`predict`]), by how much others are delayed
-//! counted in. A host where nobody with less left than the task brings is delayed goes before all others (preferred hosts). Tasks of a
+//! counted in. A host where no flow with less left than the task brings is delayed goes before all others (preferred hosts). Tasks of a
 //! coflow are placed one by one, the largest first, and each counts on its host for the next (the sequential heuristic).
 //!
 //! The paper's full text was not at hand: this follows its abstract, its patent (US 9,940,175) and what PushBox says of it, which
@@ -37,7 +37,7 @@ pub struct NeatOptions {
     /// How the network is taken to serve flows: tcf, coflows of least total size first; srpt, least left first; fair; fcfs; las, least sent
     /// first. Tcf if left out.
     pub predict: Predict,
-    /// Flows are asked how far they are at most once in so long; 100 ms if left out.
+    /// Shortest time between two samples of how far flows are; 100 ms if left out.
     #[serde(serialize_with = "exact")]
     pub sample: Span,
 }
@@ -76,7 +76,7 @@ struct Side {
 /// What a host comes to for a task: the smallest is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Grade {
-    /// It is not preferred: somebody with less left would be delayed.
+    /// Whether it is not preferred: a transfer with less left would be delayed.
     delays: bool,
     /// Growth of all completion times, ns.
     cost: u128,
@@ -86,7 +86,7 @@ struct Grade {
 }
 
 impl Side {
-    /// Growth of all completion times in ns, and the least that anybody here has left.
+    /// Growth of all completion times in ns, and the least that a transfer here has left.
     fn grade(&self, by: Predict, new: Transfer) -> (u128, u64) {
         let least = self.transfers.iter().map(|t| t.left).filter(|&l| l > 0).min().unwrap_or(u64::MAX);
         let bytes = cost(by, new, &self.transfers).sum() + u128::from(self.equals) * u128::from(new.left);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against placing the task on every host in turn and adding up when everybody ends.
+        /// Compared with placing the task on every host in turn and adding up when all transfers end.
         #[test]
         fn the_best_host_is_that_of_brute_force(
             hosts in prop::collection::vec((prop::collection::vec((1u64..50, 0u64..50), 0..5), 1u64..4), 1..6),

@@ -26,9 +26,9 @@ pub enum Predict {
     Tcf,
     /// Transfers by what they have left, the least first.
     Srpt,
-    /// All in equal shares.
+    /// All transfers in equal shares.
     Fair,
-    /// As they came.
+    /// Transfers in the order in which they came.
     Fcfs,
     /// Transfers by what they have sent, the least first.
     Las,
@@ -48,7 +48,7 @@ pub struct Transfer {
 /// What a new transfer comes to, in bytes that the link carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Until it is through.
+    /// Bytes until it is through.
     pub own: u128,
     /// By how much others are later, together.
     pub others: u128,
@@ -93,11 +93,12 @@ mod tests {
     use crate::topology::{Framing, Topology};
     use crate::units::{BitRate, Bytes, Time};
 
-    /// So many bytes take a microsecond at 840 Mb/s, and as many as there are where up to eight transfers share that.
+    /// Bytes that take one microsecond at 840 Mb/s, and k microseconds where k transfers, up to eight, share that.
     const UNIT: u64 = 105;
     const MICRO: u64 = 1000;
 
-    /// When transfers end that all are there at zero, and one that comes at `at`, as the simulator replays them; the last is the new one.
+    /// Times at which transfers end that all begin at zero, and one that comes at `at`, as the simulator replays them; the last is the
+    /// new one.
     fn replay(kind: NetworkKind, sizes: &[u64], new: Option<(u64, u64)>) -> (Vec<u64>, Vec<u64>) {
         let rate = BitRate::mbit(840);
         let mut t = Topology::uniform("t", 2, 1, rate, rate, vec![]);
@@ -171,7 +172,7 @@ mod tests {
                 Predict::Fcfs => NetworkKind::Fifo,
                 _ => NetworkKind::Priority,
             };
-            // With any number of equal shares whole bytes are sent by then, if nobody has ended.
+            // Any number of equal shares has sent whole bytes by then, if no transfer has ended.
             let more = if which == Predict::Fair { 1680 } else { 0 };
             let (sizes, bytes): (Vec<u64>, _) = (sizes.iter().map(|s| (s + more) * UNIT).collect(), size * UNIT);
             let at = at * 840 * MICRO;

@@ -46,7 +46,7 @@ fn play(t: &Arc<Topology>, p: &RunPlan, coflows: &[(u64, CoflowSpec)], twin: boo
     (log, result, rested)
 }
 
-/// A coflow's flows: from host to host so many kilobytes.
+/// A coflow's flows: sending host, receiving host, kilobytes.
 type Flows = Vec<(u32, u32, u64)>;
 
 fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {

@@ -1,10 +1,10 @@
 //! What the end of a flow reaches, where flows cross two links each and take, one after another, all that those have left.
 //!
-//! There all flows stand in one order: by coflow, then sender, then receiver. A flow's *place* is its place in it. A link has less
-//! left from place to place; from where nothing is left it is *shut*. A flow that ends gives back to two links what it had. Behind its
-//! place they have more, so the next flow of either whose other link is not shut takes that. If somebody behind it had it, that one has
-//! less, its other link has more, and so on: a chain from place to place, always forward, which ends where nobody can take what is left.
-//! All others keep their rates, and nobody looks at them.
+//! All flows are in one order: by coflow, then sender, then receiver. A flow's *place* is its place in that order. A link has less left
+//! from place to place; from where nothing is left it is *shut*. A flow that ends gives back to two links what it had. Behind its place
+//! they have more, so the next flow of either whose other link is not shut takes that. If a flow behind it had that, this flow has
+//! less, its other link has more, and so on: a chain from place to place, always forward, which ends where no flow can take what is
+//! left. All others keep their rates, and are not looked at.
 //!
 //! That is exact: at the end every flow has the smaller of what its two links have left at its place, which is what deciding for all
 //! of them in order gives. `Ordered::slow` is the twin that does so.
@@ -21,18 +21,18 @@ mod turns;
 use ports::{BITS, FIRST, Place, Ports, Spot, Taker, begun, ends_of, place, step};
 use turns::{Turn, Turns};
 
-/// Who takes what, and when those end.
+/// Flows that take something, and when they end.
 pub struct Reach {
     ready: bool,
     ports: Ports,
     /// Interfaces from this one on receive.
     downs: u32,
-    /// By link: coflows that may have live flows there, as bits; so many words each.
+    /// By link: coflows that may have live flows there, as bits; `words` words each.
     present: Vec<u64>,
     words: usize,
     /// When the takers end, by slot. While a chain goes on there are takers of before and after it, of each not more than links.
     ends: Soonest,
-    /// By slot: where the flow stands, and its group.
+    /// By slot: the flow's place, and its group.
     slots: Vec<(Place, u32)>,
     spare: Vec<u32>,
     /// Slots that are due, while they are looked at.
@@ -48,9 +48,9 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Nothing is known of so many links.
+    /// For `links` links, of which nothing is known.
     pub fn new(links: usize) -> Self {
-        // A place has so many bits for an interface.
+        // A place has [`BITS`] bits for an interface.
         let links = if links < 1 << BITS { links } else { 0 };
         Self {
             ready: false,
@@ -96,8 +96,8 @@ impl Reach {
         list.extend(ended.map(|(at, g)| (begun(at) - 1, g)));
     }
 
-    /// Learns who takes what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to one after
-    /// another gives. O(links + takers + coflows x (links / 64 + live interfaces)).
+    /// Learns which flows take what, where interfaces from `downs` on receive. Coflows' rates must be what giving all that is left to
+    /// one after another gives. O(links + takers + coflows x (links / 64 + live interfaces)).
     pub fn learn(&mut self, coflows: &mut [Live], free: &Free, downs: usize) {
         if self.ports.links() != free.links() || coflows.len() >= 1 << (63 - 2 * BITS) {
             return;
@@ -127,7 +127,7 @@ impl Reach {
         self.ready = true;
     }
 
-    /// A flow takes so much from now on, and ends then. It stands at these spots of its links.
+    /// Gives a flow the rate of `taker` from now on, until `end`. The spots are where it is on its links.
     fn take(&mut self, mut taker: Taker, end: Option<Time>, spots: [Spot; 2]) {
         let old = spots[0].taker.map(|t| t.1);
         taker.slot = old.or_else(|| self.spare.pop()).unwrap_or(self.slots.len() as u32);
@@ -166,7 +166,7 @@ impl Reach {
         }
     }
 
-    /// Gives what was given back to whom it belongs now. Says whether a coflow has ended thereby.
+    /// Gives what was given back to the flows that may have it now. Says whether a coflow has ended thereby.
     pub fn follow(&mut self, coflows: &mut [Live], free: &mut Free, world: &mut World) -> bool {
         let mut noticed = false;
         loop {
@@ -230,7 +230,7 @@ impl Reach {
         }
     }
 
-    /// Finds whom a link concerns next behind a place.
+    /// Finds the next flow of a link, behind a place, that must be looked at.
     fn seek(&mut self, link: u32, behind: Place, coflows: &[Live]) {
         let turn = match self.ports.left(link) {
             ..0 => self.ports.first_to_cut(link, behind).map(|t| Turn { at: t.at, link, group: t.group }),

@@ -2,12 +2,12 @@
 
 use crate::coflows::rates::Free;
 
-/// Where a flow stands: coflow (from one), sender's interface, receiver's interface.
+/// A flow's place in the order: coflow (from one), sender's interface, receiver's interface.
 pub type Place = u64;
 
 /// Bits of an interface's number in a [`Place`].
 pub const BITS: u32 = 20;
-/// Before all flows.
+/// The place before all flows.
 pub const FIRST: Place = 0;
 /// A link that is never shut.
 const NEVER: Place = u64::MAX;
@@ -17,7 +17,7 @@ pub fn place(coflow: usize, [up, down]: [u32; 2]) -> Place {
     (coflow as u64 + 1) << (2 * BITS) | step([up, down])
 }
 
-/// How far it is from a flow's place to that of the next one, with interfaces further by so many in the same coflow.
+/// Distance between the places of two flows of one coflow whose interfaces are these numbers apart.
 pub fn step([up, down]: [u32; 2]) -> Place {
     u64::from(up) << BITS | u64::from(down)
 }
@@ -35,13 +35,13 @@ pub fn ends_of(at: Place) -> [u32; 2] {
 /// A flow that is given something by a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Taker {
-    /// Where it stands.
+    /// Its place.
     pub at: Place,
     /// What it takes.
     pub rate: u64,
     /// Its group in its coflow.
     pub group: u32,
-    /// Where its end stands.
+    /// The slot of its end.
     pub slot: u32,
 }
 
@@ -52,7 +52,7 @@ struct Port {
     left: i64,
     /// The place at which nothing is left any more.
     shut: Place,
-    /// Who takes what, in the order of places.
+    /// Flows that take something, in the order of places.
     takers: Vec<Taker>,
 }
 
@@ -73,23 +73,23 @@ impl Port {
     }
 }
 
-/// Where a flow stands at a link, as of now.
+/// Where a flow is on a link, as of now.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     /// What the link has left for it and those behind it.
     pub room: i64,
-    /// Where it stands among those that take something, or would stand.
+    /// Its index among those that take something, or the index that it would have.
     index: usize,
-    /// What it takes, and where its end stands.
+    /// What it takes, and the slot of its end.
     pub taker: Option<(u64, u32)>,
 }
 
-/// All links: who takes what.
+/// All links, with the flows that take something.
 #[derive(Default)]
 pub struct Ports {
     ports: Vec<Port>,
     coflows: usize,
-    /// By coflow: the links that are not shut before it, as bits; so many words each.
+    /// By coflow: the links that are not shut before it, as bits; `words` words each.
     open: Vec<u64>,
     words: usize,
 }
@@ -106,7 +106,7 @@ impl Ports {
         self.ports.len()
     }
 
-    /// Nobody takes anything; links have so much left.
+    /// Starts anew: no flow takes anything, and links have left what `free` says.
     pub fn reset(&mut self, coflows: usize, free: &Free) {
         for (l, p) in self.ports.iter_mut().enumerate() {
             p.takers.clear();
@@ -144,8 +144,8 @@ impl Ports {
         &self.open[coflow * self.words..(coflow + 1) * self.words]
     }
 
-    /// Of the links `64 * word ..` the first one of `may`, as a bit, that has something left behind a flow; zero if there is none. The flow
-    /// stands for the first of those links at `first`, and for every further one `step` later.
+    /// Of the links `64 * word ..` the first one of `may`, as a bit, that has something left behind a flow; zero if there is none. The
+    /// flow's place is `first` for the first of those links, and `step` later for every further one.
     pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
         while may != 0 {
             let k = may.trailing_zeros();
@@ -173,7 +173,7 @@ impl Ports {
         self.ports[link as usize].left += rate as i64;
     }
 
-    /// The flow at a spot takes so much from now on: what it had before goes back. The spot must be as it was found.
+    /// Gives the flow at a spot the rate of `taker` from now on: what it had before goes back. The spot must be as it was found.
     /// [`Ports::refresh`] must follow.
     pub fn set(&mut self, link: u32, spot: &Spot, taker: Taker) {
         let p = &mut self.ports[link as usize];

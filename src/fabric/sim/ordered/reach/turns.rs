@@ -5,9 +5,9 @@ use super::ports::Place;
 /// A flow that must be looked at because of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Where it stands.
+    /// Its place.
     pub at: Place,
-    /// Because of which link.
+    /// The link because of which it must be looked at.
     pub link: u32,
     /// Its group in its coflow.
     pub group: u32,
@@ -18,12 +18,12 @@ pub struct Turn {
 pub struct Turns {
     /// By place, the first one last. Few: a chain goes on at some ten places at a time.
     list: Vec<Turn>,
-    /// By link: whether it has a turn, so that nobody looks for one that is not there.
+    /// By link: whether it has a turn, so that no search is made for one that is not there.
     waits: Vec<bool>,
 }
 
 impl Turns {
-    /// None of so many links.
+    /// No turns yet, for `links` links.
     pub fn new(links: usize) -> Self {
         Self { list: Vec::new(), waits: vec![false; links] }
     }

@@ -66,7 +66,7 @@ impl Side {
         &self.flows[own * width..(own + 1) * width]
     }
 
-    /// Fills a link of this side to `share`: the links of `other` that are not filled have so much less left. O(links).
+    /// Fills a link of this side to `share`: each of its flows takes `share` from its link of `other`, if that is not filled. O(links).
     pub fn fill(&mut self, own: usize, share: f64, other: &mut Side) {
         self.open.as_flattened_mut()[own] = 0.0;
         give(&mut other.left, &mut other.growing, &other.open, self.row(own), -1.0, share);
@@ -90,7 +90,7 @@ impl Side {
     }
 }
 
-/// A link of so much left for so many flows is full at the floor of the quotient.
+/// The share at which a link is full that has `left` for `growing` flows: the floor of the quotient.
 #[inline(always)]
 fn full_at(left: f64, growing: f64) -> f64 {
     const WHOLE: f64 = MAX_RATE as f64;
