@@ -133,7 +133,7 @@ pub struct Configuration {
     pub hold_ns: Option<Span>,
 }
 
-/// A circuit with times of its own. Its ports are dark for the plane's delta before it.
+/// A circuit with times of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Circuit {
@@ -143,6 +143,9 @@ pub struct Circuit {
     pub input: RackId,
     /// Receiving rack.
     pub output: RackId,
+    /// When its ports go dark for it; left out: the plane's delta before its light.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_at_ns: Option<Time>,
     /// When its light begins.
     pub up_from_ns: Time,
     /// When it ends; left out: until further notice.
@@ -210,7 +213,7 @@ fn exists(rack: RackId, racks: usize) -> Result<(), String> {
 
 impl Circuit {
     fn reservation(&self, planes: &[Plane], racks: usize, at: Time) -> Result<Reservation, String> {
-        let Self { plane, input, output, up_from_ns, until_ns } = *self;
+        let Self { plane, input, output, setup_at_ns, up_from_ns, until_ns } = *self;
         let of = |why: String| format!("the circuit from {input} to {output} on plane {}: {why}", plane.0);
         let p = planes.get(plane.index()).ok_or_else(|| of(format!("no such plane: there are {}", planes.len())))?;
         if p.duplex || p.stop == StopMode::AllStop {
@@ -222,7 +225,8 @@ impl Circuit {
             return Err(of(format!("it must join two racks, and end after {} ns", up_from.0)));
         }
         // One that is up already goes on; another one must leave time for its dark time, which the timetable's check tells.
-        Ok(Reservation { plane, input, output, setup_at: up_from.saturating_sub(p.delta).max(at), up_from, until })
+        let setup_at = setup_at_ns.unwrap_or(up_from.saturating_sub(p.delta)).max(at);
+        Ok(Reservation { plane, input, output, setup_at, up_from, until })
     }
 }
 
@@ -308,6 +312,7 @@ mod tests {
                     plane: r.plane,
                     input: r.input,
                     output: r.output,
+                    setup_at_ns: Some(r.setup_at),
                     up_from_ns: r.up_from,
                     until_ns: (r.until < Time::MAX).then_some(r.until),
                 };
@@ -351,7 +356,7 @@ mod tests {
                 hold_ns: [None, Some(Span::ZERO), Some(Span::MAX)][hold as usize],
             };
             let circuit = |(p, i, j, from, until): (u32, u32, u32, u64, Option<u64>)| Circuit {
-                plane: PlaneId(p), input: RackId(i), output: RackId(j), up_from_ns: Time(from), until_ns: until.map(Time),
+                plane: PlaneId(p), input: RackId(i), output: RackId(j), setup_at_ns: None, up_from_ns: Time(from), until_ns: until.map(Time),
             };
             let sequence = slots.into_iter().map(|p| p.into_iter().map(configuration).collect()).collect();
             let list = circuits.into_iter().map(circuit).collect();

@@ -18,7 +18,7 @@ use crate::{documents, file, text};
 /// How long all blocks of a document may take on a busy machine.
 const DEADLINE: &str = "240";
 /// The folders of the repository that the blocks use.
-const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet"];
+const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet", "python"];
 
 /// Networks, ports and notes for a document alone: nothing else on the machine is in its way, and it leaves nothing behind.
 const ALONE: &[&str] = &["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -145,6 +145,7 @@ documents_with_blocks! {
     readme => "README.md",
     api => "docs/api.md",
     circuits => "docs/circuits.md",
+    external => "docs/external.md",
     faq => "docs/faq.md",
     page => "docs/page.md",
     placement => "docs/placement.md",

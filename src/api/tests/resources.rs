@@ -170,6 +170,7 @@ fn changed(policy: &mut Value, key: &str) {
         "demand" => set(key, json!("backlog")),
         "ageing" => set(key, json!(7)),
         "scheduler" => set(key, json!("greedy")),
+        "external" => (set("scheduler", json!("external")), set(key, json!({"command": ["true"]}))).1,
         "network" => set(key, json!("varys")),
         "within" => (set("network", json!("fifo")), set(key, json!("max-min"))).1,
         "aalo" => (set("network", json!("aalo")), set(key, json!({"queues": 3}))).1,
@@ -189,7 +190,20 @@ fn changed(policy: &mut Value, key: &str) {
 
 /// The keys of a policy file that PUT may not change: those that it refuses.
 fn fixed() -> Vec<&'static str> {
-    vec!["elephants.admit", "network", "within", "aalo", "decide", "starvation", "order", "scale", "buffer", "congestion", "placement"]
+    vec![
+        "elephants.admit",
+        "external",
+        "network",
+        "within",
+        "aalo",
+        "decide",
+        "starvation",
+        "order",
+        "scale",
+        "buffer",
+        "congestion",
+        "placement",
+    ]
 }
 
 /// Every key of the schema either changes or is refused, as the description of the API and the documentation say.
