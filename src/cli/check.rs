@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{CliError, print, read_text};
+use super::files::read_any;
+use super::{CliError, print};
 use crate::coflows::network::Service;
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::runtime::settings::RunPlan;
@@ -19,7 +20,7 @@ use crate::workload::jobs::{JobList, JobSpec};
 /// Checks topology, policy, workload and jobs files, each by itself and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The files, of any kind; - is stdin. A workload must fit one of the topologies among them
+    /// The files, of any kind, or names of shipped ones; - is stdin. A workload must fit one of the topologies among them
     #[arg(required_unless_present = "schema")]
     files: Vec<PathBuf>,
     /// Prints the JSON Schema of a kind of file instead
@@ -109,7 +110,7 @@ fn summary(errors: &[String]) -> String {
 
 fn read(path: &Path) -> Result<File, CliError> {
     if path != Path::new("-") {
-        return Ok(File { name: path.display().to_string(), text: read_text(path)? });
+        return Ok(File { name: path.display().to_string(), text: read_any(path)? });
     }
     let mut text = String::new();
     let limit = yaml::MAX_BYTES as u64 + 1;

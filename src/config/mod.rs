@@ -15,8 +15,11 @@ mod fit;
 mod formats;
 pub mod jobs;
 pub mod matrix;
+pub mod nearest;
 pub mod placement;
 pub mod policy;
+pub mod shipped;
+pub mod sweep;
 pub mod topology;
 pub mod workload;
 pub mod yaml;
@@ -24,6 +27,7 @@ pub mod yaml;
 pub use error::{ConfigError, Flaw, Problem, Step};
 pub use fit::{advice, fit, unfit};
 pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, read_any_jobs, read_workload};
+pub use sweep::read_grid;
 pub use yaml::MAX_BYTES;
 
 /// Reads a topology file's text; `file` is the name that errors show.
