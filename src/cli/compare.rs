@@ -94,11 +94,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
             let c = compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || (lines(&c), sums(&c)), || exact(&c))
+            show(args.output, &c, || vec![lines(&c), sums(&c), by_class(&read)], || exact(&c))
         }
         ([AnyResult::Jobs(x)], [AnyResult::Jobs(y)]) => {
             let c = jobs::compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || (jobs::lines(&c), jobs::sums(&c)), || jobs::exact(&c))
+            show(args.output, &c, || vec![jobs::lines(&c), jobs::sums(&c), by_class(&read)], || jobs::exact(&c))
         }
         ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)]) | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
             Err(unlike("one is a run of jobs, the other of coflows".into()))
@@ -128,11 +128,16 @@ fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError
     print(&study::show(&study, args.output))
 }
 
-fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> (Rows, Rows), exact: impl Fn() -> Rows) -> Result<(), CliError> {
+/// Completion times by class over those of the first.
+fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> Rows {
+    study::normalised(&Study::new(&groups::of(read)))
+}
+
+fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> Vec<Rows>, exact: impl Fn() -> Rows) -> Result<(), CliError> {
     print(&match output {
         Output::Table => {
-            let (lines, sums) = tables();
-            format!("{}\n\n{}\n", lines.table(), sums.table())
+            let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
+            tables.collect::<Vec<_>>().join("\n\n") + "\n"
         }
         Output::Json => serde_json::to_string_pretty(c).expect("a comparison is plain data") + "\n",
         Output::Csv => exact().csv(),

@@ -449,6 +449,7 @@ impl Progress {
         let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
         let up: Vec<String> =
             s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
+        let up = if up.is_empty() { "no circuits".into() } else { format!("circuits {}", up.join(" ")) };
         let rates = format!(
             "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
             s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
@@ -459,11 +460,11 @@ impl Progress {
                 bar.set_position(done);
                 a.set_message(rates);
                 b.set_message(demand);
-                c.set_message(format!("circuits {}", up.join(" ")));
+                c.set_message(up);
             }
             None if self.printed.elapsed() >= Duration::from_secs(2) => {
                 self.printed = Instant::now();
-                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; circuits {}", self.name, self.total, up.join(" "));
+                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; {up}", self.name, self.total);
             }
             None => {}
         }

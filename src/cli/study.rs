@@ -112,7 +112,7 @@ fn tables(study: &Study) -> String {
     let unfinished: f64 =
         study.policies.iter().flat_map(|p| &p.figures).filter(|f| f.name.ends_with("unfinished")).map(|f| f.estimate.mean).sum();
     let mut text = policies(study).table();
-    let paired = if first.runs > 1 { "; differences are of pairs with the same workload, ± is half of a 95 % interval" } else { "" };
+    let paired = if first.runs > 1 { ", in pairs with the same workload; ± is half of a 95 % interval" } else { "" };
     text += &format!("\n\nDifferences are against {}{paired}.", first.policy);
     if unfinished > 0.0 {
         text += &format!("\nNot all {} finished: see -o csv.", things(study));
@@ -195,7 +195,7 @@ fn difference(a: &Against, unit: Unit) -> String {
 }
 
 /// Completion times over those of the first policy: two rows a policy, a column a class.
-fn normalised(study: &Study) -> Rows {
+pub fn normalised(study: &Study) -> Rows {
     let Some(most) = study.policies.iter().map(|p| &p.normalised).max_by_key(|n| n.len()) else { return Rows::default() };
     let title = if study.of_jobs { "JCT" } else { "CCT" };
     let mut header = vec![format!("{title} over that of {}", study.policies[0].policy)];

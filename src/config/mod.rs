@@ -9,6 +9,7 @@ use crate::topology::Topology;
 use crate::workload::job_model::JobModel;
 use crate::workload::jobs::JobList;
 
+mod bare;
 pub mod error;
 pub mod faults;
 mod fit;
@@ -85,14 +86,18 @@ pub fn schema_policy() -> serde_json::Value {
     schemars::schema_for!(policy::RawPolicy).to_value()
 }
 
-/// A name that can stand in a namespace's name: `^[a-z][a-z0-9-]{0,11}$`.
-fn is_name(s: &str) -> bool {
+/// A name of at most so many letters: `^[a-z][a-z0-9-]*$`.
+fn is_name(s: &str, longest: usize) -> bool {
     let b = s.as_bytes();
-    (1..=12).contains(&b.len()) && b[0].is_ascii_lowercase() && b.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
+    (1..=longest).contains(&b.len())
+        && b[0].is_ascii_lowercase()
+        && b.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
 }
 
 /// What [`is_name`] wants, in words.
-const NAME_RULE: &str = "1 to 12 of a-z, 0-9 and -, beginning with a letter";
+fn name_rule(longest: usize) -> String {
+    format!("1 to {longest} of a-z, 0-9 and -, beginning with a letter")
+}
 
 #[cfg(test)]
 mod tests;
