@@ -255,8 +255,9 @@ fn hint(text: &str, units: &[(&str, u64)], example: &str) -> String {
 fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
     let plain = unit.to_lowercase();
     let known = |name: &str| units.iter().map(|u| u.0).find(|u| u.to_lowercase() == name);
-    // Bytes a second are not bits a second, whatever their letters.
-    if unit.ends_with("B/s") || unit.ends_with("Bps") {
+    // Bytes are not bits, whatever their letters: nothing is guessed between the two.
+    let of_bytes = units.iter().any(|u| u.0 == "B");
+    if unit.ends_with("B/s") || unit.ends_with("Bps") || (of_bytes && unit.ends_with('b')) {
         return None;
     }
     let rate = ["bit/s", "bits/s", "bps", "bit", "b"].iter().find_map(|end| known(&format!("{}b/s", plain.strip_suffix(end)?)));
@@ -399,6 +400,7 @@ mod tests {
         assert!(["1MB/s", "1GBps", "", "x", "7"].iter().all(|text| rate(text).contains("write a number and a unit, such as")));
         let other = |text: &str| (text.parse::<Bytes>().unwrap_err().to_string(), text.parse::<Span>().unwrap_err().to_string());
         assert!(other("64KB").0.contains("64kB?") && other("1MiB").0.contains("1MB?") && other("3 bytes").0.contains("3B?"));
+        assert!(other("1Mb").0.contains("write a number"), "a megabit is no megabyte");
         assert!(other("10sec").1.contains("10s?") && other("10msec").1.contains("10ms?") && other("1S").1.contains("1s?"));
     }
 

@@ -90,9 +90,9 @@ pub fn show(study: &Study, output: Output) -> String {
     }
 }
 
-/// The figures of one policy: a row each.
+/// The figures of one policy, which heads the table: a row each.
 fn figures(policy: &Policy) -> Rows {
-    let mut rows = Rows::new(&["figure", "runs", "mean ± 95 %", "min", "max"]);
+    let mut rows = Rows::new(&[policy.policy.as_str(), "runs", "mean ± 95 %", "min", "max"]);
     for f in &policy.figures {
         let number = |v: f64| format!("{v:.4}");
         let (least, most) = range(f);

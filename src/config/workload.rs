@@ -315,7 +315,7 @@ mod tests {
             ("  - flows: [{from: h0-0, to: h9-1, bytes: 1}]\n", "f:3:30: coflows[0].flows[0].to: `h9-1` is not a host"),
             ("  - flows: [{from: h0-0, to: h1-1, bytes: 0}]\n", "f:3:43: coflows[0].flows[0].bytes: "),
             ("  - flows: [{from: h0-0, to: h1-1, bytes: 1XB}]\n", "f:3:43: coflows[0].flows[0].bytes: `1XB` is not"),
-            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown key `flow`; allowed:"),
+            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown key `flow`, did you mean `flows`? allowed:"),
             ("  - shuffle: {from: [r0], to: [r4], bytes: 1}\n", "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither"),
             ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle within"),
             ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),
