@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::files::read_any;
 use super::{CliError, print};
-use crate::coflows::network::Service;
+use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::control::policy::SchedulerKind;
 use crate::runtime::settings::RunPlan;
@@ -104,11 +104,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors, args.files.len()))) }
 }
 
-/// The errors, under a line that counts the files.
+/// The errors, under a line that counts them.
 fn summary(errors: &[String], files: usize) -> String {
     match (errors, files) {
         ([only], 1) => only.clone(),
-        _ => format!("{} of {files} files are not valid\n{}", errors.len(), errors.join("\n")),
+        _ => format!("{} errors in {files} files\n{}", errors.len(), errors.join("\n")),
     }
 }
 
@@ -181,14 +181,15 @@ fn describe_topology(t: &Topology) -> String {
 /// What is said of a valid policy: who sets circuits by what, how coflows are served, who places tasks.
 fn describe_policy(p: &RunPlan) -> String {
     let c = &p.policy;
+    let network = p.run.network.kind;
     let circuits = match c.scheduler {
+        _ if network == NetworkKind::Sunflow => "circuits for each coflow".into(),
         SchedulerKind::EpsOnly => "no circuits".into(),
         by => format!("circuits by {} from {} every {}, threshold {}", by.name(), word(&c.demand), c.interval, c.elephant_threshold),
     };
-    let network = p.run.network.kind;
     let strict = if network.service() == Service::Strict { ", strict priorities at every port of the packet network" } else { "" };
     let placement = p.jobs.as_ref().map_or(String::new(), |j| format!(", tasks placed by {}", j.placement.kind().name()));
-    format!("{circuits}, packet network {}{strict}{placement}", word(&network))
+    format!("{circuits}, network {}{strict}{placement}", word(&network))
 }
 
 /// The word that files use for one of a set of choices.
@@ -271,16 +272,16 @@ mod tests {
         assert_eq!(found.errors, Vec::<String>::new());
         assert_eq!(
             found.said,
-            "f1: policy p: circuits by edmonds from backlog every 100ms, threshold 0B, packet network max-min\n\
+            "f1: policy p: circuits by edmonds from backlog every 100ms, threshold 0B, network max-min\n\
              f2: topology net: 4 racks, 8 hosts with NICs of 1Gb/s, EPS uplinks 100Mb/s, 1 OCS planes of 1Gb/s with 10ms of dark time\n\
              f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
         );
         assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 jobs (0 recurring), 1 tasks"));
         assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
         let strict = checked(&[&format!("{POLICY}network: priority\n")]).said;
-        assert!(strict.ends_with("packet network priority, strict priorities at every port of the packet network\n"), "{strict}");
+        assert!(strict.ends_with(", network priority, strict priorities at every port of the packet network\n"), "{strict}");
         let jobs = checked(&[&format!("{}placement: {{policy: fair}}\n", POLICY.replace("edmonds", "eps-only"))]).said;
-        assert_eq!(jobs, "f0: policy p: no circuits, packet network max-min, tasks placed by fair\n");
+        assert_eq!(jobs, "f0: policy p: no circuits, network max-min, tasks placed by fair\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 

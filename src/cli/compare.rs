@@ -18,9 +18,9 @@ use crate::units::{Bytes, Span};
 
 /// Holds results against the first: runs of the same coflows or jobs, one or repeated ones a file
 ///
-/// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation. More results, or files with several of them,
-/// become a row each: means with 95 % intervals, differences of pairs with the same workload, and completion times over those of the first
-/// by class of size.
+/// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation. More results, or files with several of
+/// them, become a row each: means with 95 % intervals, differences of pairs with the same workload, and completion times over those of
+/// the first by class of size.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Results, written by --json; or directories that `heliostat sweep` filled. All are held against the first

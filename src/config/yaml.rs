@@ -170,12 +170,9 @@ fn suggest(message: &str) -> Option<String> {
     let unknown = message.starts_with("unknown key ") || message.starts_with("unknown value ");
     let (name, allowed) = names.split_first().filter(|_| unknown)?;
     let meant = nearest(name, allowed.iter().copied())?;
-    let quoted = format!("`{name}`");
-    Some(message.replacen(&quoted, &format!("{quoted}, did you mean `{meant}`?"), 1).replacen("?; allowed", "? allowed", 1).replacen(
-        "?, expected",
-        "? expected",
-        1,
-    ))
+    let (before, after) = message.split_once(&format!("`{name}`"))?;
+    let after = after.trim_start_matches([';', ',']);
+    Some(format!("{before}`{name}`, did you mean `{meant}`?{after}"))
 }
 
 /// Finds a flaw's place by reading the text again along its path.

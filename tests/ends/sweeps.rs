@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Scratch, file, heliostat, output, said, skip, until};
+use super::support::{Scratch, file, heliostat, output, root, run, said, skip, unique, until};
 
 /// 24 runs of a few milliseconds to a few tenths of a second each.
 const GRID: &str = "topologies: hybrid-8x2\npolicies: [c-through, helios, eps-only]\nworkloads: facebook\nseeds: 1-8\noptions: {coflows: 60, scale: 100}\n";
@@ -168,6 +168,26 @@ fn several_policies_and_seeds_become_one_table_that_other_commands_read() {
         .write("log.jsonl", "{\"seq\":0,\"at\":0,\"event\":\"cycle\",\"cycle\":0,\"demand\":5,\"ops\":4,\"late\":false}\n{\"seq\":1}\n");
     let o = output(heliostat().arg("compare").arg(&json).arg(&log));
     assert!(o.status.code() == Some(3) && said(&o).contains("this is an event log"), "{}", said(&o));
+}
+
+#[test]
+fn policies_take_turns_on_a_real_network() {
+    let name = unique("turns");
+    if !root("policies_take_turns_on_a_real_network") {
+        return;
+    }
+    let scratch = Scratch::new("turns");
+    let json = scratch.0.join("live.json");
+    let mut c = run(&name);
+    c.args(["--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4", "--scale", "20", "--json"]).arg(&json);
+    let table = String::from_utf8(good(&mut c).stdout).expect("text");
+    assert!(table.contains("Differences are against c-through.") && table.contains("CCT over that of c-through"), "{table}");
+    let all: Vec<Value> = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
+    assert_eq!(all.iter().map(|r| r["policy"].as_str().expect("a name")).collect::<Vec<_>>(), ["c-through", "eps-only"]);
+    assert!(all.iter().all(|r| r["summary"]["unfinished"] == 0 && r["mechanism"] != "sim"));
+    assert_eq!(String::from_utf8_lossy(&good(heliostat().arg("compare").arg(&json)).stdout), table);
+    let o = output(run(&name).args(["--policy", "c-through", "--policy", "eps-only"]));
+    assert!(o.status.code() == Some(2) && said(&o).contains("several policies are compared on a --workload"), "{}", said(&o));
 }
 
 #[test]

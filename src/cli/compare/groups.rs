@@ -1,5 +1,6 @@
 //! Which results make a row: those of one file under one policy; and what tells the rows apart.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::runtime::study::{Account, AnyResult, Group};
@@ -25,14 +26,17 @@ pub fn of(read: &[(&Path, Vec<AnyResult>)]) -> Vec<Group> {
     labels.into_iter().zip(rows).map(|(label, (_, runs))| Group { label, runs }).collect()
 }
 
-/// The first of policy, mechanism, topology and file that differs in all; else the policy with all else that differs at all.
+/// The fewest of policy, mechanism, topology and file that together tell all rows apart, the most telling first; all of them if none do.
 fn labels(rows: &[&About]) -> Vec<String> {
-    let differ = |k: usize| rows.iter().map(|r| &r[k]).collect::<std::collections::BTreeSet<_>>().len();
-    if let Some(k) = (0..4).find(|&k| differ(k) == rows.len()) {
-        return rows.iter().map(|r| r[k].clone()).collect();
-    }
-    let parts: Vec<usize> = (0..4).filter(|&k| differ(k) > 1).collect();
-    rows.iter().map(|r| parts.iter().map(|&k| r[k].as_str()).collect::<Vec<_>>().join(" ")).collect()
+    let mut choices: Vec<u8> = (1..16).collect();
+    choices.sort_by_key(|choice| choice.count_ones());
+    let label = |choice: u8, row: &About| {
+        let parts = row.iter().enumerate().filter(|(k, _)| choice & (1 << k) != 0);
+        parts.map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let all = |choice: u8| rows.iter().map(|row| label(choice, row)).collect::<Vec<_>>();
+    let apart = |labels: &Vec<String>| labels.iter().collect::<BTreeSet<_>>().len() == rows.len();
+    choices.into_iter().map(all).find(apart).unwrap_or_else(|| all(15))
 }
 
 #[cfg(test)]
@@ -46,5 +50,7 @@ mod tests {
         assert_eq!(of(&["aalo sim net a", "varys sim net b"]), ["aalo", "varys"]);
         assert_eq!(of(&["aalo sim net a", "aalo timed net b"]), ["sim", "timed"]);
         assert_eq!(of(&["aalo sim net a", "varys sim net a", "aalo sim net b"]), ["aalo a", "varys a", "aalo b"]);
+        assert_eq!(of(&["aalo timed net a", "varys timed net a", "aalo sim net b"]), ["aalo timed", "varys timed", "aalo sim"]);
+        assert_eq!(of(&["aalo sim net a", "aalo sim net a"]), ["aalo sim net a", "aalo sim net a"]);
     }
 }

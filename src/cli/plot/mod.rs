@@ -19,8 +19,8 @@ mod lines;
 /// Draws results as charts: completion times, utilisation, circuits
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results (run --json, simulate --json, -o json; of several runs, one line a policy), directories that `heliostat sweep` filled, event logs (simulate --events) or plans (plan circuits -o json); several
-    /// results are laid over each other
+    /// Results (run --json, simulate --json, -o json; of several runs, one line a policy), directories that `heliostat sweep` filled,
+    /// event logs (simulate --events) or plans (plan circuits -o json); several results are laid over each other
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What is drawn [default: cct of results, circuits of event logs and plans]

@@ -38,7 +38,8 @@ pub struct Args {
     /// The jobs: our YAML, a SWIM trace, TPC-H queries, or the name of shipped ones
     #[arg(long, value_name = "FILE|NAME")]
     workload: PathBuf,
-    /// The policy, a file or the name of a shipped one; its `placement` section says where tasks go. The rest of it is the daemon's business [default: the daemon's own]
+    /// The policy, a file or the name of a shipped one; its `placement` section says where tasks go. The rest of it is the daemon's
+    /// business [default: the daemon's own]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     #[command(flatten)]

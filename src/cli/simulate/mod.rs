@@ -35,8 +35,8 @@ pub struct Args {
     /// held against the first
     #[arg(long, required = true, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
-    /// What is sent: a workload in any format, a file or the name of a shipped one; of jobs, every shuffle with tasks spread evenly over the hosts. Or the name of a mix
-    /// that is drawn from the seed (facebook, coflowsim, jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
+    /// What is sent: a workload in any format, a file or the name of a shipped one; of jobs, every shuffle with tasks spread evenly over
+    /// the hosts. Or the name of a mix that is drawn from the seed (facebook, coflowsim, jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
     #[arg(long, value_name = "FILE|NAME", required_unless_present = "jobs", conflicts_with = "jobs")]
     workload: Option<PathBuf>,
     /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles. A file of jobs in any format, or

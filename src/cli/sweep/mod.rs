@@ -137,11 +137,10 @@ fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Vec<(&'a Run, String)>, b
 /// # Errors
 /// When that file cannot be written.
 fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, CliError> {
-    let args = run.simulate().map_err(CliError::Usage)?;
+    let play = || simulate::quietly(&run.simulate().map_err(CliError::Usage)?, stop);
     // A fault of the program in one run shall not end the others.
-    let played = catch_unwind(AssertUnwindSafe(|| simulate::quietly(&args, stop)));
-    let played = played.unwrap_or_else(|_| Err(CliError::Failed("the program failed; what it said is on stderr".into())));
-    match played {
+    let fault = |_| Err(CliError::Failed("a fault of the program, which it told on stderr".into()));
+    match catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(fault) {
         Ok(Some(result)) => {
             write_text(&run.result(out), &results::json(&result))?;
             let _ = std::fs::remove_file(run.error(out));
