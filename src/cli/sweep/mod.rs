@@ -111,8 +111,11 @@ fn chosen<'a>(all: &'a [Run], args: &Args) -> Result<Vec<&'a Run>, CliError> {
     Ok(all.iter().enumerate().filter(|(k, r)| in_shard(*k) && asked(r)).map(|(_, r)| r).collect())
 }
 
-/// Runs what is missing: what failed, with why, and whether it was stopped before its end.
-fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Vec<(&'a Run, String)>, bool), CliError> {
+/// Runs that failed, each with why.
+type Failed<'a> = Vec<(&'a Run, String)>;
+
+/// Runs what is missing: what failed, and whether it was stopped before its end.
+fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Failed<'a>, bool), CliError> {
     let missing: Vec<&Run> = mine.iter().copied().filter(|r| r.state(&args.out) != State::Done).collect();
     let (stop, progress) = (stopped_by_ctrl_c(), Progress::new(missing.len(), mine.len()));
     let one = |k: usize| {
@@ -125,7 +128,7 @@ fn carry<'a>(mine: &[&'a Run], args: &Args) -> Result<(Vec<(&'a Run, String)>, b
     };
     let ended = in_parallel(missing.len(), study::threads(args.threads), one);
     progress.done();
-    let mut failed = vec![];
+    let mut failed = Failed::new();
     for (run, ended) in missing.iter().zip(ended) {
         failed.extend(ended?.map(|why| (*run, why)));
     }
@@ -154,7 +157,7 @@ fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, C
     }
 }
 
-fn told(failed: &[(&Run, String)], of: usize) -> CliError {
+fn told(failed: &Failed, of: usize) -> CliError {
     /// More are in their files.
     const TOLD: usize = 5;
     let lines: String = failed.iter().take(TOLD).map(|(run, why)| format!("\n{} ({}): {why}", run.id, run.about())).collect();

@@ -1,3 +1,4 @@
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::*;
@@ -49,7 +50,7 @@ fn runs_find_their_partner_by_workload_and_seed_in_any_order() {
     assert!(study.policies[1].figures.iter().all(|f| f.against_first.unwrap().paired.difference.mean == 0.0));
     // The same coflows with another seed are another run, unless one of the sides has no seeds: then their order counts.
     let other = run(100, &trace(10), 7);
-    assert_eq!(Study::new(&[group("x", &[a.clone()]), group("y", &[other.clone()])]).policies[1].pairs, 0);
+    assert_eq!(Study::new(&[group("x", from_ref(&a)), group("y", from_ref(&other))]).policies[1].pairs, 0);
     let AnyResult::Coflows(mut live) = other else { panic!("coflows") };
     live.seed = None;
     assert_eq!(Study::new(&[group("x", &[a]), group("y", &[AnyResult::Coflows(live)])]).policies[1].pairs, 1);
