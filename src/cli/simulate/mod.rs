@@ -36,11 +36,11 @@ pub struct Args {
     #[arg(long, required = true, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
     /// What is sent: a workload in any format, a file or the name of a shipped one; of jobs, every shuffle with tasks spread evenly over
-    /// the hosts. Or the name of a mix that is drawn from the seed (facebook, coflowsim, jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
+    /// the hosts. Or the name of a mix that is drawn from the seed; `heliostat list workloads` names them all
     #[arg(long, value_name = "FILE|NAME", required_unless_present = "jobs", conflicts_with = "jobs")]
     workload: Option<PathBuf>,
     /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles. A file of jobs in any format, or
-    /// the name of a shipped one or of a mix of jobs (jobpacker, co-scheduler, corral-w1, corral-w2, corral-w3)
+    /// the name of a shipped one or of a mix of jobs
     #[arg(long, value_name = "FILE|NAME")]
     jobs: Option<PathBuf>,
     /// Decides whatever is drawn: mixes, and tasks of jobs
