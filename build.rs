@@ -1,8 +1,10 @@
-//! Puts Apache ECharts, which draws the charts of the web page and of reports, where `src/api/page` includes it.
+//! Puts files where the sources include them: Apache ECharts for `src/api/page`, and the shipped files for `src/config/shipped.rs`.
 //!
+//! ECharts draws the charts of the web page and of reports.
 //! The crate `charming` carries the file as its project releases it, and cargo pins that crate by its checksum; so a build needs neither
 //! Node.js nor a copy of the library in this repository. Cargo says where the crate's sources are.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -10,13 +12,40 @@ use std::{env, fs};
 /// The file in the sources of `charming`.
 const ECHARTS: &str = "src/asset/echarts-5.5.1.min.js";
 
+/// The directories of the shipped files.
+const SHIPPED: [&str; 3] = ["topologies", "policies", "workloads"];
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=Cargo.lock");
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo names the output directory"));
+    write(&out.join("shipped.rs"), shipped().as_bytes());
     let from = sources_of("charming").join(ECHARTS);
-    let to = Path::new(&env::var("OUT_DIR").expect("cargo names the output directory")).join("echarts.js");
     let text = fs::read(&from).unwrap_or_else(|e| panic!("{}: {e}; another version of charming? Correct build.rs", from.display()));
-    fs::write(&to, text).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+    write(&out.join("echarts.js"), &text);
+}
+
+fn write(to: &Path, text: &[u8]) {
+    fs::write(to, text).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+}
+
+/// A constant for each directory of shipped files: their names without `.yaml`, sorted, and their texts.
+fn shipped() -> String {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo names the package's directory"));
+    let mut text = String::new();
+    for directory in SHIPPED {
+        println!("cargo::rerun-if-changed={directory}");
+        let list = fs::read_dir(root.join(directory)).unwrap_or_else(|e| panic!("{directory}: {e}"));
+        let mut files: Vec<PathBuf> = list.map(|f| f.expect("a directory that can be read").path()).collect();
+        files.retain(|f| f.extension().is_some_and(|e| e == "yaml"));
+        files.sort();
+        let _ = writeln!(text, "const {}: &[(&str, &str)] = &[", directory.to_uppercase());
+        for file in files {
+            let _ = writeln!(text, "    ({:?}, include_str!({file:?})),", file.file_stem().expect("a name"));
+        }
+        text.push_str("];\n");
+    }
+    text
 }
 
 /// The directory of a dependency's sources, by `cargo metadata`.

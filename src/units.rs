@@ -32,11 +32,11 @@ pub struct Span(pub u64);
 
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not {what}; write a number and a unit, such as {example}")]
+#[error("`{text}` is not {what}; {hint}")]
 pub struct ParseUnitError {
     text: String,
     what: &'static str,
-    example: &'static str,
+    hint: String,
 }
 
 impl Bytes {
@@ -224,7 +224,7 @@ fn show(f: &mut fmt::Formatter<'_>, v: u64, units: &[(&str, u64)]) -> fmt::Resul
 }
 
 fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &'static str) -> Result<u64, ParseUnitError> {
-    let bad = || ParseUnitError { text: text.chars().take(40).collect(), what, example };
+    let bad = || ParseUnitError { text: text.chars().take(40).collect(), what, hint: hint(text, units, example) };
     let t = text.trim();
     let split = t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len());
     let (number, unit) = (&t[..split], t[split..].trim());
@@ -240,11 +240,44 @@ fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &'stati
     total.map(|v| v / scale).and_then(|v| u64::try_from(v).ok()).ok_or_else(bad)
 }
 
+/// What somebody may have meant who wrote a unit as others do, and which units there are.
+fn hint(text: &str, units: &[(&str, u64)], example: &str) -> String {
+    let t = text.trim();
+    let (number, unit) = t.split_at(t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len()));
+    let all: Vec<&str> = units.iter().map(|u| u.0).collect();
+    match meant(unit.trim(), units) {
+        Some(unit) if !number.is_empty() => format!("did you mean {number}{unit}? Units: {}", all.join(", ")),
+        _ => format!("write a number and a unit, such as {example}; units: {}", all.join(", ")),
+    }
+}
+
+/// The unit that was meant, of those that there are.
+fn meant<'a>(unit: &str, units: &[(&'a str, u64)]) -> Option<&'a str> {
+    let plain = unit.to_lowercase();
+    let known = |name: &str| units.iter().map(|u| u.0).find(|u| u.to_lowercase() == name);
+    // Bytes are not bits, whatever their letters: nothing is guessed between the two.
+    let of_bytes = units.iter().any(|u| u.0 == "B");
+    if unit.ends_with("B/s") || unit.ends_with("Bps") || (of_bytes && unit.ends_with('b')) {
+        return None;
+    }
+    let rate = ["bit/s", "bits/s", "bps", "bit", "b"].iter().find_map(|end| known(&format!("{}b/s", plain.strip_suffix(end)?)));
+    let bytes = ["bytes", "byte", "ib"].iter().find_map(|end| known(&format!("{}b", plain.strip_suffix(end)?)));
+    let time = ["econds", "econd", "ecs", "ec"].iter().find_map(|end| known(plain.strip_suffix(end)?));
+    known(&plain).or(rate).or(bytes).or(time)
+}
+
 macro_rules! quantity {
     ($t:ident, $units:expr, $also:expr, $what:expr, $example:expr) => {
         impl fmt::Display for $t {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 show(f, self.0, $units)
+            }
+        }
+        impl Quantity for $t {
+            fn exact(&self) -> String {
+                let text = self.to_string();
+                let base = $units[$units.len() - 1].0;
+                if text.parse::<Self>().as_ref() == Ok(self) { text } else { format!("{}{base}", self.0) }
             }
         }
         impl fmt::Debug for $t {
@@ -313,28 +346,25 @@ impl fmt::Debug for Time {
     }
 }
 
-/// Writes a quantity with its unit where that is exact, and as an integer in its base unit otherwise.
+/// What has a value and a unit.
+pub trait Quantity {
+    /// As a text that reads back as the same value: with the largest unit if it is short, else in the base unit.
+    fn exact(&self) -> String;
+}
+
+/// Writes a quantity as a text that reads back as the same value.
 ///
 /// # Errors
 /// Those of the serializer.
-pub fn exact<T, S>(value: &T, s: S) -> Result<S::Ok, S::Error>
-where
-    T: fmt::Display + FromStr + PartialEq + Serialize,
-    S: Serializer,
-{
-    let text = value.to_string();
-    if text.parse::<T>().ok().as_ref() == Some(value) { s.serialize_str(&text) } else { value.serialize(s) }
+pub fn exact<T: Quantity, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&value.exact())
 }
 
 /// [`exact`] for a quantity that may be absent.
 ///
 /// # Errors
 /// Those of the serializer.
-pub fn exact_or_null<T, S>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error>
-where
-    T: fmt::Display + FromStr + PartialEq + Serialize,
-    S: Serializer,
-{
+pub fn exact_or_null<T: Quantity, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(v) => exact(v, s),
         None => s.serialize_none(),
@@ -357,6 +387,29 @@ mod tests {
         for bad in ["", "ms", "1", "1.", ".5s", "-1s", "1Gb", "1e3s", "99999999999999999999s"] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn units_as_others_write_them_get_a_hint() {
+        let rate = |text: &str| text.parse::<BitRate>().unwrap_err().to_string();
+        assert_eq!(rate("100Mbps"), "`100Mbps` is not a data rate; did you mean 100Mb/s? Units: Tb/s, Gb/s, Mb/s, kb/s, b/s");
+        for (text, meant) in [("1Gbit/s", "1Gb/s"), ("1 gbit", "1Gb/s"), ("2.5GBIT/S", "2.5Gb/s"), ("10Gb", "10Gb/s"), ("5Kb/s", "5kb/s")] {
+            assert!(rate(text).contains(&format!("did you mean {meant}?")), "{}", rate(text));
+        }
+        // 1 MB/s is 8 Mb/s: nothing is guessed.
+        assert!(["1MB/s", "1GBps", "", "x", "7"].iter().all(|text| rate(text).contains("write a number and a unit, such as")));
+        let other = |text: &str| (text.parse::<Bytes>().unwrap_err().to_string(), text.parse::<Span>().unwrap_err().to_string());
+        assert!(other("64KB").0.contains("64kB?") && other("1MiB").0.contains("1MB?") && other("3 bytes").0.contains("3B?"));
+        assert!(other("1Mb").0.contains("write a number"), "a megabit is no megabyte");
+        assert!(other("10sec").1.contains("10s?") && other("10msec").1.contains("10ms?") && other("1S").1.contains("1s?"));
+    }
+
+    #[test]
+    fn exact_texts_read_back() {
+        for (span, text) in [(Span(1_234_567_891), "1234567891ns"), (Span::millis(1500), "1.5s"), (Span::ZERO, "0ns")] {
+            assert_eq!((span.exact(), text.parse()), (text.to_owned(), Ok(span)));
+        }
+        assert_eq!((Bytes(1_234_567_891).exact(), BitRate(999_999_999_999).exact()), ("1234567891B".into(), "999999999999b/s".into()));
     }
 
     #[test]

@@ -6,20 +6,22 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{CliError, print, read_text};
-use crate::coflows::network::Service;
+use super::files::read_any;
+use super::{CliError, print};
+use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
+use crate::control::policy::SchedulerKind;
 use crate::runtime::settings::RunPlan;
-use crate::topology::Topology;
 use crate::topology::graph::Graph;
-use crate::units::Bytes;
+use crate::topology::{Plane, Topology};
+use crate::units::{BitRate, Bytes};
 use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
 /// Checks topology, policy, workload and jobs files, each by itself and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The files, of any kind; - is stdin. A workload must fit one of the topologies among them
+    /// The files, of any kind, or names of shipped ones; - is stdin. A workload must fit one of the topologies among them
     #[arg(required_unless_present = "schema")]
     files: Vec<PathBuf>,
     /// Prints the JSON Schema of a kind of file instead
@@ -99,17 +101,20 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     for line in &found.advice {
         eprintln!("note: {line}");
     }
-    if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors))) }
+    if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors, args.files.len()))) }
 }
 
-fn summary(errors: &[String]) -> String {
-    let what = if errors.len() == 1 { "not valid" } else { "not valid, in more than one way" };
-    format!("{what}\n{}", errors.join("\n"))
+/// The errors, under a line that counts them.
+fn summary(errors: &[String], files: usize) -> String {
+    match (errors, files) {
+        ([only], 1) => only.clone(),
+        _ => format!("{} errors in {files} files\n{}", errors.len(), errors.join("\n")),
+    }
 }
 
 fn read(path: &Path) -> Result<File, CliError> {
     if path != Path::new("-") {
-        return Ok(File { name: path.display().to_string(), text: read_text(path)? });
+        return Ok(File { name: path.display().to_string(), text: read_any(path)? });
     }
     let mut text = String::new();
     let limit = yaml::MAX_BYTES as u64 + 1;
@@ -123,19 +128,14 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         match kind(&file) {
             Ok(Kind::Topology) => match config::read_topology(&file.text, &file.name) {
                 Ok(t) => {
-                    let (r, h, p) = (t.rack_count(), t.hosts.len(), t.planes.len());
-                    let graph = |g: &Graph| format!(", an EPS graph of {} switches and {} links", g.switches.len(), g.cables.len());
-                    let eps = t.eps.graph().map(graph).unwrap_or_default();
-                    let _ = writeln!(found.said, "{}: topology {}: {r} racks, {h} hosts, {p} OCS planes{eps}", file.name, t.name);
+                    let _ = writeln!(found.said, "{}: topology {}: {}", file.name, t.name, describe_topology(&t));
                     found.topologies.push(t);
                 }
                 Err(e) => found.errors.push(e.to_string()),
             },
             Ok(Kind::Policy) => match config::read_policy(&file.text, &file.name) {
                 Ok(p) => {
-                    let strict = p.run.network.kind.service() == Service::Strict;
-                    let served = if strict { ", strict priorities at every port of the packet network" } else { "" };
-                    let _ = writeln!(found.said, "{}: policy {}: every {}{served}", file.name, p.policy.name, p.policy.interval);
+                    let _ = writeln!(found.said, "{}: policy {}: {}", file.name, p.policy.name, describe_policy(&p));
                     found.policies.push(p);
                 }
                 Err(e) => found.errors.push(e.to_string()),
@@ -158,6 +158,43 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         found.advice = config::advice(t, p);
     }
     found
+}
+
+/// What is said of a valid network: sizes, rates, dark times.
+fn describe_topology(t: &Topology) -> String {
+    let range = |rates: Vec<BitRate>| match (rates.iter().min(), rates.iter().max()) {
+        (Some(a), Some(b)) if a == b => a.to_string(),
+        (Some(a), Some(b)) => format!("{a} to {b}"),
+        _ => "none".into(),
+    };
+    let nics = range(t.hosts.iter().map(|h| h.nic).collect());
+    let graph = |g: &Graph| format!("an EPS graph of {} switches and {} links", g.switches.len(), g.cables.len());
+    let uplinks = || format!("EPS uplinks {}", range(t.racks.iter().map(|r| r.uplink).collect()));
+    let eps = t.eps.graph().map_or_else(uplinks, graph);
+    let plane = |p: &Plane| format!("{} with {} of dark time", p.rate, p.delta);
+    let mut planes: Vec<String> = t.planes.iter().map(plane).collect();
+    planes.dedup();
+    let each = if planes.is_empty() { String::new() } else { format!(" of {}", planes.join(", ")) };
+    format!("{} racks, {} hosts with NICs of {nics}, {eps}, {} OCS planes{each}", t.rack_count(), t.hosts.len(), t.planes.len())
+}
+
+/// What is said of a valid policy: who sets circuits by what, how coflows are served, who places tasks.
+fn describe_policy(p: &RunPlan) -> String {
+    let c = &p.policy;
+    let network = p.run.network.kind;
+    let circuits = match c.scheduler {
+        _ if network == NetworkKind::Sunflow => "circuits for each coflow".into(),
+        SchedulerKind::EpsOnly => "no circuits".into(),
+        by => format!("circuits by {} from {} every {}, threshold {}", by.name(), word(&c.demand), c.interval, c.elephant_threshold),
+    };
+    let strict = if network.service() == Service::Strict { ", strict priorities at every port of the packet network" } else { "" };
+    let placement = p.jobs.as_ref().map_or(String::new(), |j| format!(", tasks placed by {}", j.placement.kind().name()));
+    format!("{circuits}, network {}{strict}{placement}", word(&network))
+}
+
+/// The word that files use for one of a set of choices.
+fn word(choice: &impl serde::Serialize) -> String {
+    serde_json::to_value(choice).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// What is said of a valid list of jobs.
@@ -235,13 +272,16 @@ mod tests {
         assert_eq!(found.errors, Vec::<String>::new());
         assert_eq!(
             found.said,
-            "f1: policy p: every 100ms\nf2: topology net: 4 racks, 8 hosts, 1 OCS planes\n\
+            "f1: policy p: circuits by edmonds from backlog every 100ms, threshold 0B, network max-min\n\
+             f2: topology net: 4 racks, 8 hosts with NICs of 1Gb/s, EPS uplinks 100Mb/s, 1 OCS planes of 1Gb/s with 10ms of dark time\n\
              f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
         );
         assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 jobs (0 recurring), 1 tasks"));
         assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
         let strict = checked(&[&format!("{POLICY}network: priority\n")]).said;
-        assert_eq!(strict, "f0: policy p: every 100ms, strict priorities at every port of the packet network\n");
+        assert!(strict.ends_with(", network priority, strict priorities at every port of the packet network\n"), "{strict}");
+        let jobs = checked(&[&format!("{}placement: {{policy: fair}}\n", POLICY.replace("edmonds", "eps-only"))]).said;
+        assert_eq!(jobs, "f0: policy p: no circuits, network max-min, tasks placed by fair\n");
         assert!(checked(&[WORKLOAD, TRACE]).said.starts_with("f0: workload; name a topology"));
     }
 

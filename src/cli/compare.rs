@@ -1,5 +1,6 @@
-//! `heliostat compare`: two runs of one workload, coflow by coflow, or job by job.
+//! `heliostat compare`: results of runs against the first of them; of two runs, coflow by coflow or job by job.
 
+mod groups;
 pub mod jobs;
 
 use std::collections::BTreeMap;
@@ -8,20 +9,26 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::tables::{self, Rows, ratio};
-use super::{CliError, Output, print, read_result};
+use super::{CliError, Output, print, results, study};
 use crate::coflows::CoflowRecord;
 use crate::ids::CoflowId;
-use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::report::RunResult;
+use crate::runtime::study::{AnyResult, Study};
 use crate::units::{Bytes, Span};
 
-/// Prints the differences of two runs of the same coflows or jobs, such as a live run and its simulation
+/// Holds results against the first: runs of the same coflows or jobs, one or repeated ones a file
+///
+/// Two runs are compared coflow by coflow or job by job, such as a live run and its simulation. More results, or files with several of
+/// them, become a row each: means with 95 % intervals, differences of pairs with the same workload, and completion times over those of
+/// the first by class of size.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The first result, written by --json
-    a: PathBuf,
-    /// The second result; ratios are the second over the first
-    b: PathBuf,
+    /// Results, written by --json; or directories that `heliostat sweep` filled. All are held against the first
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Names of the rows, in their order [default: what tells them apart]
+    #[arg(long, value_name = "TEXT")]
+    label: Vec<String>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -81,53 +88,60 @@ pub struct Line {
 /// # Errors
 /// Files that cannot be read, are no results, or are of different coflows.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", args.a.display(), args.b.display()));
-    match (read(&args.a)?, read(&args.b)?) {
-        (Read::Coflows(a), Read::Coflows(b)) => {
-            let c = compare(&a, &b).map_err(unlike)?;
-            show(args.output, &c, || (lines(&c), sums(&c)), || exact(&c))
+    let read = args.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
+    let [(a_file, a), (b_file, b)] = &read[..] else { return several(args, &read) };
+    let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()));
+    match (&a[..], &b[..]) {
+        ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
+            let c = compare(x, y).map_err(unlike)?;
+            show(args.output, &c, || vec![lines(&c), sums(&c), by_class(&read)], || exact(&c))
         }
-        (Read::Jobs(a), Read::Jobs(b)) => {
-            let c = jobs::compare(&a, &b).map_err(unlike)?;
-            show(args.output, &c, || (jobs::lines(&c), jobs::sums(&c)), || jobs::exact(&c))
+        ([AnyResult::Jobs(x)], [AnyResult::Jobs(y)]) => {
+            let c = jobs::compare(x, y).map_err(unlike)?;
+            show(args.output, &c, || vec![jobs::lines(&c), jobs::sums(&c), by_class(&read)], || jobs::exact(&c))
         }
-        _ => Err(unlike("one is a run of jobs, the other of coflows".into())),
+        ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)]) | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
+            Err(unlike("one is a run of jobs, the other of coflows".into()))
+        }
+        _ => several(args, &read),
     }
 }
 
-fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> (Rows, Rows), exact: impl Fn() -> Rows) -> Result<(), CliError> {
+/// More than two results, or repeated ones.
+fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError> {
+    let mut groups = groups::of(read);
+    if !args.label.is_empty() {
+        if args.label.len() != groups.len() {
+            return Err(CliError::Usage(format!("{} --label for {} rows; give one each", args.label.len(), groups.len())));
+        }
+        groups.iter_mut().zip(&args.label).for_each(|(g, label)| g.label.clone_from(label));
+    }
+    let kinds = groups.iter().flat_map(|g| &g.runs).map(|r| r.of_jobs);
+    if kinds.clone().any(|jobs| jobs) && !kinds.clone().all(|jobs| jobs) {
+        return Err(CliError::Invalid("some of these results are of jobs, others of coflows".into()));
+    }
+    let study = Study::new(&groups);
+    if let Some(alone) = study.policies.iter().find(|p| p.pairs == 0) {
+        let what = if study.of_jobs { "jobs" } else { "coflows" };
+        return Err(CliError::Invalid(format!("{} has no run of the same {what} as {}", alone.policy, study.policies[0].policy)));
+    }
+    print(&study::show(&study, args.output))
+}
+
+/// Completion times by class over those of the first.
+fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> Rows {
+    study::normalised(&Study::new(&groups::of(read)))
+}
+
+fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> Vec<Rows>, exact: impl Fn() -> Rows) -> Result<(), CliError> {
     print(&match output {
         Output::Table => {
-            let (lines, sums) = tables();
-            format!("{}\n\n{}\n", lines.table(), sums.table())
+            let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
+            tables.collect::<Vec<_>>().join("\n\n") + "\n"
         }
         Output::Json => serde_json::to_string_pretty(c).expect("a comparison is plain data") + "\n",
         Output::Csv => exact().csv(),
     })
-}
-
-/// A result that was read.
-enum Read {
-    Coflows(Box<RunResult>),
-    Jobs(Box<JobsResult>),
-}
-
-/// Reads a result: one with `jobs` is of jobs.
-fn read(file: &Path) -> Result<Read, CliError> {
-    #[derive(serde::Deserialize)]
-    struct Peek {
-        jobs: Option<serde::de::IgnoredAny>,
-    }
-    let text = read_result(file)?;
-    // The parser's own text ends with line and column.
-    let bad = |e: serde_json::Error| {
-        let why = e.to_string().replace("struct Peek", "a result that `run`, `schedule` or `simulate` wrote with --json");
-        CliError::Invalid(format!("{}: not the result of a run: {why}", file.display()))
-    };
-    match serde_json::from_str::<Peek>(&text).map_err(bad)?.jobs {
-        Some(_) => serde_json::from_str(&text).map(|r| Read::Jobs(Box::new(r))).map_err(bad),
-        None => serde_json::from_str(&text).map(|r| Read::Coflows(Box::new(r))).map_err(bad),
-    }
 }
 
 /// Two runs of the same coflows: same numbers, names and bytes.

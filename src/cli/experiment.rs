@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::interrupt::stopped_by_ctrl_c;
 use super::tables::Rows;
-use super::{CliError, can_write, print, read_workload, simulate, write_text};
+use super::{CliError, can_write, print, read_workload, write_text};
 use crate::experiment::claim::Verdict;
 use crate::experiment::free::Free;
 use crate::experiment::report::{Report, Row, name};
@@ -113,7 +114,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let trace = if args.paper == Paper::Pushbox { trace(args.trace.as_ref())? } else { None };
     let mut experiment = args.paper.experiment_with(size, trace.as_ref());
     experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
-    let (stop, threads, began) = (simulate::stopped_by_ctrl_c(), args.threads as usize, Instant::now());
+    let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
     let tell = |p: Progress| {
         let ((done, of), (setting, system, seed)) = (p.done, p.last);
         eprintln!("{done}/{of} {setting}, {system}, seed {seed}: {:.1} s", p.took);
@@ -219,7 +220,7 @@ fn means(r: &Report) -> Rows {
     };
     let mut header = vec!["setting", "system"];
     header.extend(shown_ones.map(name));
-    let mut rows = Rows { header, rows: Vec::new() };
+    let mut rows = Rows::new(&header);
     for m in r.measured.iter().filter(|m| m.means.iter().any(|v| v.0 == Measure::Makespan)) {
         let of = |which| m.means.iter().find(|v| v.0 == which).map_or("-".into(), |v| shown(which, v.1));
         let cells = shown_ones.map(of);

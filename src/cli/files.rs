@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::CliError;
 use crate::config;
+use crate::config::shipped::{self, Shelf};
+use crate::runtime::settings::RunPlan;
+use crate::topology::Topology;
 
 /// Bytes of the largest workload or trace that is read.
 const WORKLOAD: u64 = 256_000_000;
 /// Bytes of the largest result or event log that is read.
 const RESULT: u64 = 4_000_000_000;
 
-/// A topology or a policy as text.
+/// A file of ours as text, other than a workload: faults, notes.
 ///
 /// # Errors
 /// When it cannot be read, is not UTF-8, or is longer than such a file may be. No more of it is read than that.
@@ -21,12 +24,55 @@ pub fn read_text(file: &Path) -> Result<String, CliError> {
     read(file, config::MAX_BYTES as u64)
 }
 
-/// A workload, jobs or a trace as text.
+/// A topology: a file, or the name of a shipped one.
+///
+/// # Errors
+/// As [`read_text`], and a text that makes no sense.
+pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
+    Ok(config::read_topology(&read_shipped(Shelf::Topologies, file, &[])?, &file.display().to_string())?)
+}
+
+/// A policy: a file, or the name of a shipped one.
+///
+/// # Errors
+/// As [`read_topology`].
+pub fn read_policy(file: &Path) -> Result<RunPlan, CliError> {
+    Ok(config::read_policy(&read_shipped(Shelf::Policies, file, &[])?, &file.display().to_string())?)
+}
+
+/// A workload, jobs or a trace as text: a file, or the name of a shipped one.
 ///
 /// # Errors
 /// As [`read_text`].
 pub fn read_workload(file: &Path) -> Result<String, CliError> {
-    read(file, WORKLOAD)
+    read_shipped(Shelf::Workloads, file, &[])
+}
+
+/// A file of any kind as text, or the shipped one of that name.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_any(file: &Path) -> Result<String, CliError> {
+    let shipped = file.to_str().filter(|_| !file.exists()).and_then(shipped::find);
+    shipped.map_or_else(|| read_text(file), |s| Ok(s.text.into()))
+}
+
+/// A file as text, or if there is none, the shipped one of that name. `others` are names that the caller knows besides.
+///
+/// # Errors
+/// As [`read_text`]; of a name that is none, which there are.
+pub fn read_shipped(shelf: Shelf, file: &Path, others: &[String]) -> Result<String, CliError> {
+    let most = if shelf == Shelf::Workloads { WORKLOAD } else { config::MAX_BYTES as u64 };
+    if file.exists() {
+        return read(file, most);
+    }
+    let name = file.to_str().unwrap_or_default();
+    // Of a path, the last part may be a name that is known: policies/varys.yaml, away from the sources.
+    let meant = file.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
+    match shelf.find(name) {
+        Some(shipped) => Ok(shipped.text.into()),
+        None => Err(CliError::Invalid(format!("{}: {}", file.display(), shelf.unknown(meant, others)))),
+    }
 }
 
 /// A result or an event log as text.
@@ -38,7 +84,7 @@ pub fn read_result(file: &Path) -> Result<String, CliError> {
 }
 
 fn read(file: &Path, most: u64) -> Result<String, CliError> {
-    let fail = |e: io::Error| CliError::Invalid(format!("{}: {e}", file.display()));
+    let fail = |e: io::Error| CliError::Invalid(format!("{}: {}", file.display(), reason(&e)));
     let mut text = String::new();
     let got = File::open(file).and_then(|f| f.take(most + 1).read_to_string(&mut text)).map_err(fail)?;
     if got as u64 > most {
@@ -85,7 +131,13 @@ pub fn write_bytes(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
 }
 
 fn failed(file: &Path, e: &io::Error) -> CliError {
-    CliError::Failed(format!("{}: {e}", file.display()))
+    CliError::Failed(format!("{}: {}", file.display(), reason(e)))
+}
+
+/// An error of the system without its number.
+fn reason(e: &io::Error) -> String {
+    let text = e.to_string();
+    text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).into()
 }
 
 /// Where a file is replaced: the one behind a link. `None` for what is no file.
@@ -150,6 +202,20 @@ mod tests {
         }
         let full = Path::new("/dev/full");
         assert!(write_text(full, "x").unwrap_err().to_string().contains("/dev/full"));
+    }
+
+    #[test]
+    fn a_file_goes_before_the_shipped_one_of_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = dir.path().join("varys");
+        assert!(read_policy(&mine).unwrap_err().to_string().contains("did you mean `varys`?"));
+        std::fs::write(&mine, Shelf::Policies.find("aalo").unwrap().text).unwrap();
+        assert_eq!(read_policy(&mine).unwrap().policy.name, "aalo");
+        assert_eq!(read_policy(Path::new("varys")).unwrap().policy.name, "varys");
+        assert_eq!(read_topology(Path::new("hybrid-8x2")).unwrap().rack_count(), 8);
+        assert!(read_workload(Path::new("shuffle-8")).unwrap().contains("coflows:"));
+        let told = read_topology(dir.path()).unwrap_err().to_string();
+        assert!(told.ends_with("Is a directory"), "{told}");
     }
 
     #[test]

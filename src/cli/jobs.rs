@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::files::read_shipped;
 use super::tables::{self, Rows};
 use super::workload::reading::{JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
-use super::{CliError, Output, read_workload};
+use super::{CliError, Output};
 use crate::config;
+use crate::config::shipped::Shelf;
 use crate::placement::Kind;
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
@@ -168,7 +170,7 @@ impl Tuning {
         let how = args.how(&reading)?;
         match Mix::named(file) {
             Some(mix) => Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed)),
-            None => Ok(config::read_any_jobs(&read_workload(file)?, &file.display().to_string(), &how)?),
+            None => Ok(config::read_any_jobs(&read_shipped(Shelf::Workloads, file, &Mix::of_jobs())?, &file.display().to_string(), &how)?),
         }
     }
 }
@@ -251,7 +253,8 @@ fn table(r: &JobsResult) -> Rows {
     rows
 }
 
-fn exact(r: &JobsResult) -> Rows {
+/// The jobs of a run in base units.
+pub fn exact(r: &JobsResult) -> Rows {
     let mut rows = Rows::new(&[
         "job",
         "queue",

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write as _};
 
-pub use files::{can_write, read_result, read_text, read_workload, write_bytes, write_text};
+pub use files::{can_write, read_policy, read_result, read_text, read_topology, read_workload, write_bytes, write_text};
 
 use crate::config::ConfigError;
 
@@ -14,23 +14,28 @@ pub mod clean;
 pub mod client;
 pub mod compare;
 pub mod completions;
+pub mod copy;
 pub mod doctor;
 pub mod exec;
 pub mod experiment;
 pub mod explain;
 pub mod files;
+pub mod interrupt;
 pub mod jobs;
+pub mod list;
 pub mod plan;
 pub mod plot;
 pub mod progress;
 pub mod record;
-pub mod repeat;
 pub mod replay;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod schedule;
 pub mod show;
 pub mod simulate;
+pub mod study;
+pub mod sweep;
 pub mod tables;
 pub mod timeline;
 pub mod user_namespace;
@@ -70,6 +75,7 @@ commands! {
     Simulate => simulate,
     Replay => replay,
     Compare => compare,
+    Sweep => sweep,
     Plan => plan,
     Experiment => experiment,
     Workload => workload,
@@ -77,6 +83,8 @@ commands! {
     Report => report,
     Doctor => doctor,
     Clean => clean,
+    List => list,
+    Copy => copy,
     Completions => completions,
 }
 

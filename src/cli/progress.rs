@@ -8,6 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::runtime::report::End;
 use crate::units::Time;
 
+/// A shorter run does not say what it took.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
+
 /// Measures a run and tells how far it is.
 pub struct Clock {
     bar: ProgressBar,
@@ -43,8 +46,10 @@ impl Clock {
             End::Stopped => eprintln!("stopped: the result is that of the run so far"),
             End::Stuck => eprintln!("nothing moves any more: the result is that of the run so far"),
         }
-        let seconds = took.as_secs_f64();
-        eprintln!("{events} events in {seconds:.2} s, {:.0} events/s", events as f64 / seconds.max(1e-3));
+        if took >= WORTH_TELLING {
+            let seconds = took.as_secs_f64();
+            eprintln!("{events} events in {seconds:.2} s, {:.0} events/s", events as f64 / seconds);
+        }
         took
     }
 }

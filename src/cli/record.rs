@@ -15,6 +15,11 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// Whether the run is recorded.
+    pub fn is_some(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// Does something that can be recorded, and ends the file whatever came of it.
     ///
     /// # Errors

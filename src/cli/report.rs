@@ -54,7 +54,9 @@ pub fn run(a: &Args) -> Result<(), CliError> {
 /// Adds a file to the runs.
 fn take(runs: &mut Vec<Run>, file: &Path, text: &str) -> Result<(), CliError> {
     let name = file.display().to_string();
-    let input = input::read(text, &name).map_err(CliError::Invalid)?;
+    let Ok([input]) = <[input::Input; 1]>::try_from(input::read(text, &name).map_err(CliError::Invalid)?) else {
+        return Err(CliError::Invalid(format!("{name}: results of several policies; a report shows one run a file")));
+    };
     // Event logs are many lines, and no JSON as a whole.
     let value: Option<Value> = serde_json::from_str(text).ok().filter(|v: &Value| v.get("summary").is_some());
     if value.is_none() && input.circuits.is_none() && input.demand.is_none() {

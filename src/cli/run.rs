@@ -12,7 +12,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::client::Where;
 use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, attach, can_write, jobs, print, read_text, schedule, tables, user_namespace, write_text};
+use super::{
+    CliError, Output, attach, can_write, jobs, print, read_policy, read_topology, schedule, study, tables, user_namespace, write_text,
+};
 use crate::api;
 use crate::coflows::network::Service;
 use crate::config;
@@ -26,6 +28,7 @@ use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
+use crate::runtime::study::AnyResult;
 use crate::topology::Topology;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
@@ -33,14 +36,19 @@ use crate::workload::{Adjust, Workload};
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The topology (YAML).
+    /// The topology: a file (YAML), or the name of a shipped one, such as hybrid-8x2.
     topology: PathBuf,
-    /// The policy (YAML). Default: c-through's decisions, marked traffic only.
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
-    /// The workload: our YAML, or a trace of the coflow-benchmark. Its coflows are sent as real TCP between the hosts.
-    #[arg(long, value_name = "FILE")]
+    /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload one after another, and are held
+    /// against the first. Default: c-through's decisions, marked traffic only.
+    #[arg(long, value_name = "FILE|NAME")]
+    policy: Vec<PathBuf>,
+    /// The workload: our YAML, a trace of the coflow-benchmark, or the name of a shipped workload. Its coflows are sent as real TCP
+    /// between the hosts.
+    #[arg(long, value_name = "FILE|NAME")]
     workload: Option<PathBuf>,
+    /// Carries the workload N times under each policy, and prints means with their 95 % intervals.
+    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["record", "baseline"], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: Option<u32>,
     #[command(flatten)]
     reading: Reading,
     /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over the API of this very run.
@@ -72,7 +80,7 @@ pub struct Args {
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Also write everything that was measured to a file.
+    /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
@@ -96,6 +104,8 @@ struct Plan {
     topology: Arc<Topology>,
     run: RunPlan,
     workload: Option<Workload>,
+    /// The policies after the first, each with the workload as it scales it.
+    others: Vec<(RunPlan, Workload)>,
     forced: bool,
     options: Options,
     /// Takes what the machines are told and want.
@@ -113,6 +123,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.schedule.is_none() {
         args.tuning.refuse("--schedule")?;
     }
+    if args.policy.len() > 1 && (args.baseline || args.record.is_some()) {
+        return Err(CliError::Usage(
+            "--baseline and --record are about one policy; to compare with no circuits, add --policy eps-only".into(),
+        ));
+    }
     can_write([&args.json, &args.tuning.timeline].into_iter().flatten())?;
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -126,6 +141,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
             (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
+            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare(args, &plan, workload, &stop),
             (None, Some(workload)) => carry(args, &plan, workload, &stop),
             (None, None) => serve(args, &plan, &stop),
         }
@@ -153,10 +169,40 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     }
 }
 
+/// Carries a workload under every policy, as many times as asked for, and holds the policies against the first. They take turns, so that
+/// what changes on the machine meanwhile meets all of them.
+fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
+    let all: Vec<(&RunPlan, &Workload)> =
+        std::iter::once((&plan.run, workload)).chain(plan.others.iter().map(|(run, workload)| (run, workload))).collect();
+    let names = match &args.policy[..] {
+        [] => vec![plan.run.policy.name.clone()],
+        files => study::labels(files.iter().zip(all.iter().map(|p| p.0.policy.name.as_str()))),
+    };
+    let mut results: study::Results = all.iter().map(|_| vec![]).collect();
+    let mut unfinished = 0;
+    for (k, (run, workload)) in (0..args.repeat.unwrap_or(1)).flat_map(|_| all.iter().enumerate()) {
+        let result = if stop.load(Relaxed) { break } else { one(args, plan, run, workload, stop)? };
+        if !stop.load(Relaxed) {
+            unfinished += result.summary.unfinished;
+            results[k].push(AnyResult::Coflows(Box::new(result)));
+        }
+    }
+    if results.iter().all(Vec::is_empty) {
+        return Err(CliError::Failed("interrupted before any run had ended".into()));
+    }
+    args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
+    print(&study::show(&study::of(&names, &results), args.output))?;
+    match (stop.load(Relaxed), unfinished) {
+        (true, _) => Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into())),
+        (false, 0) => Ok(()),
+        (false, n) => Err(CliError::Failed(format!("{n} coflows did not finish"))),
+    }
+}
+
 fn prepare(args: &Args) -> Result<Plan, CliError> {
-    let mut topology = config::read_topology(&read_text(&args.topology)?, &args.topology.display().to_string())?;
-    let run = match &args.policy {
-        Some(file) => config::read_policy(&read_text(file)?, &file.display().to_string())?,
+    let mut topology = read_topology(&args.topology)?;
+    let run = match args.policy.first() {
+        Some(file) => read_policy(file)?,
         None => RunPlan::from(CircuitPolicy {
             name: "default".into(),
             scheduler: SchedulerKind::Edmonds,
@@ -166,7 +212,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     };
     if args.schedule.is_some() {
         // Here, what is built is what the placement policy is meant for.
-        let file = args.policy.as_ref().map_or("the default policy".into(), |f| f.display().to_string());
+        let file = args.policy.first().map_or("the default policy".into(), |f| f.display().to_string());
         topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
         if !sys::is_root() {
             let why = "without root the network stands in a namespace of its own, which the scheduler cannot enter";
@@ -182,9 +228,17 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
             "--local ports: in an emulation, what stays in a host crosses no interface; it is for `simulate`".into(),
         ));
     }
-    let adjust = Adjust { scale: args.reading.scale.unwrap_or(run.run.scale), ..args.reading.adjust() };
-    let read = |f: &PathBuf| args.reading.read(f, &topology).map(|w| w.adjusted(&adjust));
-    let workload = args.workload.as_ref().map(read).transpose()?;
+    let adjust = |run: &RunPlan| Adjust { scale: args.reading.scale.unwrap_or(run.run.scale), ..args.reading.adjust() };
+    let read = args.workload.as_ref().map(|f| args.reading.read(f, &topology)).transpose()?;
+    let others = args.policy.iter().skip(1).map(|file| {
+        let workload = read.clone().ok_or_else(|| CliError::Usage("--policy: several policies are compared on a --workload".into()))?;
+        let run = read_policy(file)?;
+        config::fit(&topology, &run)?;
+        let workload = workload.adjusted(&adjust(&run));
+        Ok((run, workload))
+    });
+    let others = others.collect::<Result<Vec<_>, CliError>>()?;
+    let workload = read.map(|w| w.adjusted(&adjust(&run)));
     if args.attach.is_some() && !sys::is_root() {
         return Err(CliError::Failed("--attach: Mininet's nodes are root's; run as root".into()));
     }
@@ -207,7 +261,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         MechanismArg::Netlink => Some(Mechanism::Netlink),
     };
     let options = Options { name, mechanism, base, attach };
-    Ok(Plan { topology: Arc::new(topology), run, workload, forced: exceeded.is_some(), options, recorder: None, listener })
+    Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, recorder: None, listener })
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -275,7 +329,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     let ask = schedule::Ask {
         place: Where { controller: server.url(), token: args.token.clone() },
         workload: jobs,
-        policy: args.policy.as_deref(),
+        policy: args.policy.first().map(PathBuf::as_path),
         reading: args.reading.clone(),
         seed: 1,
         tuning: &args.tuning,
@@ -395,6 +449,7 @@ impl Progress {
         let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
         let up: Vec<String> =
             s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
+        let up = if up.is_empty() { "no circuits".into() } else { format!("circuits {}", up.join(" ")) };
         let rates = format!(
             "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
             s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
@@ -405,11 +460,11 @@ impl Progress {
                 bar.set_position(done);
                 a.set_message(rates);
                 b.set_message(demand);
-                c.set_message(format!("circuits {}", up.join(" ")));
+                c.set_message(up);
             }
             None if self.printed.elapsed() >= Duration::from_secs(2) => {
                 self.printed = Instant::now();
-                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; circuits {}", self.name, self.total, up.join(" "));
+                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; {up}", self.name, self.total);
             }
             None => {}
         }

@@ -5,22 +5,27 @@ use std::fmt::Write as _;
 use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, presets};
 
 use super::Output;
+use crate::coflows::CoflowRecord;
 use crate::runtime::report::{RunResult, Summary};
 use crate::units::{Bytes, Span};
+
+/// Columns whose cells are text in JSON, even those that look like numbers: coflows of traces are called so.
+const WORDS: &[&str] =
+    &["id", "kind", "name", "about", "coflow", "job", "topology", "policy", "placement", "workload", "jobs", "class", "state", "error"];
 
 /// A table: a header and rows of as many cells. The first column is aligned to the left, the others to the right.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rows {
     /// Names of the columns.
-    pub header: Vec<&'static str>,
+    pub header: Vec<String>,
     /// The rows.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Rows {
     /// No rows yet.
-    pub fn new(header: &[&'static str]) -> Self {
-        Self { header: header.to_vec(), rows: Vec::new() }
+    pub fn new<S: AsRef<str>>(header: &[S]) -> Self {
+        Self { header: header.iter().map(|h| h.as_ref().to_owned()).collect(), rows: Vec::new() }
     }
 
     /// For people, without a line break at the end.
@@ -39,10 +44,32 @@ impl Rows {
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
         let plain = |cell: &String| cell.replace('|', "\\|");
-        let header = line(self.header.iter().map(|h| (*h).to_owned()).collect());
+        let header = line(self.header.clone());
         let rule = format!("|{}", "---|".repeat(self.header.len()));
         let rows = self.rows.iter().map(|r| line(r.iter().map(plain).collect()));
         [header, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+    }
+
+    /// As a list of JSON objects by column; a cell that is a number is one.
+    pub fn json(&self) -> String {
+        let all: Vec<String> = self.rows.iter().map(|r| format!("  {}", self.object(r))).collect();
+        format!("[\n{}\n]\n", all.join(",\n"))
+    }
+
+    /// As JSON lines, one object a row; a cell that is a number is one, and an empty one is null.
+    pub fn json_lines(&self) -> String {
+        self.rows.iter().map(|r| self.object(r) + "\n").collect()
+    }
+
+    fn object(&self, row: &[String]) -> String {
+        let text = |s: &str| serde_json::Value::from(s).to_string();
+        let value = |column: &str, cell: &str| match cell {
+            "" => "null".into(),
+            _ if !WORDS.contains(&column) && cell.parse::<serde_json::Number>().is_ok() => cell.to_owned(),
+            _ => text(cell),
+        };
+        let pairs: Vec<String> = self.header.iter().zip(row).map(|(h, c)| format!("{}: {}", text(h), value(h, c))).collect();
+        format!("{{{}}}", pairs.join(", "))
     }
 
     /// RFC 4180, with a line break after every row.
@@ -67,7 +94,7 @@ pub fn run_result(result: &RunResult, output: Output) -> String {
     match output {
         Output::Table => format!("{}\n\n{}\n", coflows(result).table(), summary(&result.summary).table()),
         Output::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
-        Output::Csv => coflows_exact(result).csv(),
+        Output::Csv => coflows_exact(&result.coflows).csv(),
     }
 }
 
@@ -81,7 +108,7 @@ pub fn with_baseline(off: &RunResult, on: &RunResult) -> String {
         rows.rows.push(row);
     }
     let mut sums = summary(&on.summary);
-    sums.header = vec!["summary", "with circuits", "circuits off"];
+    sums.header = ["summary", "with circuits", "circuits off"].map(Into::into).to_vec();
     let mut without: std::collections::BTreeMap<String, String> =
         summary(&off.summary).rows.into_iter().map(|r| (r[0].clone(), r[1].clone())).collect();
     for row in &mut sums.rows {
@@ -109,9 +136,10 @@ pub fn coflows(result: &RunResult) -> Rows {
     rows
 }
 
-fn coflows_exact(result: &RunResult) -> Rows {
+/// The coflows of a run in base units.
+pub fn coflows_exact(coflows: &[CoflowRecord]) -> Rows {
     let mut rows = Rows::new(&["coflow", "flows", "bytes", "ocs_share", "arrival_ns", "cct_ns", "bound_ns", "cct_over_bound"]);
-    for c in &result.coflows {
+    for c in coflows {
         let r = c.cct.and_then(|cct| ratio(cct, c.bound));
         rows.rows.push(vec![
             c.name.clone(),
@@ -205,10 +233,21 @@ mod tests {
     }
 
     #[test]
+    fn json_has_numbers_where_a_column_counts() {
+        let rows = Rows {
+            header: ["coflow", "cct_ns"].map(Into::into).to_vec(),
+            rows: vec![vec!["7".into(), "12".into()], vec!["x\"".into(), String::new()]],
+        };
+        assert_eq!(rows.json_lines(), "{\"coflow\": \"7\", \"cct_ns\": 12}\n{\"coflow\": \"x\\\"\", \"cct_ns\": null}\n");
+        let all: serde_json::Value = serde_json::from_str(&rows.json()).unwrap();
+        assert_eq!(all.as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
     fn csv_quotes_what_needs_it() {
-        let rows = Rows { header: vec!["a", "b"], rows: vec![vec!["x,\"y\"".into(), "1".into()]] };
+        let rows = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["x,\"y\"".into(), "1".into()]] };
         assert_eq!(rows.csv(), "a,b\n\"x,\"\"y\"\"\",1\n");
-        let piped = Rows { header: vec!["a", "b"], rows: vec![vec!["x|y".into(), "1".into()]] };
+        let piped = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["x|y".into(), "1".into()]] };
         assert_eq!(piped.markdown(), "| a | b |\n|---|---|\n| x\\|y | 1 |");
     }
 }

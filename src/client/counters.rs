@@ -102,6 +102,7 @@ pub fn result(
         topology: topology.name.clone(),
         policy: policy.into(),
         workload: workload.into(),
+        seed: None,
         congestion: "-".into(),
         forced: false,
         end: End::default(),

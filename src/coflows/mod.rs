@@ -56,6 +56,11 @@ impl CoflowSpec {
         self.flows.iter().map(|f| f.bytes).sum()
     }
 
+    /// The bytes of its longest flow.
+    pub fn longest_flow(&self) -> Bytes {
+        self.flows.iter().map(|f| f.bytes).max().unwrap_or_default()
+    }
+
     /// Bytes by rack pair; what stays in a rack is left out.
     pub fn matrix(&self, topology: &Topology) -> DemandMatrix {
         let mut m = DemandMatrix::zero(topology.rack_count());
@@ -92,6 +97,9 @@ pub struct CoflowRecord {
     pub flows: usize,
     /// Payload bytes, all of them.
     pub bytes: Bytes,
+    /// Payload bytes of its longest flow; absent in results of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_flow: Option<Bytes>,
     /// Payload bytes between racks.
     pub bytes_between_racks: Bytes,
     /// Share of the bytes between racks that went over circuits, 0..=1.

@@ -9,14 +9,18 @@ use crate::topology::Topology;
 use crate::workload::job_model::JobModel;
 use crate::workload::jobs::JobList;
 
+mod bare;
 pub mod error;
 pub mod faults;
 mod fit;
 mod formats;
 pub mod jobs;
 pub mod matrix;
+pub mod nearest;
 pub mod placement;
 pub mod policy;
+pub mod shipped;
+pub mod sweep;
 pub mod topology;
 pub mod workload;
 pub mod yaml;
@@ -24,6 +28,7 @@ pub mod yaml;
 pub use error::{ConfigError, Flaw, Problem, Step};
 pub use fit::{advice, fit, unfit};
 pub use formats::{Format, JobsReading, Select, check_workload_form, format_of, read_any_jobs, read_workload};
+pub use sweep::read_grid;
 pub use yaml::MAX_BYTES;
 
 /// Reads a topology file's text; `file` is the name that errors show.
@@ -81,14 +86,18 @@ pub fn schema_policy() -> serde_json::Value {
     schemars::schema_for!(policy::RawPolicy).to_value()
 }
 
-/// Whether a name can be a part of a namespace's name: `^[a-z][a-z0-9-]{0,11}$`.
-fn is_name(s: &str) -> bool {
+/// Whether a name has at most `longest` letters and can be a part of a namespace's name: `^[a-z][a-z0-9-]*$`.
+fn is_name(s: &str, longest: usize) -> bool {
     let b = s.as_bytes();
-    (1..=12).contains(&b.len()) && b[0].is_ascii_lowercase() && b.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
+    (1..=longest).contains(&b.len())
+        && b[0].is_ascii_lowercase()
+        && b.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
 }
 
 /// What [`is_name`] wants, in words.
-const NAME_RULE: &str = "1 to 12 of a-z, 0-9 and -, beginning with a letter";
+fn name_rule(longest: usize) -> String {
+    format!("1 to {longest} of a-z, 0-9 and -, beginning with a letter")
+}
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
-use super::{NAME_RULE, is_name};
+use super::{is_name, name_rule};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
@@ -24,6 +24,8 @@ pub const MIN_INTERVAL: Span = Span::micros(10);
 pub const MAX_INTERVAL: Span = Span::secs(3600);
 /// The lead of a policy that gives none, unless half its interval is shorter.
 pub const DEFAULT_LEAD: Span = Span::millis(5);
+/// The most letters of a policy's name.
+const LONGEST_NAME: usize = 32;
 /// The largest factor by which a workload is scaled down.
 pub const MAX_SCALE: u64 = 1_000_000_000;
 
@@ -32,8 +34,8 @@ pub const MAX_SCALE: u64 = 1_000_000_000;
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Heliostat policy")]
 pub struct RawPolicy {
-    /// Its name in results: 1 to 12 of a-z, 0-9 and -, beginning with a letter.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9-]{0,11}$"))]
+    /// Its name in results: 1 to 32 of a-z, 0-9 and -, beginning with a letter.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9-]{0,31}$"))]
     name: String,
     /// Reconfiguration interval: one decision each; 10 us to 1 h.
     #[serde(serialize_with = "exact")]
@@ -277,7 +279,8 @@ impl RawPolicy {
     /// Every value that makes no sense.
     pub fn check(self) -> Result<RunPlan, Vec<Flaw>> {
         let mut flaws = Flaws::default();
-        flaws.unless(is_name(&self.name), vec!["name".into()], format!("`{}` is not a name", self.name), NAME_RULE);
+        let name = is_name(&self.name, LONGEST_NAME);
+        flaws.unless(name, vec!["name".into()], format!("`{}` is not a name", self.name), name_rule(LONGEST_NAME));
         let fits = (MIN_INTERVAL..=MAX_INTERVAL).contains(&self.interval);
         let range = format!("{MIN_INTERVAL} to 1h");
         flaws.unless(fits, vec!["interval".into()], format!("an interval of {}", self.interval), range);

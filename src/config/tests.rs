@@ -174,11 +174,31 @@ fn elephants_that_may_wait_for_ever_are_told() {
 }
 
 #[test]
+fn rates_and_times_have_units_in_files() {
+    let told = |text: &str, from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        let text = text.replace(from, to);
+        let e = read_topology(&text, "f").map(drop).and_then(|()| read_policy(&text, "f").map(drop)).unwrap_err().to_string();
+        e.lines().filter(|l| !l.contains(" | ")).collect::<Vec<_>>().join("\n")
+    };
+    let topology = "name: net\nracks: 4\nhosts_per_rack: 2\nnic: 1Gb/s\neps: {uplink: 100Mb/s}\nocs: [{rate: 1Gb/s, delta: 10ms}]\n";
+    assert_eq!(
+        told(topology, "100Mb/s", "100"),
+        "f:5:15: eps.uplink: 100 without a unit is not a data rate\n   allowed: a number and a unit, such as 100Mb/s; bits a second are 100b/s"
+    );
+    assert!(told(topology, "10ms", "10").starts_with("f:6:28: ocs[0].delta: 10 without a unit is not a length of time"));
+    let policy = |interval: &str| read_policy(&format!("name: p\ninterval: {interval}\ndemand: backlog\nscheduler: edmonds\n"), "f");
+    assert!(policy("100").unwrap_err().to_string().starts_with("f:2:11: interval: 100 without a unit"));
+    // Zero is zero in any unit, and what counts things has none.
+    read_policy("name: p\ninterval: 100ms\nlead: 0\nageing: 5\ndemand: counters\nscheduler: edmonds\n", "f").unwrap();
+}
+
+#[test]
 fn a_policy_survives_the_round_trip_through_its_shape() {
     let mut p = read_policy(POLICY, "p").unwrap();
     p.policy.lead = Span(1_234_567);
     let json = serde_json::to_string(&policy::RawPolicy::from(&p)).unwrap();
-    assert!(json.contains(r#""interval":"100ms","lead":1234567"#), "{json}");
+    assert!(json.contains(r#""interval":"100ms","lead":"1234567ns""#), "{json}");
     assert_eq!(read_policy(&json, "j").unwrap(), p);
 }
 

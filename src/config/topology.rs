@@ -7,7 +7,7 @@ use serde::de::{self, SeqAccess, Visitor, value::SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 
 use super::error::{Flaw, Flaws, Step};
-use super::{NAME_RULE, is_name};
+use super::{is_name, name_rule};
 use crate::ids::PlaneId;
 use crate::topology::graph::Tier;
 use crate::topology::{Core, Eps, Framing, Plane, Pods, StopMode, Topology};
@@ -17,6 +17,8 @@ mod graph;
 
 use graph::RawGraph;
 
+/// The most letters of a network's name, which stands in names of namespaces.
+const LONGEST_NAME: usize = 12;
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
 pub const MAX_RACKS: usize = 100_000;
 /// The most hosts of one rack.
@@ -223,7 +225,8 @@ impl RawTopology {
     /// Every value that makes no sense.
     pub fn check(self) -> Result<Topology, Vec<Flaw>> {
         let mut flaws = Flaws::default();
-        flaws.unless(is_name(&self.name), vec!["name".into()], format!("`{}` is not a name", self.name), NAME_RULE);
+        let name = is_name(&self.name, LONGEST_NAME);
+        flaws.unless(name, vec!["name".into()], format!("`{}` is not a name", self.name), name_rule(LONGEST_NAME));
         flaws.rate(self.nic, vec!["nic".into()]);
         flaws.range(self.slots_per_host, MAX_SLOTS, vec!["slots_per_host".into()]);
         if let Some(n) = self.hosts_per_rack {

@@ -28,7 +28,7 @@ use crate::coflows::priority::{LAST, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Quantity as _, Span, Time};
 use crate::workload::Workload;
 
 /// The most flows of one workload file.
@@ -263,7 +263,7 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
     let quote = |s: &str| serde_json::to_string(s).expect("a string is JSON, and JSON is YAML");
     let mut out = format!("name: {}\ncoflows:{}\n", quote(&workload.name), if workload.coflows.is_empty() { " []" } else { "" });
     for c in &workload.coflows {
-        let _ = writeln!(out, "  - name: {}\n    arrival: {}", quote(&c.name), exact(&Span(c.arrival.0), c.arrival.0));
+        let _ = writeln!(out, "  - name: {}\n    arrival: {}", quote(&c.name), Span(c.arrival.0).exact());
         if c.weight != CoflowSpec::plain_weight() {
             let _ = writeln!(out, "    weight: {}", c.weight);
         }
@@ -274,16 +274,10 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
         for (k, f) in c.flows.iter().enumerate() {
             let (from, to) = (topology.host_name(f.from), topology.host_name(f.to));
             let own = c.priorities.flows.get(k).copied().flatten().map_or(String::new(), |p| format!(", priority: {p}"));
-            let _ = writeln!(out, "      - {{from: {from}, to: {to}, bytes: {}{own}}}", exact(&f.bytes, f.bytes.0));
+            let _ = writeln!(out, "      - {{from: {from}, to: {to}, bytes: {}{own}}}", f.bytes.exact());
         }
     }
     out
-}
-
-/// A quantity with its unit if nothing is lost by it, else as a bare number.
-pub(super) fn exact<T: std::fmt::Display + std::str::FromStr + PartialEq>(quantity: &T, raw: u64) -> String {
-    let text = quantity.to_string();
-    if text.parse::<T>().is_ok_and(|back| back == *quantity) { text } else { raw.to_string() }
 }
 
 #[cfg(test)]
@@ -321,7 +315,7 @@ mod tests {
             ("  - flows: [{from: h0-0, to: h9-1, bytes: 1}]\n", "f:3:30: coflows[0].flows[0].to: `h9-1` is not a host"),
             ("  - flows: [{from: h0-0, to: h1-1, bytes: 0}]\n", "f:3:43: coflows[0].flows[0].bytes: "),
             ("  - flows: [{from: h0-0, to: h1-1, bytes: 1XB}]\n", "f:3:43: coflows[0].flows[0].bytes: `1XB` is not"),
-            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown key `flow`; allowed:"),
+            ("  - flow: []\n", "f:3:5: coflows[0].flow: unknown key `flow`, did you mean `flows`? allowed:"),
             ("  - shuffle: {from: [r0], to: [r4], bytes: 1}\n", "f:3:32: coflows[0].shuffle.to[0]: `r4` is neither"),
             ("  - shuffle: {from: [h0-0], to: [h0-0], bytes: 1}\n", "f:3:14: coflows[0].shuffle: a shuffle within"),
             ("  - shuffle: 3\n", "f:3:14: coflows[0].shuffle: invalid type"),

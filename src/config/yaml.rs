@@ -4,9 +4,12 @@
 //! scanner is quadratic in them), and alias bombs (the library follows at most 100 aliases an event, and raw shapes are
 //! shallow, so a bomb has nowhere to unfold).
 
+use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::bare;
 use super::error::{ConfigError, Flaw, Problem, Step, show_path};
+use super::nearest::nearest;
 
 /// The longest text that is read.
 pub const MAX_BYTES: usize = 4_000_000;
@@ -35,13 +38,14 @@ pub fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ConfigErro
 ///
 /// # Errors
 /// What is wrong: one problem of form, or every problem of meaning.
-pub fn read_checked<R: DeserializeOwned, T>(
+pub fn read_checked<R: DeserializeOwned + JsonSchema, T>(
     text: &str,
     file: &str,
     check: impl FnOnce(R) -> Result<T, Vec<Flaw>>,
 ) -> Result<T, ConfigError> {
     let raw = read(text, file)?;
-    check(raw).map_err(|flaws| {
+    let bare = bare::flaws::<R>(&read(text, file)?);
+    if bare.is_empty() { check(raw) } else { Err(bare) }.map_err(|flaws| {
         let mut problems: Vec<Problem> = flaws.into_iter().take(MAX_FLAWS).map(|f| place(text, f)).collect();
         problems.sort_by_key(|p| (p.line, p.column));
         ConfigError { file: file.into(), problems }
@@ -146,7 +150,7 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
 
 /// Serde's sentences in words for people who write YAML.
 pub(super) fn plain(message: &str) -> String {
-    message
+    let message = message
         .replace("unknown field ", "unknown key ")
         .replace("missing field ", "missing key ")
         .replace("duplicate field ", "duplicate key ")
@@ -156,6 +160,19 @@ pub(super) fn plain(message: &str) -> String {
         .replace("expected struct RawJobs", "expected a mapping of keys to values")
         .replace("expected u32", "expected a whole number")
         .replace("expected u64", "expected a whole number")
+        .replace("expected a sequence", "expected a list such as [a, b]");
+    suggest(&message).unwrap_or(message)
+}
+
+/// An unknown key or value with what was probably meant, if one of those that are allowed is like it.
+fn suggest(message: &str) -> Option<String> {
+    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let unknown = message.starts_with("unknown key ") || message.starts_with("unknown value ");
+    let (name, allowed) = names.split_first().filter(|_| unknown)?;
+    let meant = nearest(name, allowed.iter().copied())?;
+    let (before, after) = message.split_once(&format!("`{name}`"))?;
+    let after = after.trim_start_matches([';', ',']);
+    Some(format!("{before}`{name}`, did you mean `{meant}`?{after}"))
 }
 
 /// Finds a flaw's place by reading the text again along its path.

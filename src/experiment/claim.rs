@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::runs::{Measure, Outcomes};
+use crate::runtime::statistics::Estimate;
 
 /// One system on one setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -185,7 +186,7 @@ impl Claim {
         let near = off <= 15.0;
         match () {
             // First of all: a mean that its interval does not tell from zero neither agrees with the paper nor contradicts it.
-            () if sign != 0.0 && half.is_some_and(|h| mean.abs() <= h) => Verdict::Unclear,
+            () if sign != 0.0 && Estimate { mean, half }.is_unclear() => Verdict::Unclear,
             () if printed.is_met(mean, off) => Verdict::Same,
             () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
             () if near => Verdict::Near,

@@ -9,7 +9,7 @@ use super::free::{Calibration, Free};
 use super::runs::{Measure, Outcomes};
 use super::setting::Setting;
 use super::{Experiment, Paper, Size};
-use crate::runtime::repeat::{half_interval, mean};
+use crate::runtime::statistics::{Estimate, mean};
 use crate::units::Span;
 
 /// A number of the paper beside ours.
@@ -114,7 +114,7 @@ impl Report {
 
 fn row(c: &Claim, outcomes: &Outcomes) -> Row {
     let values = c.values(outcomes);
-    let (mean, half) = (mean(&values), half_interval(&values));
+    let Estimate { mean, half } = Estimate::of(&values);
     let verdict = if values.is_empty() { Verdict::NotRun } else { c.verdict(mean, half) };
     let what = name(c.measure);
     let less = if c.measure.more_is_better() { "more" } else { "less" };

@@ -16,6 +16,7 @@ use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::settings::{RunPlan, RunSettings};
+use crate::runtime::study::SMALL_JOB;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
@@ -37,9 +38,6 @@ pub struct System {
     /// The scheduler's.
     pub jobs_by: JobPolicy,
 }
-
-/// A job that shuffles less than this is a small one (PushBox, section 7.3).
-pub const SMALL_JOB: Bytes = Bytes(100_000_000);
 
 /// Jobs of a published mix, or of a trace.
 #[derive(Clone, Debug)]

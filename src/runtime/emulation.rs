@@ -277,6 +277,7 @@ impl Emulation {
             topology: topology.name.clone(),
             policy: end.policy.name.clone(),
             workload: workload.name.clone(),
+            seed: None,
             congestion: self.plan.run.congestion.clone(),
             forced: false,
             end: End::default(),

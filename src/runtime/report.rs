@@ -22,6 +22,9 @@ pub struct RunResult {
     pub policy: String,
     /// Name of the workload.
     pub workload: String,
+    /// What was drawn, was drawn from this; absent of live runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// TCP congestion control (`-` in simulation).
     pub congestion: String,
     /// Whether the run went outside the scale that this machine carries honestly.
@@ -118,6 +121,7 @@ impl CoflowRecord {
             name: spec.name.clone(),
             flows: spec.flows.len(),
             bytes: spec.bytes(),
+            longest_flow: Some(spec.longest_flow()),
             bytes_between_racks: Bytes(spec.matrix(topology).total()),
             ocs_share,
             arrival: spec.arrival,

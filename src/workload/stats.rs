@@ -49,12 +49,19 @@ pub const SHORT: Bytes = Bytes(5_000_000);
 /// The flows of a narrow coflow.
 pub const NARROW: usize = 50;
 
+/// The names of Varys' classes, by [`class_of`].
+pub const CLASSES: [&str; 4] = ["short narrow", "long narrow", "short wide", "long wide"];
+
+/// Which of [`CLASSES`] a coflow of so many flows is in, the longest of so many bytes.
+pub fn class_of(flows: usize, longest: Bytes) -> usize {
+    usize::from(longest > SHORT) + 2 * usize::from(flows > NARROW)
+}
+
 /// The classes of coflows. Linear in the number of flows.
 fn classes(coflows: &[CoflowSpec]) -> [Class; 4] {
-    let mut all = ["short narrow", "long narrow", "short wide", "long wide"].map(|name| Class { name, ..Class::default() });
+    let mut all = CLASSES.map(|name| Class { name, ..Class::default() });
     for c in coflows {
-        let (long, wide) = (c.flows.iter().any(|f| f.bytes > SHORT), c.flows.len() > NARROW);
-        let class = &mut all[usize::from(long) + 2 * usize::from(wide)];
+        let class = &mut all[class_of(c.flows.len(), c.longest_flow())];
         (class.coflows, class.bytes) = (class.coflows + 1, class.bytes.saturating_add(c.bytes()));
     }
     all

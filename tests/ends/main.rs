@@ -12,5 +12,6 @@ mod removed;
 mod rights;
 mod stops;
 mod support;
+mod sweeps;
 mod taken;
 mod virtual_runs;

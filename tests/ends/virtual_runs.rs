@@ -110,7 +110,8 @@ fn runs_of_jobs_are_repeated_over_seeds() {
     let makespans: Vec<f64> = runs.iter().map(|r| r["summary"]["makespan"].as_u64().expect("a number") as f64 / 1e9).collect();
     assert!(makespans[0] != makespans[1] && makespans[1] != makespans[2], "other seeds, other runs: {makespans:?}");
     let figures: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
-    let figure = figures.as_array().expect("a list").iter().find(|f| f["name"] == "makespan (s)").expect("a makespan");
+    let figures = figures["policies"][0]["figures"].as_array().expect("a list");
+    let figure = figures.iter().find(|f| f["name"] == "makespan").expect("a makespan");
     let mean = makespans.iter().sum::<f64>() / 3.0;
     assert!((figure["mean"].as_f64().expect("a number") - mean).abs() < 1e-9 && figure["half"].as_f64() > Some(0.0), "{figure}");
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::lists;
 use crate::cli::tables::Rows;
-use crate::cli::{CliError, Output, print, read_text, read_workload, write_text};
+use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
 use crate::config;
 use crate::paths::{Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
@@ -74,7 +74,7 @@ struct Report<'a> {
 /// Files that cannot be read or make no sense, a job that does not exist, and a network with fewer than two slots.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let file = args.topology.display().to_string();
-    let topology = config::read_topology(&read_text(&args.topology)?, &file)?;
+    let topology = read_topology(&args.topology)?;
     let jobs = config::read_jobs(&read_workload(&args.jobs)?, &args.jobs.display().to_string())?;
     let net = Switches::new(&topology, Units::default());
     let chosen = choose(&jobs, args.job.as_deref())?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::circuits::named;
 use super::racks::{self, Bar};
 use crate::cli::tables::Rows;
-use crate::cli::{CliError, Output, print, read_text, read_workload, write_text};
+use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
 use crate::config;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
@@ -38,7 +38,7 @@ impl Inputs {
     /// Files that cannot be read or make no sense, and networks without a rack or host.
     pub fn read(&self) -> Result<(JobList, Cluster), CliError> {
         let file = self.topology.display().to_string();
-        let topology = config::read_topology(&read_text(&self.topology)?, &file)?;
+        let topology = read_topology(&self.topology)?;
         let jobs = config::read_jobs(&read_workload(&self.jobs)?, &self.jobs.display().to_string())?;
         let cluster = Cluster::of(&topology, self.elephant);
         if cluster.racks == 0 || cluster.hosts == 0 || cluster.slots == 0 {

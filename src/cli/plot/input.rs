@@ -46,6 +46,8 @@ pub struct Circuits {
 pub struct Input {
     /// Its name.
     pub file: String,
+    /// How many runs it is of.
+    pub runs: usize,
     /// Values of [`ABOUT`], as far as it has them.
     pub about: Vec<String>,
     /// Completion times of its coflows.
@@ -61,6 +63,18 @@ pub struct Input {
 }
 
 impl Input {
+    /// Takes another run's times in.
+    fn take(&mut self, other: Self) {
+        for (mine, theirs) in [(&mut self.ccts, other.ccts), (&mut self.jcts, other.jcts)] {
+            if let Some(mine) = mine {
+                mine.extend(theirs.unwrap_or_default());
+            }
+        }
+        // What is told over time, is told of one run.
+        (self.circuits, self.demand, self.utilisation) = (None, None, None);
+        self.runs += other.runs;
+    }
+
     /// What it has, for errors.
     pub fn holds(&self) -> String {
         let all = [
@@ -75,14 +89,32 @@ impl Input {
     }
 }
 
-/// Reads a file of any of the kinds.
+/// Reads a file of any of the kinds. Of a list of results, the runs under one policy become one input, whose times are those of all.
 ///
 /// # Errors
 /// What it is not.
-pub fn read(text: &str, file: &str) -> Result<Input, String> {
+pub fn read(text: &str, file: &str) -> Result<Vec<Input>, String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let input = if of_jobs(first) || serde_json::from_str::<Record>(first).is_ok() { log(text, file)? } else { whole(text, file)? };
-    Ok(Input { file: file.into(), ..input })
+    let is_log = of_jobs(first) || serde_json::from_str::<Record>(first).is_ok();
+    let inputs = if is_log { vec![log(text, file)?] } else { whole(text, file)? };
+    Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
+}
+
+/// Runs of the same policy, topology and mechanism as one, in the order in which they first appear.
+pub fn pooled(all: Vec<Input>) -> Vec<Input> {
+    let mut pools: Vec<Input> = vec![];
+    for mut input in all {
+        // The workload's name may end with the seed that it was drawn from.
+        if let Some(workload) = input.about.get_mut(1) {
+            let end = workload.rfind("-seed-").unwrap_or(workload.len());
+            workload.truncate(end);
+        }
+        match pools.iter_mut().find(|p| p.about == input.about && p.ccts.is_some() == input.ccts.is_some()) {
+            Some(pool) => pool.take(input),
+            None => pools.push(input),
+        }
+    }
+    pools
 }
 
 /// Whether a line of an event log is the task scheduler's, of which nothing is drawn.
@@ -129,9 +161,15 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
     Ok(Input { circuits: Some(circuits), demand: Some(demand), ..Input::default() })
 }
 
-fn whole(text: &str, file: &str) -> Result<Input, String> {
+fn whole(text: &str, file: &str) -> Result<Vec<Input>, String> {
     let wrong = |e: serde_json::Error| format!("{file}:{}:{}: not a result, an event log or a plan: {e}", e.line(), e.column());
-    let value: Value = serde_json::from_str(text).map_err(wrong)?;
+    match serde_json::from_str(text).map_err(wrong)? {
+        Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?)),
+        value => Ok(vec![one(&value, file)?]),
+    }
+}
+
+fn one(value: &Value, file: &str) -> Result<Input, String> {
     let text_of = |key: &str| value[key].as_str().unwrap_or("").to_owned();
     let times = |list: &str, key: &str| {
         let all = value[list].as_array()?;
@@ -141,8 +179,9 @@ fn whole(text: &str, file: &str) -> Result<Input, String> {
         about: ABOUT.iter().map(|k| text_of(k)).collect(),
         ccts: times("coflows", "cct"),
         jcts: times("jobs", "jct"),
-        circuits: plan(&value),
-        utilisation: utilisation(&value).map_err(|e| format!("{file}: utilisation: {e}"))?,
+        circuits: plan(value),
+        runs: 1,
+        utilisation: utilisation(value).map_err(|e| format!("{file}: utilisation: {e}"))?,
         ..Input::default()
     })
 }

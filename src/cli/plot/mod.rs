@@ -3,11 +3,11 @@
 //! Text is measured, and drawn in PNG files, with DejaVu Sans, which is compiled in; SVG files name `sans-serif`, so that the viewer
 //! takes its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 
-use super::{CliError, read_result, write_bytes};
+use super::{CliError, read_result, results, write_bytes};
 use input::Input;
 
 mod canvas;
@@ -19,8 +19,8 @@ mod lines;
 /// Draws results as charts: completion times, utilisation, circuits
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results (run --json, simulate --json, -o json), event logs (simulate --events) or plans (plan circuits -o json); several
-    /// results are laid over each other
+    /// Results (run --json, simulate --json, -o json; of several runs, one line a policy), directories that `heliostat sweep` filled,
+    /// event logs (simulate --events) or plans (plan circuits -o json); several results are laid over each other
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What is drawn [default: cct of results, circuits of event logs and plans]
@@ -82,7 +82,7 @@ fn size(text: &str) -> Result<(u32, u32), String> {
 pub fn run(a: &Args) -> Result<(), CliError> {
     let mut inputs = Vec::new();
     for file in &a.files {
-        inputs.push(input::read(&read_result(file)?, &file.display().to_string()).map_err(CliError::Invalid)?);
+        inputs.extend(read(file)?);
     }
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
     let png = match a.to.extension().and_then(|e| e.to_str()) {
@@ -96,6 +96,18 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     let bytes =
         if png { canvas::png(a.size, |area| chart.draw(&area, &look)) } else { canvas::svg(a.size, |area| chart.draw(&area, &look)) };
     write_bytes(&a.to, &bytes.map_err(CliError::Failed)?)
+}
+
+/// A file's inputs; of a directory of results, one a policy.
+fn read(file: &Path) -> Result<Vec<Input>, CliError> {
+    let of = |file: &Path| input::read(&read_result(file)?, &file.display().to_string()).map_err(CliError::Invalid);
+    if !file.is_dir() {
+        return of(file);
+    }
+    let all: Vec<Vec<Input>> = results::files_in(file)?.iter().map(|f| of(f)).collect::<Result<_, _>>()?;
+    let mut pools = input::pooled(all.into_iter().flatten().collect());
+    pools.iter_mut().for_each(|p| p.file = file.display().to_string());
+    if pools.is_empty() { Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display()))) } else { Ok(pools) }
 }
 
 /// A chart with its data.
@@ -155,7 +167,9 @@ pub(super) fn labels(inputs: &[Input], given: &[String]) -> Result<Vec<String>, 
     }
     let of = |k: usize| inputs.iter().map(|i| i.about.get(k).cloned().unwrap_or_default()).collect::<Vec<String>>();
     let distinct = |v: &Vec<String>| v.iter().all(|x| !x.is_empty() && v.iter().filter(|y| *y == x).count() == 1);
-    Ok((0..input::ABOUT.len()).map(of).find(distinct).unwrap_or_else(|| inputs.iter().map(stem).collect()))
+    let names = (0..input::ABOUT.len()).map(of).find(distinct).unwrap_or_else(|| inputs.iter().map(stem).collect());
+    let told = |(name, input): (String, &Input)| if input.runs > 1 { format!("{name}, {} runs", input.runs) } else { name };
+    Ok(names.into_iter().zip(inputs).map(told).collect())
 }
 
 fn stem(i: &Input) -> String {

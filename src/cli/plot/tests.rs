@@ -26,8 +26,13 @@ const LOG: &str = r#"{"seq":0,"at":0,"event":"cycle","cycle":0,"demand":5000,"op
 "#;
 const PLAN: &str = r#"{"circuits": [{"plane": 1, "from": 0, "to": 3, "setup_at_ns": 0, "up_from_ns": 5, "until_ns": 30}]}"#;
 
+/// A file of one run.
+fn one(text: &str, file: &str) -> Result<Input, String> {
+    input::read(text, file).map(|mut all| all.remove(0))
+}
+
 fn svg(kind: Kind, texts: &[&str], log: bool) -> Result<String, String> {
-    let inputs: Vec<Input> = texts.iter().map(|t| input::read(t, "f.json")).collect::<Result<_, _>>()?;
+    let inputs: Vec<Input> = texts.iter().map(|t| one(t, "f.json")).collect::<Result<_, _>>()?;
     let names = (0..inputs.len()).map(|k| format!("line {k}")).collect();
     let chart = Chart::of(kind, inputs, names, &[])?;
     let look = Look { title: "A & B".into(), log };
@@ -37,21 +42,21 @@ fn svg(kind: Kind, texts: &[&str], log: bool) -> Result<String, String> {
 
 #[test]
 fn files_are_told_apart_and_read() {
-    let r = input::read(RESULT, "f").unwrap();
+    let r = one(RESULT, "f").unwrap();
     assert_eq!(r.holds(), "coflows, jobs, utilisation");
     assert_eq!(r.ccts.unwrap().iter().flatten().count(), 2);
-    let l = input::read(LOG, "f").unwrap();
+    let l = one(LOG, "f").unwrap();
     let bars: Vec<_> = l.circuits.as_ref().unwrap().bars.iter().map(|b| (b.output, b.up_from.0, b.until.0)).collect();
     assert_eq!((l.holds().as_str(), bars), ("circuits, demand", vec![(2, 10, 95), (1, 105, 200)]));
     // A run of jobs writes the task scheduler's lines among them, and begins with one.
     let of_jobs = r#"{"at":0,"job_action":{"StartShuffle":{"job":0}}}"#;
     let mixed = format!("{of_jobs}\n{}", LOG.replace("\n{\"seq\":3", &format!("\n{of_jobs}\n{{\"seq\":3")));
     assert_eq!(mixed.lines().count(), 7);
-    assert_eq!(input::read(&mixed, "f").unwrap().circuits, l.circuits);
-    let p = input::read(PLAN, "f").unwrap().circuits.unwrap().bars[0];
+    assert_eq!(one(&mixed, "f").unwrap().circuits, l.circuits);
+    let p = one(PLAN, "f").unwrap().circuits.unwrap().bars[0];
     assert_eq!((p.plane, p.setup_at.0, p.up_from.0, p.until.0, p.output), (1, 0, 5, 30, 3));
-    assert!(input::read("[1,\nx", "f").unwrap_err().starts_with("f:2:1: not a result"));
-    assert!(input::read(&format!("{LOG}\nx"), "f").unwrap_err().starts_with("f:7:1: not a line of an event log"));
+    assert!(one("[1,\nx", "f").unwrap_err().starts_with("f:2:1: not a result"));
+    assert!(one(&format!("{LOG}\nx"), "f").unwrap_err().starts_with("f:7:1: not a line of an event log"));
 }
 
 #[test]
@@ -75,9 +80,9 @@ fn charts_show_their_data() {
 fn what_is_not_there_is_said() {
     let e = svg(Kind::Circuits, &[RESULT], false).unwrap_err();
     assert!(e.contains("no circuits") && e.contains("it has: coflows, jobs, utilisation"), "{e}");
-    let named = |link: &str| Chart::of(Kind::Utilisation, vec![input::read(RESULT, "f").unwrap()], vec!["x".into()], &[link.to_owned()]);
+    let named = |link: &str| Chart::of(Kind::Utilisation, vec![one(RESULT, "f").unwrap()], vec!["x".into()], &[link.to_owned()]);
     assert!(named("r0.up").is_ok() && named("r7.up").err().unwrap().contains("f: no link r7.up in it"));
-    assert!(input::read(&RESULT.replace("8000", "-1"), "f").unwrap_err().starts_with("f: utilisation: "));
+    assert!(one(&RESULT.replace("8000", "-1"), "f").unwrap_err().starts_with("f: utilisation: "));
     assert!(svg(Kind::Cct, &[LOG], false).is_err() && svg(Kind::Circuits, &[LOG, LOG], false).is_err());
     let empty = r#"{"coflows": [], "jobs": [], "circuits": []}"#;
     for kind in [Kind::Cct, Kind::Jct, Kind::Circuits, Kind::Utilisation] {
@@ -87,7 +92,7 @@ fn what_is_not_there_is_said() {
 
 #[test]
 fn a_png_is_a_png_with_ink() {
-    let chart = Chart::of(Kind::Circuits, vec![input::read(LOG, "f").unwrap()], vec!["x".into()], &[]).unwrap();
+    let chart = Chart::of(Kind::Circuits, vec![one(LOG, "f").unwrap()], vec!["x".into()], &[]).unwrap();
     let look = Look { title: "t".into(), log: false };
     let bytes = canvas::png((300, 200), |area| chart.draw(&area, &look)).unwrap();
     let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
@@ -101,7 +106,7 @@ fn a_png_is_a_png_with_ink() {
 
 #[test]
 fn labels_are_what_differs() {
-    let result = |policy: &str| input::read(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap();
+    let result = |policy: &str| one(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap();
     let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[]).unwrap();
     assert_eq!(of("a", "b"), ["a", "b"]);
     assert_eq!(of("a", "a"), ["a-1", "a-1"]);
@@ -145,7 +150,7 @@ fn an_event_log_says_when_each_circuit_ends() {
         let mut log = String::new();
         let mut write = |r| log += &(serde_json::to_string(&r).unwrap() + "\n");
         simulate(&t, &policy.into(), &w, None, &mut write).unwrap();
-        let bars = input::read(&log, "f").unwrap().circuits.unwrap().bars;
+        let bars = one(&log, "f").unwrap().circuits.unwrap().bars;
         assert_eq!(bars.is_empty(), matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly), "{scheduler:?}");
         for port in [|b: &Bar| b.input, |b: &Bar| b.output] {
             let mut held: Vec<_> = bars.iter().map(|b| (port(b), b.setup_at, b.until)).collect();
@@ -154,4 +159,16 @@ fn an_event_log_says_when_each_circuit_ends() {
             assert_eq!(twice, None, "{scheduler:?}: a port has two circuits at once");
         }
     }
+}
+
+#[test]
+fn repeated_runs_of_a_policy_are_one_line() {
+    let run = |policy: &str, seed: u32| RESULT.replace("c-through", policy).replace("\"w\"", &format!("\"mix-seed-{seed}\""));
+    let list = format!("[{}, {}, {}]", run("aalo", 1), run("varys", 1), run("aalo", 2));
+    let inputs = input::read(&list, "f").unwrap();
+    let told: Vec<(&str, usize, usize)> =
+        inputs.iter().map(|i| (i.about[0].as_str(), i.runs, i.ccts.as_ref().map_or(0, Vec::len))).collect();
+    assert_eq!(told, [("aalo", 2, 6), ("varys", 1, 3)]);
+    assert_eq!(labels(&inputs, &[]).unwrap(), ["aalo, 2 runs", "varys"]);
+    assert!(inputs[0].utilisation.is_none() && inputs[1].utilisation.is_some(), "what is told over time is told of one run");
 }

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, jobs, print, read_text, run, timeline, write_text};
+use super::{CliError, Output, can_write, jobs, print, read_policy, run, timeline, write_text};
 use crate::api::wire;
 use crate::client::counters::{self, Counters};
 use crate::client::remote::Remote;
@@ -35,10 +35,11 @@ use crate::workload::jobs::JobList;
 /// and racks are gone, as in simulation: their tasks run again elsewhere, and coflows of them are cancelled. The hosts themselves stay up.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The jobs: our YAML, a SWIM trace or TPC-H queries
-    #[arg(long, value_name = "FILE")]
+    /// The jobs: our YAML, a SWIM trace, TPC-H queries, or the name of shipped ones
+    #[arg(long, value_name = "FILE|NAME")]
     workload: PathBuf,
-    /// The policy; its `placement` section says where tasks go. The rest of it is the daemon's business [default: the daemon's own]
+    /// The policy, a file or the name of a shipped one; its `placement` section says where tasks go. The rest of it is the daemon's
+    /// business [default: the daemon's own]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -110,7 +111,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let topology = Arc::new(topology);
     let theirs = config::read_policy(&client.get("/api/v1/policy")?, "the daemon's policy")?;
     let (plan, file) = match ask.policy {
-        Some(f) => (config::read_policy(&read_text(f)?, &f.display().to_string())?, f.display().to_string()),
+        Some(f) => (read_policy(f)?, f.display().to_string()),
         None => (theirs.clone(), "the daemon's policy".into()),
     };
     let jobs_by = jobs::scheduling(&plan, &file)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::reading::{JobsArgs, Reading, Source, source};
 use super::{Format, To};
-use crate::cli::CliError;
+use crate::cli::{CliError, read_topology};
 use crate::config;
 use crate::topology::Topology;
 use crate::units::Bytes;
@@ -33,7 +33,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     match source(&a.file, a.topology.as_ref(), &a.reading, &a.jobs)? {
         Source::Coflows(workload, topology) => coflows(&workload, &topology, &a.to),
         Source::Jobs(list) => {
-            let topology = a.topology.as_ref().map(|t| super::topology(t)).transpose()?;
+            let topology = a.topology.as_ref().map(|t| read_topology(t)).transpose()?;
             jobs(&list, topology.as_ref(), a.jobs.seed, &a.to)
         }
     }

@@ -1,8 +1,8 @@
 //! `heliostat workload`: make, measure and convert workloads of coflows and of jobs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{CliError, print, read_text, write_text};
+use super::{CliError, print, write_text};
 use crate::config::{self, Format as Source};
 use crate::topology::Topology;
 use crate::units::BitRate;
@@ -82,10 +82,6 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Command::Stats(a) => stats::run(a),
         Command::Convert(a) => convert::run(a),
     }
-}
-
-fn topology(file: &Path) -> Result<Topology, CliError> {
-    Ok(config::read_topology(&read_text(file)?, &file.display().to_string())?)
 }
 
 /// A network of `racks` racks of `hosts` hosts each, for formats whose places are numbers; its rates are never used.

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use super::synth::Mix;
-use crate::cli::{CliError, read_workload};
+use crate::cli::files::read_shipped;
+use crate::cli::{CliError, read_topology, read_workload};
+use crate::config::shipped::Shelf;
 use crate::config::{self, JobsReading, Select};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
@@ -61,7 +63,7 @@ impl Reading {
         if let Some(mix) = Mix::named(what) {
             return mix.draw(topology, self.coflows.unwrap_or(50), seed);
         }
-        let text = read_workload(what)?;
+        let text = read_shipped(Shelf::Workloads, what, &Mix::names())?;
         if !config::format_of(&text).is_jobs() {
             return self.parse(&text, what, topology);
         }
@@ -75,7 +77,7 @@ impl Reading {
     /// # Errors
     /// A file that cannot be read.
     pub fn depends_on_seed(&self, what: &Path) -> Result<bool, CliError> {
-        Ok(Mix::named(what).is_some() || config::format_of(&read_workload(what)?).is_jobs())
+        Ok(Mix::named(what).is_some() || config::format_of(&read_shipped(Shelf::Workloads, what, &Mix::names())?).is_jobs())
     }
 
     /// [`Self::read`] of a text that is there already.
@@ -263,7 +265,7 @@ pub fn source(file: &Path, topology: Option<&PathBuf>, reading: &Reading, jobs: 
         return Ok(Source::Jobs(list));
     }
     let topology = match topology {
-        Some(t) => super::topology(t)?,
+        Some(t) => read_topology(t)?,
         None => super::by_ports(&text, format)
             .ok_or_else(|| CliError::Usage(format!("{} names racks and hosts; say of which network: --topology FILE", file.display())))?,
     };

@@ -90,7 +90,7 @@ impl Mix {
     /// # Errors
     /// A network without hosts, or more than fits into memory.
     pub fn draw(self, topology: &Topology, n: usize, seed: u64) -> Result<Workload, CliError> {
-        let name = format!("{}-seed-{seed}", self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned()));
+        let name = format!("{}-seed-{seed}", self.name());
         let mean_gap = Span::secs(1);
         if let Some(mix) = self.jobs() {
             let list = synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs: n, seed, mean_gap });
@@ -110,17 +110,32 @@ impl Mix {
     /// # Errors
     /// A mix of coflows, or a model that makes no sense.
     pub fn draw_jobs(self, model: &ModelArgs, n: usize, seed: u64) -> Result<JobList, CliError> {
-        let name = self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
-        let coflows = || CliError::Usage(format!("{name} is a mix of coflows, for --workload; of jobs there are {}", Self::of_jobs()));
+        let name = self.name();
+        let coflows =
+            || CliError::Usage(format!("{name} is a mix of coflows, for --workload; of jobs there are {}", Self::of_jobs().join(", ")));
         let mix = self.jobs().ok_or_else(coflows)?;
         let list = synth_jobs(&SynthJobs { mix, model: model.model(mix.preset())?, jobs: n, seed, mean_gap: Span::secs(1) });
         Ok(JobList { name: format!("{name}-seed-{seed}"), ..list })
     }
 
-    /// The names of the mixes of jobs, for people.
-    pub fn of_jobs() -> String {
-        let names = Self::value_variants().iter().filter(|m| m.jobs().is_some()).filter_map(|m| m.to_possible_value());
-        names.map(|v| v.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    /// The names of all mixes.
+    pub fn names() -> Vec<String> {
+        Self::value_variants().iter().map(|m| m.name()).collect()
+    }
+
+    /// The names of all mixes, and what each is.
+    pub fn described() -> Vec<(String, String)> {
+        let about = |m: &Self| m.to_possible_value().and_then(|v| v.get_help().map(ToString::to_string)).unwrap_or_default();
+        Self::value_variants().iter().map(|m| (m.name(), about(m))).collect()
+    }
+
+    /// The names of the mixes of jobs.
+    pub fn of_jobs() -> Vec<String> {
+        Self::value_variants().iter().filter(|m| m.jobs().is_some()).map(|m| m.name()).collect()
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned())
     }
 
     fn jobs(self) -> Option<Jobs> {

@@ -63,7 +63,7 @@ fn faults_name_file_line_column_and_key() {
         ("{maps: 2, map_time: 1s, input: 2000TB}", "f:3:36: jobs[0].input: 2000TB are too many"),
         ("{maps: 2, map_time: 1s, queue: 10000}", "f:3:36: jobs[0].queue: queue 10000"),
         ("{maps: 2, map_time: 1s, maps: 3}", "f:3:35: jobs[0]: duplicate key `maps`"),
-        ("{maps: 2, map_time: 1s, mops: 3}", "f:3:29: jobs[0].mops: unknown key `mops`; allowed:"),
+        ("{maps: 2, map_time: 1s, mops: 3}", "f:3:29: jobs[0].mops: unknown key `mops`, did you mean `maps`? allowed:"),
         ("{maps: 2, stages: []}", "f:3:12: jobs[0].maps: `maps` beside `stages`"),
         ("{stages: []}", "f:3:14: jobs[0].stages: 0 stages"),
         ("{stages: [{tasks: 1}]}", "f:3:15: jobs[0].stages[0]: missing key `time`"),

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::config::workload::exact;
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Quantity as _, Span};
 use crate::workload::jobs::{EdgeSpec, JobList, JobSpec, StageSpec, TaskTimes};
 
 /// The jobs as YAML: one line a MapReduce, one a stage and one an edge of any other job.
@@ -29,7 +28,7 @@ fn quote(s: &str) -> String {
 }
 
 fn span(s: Span) -> String {
-    exact(&s, s.0)
+    s.exact()
 }
 
 fn times(t: &TaskTimes) -> String {
@@ -41,7 +40,7 @@ fn times(t: &TaskTimes) -> String {
 
 /// `, key: bytes` unless there are none.
 fn bytes(key: &str, b: Bytes) -> String {
-    if b == Bytes::ZERO { String::new() } else { format!(", {key}: {}", exact(&b, b.0)) }
+    if b == Bytes::ZERO { String::new() } else { format!(", {key}: {}", b.exact()) }
 }
 
 /// `, shares: [..]` if there are any.

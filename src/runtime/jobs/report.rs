@@ -24,6 +24,9 @@ pub struct JobsResult {
     pub placement: String,
     /// Name of the list of jobs.
     pub workload: String,
+    /// What was drawn, was drawn from this; absent of live runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// `host` or `rack`: between what flows were counted.
     pub grain: String,
     /// Why the run ended.
@@ -132,6 +135,7 @@ impl JobsResult {
             policy: network.policy,
             placement: end.policy.clone(),
             workload: network.workload,
+            seed: network.seed,
             grain: grain.into(),
             end: network.end,
             events: network.events,

@@ -414,6 +414,7 @@ impl<'a> Simulation<'a> {
             topology: self.topology.name.clone(),
             policy: self.plan.policy.name.clone(),
             workload: workload.into(),
+            seed: None,
             congestion: "-".into(),
             forced: false,
             end: End::default(),

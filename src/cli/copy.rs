@@ -1,0 +1,61 @@
+//! `heliostat copy`: a shipped file as the beginning of one's own.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::{CliError, print};
+use crate::config::nearest::did_you_mean;
+use crate::config::shipped::{self, Shelf, Shipped};
+
+/// Copies a shipped topology, policy or workload into a file, to be changed
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// Which, as `heliostat list` names it
+    name: String,
+    /// Where to; - is stdout. A file that is there stays as it is [default: NAME.yaml]
+    to: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// No such name, and a file that is there already or cannot be written.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let file = shipped::find(&args.name).ok_or_else(|| unknown(&args.name))?;
+    let to = args.to.clone().unwrap_or_else(|| format!("{}.yaml", file.name).into());
+    if to == Path::new("-") {
+        return print(file.text);
+    }
+    write_new(file, &to)?;
+    eprintln!("wrote {}", to.display());
+    Ok(())
+}
+
+fn unknown(name: &str) -> CliError {
+    let names: Vec<&str> = Shelf::ALL.into_iter().flat_map(Shelf::files).map(|f| f.name).collect();
+    CliError::Usage(format!("nothing of the name {name} is shipped{}\n   `heliostat list` says what is", did_you_mean(name, names)))
+}
+
+fn write_new(file: Shipped, to: &Path) -> Result<(), CliError> {
+    let fail = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => CliError::Failed(format!("{}: there is such a file already; name another", to.display())),
+        _ => CliError::Failed(format!("{}: {e}", to.display())),
+    };
+    std::fs::File::create_new(to).and_then(|mut f| f.write_all(file.text.as_bytes())).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_whole_and_never_replaces_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("mine.yaml");
+        let copy = |name: &str| run(&Args { name: name.into(), to: Some(to.clone()) });
+        copy("varys").unwrap();
+        assert_eq!(std::fs::read_to_string(&to).unwrap(), include_str!("../../policies/varys.yaml"));
+        assert!(copy("aalo").unwrap_err().to_string().contains("already"));
+        assert!(copy("hybrid-8x3").unwrap_err().to_string().contains("did you mean `hybrid-8x2`?"));
+    }
+}

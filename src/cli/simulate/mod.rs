@@ -1,0 +1,259 @@
+//! `heliostat simulate`: a run in virtual time, with the columns of a live run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use self::play::{Load, Play};
+use super::interrupt::stopped_by_ctrl_c;
+use super::progress::Clock;
+use super::record::RecordArgs;
+use super::workload::Reading;
+use super::{CliError, Output, can_write, explain, jobs, print, read_text, read_topology, study, tables, timeline, write_text};
+use crate::coflows::network::NetworkKind;
+use crate::config;
+use crate::fabric::sim::faults::Fault;
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::jobs::simulate as of_jobs;
+use crate::runtime::record::Pace;
+use crate::runtime::report::{End, Machine, RunResult};
+use crate::runtime::settings::RunPlan;
+use crate::runtime::simulate::Progress;
+use crate::runtime::study::AnyResult;
+use crate::topology::Topology;
+use crate::units::{Span, Time};
+use crate::workload::coflow_benchmark::Local;
+
+mod play;
+
+/// Runs a workload in virtual time: the same controller, the same policies, a model in the place of the kernel
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The network: a file, or the name of a shipped one, such as hybrid-8x2
+    topology: PathBuf,
+    /// How circuits are decided: a file, or the name of a shipped one, such as c-through. Several policies run the same workload, and are
+    /// held against the first
+    #[arg(long, required = true, value_name = "FILE|NAME")]
+    policy: Vec<PathBuf>,
+    /// What is sent: a workload in any format, a file or the name of a shipped one; of jobs, every shuffle with tasks spread evenly over
+    /// the hosts. Or the name of a mix that is drawn from the seed; `heliostat list workloads` names them all
+    #[arg(long, value_name = "FILE|NAME", required_unless_present = "jobs", conflicts_with = "jobs")]
+    workload: Option<PathBuf>,
+    /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles. A file of jobs in any format, or
+    /// the name of a shipped one or of a mix of jobs
+    #[arg(long, value_name = "FILE|NAME")]
+    jobs: Option<PathBuf>,
+    /// Decides whatever is drawn: mixes, and tasks of jobs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Repeats the run with N seeds, this one and those after it, and prints means with their 95% intervals. With jobs the
+    /// `seed` of the policy's `placement` goes up with them, too
+    #[arg(long, value_name = "N", conflicts_with_all = ["events", "timeline", "record"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    repeat: Option<u32>,
+    /// Runs at once, of several policies or repetitions [default: as many as the machine has cores]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// The `seed` of the policy's `placement`, which places data, goes up with --seed from 1 on, as it does in repetitions
+    #[arg(long, requires = "jobs", conflicts_with = "repeat")]
+    place_by_seed: bool,
+    /// Something that breaks, and is well again: r2.uplink=down@10s+5s, h3-1.nic=50%@2s, r2.tor=down@1s, eps=down@1s+100ms,
+    /// ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s
+    #[arg(long, value_name = "WHAT=STATE@TIME[+TIME]")]
+    fault: Vec<String>,
+    /// A file of such faults, one a line
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
+    /// Every coflow by itself on an idle network, as if it were the only one
+    #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
+    alone: bool,
+    /// Says of each task of this job (its name, or its number as in JSON) why it started when and where it did; a table more, or in JSON
+    /// `explained`
+    #[arg(long, value_name = "JOB", requires = "jobs", conflicts_with = "repeat")]
+    explain: Option<String>,
+    #[command(flatten)]
+    tuning: jobs::Tuning,
+    #[command(flatten)]
+    how: jobs::Virtual,
+    #[command(flatten)]
+    wrong: jobs::Wrong,
+    #[command(flatten)]
+    reading: Reading,
+    /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
+    #[arg(long)]
+    until: Option<Span>,
+    /// What links carry over time is told in buckets of at least this length, such as 100ms; they grow with a long run, of which there
+    /// are at most 256 [default: what the last arrival and the bytes suggest]
+    #[arg(long, value_name = "TIME", conflicts_with = "alone")]
+    bucket: Option<Span>,
+    /// Adds to JSON what the run took on this machine: seconds, and events a second. All else is the same on every machine
+    #[arg(long, conflicts_with = "repeat")]
+    timing: bool,
+    /// What is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    /// Writes the whole result to this file; of several policies or repetitions, a list of them
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Writes the controller's event log to this file, one JSON object a line
+    #[arg(long)]
+    events: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Files that cannot be read or make no sense.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    args.check()?;
+    can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
+    let topology = args.read_topology()?;
+    if args.policy.len() > 1 || args.repeat.is_some() {
+        return compare(args, &topology);
+    }
+    let play = Play::new(args, &topology, &args.policy[0])?;
+    match &play.load {
+        Load::Coflows { .. } => run_workload(args, &play),
+        Load::Jobs { .. } => run_jobs(args, &play),
+    }
+}
+
+/// The result of the first policy with the seed of `args`, without a word; `None` if it was stopped.
+///
+/// # Errors
+/// As [`run()`].
+pub(super) fn quietly(args: &Args, stop: &AtomicBool) -> Result<Option<AnyResult>, CliError> {
+    args.check()?;
+    let topology = args.read_topology()?;
+    Play::new(args, &topology, &args.policy[0])?.quietly(args.seed, stop)
+}
+
+/// Every policy with every seed, and the policies held against the first.
+fn compare(args: &Args, topology: &Arc<Topology>) -> Result<(), CliError> {
+    let plays = args.policy.iter().map(|p| Play::new(args, topology, p)).collect::<Result<Vec<Play>, _>>()?;
+    let seeds = args.repeat.unwrap_or(1);
+    if let Load::Coflows { what, .. } = &plays[0].load
+        && args.repeat.is_some()
+        && !args.reading.depends_on_seed(what)?
+    {
+        let why = "has the same coflows for every seed; repeat a mix, or jobs";
+        return Err(CliError::Usage(format!("--repeat: {} {why}", what.display())));
+    }
+    let one = |policy: usize, k: u64, stop: &AtomicBool| plays[policy].quietly(args.seed.wrapping_add(k), stop);
+    let names = study::labels(args.policy.iter().zip(plays.iter().map(|p| p.plan.policy.name.as_str())));
+    let results = study::run_all(&names, seeds, args.threads, one)?;
+    args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
+    print(&study::show(&study::of(&names, &results), args.output))
+}
+
+fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
+    let workload = play.workload(args.seed)?;
+    let mut log = String::new();
+    let keep = args.events.is_some();
+    let mut write = |record| {
+        if keep {
+            push_line(&mut log, &record);
+        }
+    };
+    let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
+    let mut watch = |at: Progress| {
+        clock.show(at.now, at.events, &format!("{} coflows open, {} to come", at.open, at.coming));
+        !stop.load(Ordering::Relaxed)
+    };
+    let around = |record: Option<&_>| play.coflows(args.seed, &workload, record, &mut write, &mut watch);
+    let result = args.record.around(Pace::Virtual, Some(args.seed), around)?;
+    let took = clock.stop(result.end);
+    let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
+    let result = RunResult { machine, ..result };
+    print(&tables::run_result(&result, args.output))?;
+    if let Some(file) = &args.json {
+        write_text(file, &tables::run_result(&result, Output::Json))?;
+    }
+    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
+    stuck(result.end, "coflows", result.summary.unfinished)
+}
+
+/// What has been printed and written is no whole result, if nothing moved any more.
+fn stuck(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
+    let why = || CliError::Failed(format!("{unfinished} {what} did not finish: nothing moves any more"));
+    if end == End::Stuck { Err(why()) } else { Ok(()) }
+}
+
+fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
+    let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
+    let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &format!("{} coflows open, {} jobs to come", at.coflows, at.coming));
+    let mut log = String::new();
+    let keep = args.events.is_some();
+    let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
+        play.jobs(args.seed, &stop, (Some(&watch), record), &mut |line| {
+            if keep {
+                push_line(&mut log, &line);
+            }
+        })
+    })?;
+    let took = clock.stop(result.end);
+    let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
+    let result = JobsResult { machine, ..result };
+    print(&jobs::result(&result, args.output))?;
+    if args.explain.is_some() && args.output == Output::Table {
+        print(&format!("\n{}\n", explain::table(&result, play.topology).table()))?;
+    }
+    if let Some(file) = &args.json {
+        write_text(file, &jobs::result(&result, Output::Json))?;
+    }
+    if let Some(file) = &args.tuning.timeline {
+        write_text(file, &timeline::svg(&result, play.topology))?;
+    }
+    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
+    stuck(result.end, "jobs", result.summary.unfinished)
+}
+
+fn push_line(log: &mut String, line: &impl serde::Serialize) {
+    log.push_str(&serde_json::to_string(line).expect("a record is plain data"));
+    log.push('\n');
+}
+
+impl Args {
+    /// Refuses options that do not go together, in ways that the parser does not see.
+    fn check(&self) -> Result<(), CliError> {
+        if self.jobs.is_none() {
+            self.tuning.refuse("--jobs").and(self.how.refuse("--jobs")).and(self.wrong.refuse("--jobs"))?;
+        }
+        if self.policy.len() == 1 {
+            return Ok(());
+        }
+        let of_one = [
+            ("--events", self.events.is_some()),
+            ("--timeline", self.tuning.timeline.is_some()),
+            ("--record", self.record.is_some()),
+            ("--explain", self.explain.is_some()),
+            ("--timing", self.timing),
+        ];
+        let given = of_one.iter().find(|o| o.1).map(|o| o.0);
+        given.map_or(Ok(()), |option| Err(CliError::Usage(format!("{option} is about one run; give one --policy with it"))))
+    }
+
+    fn read_topology(&self) -> Result<Arc<Topology>, CliError> {
+        let topology = read_topology(&self.topology)?;
+        Ok(Arc::new(Topology { loopback: self.reading.local == Local::Ports, ..topology }))
+    }
+
+    /// What `--fault` and `--faults` say.
+    fn read_faults(&self, topology: &Topology, plan: &RunPlan) -> Result<Vec<Fault>, CliError> {
+        let one = |text: &String| config::faults::read_fault(text, topology).map_err(|e| CliError::Usage(format!("--fault {e}")));
+        let mut all = self.fault.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        if let Some(file) = &self.faults {
+            let list = config::faults::read_faults(&read_text(file)?, &file.display().to_string(), topology);
+            all.extend(list.map_err(CliError::Invalid)?);
+        }
+        if !all.is_empty() && plan.run.network.kind == NetworkKind::Sunflow {
+            return Err(CliError::Usage("--fault: `network: sunflow` knows no faults; use a policy with `scheduler: sunflow`".into()));
+        }
+        Ok(all)
+    }
+
+    fn until(&self) -> Option<Time> {
+        self.until.map(|s| Time::ZERO + s)
+    }
+}

@@ -1,0 +1,156 @@
+//! One policy on a network in virtual time, with what it is to carry: what single runs, comparisons and sweeps have in common.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Args;
+use crate::cli::{CliError, explain, jobs, read_policy};
+use crate::config;
+use crate::control::record::Record;
+use crate::fabric::sim::faults::Fault;
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
+use crate::runtime::record::Recorder;
+use crate::runtime::report::{End, RunResult};
+use crate::runtime::settings::RunPlan;
+use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
+use crate::runtime::study::AnyResult;
+use crate::scheduler::Event;
+use crate::scheduler::spec::JobPolicy;
+use crate::topology::Topology;
+use crate::units::Time;
+use crate::workload::{Adjust, Workload};
+
+/// A run that is ready, but for its seed.
+pub struct Play<'a> {
+    args: &'a Args,
+    /// The network.
+    pub topology: &'a Arc<Topology>,
+    /// The policy.
+    pub plan: RunPlan,
+    /// What it is to carry.
+    pub load: Load<'a>,
+    faults: Vec<Fault>,
+}
+
+/// What is to be carried.
+pub enum Load<'a> {
+    /// A workload.
+    Coflows {
+        /// A file or a name.
+        what: &'a Path,
+    },
+    /// Jobs.
+    Jobs {
+        /// A file or a name.
+        what: &'a Path,
+        /// How they are scheduled.
+        by: JobPolicy,
+        /// Which hosts fail.
+        failures: Vec<(Time, Event)>,
+    },
+}
+
+impl<'a> Play<'a> {
+    /// Reads a policy and all that goes with it.
+    ///
+    /// # Errors
+    /// Files that cannot be read or make no sense, by themselves or together.
+    pub fn new(args: &'a Args, topology: &'a Arc<Topology>, policy: &Path) -> Result<Self, CliError> {
+        let plan = read_policy(policy)?;
+        config::fit(topology, &plan)?;
+        let faults = args.read_faults(topology, &plan)?;
+        let load = match (&args.jobs, &args.workload) {
+            (Some(what), _) => {
+                let by = jobs::scheduling(&plan, &policy.display().to_string())?;
+                Load::Jobs { what, by, failures: args.tuning.failures(topology)? }
+            }
+            (None, Some(what)) => Load::Coflows { what },
+            (None, None) => return Err(CliError::Usage("either --workload or --jobs".into())),
+        };
+        Ok(Self { args, topology, plan, load, faults })
+    }
+
+    /// The run with a seed, without a word; `None` if it was stopped.
+    ///
+    /// # Errors
+    /// Files that cannot be read or make no sense, and runs that fail; which seed.
+    pub fn quietly(&self, seed: u64, stop: &AtomicBool) -> Result<Option<AnyResult>, CliError> {
+        let (end, result) = match &self.load {
+            Load::Coflows { .. } => {
+                let workload = self.workload(seed)?;
+                let result = self.coflows(seed, &workload, None, &mut |_| (), &mut |_| !stop.load(Ordering::Relaxed));
+                let result = result.map_err(|e| CliError::Failed(format!("seed {seed}: {e}")))?;
+                (result.end, AnyResult::Coflows(Box::new(result)))
+            }
+            Load::Jobs { .. } => {
+                let result = self.jobs(seed, stop, (None, None), &mut |_| ())?;
+                (result.end, AnyResult::Jobs(Box::new(result)))
+            }
+        };
+        Ok((end != End::Stopped).then_some(result))
+    }
+
+    /// The coflows of a seed.
+    ///
+    /// # Errors
+    /// A file that cannot be read or makes no sense.
+    pub fn workload(&self, seed: u64) -> Result<Workload, CliError> {
+        let (Load::Coflows { what } | Load::Jobs { what, .. }) = &self.load;
+        let reading = &self.args.reading;
+        let adjust = Adjust { scale: reading.scale.unwrap_or(self.plan.run.scale), ..reading.adjust() };
+        Ok(reading.draw(what, self.topology, seed)?.adjusted(&adjust))
+    }
+
+    /// Carries a workload that was drawn from `seed`. `watch` ends the run by saying no.
+    ///
+    /// # Errors
+    /// A run that fails.
+    pub fn coflows(
+        &self,
+        seed: u64,
+        workload: &Workload,
+        record: Option<&Recorder>,
+        write: &mut dyn FnMut(Record),
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<RunResult, CliError> {
+        let Self { args, topology, plan, faults, .. } = self;
+        let result = if args.alone {
+            simulate_alone(topology, plan, workload, watch)
+        } else {
+            let bucket = Some(args.bucket.unwrap_or_else(|| bucket(topology, workload)));
+            let how = How { until: args.until(), faults, bucket, record };
+            simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
+        };
+        result.map(|r| RunResult { seed: Some(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
+    }
+
+    /// The run whose jobs, tasks and errors of foresight are drawn from `seed`. Of a repetition, data is placed by a seed of its own.
+    ///
+    /// # Errors
+    /// Files that cannot be read or make no sense, and a run that fails.
+    pub fn jobs(
+        &self,
+        seed: u64,
+        stop: &AtomicBool,
+        (watch, record): (Option<&dyn Fn(of_jobs::Progress)>, Option<&Recorder>),
+        write: &mut dyn FnMut(of_jobs::Line),
+    ) -> Result<JobsResult, CliError> {
+        let Self { args, topology, plan, faults, load } = self;
+        let Load::Jobs { what, by, failures } = load else { return Err(CliError::Usage("no --jobs".into())) };
+        let errors = args.wrong.errors(seed);
+        let (list, foreseen) = errors.apply(&args.tuning.read(what, plan, &args.reading, seed)?);
+        let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
+        let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
+        let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;
+        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record, explain };
+        let mut jobs_by = by.clone();
+        jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind());
+        let first = if args.place_by_seed { 1 } else { args.seed };
+        jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(first));
+        let ask = Ask { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
+        let result = of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)?;
+        Ok(JobsResult { seed: Some(seed), ..result })
+    }
+}

@@ -1,0 +1,110 @@
+//! One table of all results of a sweep.
+
+use std::path::Path;
+
+use super::RowsOf;
+use super::runs::{Run, State};
+use crate::cli::tables::{self, Rows};
+use crate::cli::{CliError, can_write, jobs, results, write_text};
+use crate::runtime::report::End;
+use crate::runtime::study::{Account, AnyResult, Figure, Unit};
+
+/// Writes the table to a file: CSV or JSON lines by its name.
+///
+/// # Errors
+/// Another name, results that cannot be read, and a file that cannot be written.
+pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), CliError> {
+    let text: fn(&Rows) -> String = match file.extension().and_then(|e| e.to_str()) {
+        Some("csv") => Rows::csv,
+        Some("jsonl") => Rows::json_lines,
+        _ => return Err(CliError::Usage(format!("--collect {}: the name must end in .csv or .jsonl", file.display()))),
+    };
+    can_write([file])?;
+    let rows = match of {
+        RowsOf::Runs => by_run(runs, out)?,
+        RowsOf::Coflows | RowsOf::Jobs => within(runs, out, of)?,
+    };
+    write_text(file, &text(&rows))?;
+    let count = |state: State| runs.iter().filter(|r| r.state(out) == state).count();
+    let (failed, missing) = (count(State::Failed), count(State::Missing));
+    eprintln!("{}: {} rows of {} runs; {failed} failed, {missing} missing", file.display(), rows.rows.len(), runs.len());
+    Ok(())
+}
+
+/// The result of a run, if it is there.
+///
+/// # Errors
+/// A file that is no result.
+pub fn result(run: &Run, out: &Path) -> Result<Option<AnyResult>, CliError> {
+    if run.state(out) != State::Done {
+        return Ok(None);
+    }
+    Ok(results::read(&run.result(out))?.into_iter().next())
+}
+
+/// A row a run: what it is, what became of it, and its sums.
+fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
+    let mut figures: Vec<String> = vec![];
+    let mut rows = vec![];
+    for run in runs {
+        let state = run.state(out);
+        let error = if state == State::Failed { std::fs::read_to_string(run.error(out)).unwrap_or_default() } else { String::new() };
+        let mut row: Vec<String> = run.columns().into_iter().map(|c| c.1).chain([state.word().into(), error.trim().into()]).collect();
+        if let Some(result) = result(run, out)? {
+            let account = Account::from(&result);
+            row.push(end(&result));
+            row.extend(account.figures().iter().map(value));
+            figures = account.figures().iter().map(column).collect();
+        }
+        rows.push(row);
+    }
+    let about: Vec<String> = runs.first().map(|r| r.columns().into_iter().map(|c| c.0).collect()).unwrap_or_default();
+    let header = [about, ["state", "error", "end"].map(str::to_owned).to_vec(), figures].concat();
+    rows.iter_mut().for_each(|row| row.resize(header.len(), String::new()));
+    Ok(Rows { header, rows })
+}
+
+fn end(result: &AnyResult) -> String {
+    let end: End = match result {
+        AnyResult::Coflows(r) => r.end,
+        AnyResult::Jobs(r) => r.end,
+    };
+    serde_json::to_value(end).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The name of a figure's column, with its base unit.
+fn column(f: &Figure) -> String {
+    let unit = match f.unit {
+        Unit::Seconds => "_ns",
+        Unit::Gigabytes => "_bytes",
+        Unit::Share | Unit::Count => "",
+    };
+    format!("{}{unit}", f.name.to_lowercase().replace(' ', "_"))
+}
+
+/// A figure in its base unit. Whole nanoseconds and bytes come back from their floating point unless there are more than 2^53 of them.
+fn value(f: &Figure) -> String {
+    match f.unit {
+        Unit::Seconds | Unit::Gigabytes => format!("{:.0}", f.value * 1e9),
+        Unit::Count => format!("{:.0}", f.value),
+        Unit::Share => format!("{:.6}", f.value),
+    }
+}
+
+/// A row a coflow or a job, of all runs whose results are there.
+fn within(runs: &[&Run], out: &Path, of: RowsOf) -> Result<Rows, CliError> {
+    let mut all = Rows::default();
+    for run in runs {
+        let Some(result) = result(run, out)? else { continue };
+        let inner = match (&result, of) {
+            (AnyResult::Jobs(r), RowsOf::Jobs) => jobs::exact(r),
+            (AnyResult::Jobs(r), _) => tables::coflows_exact(&r.coflows),
+            (AnyResult::Coflows(_), RowsOf::Jobs) => return Err(CliError::Usage("--rows jobs: this grid runs coflows".into())),
+            (AnyResult::Coflows(r), _) => tables::coflows_exact(&r.coflows),
+        };
+        let (names, values): (Vec<String>, Vec<String>) = run.columns().into_iter().unzip();
+        all.header = [names, inner.header].concat();
+        all.rows.extend(inner.rows.into_iter().map(|row| [values.clone(), row].concat()));
+    }
+    Ok(all)
+}

@@ -1,0 +1,92 @@
+//! What is compared of a run, in the order in which it is told.
+
+use serde::Serialize;
+
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::report::{RunResult, percentile};
+use crate::units::Span;
+
+/// One number of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// In that unit.
+    pub value: f64,
+}
+
+/// Units of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Seconds.
+    #[serde(rename = "s")]
+    Seconds,
+    /// A share from 0 to 1.
+    #[serde(rename = "share")]
+    Share,
+    /// Gigabytes.
+    #[serde(rename = "GB")]
+    Gigabytes,
+    /// A number of things.
+    #[serde(rename = "count")]
+    Count,
+}
+
+impl Figure {
+    /// Its name with its unit, where it has one.
+    pub fn title(name: &str, unit: Unit) -> String {
+        match unit {
+            Unit::Seconds => format!("{name} (s)"),
+            Unit::Gigabytes => format!("{name} (GB)"),
+            Unit::Share | Unit::Count => name.into(),
+        }
+    }
+}
+
+fn span(name: &'static str, value: Span) -> Figure {
+    Figure { name, unit: Unit::Seconds, value: value.as_secs_f64() }
+}
+
+fn count(name: &'static str, value: u64) -> Figure {
+    Figure { name, unit: Unit::Count, value: value as f64 }
+}
+
+/// Of a run of coflows.
+pub(super) fn of_coflows(r: &RunResult) -> Vec<Figure> {
+    let s = &r.summary;
+    let ccts: Vec<Span> = r.coflows.iter().filter_map(|c| c.cct).collect();
+    vec![
+        count("coflows finished", s.finished as u64),
+        count("coflows unfinished", s.unfinished as u64),
+        span("makespan", s.makespan),
+        span("average CCT", s.average_cct),
+        span("median CCT", percentile(&ccts, 50)),
+        span("p95 CCT", s.p95_cct),
+        Figure { name: "OCS share", unit: Unit::Share, value: s.ocs_share },
+        count("circuits set", s.stats.circuits_set),
+    ]
+}
+
+/// Of a run of jobs.
+pub(super) fn of_jobs(r: &JobsResult) -> Vec<Figure> {
+    let s = &r.summary;
+    let gigabytes = |name, bytes: crate::units::Bytes| Figure { name, unit: Unit::Gigabytes, value: bytes.0 as f64 / 1e9 };
+    vec![
+        count("jobs finished", s.finished as u64),
+        count("jobs unfinished", s.unfinished as u64),
+        span("makespan", s.makespan),
+        span("average JCT", s.average_jct),
+        span("median JCT", s.median_jct),
+        span("p95 JCT", s.p95_jct),
+        span("average shuffle CCT", s.average_cct),
+        span("median shuffle CCT", s.median_cct),
+        span("p95 shuffle CCT", s.p95_cct),
+        span("slot time", s.slot_time),
+        Figure { name: "OCS share", unit: Unit::Share, value: s.ocs_share },
+        gigabytes("bytes planned", s.bytes_planned),
+        gigabytes("of these between racks", s.bytes_between_racks),
+        count("starts outside a guideline", s.counters.violations),
+    ]
+}
