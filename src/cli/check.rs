@@ -108,7 +108,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 fn summary(errors: &[String], files: usize) -> String {
     match (errors, files) {
         ([only], 1) => only.clone(),
-        _ => format!("{} errors in {files} files\n{}", errors.len(), errors.join("\n")),
+        ([only], _) => format!("an error in one of {files} files\n{only}"),
+        _ => format!("{} errors in {files} file{}\n{}", errors.len(), if files == 1 { "" } else { "s" }, errors.join("\n")),
     }
 }
 
