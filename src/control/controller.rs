@@ -11,6 +11,7 @@ use super::paths::Paths;
 use super::policy::{CircuitPolicy, Estimator};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
+use super::world::World;
 use super::{Action, Event, Rejected, Skip, Trouble, Wake, Why};
 use crate::circuits::timetable::{Reservation, Timetable, lay_out};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, Usable};
@@ -28,6 +29,7 @@ mod steering;
 #[cfg(test)]
 mod tests;
 mod views;
+mod world;
 
 /// What the controller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ pub struct Controller {
     paths: Paths,
     faults: Faults,
     failures: BTreeMap<Trouble, Failure>,
+    world: World,
     actions: VecDeque<Action>,
     seq: u64,
     revision: u64,
@@ -119,6 +122,7 @@ impl Controller {
             manual: Manual::default(),
             faults: Faults::default(),
             failures: BTreeMap::new(),
+            world: World::default(),
             actions: VecDeque::new(),
             seq: 0,
             revision: 0,
@@ -188,11 +192,11 @@ impl Controller {
             Event::CoflowConfirmed { id, pairs, bound, progress, priorities } => {
                 self.confirmed(id, (&pairs, &priorities), (bound, progress), now)?;
             }
-            Event::CoflowCancelled { id } => {
+            Event::CoflowCancelled { id, why } => {
                 if !self.promises.cancel(id, now)? {
-                    self.accounts.cancel(id, now)?;
+                    self.accounts.cancel(id, why.clone(), now)?;
                 }
-                self.log(now, What::CoflowCancelled { id });
+                self.log(now, What::CoflowCancelled { id, why });
                 self.flows_ended(id, now);
             }
             Event::CoflowFlows { .. }
@@ -251,6 +255,7 @@ impl Controller {
             Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
         };
         self.failures.remove(&Trouble::Observe);
+        self.look_at_the_world(&seen, now);
         if self.paths.is_refused() {
             self.steer(now);
         }
@@ -422,7 +427,7 @@ impl Controller {
         self.failures.retain(|k, _| match *k {
             Trouble::Plan => false,
             Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
-            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe => true,
+            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe | Trouble::World => true,
         });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {
