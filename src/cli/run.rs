@@ -122,7 +122,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
-    runtime.spawn(wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name)));
+    let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
+    runtime.spawn(wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
     args.record.around(Pace::Live, None, |recorder| {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
@@ -339,18 +340,17 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
 /// process, and says what it cannot remove.
 pub(super) async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Vec<String> + Send + 'static) {
     use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()];
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
     let (asked, mut heard) = tokio::sync::mpsc::channel(1);
     for kind in kinds {
         let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
-        tokio::spawn(async move {
-            while signals.recv().await.is_some() && asked.send(()).await.is_ok() {}
-        });
+        tokio::spawn(async move { while signals.recv().await.is_some() && asked.send(kind).await.is_ok() {} });
     }
     heard.recv().await;
     stop.store(true, Relaxed);
     tracing::info!("stopping; ask again to stop at once");
-    heard.recv().await;
+    // Who closes a terminal, or stops a service, may send a hang-up beside another signal.
+    while heard.recv().await == Some(SignalKind::hangup()) {}
     let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
     let left = if left.is_empty() { "nothing of it is left".into() } else { format!("`heliostat clean` removes what is left: {}", left.join(", ")) };
     tracing::warn!("stopped at once; {left}");

@@ -90,7 +90,7 @@ fn is_probed_again(mechanism: Mechanism) -> Timing {
     let d = by_backlog("wd-mirror", mechanism);
     let id = d.send(0, 1, 60_000_000);
     carried(&d, 0, 1);
-    d.tool("tc", "ocs0", "filter add dev tor1 egress protocol all prio 1 u32 match u32 0 0 action drop");
+    d.tool("tc", "ocs0", "filter add dev tor1 egress protocol all prio 1 u32 match u32 0 0 action mirred egress redirect dev lo");
     let s = d.wait("the fault", |s| !faulty(s).is_empty());
     assert!(faulty(&s).iter().all(|&r| r <= 1), "{:?}", faulty(&s));
     d.wait("the rest over the EPS", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some()));
