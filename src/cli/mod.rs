@@ -20,6 +20,7 @@ pub mod experiment;
 pub mod explain;
 pub mod files;
 pub mod jobs;
+pub mod limits;
 pub mod plan;
 pub mod plot;
 pub mod progress;

@@ -352,7 +352,11 @@ pub(super) async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce(
     // Who closes a terminal, or stops a service, may send a hang-up beside another signal.
     while heard.recv().await == Some(SignalKind::hangup()) {}
     let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
-    let left = if left.is_empty() { "nothing of it is left".into() } else { format!("`heliostat clean` removes what is left: {}", left.join(", ")) };
+    let left = if left.is_empty() {
+        "nothing of it is left".into()
+    } else {
+        format!("`heliostat clean` removes what is left: {}", left.join(", "))
+    };
     tracing::warn!("stopped at once; {left}");
     std::process::exit(1);
 }

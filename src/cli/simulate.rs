@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::progress::Clock;
 use super::record::RecordArgs;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, explain, jobs, print, read_text, repeat, tables, timeline, write_text};
+use super::{CliError, Output, can_write, explain, jobs, limits, print, read_text, repeat, tables, timeline, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -111,6 +111,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let topology = Arc::new(Topology { loopback: args.reading.local == Local::Ports, ..topology });
     let plan = config::read_policy(&read_text(&args.policy)?, &policy_file)?;
     config::fit(&topology, &plan)?;
+    limits::fits_into_memory(&topology, &plan)?;
     match (&args.jobs, &args.workload) {
         (Some(jobs), _) => run_jobs(args, &topology, &plan, jobs),
         (None, Some(workload)) => run_workload(args, &topology, &plan, workload),
@@ -140,6 +141,9 @@ fn run_workload(args: &Args, topology: &Arc<Topology>, plan: &RunPlan, workload:
         return print(&repeat::show(&repeat::figures(&results), args.output));
     }
     let workload = load(args.seed)?;
+    if !args.alone {
+        limits::ends_in_time(topology, plan, &workload, args.until())?;
+    }
     let mut log = String::new();
     let keep = args.events.is_some();
     let mut write = |record| {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::control::policy::{CircuitPolicy, SchedulerKind};
 use heliostat::control::record::{Record, Snapshot, What};
-use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::demand::Estimator;
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, HostId, RackId};

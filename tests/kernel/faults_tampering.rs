@@ -138,7 +138,8 @@ fn a_circuit_s_own_filter_and_route_come_back(mechanism: Mechanism) -> Timing {
     let lists = [("ocs0", "tc", "filter show dev tor0 ingress"), ("tor0", "ip", "route show table 100")];
     let held = || lists.map(|(node, tool, args)| d.tool(tool, node, args).lines().filter(|l| !l.contains("installed")).count());
     let before = held();
-    let harm = [("ocs0", "tc", "filter del dev tor0 ingress protocol ip prio 1 handle 800::800 u32"), ("tor0", "ip", "route flush table 100")];
+    let harm =
+        [("ocs0", "tc", "filter del dev tor0 ingress protocol ip prio 1 handle 800::800 u32"), ("tor0", "ip", "route flush table 100")];
     for (k, (node, tool, args)) in harm.into_iter().enumerate() {
         d.tool(tool, node, args);
         d.wait(args, |s| s.tampered.as_ref().is_some_and(|t| t.found > k as u64));

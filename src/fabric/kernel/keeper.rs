@@ -63,7 +63,8 @@ impl Keeper {
         let nodes: Vec<Watched> = net.nodes_mut().zip(roles).map(one).collect::<io::Result<_>>()?;
         let found = Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
         let (stop, stopped) = mpsc::channel();
-        let mut work = Work { nodes, turner, found: found.clone(), next: 0, begun: Instant::now() };
+        let mut work =
+            Work { nodes, turner, found: found.clone(), next: 0, begun: Instant::now(), spent: Duration::ZERO, buffer: vec![0; 16 << 10] };
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || {
             // Nothing is ever sent: the other end goes when the thread shall end.
             while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -109,26 +110,33 @@ struct Work {
     found: Arc<Mutex<Found>>,
     /// The node whose turn is next in this round.
     next: usize,
-    /// When this round began.
+    /// When this round began, and what it has taken.
     begun: Instant,
+    spent: Duration,
+    buffer: Vec<u8>,
 }
 
 impl Work {
     fn tick(&mut self) {
         let start = Instant::now();
         for k in 0..self.nodes.len() {
-            self.nodes[k].stale |= heard(&self.nodes[k].news);
+            self.nodes[k].stale |= heard(&self.nodes[k].news, &mut self.buffer);
             if self.nodes[k].stale {
                 self.compare(k);
             }
         }
         if self.next == self.nodes.len() && self.begun.elapsed() >= ROUND {
-            (self.next, self.begun) = (0, start);
+            (self.next, self.begun, self.spent) = (0, start, Duration::ZERO);
         }
+        let resumed = Instant::now();
         while self.next < self.nodes.len() {
             self.compare(self.next);
             self.next += 1;
-            if start.elapsed() >= BUDGET {
+            if self.next == self.nodes.len() {
+                let spent = self.spent + resumed.elapsed();
+                tracing::debug!("compared {} nodes: {spent:.1?} of work in {:.1?}", self.next, self.begun.elapsed());
+            } else if start.elapsed() >= BUDGET {
+                self.spent += resumed.elapsed();
                 break;
             }
         }
@@ -155,11 +163,10 @@ fn listen(node: &Node) -> io::Result<Socket> {
 }
 
 /// Reads all news; says whether somebody else changed anything. An overrun queue is news too.
-fn heard(news: &Socket) -> bool {
+fn heard(news: &Socket, buffer: &mut [u8]) -> bool {
     let mut any = false;
-    let mut buffer = vec![0; 16 << 10];
     loop {
-        match news.recv(&mut &mut buffer[..], libc::MSG_DONTWAIT) {
+        match news.recv(&mut &mut *buffer, libc::MSG_DONTWAIT) {
             Ok(n) => any |= wire::senders(&buffer[..n.min(buffer.len())]).any(|port| !is_ours(port)),
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => any = true,
             Err(_) => return any,
@@ -184,15 +191,15 @@ fn roles(net: &Network, turner: Option<&Turner>) -> Vec<(Vec<Tie>, Turns)> {
     let mut all: Vec<(Vec<Tie>, Turns)> =
         net.eps.iter().map(|s: &PacketSwitch| (s.named_links().into_iter().map(plain).collect(), Turns::Nothing)).collect();
     for (p, core) in net.ocs.iter().enumerate() {
-        let port = |(r, &link): (usize, &u32)| {
-            Tie { port: Some((PlaneId::from(p), RackId::from(r))), ..plain((link, format!("tor{r}"))) }
-        };
+        let port = |(r, &link): (usize, &u32)| Tie { port: Some((PlaneId::from(p), RackId::from(r))), ..plain((link, format!("tor{r}"))) };
         all.push((core.ports.iter().enumerate().map(port).collect(), crossbar));
     }
     for (r, tor) in net.tors.iter().enumerate() {
         let rack = RackId::from(r);
         let mut ties = vec![Tie { cut: Some(Cut::Rack(rack)), ..plain((tor.eps, "eps0".into())) }];
-        ties.extend(tor.ocs.iter().enumerate().map(|(p, &l)| Tie { port: Some((PlaneId::from(p), rack)), ..plain((l, format!("ocs{p}"))) }));
+        ties.extend(
+            tor.ocs.iter().enumerate().map(|(p, &l)| Tie { port: Some((PlaneId::from(p), rack)), ..plain((l, format!("ocs{p}"))) }),
+        );
         ties.extend(tor.hosts.iter().enumerate().map(|(k, &l)| plain((l, format!("host{k}")))));
         all.push((ties, doors));
     }

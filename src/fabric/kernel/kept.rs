@@ -218,7 +218,9 @@ mod tests {
 
     #[test]
     fn a_list_contains_another_if_it_has_all_of_it_as_often() {
-        for (all, some, has) in [(vec![1, 2, 2], vec![2, 2], true), (vec![1, 2], vec![2, 2], false), (vec![], vec![], true), (vec![3], vec![4], false)] {
+        for (all, some, has) in
+            [(vec![1, 2, 2], vec![2, 2], true), (vec![1, 2], vec![2, 2], false), (vec![], vec![], true), (vec![3], vec![4], false)]
+        {
             assert_eq!(contains(&all, &some), has, "{all:?} {some:?}");
         }
     }

@@ -98,7 +98,10 @@ impl Timed {
             }
             write(&self.arrays, &self.out, self.clock, port, slot, held);
             let (plane, rack) = (PlaneId::from(port / self.arrays.racks), RackId::from(port % self.arrays.racks));
-            let what = format!("circuit {slot} of {rack}'s port on plane {} was changed in the programs' array, and has been written again", plane.0);
+            let what = format!(
+                "circuit {slot} of {rack}'s port on plane {} was changed in the programs' array, and has been written again",
+                plane.0
+            );
             damage.push(Damage { what, port: Some((plane, rack)), cut: None });
         }
         damage
