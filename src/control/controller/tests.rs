@@ -467,9 +467,9 @@ fn a_circuit_that_carries_nothing_though_bytes_wait_is_probed_and_left_if_it_is_
         w.snapshot()
     };
     let s = gains(&mut w, 10_000_000, 600);
-    assert_eq!(s.stats.probes_ok, 1, "only the probe of its set-up");
+    assert_eq!(s.stats.probes_ok, s.stats.circuits_set, "only the probes of their set-ups");
     let s = gains(&mut w, 100_000, 900);
-    assert!(s.stats.probes_ok >= 3 && s.ports.iter().all(|p| p.faulty.is_none()), "it has light: {:?}", s.stats);
+    assert!(s.stats.probes_ok > s.stats.circuits_set + 1 && s.ports.iter().all(|p| p.faulty.is_none()), "it has light: {:?}", s.stats);
     w.probe = |_, _| None;
     let s = gains(&mut w, 0, 1100);
     assert!(s.ports[0].faulty.is_some() && s.stats.probes_lost >= 2, "{:?}", s.stats);

@@ -348,8 +348,10 @@ fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
 /// Takes the names of a fabric's namespaces and its notes away while it runs, for a process that ends at once: the rest goes with the
 /// process. Gives what it could not remove.
 pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
-    let names = marked(base).into_iter().filter(|m| m.1 == fabric).map(|m| m.0);
-    let mut left: Vec<String> = names.filter(|n| netns::unpublish(n).is_err()).map(|n| format!("namespace {n}")).collect();
+    let names = || marked(base).into_iter().filter(|m| m.1 == fabric).map(|m| m.0);
+    // The fabric may be removing them itself at the same time.
+    names().for_each(|n| drop(netns::unpublish(&n)));
+    let mut left: Vec<String> = names().map(|n| format!("namespace {n}")).collect();
     let directory = base.join(fabric);
     if fs::remove_dir_all(&directory).is_err() && directory.exists() {
         left.push(directory.display().to_string());
