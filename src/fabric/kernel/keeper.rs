@@ -3,8 +3,8 @@
 //!
 //! A thread compares every node's kernel with what was read when the network had been built. News of changes (netlink's multicast groups)
 //! say which node to compare next, so that most is found within [`TICK`]; but the comparison is the truth, and every node's turn comes
-//! whatever the news say. It costs a twentieth of a processor at most: [`BUDGET`] of each [`TICK`], and a round over all nodes begins
-//! every [`ROUND`] at the soonest. Dumps of large ToRs take milliseconds, which the control cycle could not spare.
+//! whatever the news say. Rounds cost a twentieth of a processor at most: [`BUDGET`] of each [`TICK`] or one node, and a pause of
+//! [`TIMES`] as long as that took. A round over all nodes begins every [`ROUND`] at the soonest. Dumps of large ToRs take milliseconds, which the control cycle could not spare.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,6 +28,8 @@ use crate::ids::{HostId, PlaneId, RackId};
 const TICK: Duration = Duration::from_millis(20);
 /// What comparing may take of each; one node is compared at least.
 const BUDGET: Duration = Duration::from_millis(1);
+/// A pause is so many times as long as what was compared before it took.
+const TIMES: u32 = 20;
 /// Between the beginnings of two rounds, at least.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -63,8 +65,16 @@ impl Keeper {
         let nodes: Vec<Watched> = net.nodes_mut().zip(roles).map(one).collect::<io::Result<_>>()?;
         let found = Arc::new(Mutex::new(Found { standing: vec![vec![]; nodes.len()], mended: vec![] }));
         let (stop, stopped) = mpsc::channel();
-        let mut work =
-            Work { nodes, turner, found: found.clone(), next: 0, begun: Instant::now(), spent: Duration::ZERO, buffer: vec![0; 16 << 10] };
+        let mut work = Work {
+            nodes,
+            turner,
+            found: found.clone(),
+            next: 0,
+            begun: Instant::now(),
+            spent: Duration::ZERO,
+            rests: Instant::now(),
+            buffer: vec![0; 16 << 10],
+        };
         let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || {
             // Nothing is ever sent: the other end goes when the thread shall end.
             while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -113,6 +123,8 @@ struct Work {
     /// When this round began, and what it has taken.
     begun: Instant,
     spent: Duration,
+    /// The round pauses until then.
+    rests: Instant,
     buffer: Vec<u8>,
 }
 
@@ -129,6 +141,9 @@ impl Work {
             (self.next, self.begun, self.spent) = (0, start, Duration::ZERO);
         }
         let resumed = Instant::now();
+        if resumed < self.rests {
+            return;
+        }
         while self.next < self.nodes.len() {
             self.compare(self.next);
             self.next += 1;
@@ -140,6 +155,7 @@ impl Work {
                 break;
             }
         }
+        self.rests = resumed + resumed.elapsed() * TIMES;
     }
 
     fn compare(&mut self, k: usize) {
