@@ -86,11 +86,23 @@ pub fn read_result(file: &Path) -> Result<String, CliError> {
 fn read(file: &Path, most: u64) -> Result<String, CliError> {
     let fail = |e: io::Error| CliError::Invalid(format!("{}: {}", file.display(), reason(&e)));
     let mut text = String::new();
-    let got = File::open(file).and_then(|f| f.take(most + 1).read_to_string(&mut text)).map_err(fail)?;
+    let got = open(file).and_then(|f| f.take(most + 1).read_to_string(&mut text)).map_err(fail)?;
     if got as u64 > most {
         return Err(CliError::Invalid(format!("{}: the file is too long; allowed: at most {most} bytes", file.display())));
     }
     Ok(text)
+}
+
+/// Opens a file to read it. A named pipe to which nobody writes would never open, and a device would never end; a pipe that is open already
+/// (`<(...)`, `/dev/stdin`) has its writer.
+fn open(file: &Path) -> io::Result<File> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = std::fs::metadata(file)?.file_type();
+    let is_open = file.starts_with("/dev/fd") || file.starts_with("/proc") || file == Path::new("/dev/stdin");
+    if kind.is_char_device() || kind.is_block_device() || kind.is_fifo() && !is_open {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device or a named pipe; allowed: a file"));
+    }
+    File::open(file)
 }
 
 /// Says before a long run whether its results can be written.
@@ -220,12 +232,29 @@ mod tests {
 
     #[test]
     fn no_more_is_read_than_a_file_may_have() {
-        // It never ends.
-        let told = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert!(told.contains("/dev/zero: the file is too long; allowed: at most 4000000 bytes"), "{told}");
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.yaml");
         std::fs::write(&file, "x".repeat(config::MAX_BYTES)).unwrap();
         assert_eq!(read_text(&file).unwrap().len(), config::MAX_BYTES);
+        // A terabyte, if all of it were read.
+        File::options().write(true).open(&file).and_then(|f| f.set_len(1 << 40)).unwrap();
+        let told = read_text(&file).unwrap_err().to_string();
+        assert!(told.contains("t.yaml: the file is too long; allowed: at most 4000000 bytes"), "{told}");
+    }
+
+    #[test]
+    fn what_never_opens_or_never_ends_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for file in [Path::new("/dev/zero"), &pipe] {
+            let told = read_text(file).unwrap_err().to_string();
+            assert!(told.contains(&format!("{}: it is a device or a named pipe; allowed: a file", file.display())), "{told}");
+        }
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"racks: 2").unwrap();
+        drop(writer);
+        let open = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        assert_eq!(read_text(Path::new(&open)).unwrap(), "racks: 2");
     }
 }

@@ -22,6 +22,7 @@ pub mod explain;
 pub mod files;
 pub mod interrupt;
 pub mod jobs;
+pub mod limits;
 pub mod list;
 pub mod plan;
 pub mod plot;

@@ -136,7 +136,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .build()
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
-    runtime.spawn(wait_for_signal(stop.clone()));
+    let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
+    let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
+    runtime.spawn(wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
     args.record.around(Pace::Live, None, |recorder| {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
@@ -165,7 +167,11 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     let last = results.last().expect("at least one run");
     match last.summary.unfinished {
         0 => Ok(()),
-        n => Err(CliError::Failed(format!("{n} coflows did not finish"))),
+        n => {
+            let why = last.coflows.iter().find_map(|c| c.lost.as_ref());
+            let why = why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
+            Err(CliError::Failed(format!("{n} coflows did not finish{why}")))
+        }
     }
 }
 
@@ -384,17 +390,29 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }
 
-/// Becomes true when the process is asked to stop.
-pub(super) async fn wait_for_signal(stop: Arc<AtomicBool>) {
+/// Becomes true when the process is asked to stop. Asked a second time, it ends at once: `abandon` removes what does not go with the
+/// process, and says what it cannot remove.
+pub(super) async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Vec<String> + Send + 'static) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut term), Ok(mut hup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else { return };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = term.recv() => {}
-        _ = hup.recv() => {}
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
+    let (asked, mut heard) = tokio::sync::mpsc::channel(1);
+    for kind in kinds {
+        let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
+        tokio::spawn(async move { while signals.recv().await.is_some() && asked.send(kind).await.is_ok() {} });
     }
+    heard.recv().await;
     stop.store(true, Relaxed);
-    tracing::info!("stopping");
+    tracing::info!("stopping; ask again to stop at once");
+    // Who closes a terminal, or stops a service, may send a hang-up beside another signal.
+    while heard.recv().await == Some(SignalKind::hangup()) {}
+    let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
+    let left = if left.is_empty() {
+        "nothing of it is left".into()
+    } else {
+        format!("`heliostat clean` removes what is left: {}", left.join(", "))
+    };
+    tracing::warn!("stopped at once; {left}");
+    std::process::exit(1);
 }
 
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {

@@ -393,6 +393,10 @@ fn stats(s: &wire::Stats, exact: bool) -> Rows {
             row(&format!("{name}_{point}{unit}"), length(exact, v));
         }
     }
+    if let Some(t) = &s.tampered {
+        let seconds = |ns: u64| span(Span(ns));
+        row("tampered with", format!("from {} until {}, {} times; first: {}", seconds(t.from_ns), seconds(t.until_ns), t.found, t.what));
+    }
     row("failures", s.failures.len().to_string());
     for f in &s.failures {
         row(&f.what, format!("{} ({} times)", f.why, f.attempts));

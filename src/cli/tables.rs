@@ -92,10 +92,23 @@ impl Rows {
 /// that nothing is lost.
 pub fn run_result(result: &RunResult, output: Output) -> String {
     match output {
-        Output::Table => format!("{}\n\n{}\n", coflows(result).table(), summary(&result.summary).table()),
+        Output::Table => format!("{}\n\n{}\n{}", coflows(result).table(), summary(&result.summary).table(), remarks(result)),
         Output::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
         Output::Csv => coflows_exact(&result.coflows).csv(),
     }
+}
+
+/// What a reader must know before the figures are believed: coflows that were lost, and a network that somebody else changed.
+fn remarks(result: &RunResult) -> String {
+    let mut out = String::new();
+    for (c, why) in result.coflows.iter().filter_map(|c| Some((c, c.lost.as_ref()?))) {
+        let _ = writeln!(out, "\n{} was lost: {why}", c.name);
+    }
+    if let Some(t) = &result.tampered {
+        let (from, until) = (span(Span(t.from.0)), span(Span(t.until.0)));
+        let _ = writeln!(out, "\nthe network was tampered with, from {from} until {until}, {} times; first: {}", t.found, t.what);
+    }
+    out
 }
 
 /// A run beside the same workload with circuits off, for people.
@@ -116,7 +129,7 @@ pub fn with_baseline(off: &RunResult, on: &RunResult) -> String {
         row.push(cell);
     }
     let how = format!("{} on {}, policy {}, mechanism {}, TCP {}", on.workload, on.topology, on.policy, on.mechanism, on.congestion);
-    format!("{}\n\n{how}\n{}\n", rows.table(), sums.table())
+    format!("{}\n\n{how}\n{}\n{}{}", rows.table(), sums.table(), remarks(on), remarks(off))
 }
 
 /// The coflows of a run, for people.
@@ -128,7 +141,7 @@ pub fn coflows(result: &RunResult) -> Rows {
             c.flows.to_string(),
             bytes(c.bytes),
             percent(c.ocs_share),
-            c.cct.map_or("unfinished".into(), span),
+            c.cct.map_or(if c.lost.is_some() { "lost" } else { "unfinished" }.into(), span),
             span(c.bound),
             c.cct.and_then(|cct| ratio(cct, c.bound)).map_or("-".into(), |r| format!("{r:.2}")),
         ]);

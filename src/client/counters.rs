@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Client, Error, parse};
 use crate::api::wire;
 use crate::coflows::CoflowRecord;
+use crate::control::record::{Stats, Tampered};
 use crate::runtime::report::{Counted, End, RunResult, Summary};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
@@ -57,7 +58,7 @@ impl Counters {
 
     /// What was counted since `before`. Distributions cannot be taken apart: those of the control loop are the daemon's whole life.
     pub fn since(&self, before: &Self, ended: Time) -> Counted {
-        let mut stats = crate::control::record::Stats::from(&self.stats);
+        let mut stats = Stats::from(&self.stats);
         let old = &before.stats;
         let counters = [
             (&mut stats.cycles, old.cycles),
@@ -77,6 +78,12 @@ impl Counters {
             late_packets: self.late_packets.saturating_sub(before.late_packets),
             misdelivered: self.misdelivered.saturating_sub(before.misdelivered),
             ended,
+            tampered: self.stats.tampered.as_ref().filter(|t| t.until_ns > old.now_ns).map(|t| Tampered {
+                from: Time(t.from_ns.saturating_sub(old.now_ns)),
+                until: Time(t.until_ns - old.now_ns),
+                what: t.what.clone(),
+                found: t.found - old.tampered.as_ref().map_or(0, |t| t.found),
+            }),
             stats,
         }
     }
@@ -106,6 +113,7 @@ pub fn result(
         congestion: "-".into(),
         forced: false,
         end: End::default(),
+        tampered: counted.tampered.clone(),
         events: None,
         summary: Summary::new(&coflows, counted, received),
         coflows,

@@ -389,7 +389,7 @@ impl Shared {
         match *what {
             wire::What::FlowFinished { id, flow, received_bytes } => self.hear(id, Heard::Flow(FlowId(flow), Bytes(received_bytes))),
             wire::What::CoflowFinished { id, cct_ns } => self.hear(id, Heard::Finished(Span(cct_ns))),
-            wire::What::CoflowCancelled { id } => self.hear(id, Heard::Gone),
+            wire::What::CoflowCancelled { id, .. } => self.hear(id, Heard::Gone),
             _ => Ok(()),
         }
     }

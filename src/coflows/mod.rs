@@ -110,6 +110,9 @@ pub struct CoflowRecord {
     pub finished: Option<Time>,
     /// Coflow completion time.
     pub cct: Option<Span>,
+    /// Why it can never finish, if that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
     /// No schedule on this network is faster ([`bounds::hybrid`]).
     pub bound: Span,
 }

@@ -57,10 +57,27 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
     })
 }
 
+/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits and twelve with. Measured with 2,048
+/// racks.
+pub fn memory(topology: &Topology, plan: &RunPlan) -> Bytes {
+    const CELL: u64 = 8;
+    let racks = topology.rack_count() as u64;
+    let matrices = if plan.policy.scheduler.build().set_by() == SetBy::NoCircuits { 7 } else { 12 };
+    Bytes(racks.saturating_mul(racks).saturating_mul(CELL * matrices))
+}
+
+/// What [`memory`] says of a network goes without saying below this.
+const MUCH: Bytes = Bytes(1_000_000_000);
+
 /// What is allowed and probably not meant, one sentence each.
 pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     let policy = &plan.policy;
     let mut out = Vec::new();
+    let needed = memory(topology, plan);
+    if needed > MUCH {
+        let (racks, gigabytes) = (topology.rack_count(), needed.0.div_ceil(MUCH.0));
+        out.push(format!("a simulation of the {racks} racks of topology {} takes about {gigabytes} GB of memory", topology.name));
+    }
     let scheduler = policy.scheduler.build();
     let wants = scheduler.set_by() != SetBy::NoCircuits;
     if wants && topology.planes.is_empty() {

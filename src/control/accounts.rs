@@ -41,6 +41,7 @@ struct Account {
     largest: u64,
     finished: Option<Time>,
     cancelled: Option<Time>,
+    why: Option<String>,
     /// Some bytes that have arrived may not be split.
     news: bool,
     /// How often the counters were read since it was closed.
@@ -140,6 +141,7 @@ impl Accounts {
             pairs,
             finished: None,
             cancelled: None,
+            why: None,
             news: false,
             reads: 0,
         };
@@ -235,12 +237,13 @@ impl Accounts {
         Ok(cct)
     }
 
-    /// Forgets what a coflow still has to send.
+    /// Forgets what a coflow still has to send; `why` if it broke.
     ///
     /// # Errors
     /// No such coflow, or it is closed.
-    pub fn cancel(&mut self, id: CoflowId, now: Time) -> Result<(), Rejected> {
-        self.open_mut(id)?.cancelled = Some(now);
+    pub fn cancel(&mut self, id: CoflowId, why: Option<String>, now: Time) -> Result<(), Rejected> {
+        let a = self.open_mut(id)?;
+        (a.cancelled, a.why) = (Some(now), why);
         self.totals.cancelled += 1;
         self.close(id, now);
         Ok(())
@@ -404,6 +407,7 @@ fn view(id: CoflowId, a: &Account) -> CoflowView {
         over_ocs: sum(|p| p.over_ocs),
         finished: a.finished,
         cancelled: a.cancelled,
+        why: a.why.clone(),
         cct: a.finished.map(|t| t.since(a.arrival)),
         bound: a.bound,
         priority: a.said.all,
@@ -460,7 +464,7 @@ mod tests {
             }
             Step::Finish(id) | Step::Cancel(id) => {
                 let finish = matches!(step, Step::Finish(_));
-                let told = if finish { a.finish(CoflowId(id), Time(5)).map(drop) } else { a.cancel(CoflowId(id), Time(5)) };
+                let told = if finish { a.finish(CoflowId(id), Time(5)).map(drop) } else { a.cancel(CoflowId(id), None, Time(5)) };
                 match plain.get_mut(&id) {
                     None => matches!(told, Err(Rejected::NotFound(_))),
                     Some((_, _, Some(_))) => matches!(told, Err(Rejected::Conflict(_))),

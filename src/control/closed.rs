@@ -113,7 +113,7 @@ mod tests {
         let (id, name, arrival, pairs) = (CoflowId(id), String::new(), Time::ZERO, vec![pair; pairs]);
         let (bytes, received, over_ocs) = (Bytes(1), Bytes(1), Bytes(0));
         let (finished, cancelled, cct, bound) = (Some(at), None, None, Span::ZERO);
-        CoflowView { id, name, arrival, pairs, bytes, received, over_ocs, finished, cancelled, cct, bound, priority: None }
+        CoflowView { id, name, arrival, pairs, bytes, received, over_ocs, finished, cancelled, why: None, cct, bound, priority: None }
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct CoflowView {
     /// When it was taken back, or broke.
     #[serde(default)]
     pub cancelled: Option<Time>,
+    /// Why it broke, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// Coflow completion time.
     pub cct: Option<Span>,
     /// Lower bound of its completion time on this network.

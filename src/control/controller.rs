@@ -11,6 +11,7 @@ use super::paths::Paths;
 use super::policy::{CircuitPolicy, SchedulerKind};
 use super::promises::Promises;
 use super::record::{Failure, PromiseState, PromiseView, Record, Stats, What};
+use super::world::World;
 use super::{Action, Event, Rejected, Skip, Trouble, Wake, Why};
 use crate::circuits::Scheduler;
 use crate::circuits::timetable::{Reservation, Timetable};
@@ -29,6 +30,7 @@ mod steering;
 #[cfg(test)]
 mod tests;
 mod views;
+mod world;
 
 use deciding::Open;
 
@@ -77,6 +79,7 @@ pub struct Controller {
     paths: Paths,
     faults: Faults,
     failures: BTreeMap<Trouble, Failure>,
+    world: World,
     actions: VecDeque<Action>,
     seq: u64,
     revision: u64,
@@ -122,6 +125,7 @@ impl Controller {
             manual: Manual::default(),
             faults: Faults::default(),
             failures: BTreeMap::new(),
+            world: World::default(),
             actions: VecDeque::new(),
             seq: 0,
             revision: 0,
@@ -192,11 +196,11 @@ impl Controller {
             Event::CoflowConfirmed { id, pairs, bound, progress, priorities } => {
                 self.confirmed(id, (&pairs, &priorities), (bound, progress), now)?;
             }
-            Event::CoflowCancelled { id } => {
+            Event::CoflowCancelled { id, why } => {
                 if !self.promises.cancel(id, now)? {
-                    self.accounts.cancel(id, now)?;
+                    self.accounts.cancel(id, why.clone(), now)?;
                 }
-                self.log(now, What::CoflowCancelled { id });
+                self.log(now, What::CoflowCancelled { id, why });
                 self.flows_ended(id, now);
             }
             Event::CoflowFlows { .. }
@@ -268,7 +272,7 @@ impl Controller {
         self.failures.retain(|k, _| match *k {
             Trouble::Plan => false,
             Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
-            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe => true,
+            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe | Trouble::World => true,
         });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {

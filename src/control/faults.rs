@@ -39,17 +39,39 @@ pub struct Faults {
     /// By plane, input and output: circuits whose last probe failed.
     failing: BTreeMap<(PlaneId, RackId, RackId), Failing>,
     faulty: BTreeMap<Port, String>,
+    /// Ports that carry nothing, as the fabric says, and why.
+    down: BTreeMap<Port, String>,
 }
 
 impl Faults {
     /// The faulty ports and why they are.
     pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
-        self.faulty.keys().copied()
+        self.faulty.keys().chain(self.down.keys()).copied()
     }
 
     /// Why a port is faulty.
     pub fn why(&self, port: Port) -> Option<&str> {
-        self.faulty.get(&port).map(String::as_str)
+        self.why_down(port).or_else(|| self.faulty.get(&port).map(String::as_str))
+    }
+
+    /// Why a port carries nothing, as the fabric says.
+    pub fn why_down(&self, port: Port) -> Option<&str> {
+        self.down.get(&port).map(String::as_str)
+    }
+
+    /// The fabric says which ports carry nothing. What probes found at those that do again is forgotten.
+    pub fn down(&mut self, down: BTreeMap<Port, String>) -> Changes {
+        if self.down == down {
+            return Changes::default();
+        }
+        let had: BTreeSet<Port> = self.ports().collect();
+        let up: BTreeSet<Port> = self.down.keys().filter(|p| !down.contains_key(p)).copied().collect();
+        self.down = down;
+        self.failing.retain(|&(p, i, o), _| !up.contains(&(p, i)) && !up.contains(&(p, o)));
+        self.blame();
+        let has: BTreeSet<Port> = self.ports().collect();
+        let why = |p: &Port| (*p, self.why(*p).unwrap_or_default().to_owned());
+        Changes { faulty: has.difference(&had).map(why).collect(), cleared: had.difference(&has).copied().collect() }
     }
 
     /// A probe from `input` came out at `output` as it should.
@@ -129,6 +151,21 @@ mod tests {
         assert_eq!(fail(&mut f, 0, 1).unwrap().faulty, [((PlaneId(0), RackId(0)), "0 to 1".to_owned())]);
         assert_eq!(f.passed(PlaneId(0), RackId(0), RackId(1)).cleared, [(PlaneId(0), RackId(0))]);
         assert!(ports(&f).is_empty());
+    }
+
+    #[test]
+    fn a_port_that_is_down_is_faulty_until_it_is_up_and_what_probes_found_there_is_forgotten() {
+        let mut f = Faults::default();
+        let (zero, one) = ((PlaneId(0), RackId(0)), (PlaneId(0), RackId(1)));
+        let down = || BTreeMap::from([(zero, "gone".to_owned())]);
+        assert_eq!(f.down(down()), Changes { faulty: vec![(zero, "gone".into())], cleared: vec![] });
+        assert_eq!((f.down(down()), f.why(zero)), (Changes::default(), Some("gone")));
+        twice(&mut f, 0, 1);
+        twice(&mut f, 1, 2);
+        twice(&mut f, 1, 3);
+        assert_eq!(f.ports().collect::<BTreeSet<_>>(), BTreeSet::from([zero, one]));
+        assert_eq!(f.down(BTreeMap::new()), Changes { faulty: vec![], cleared: vec![zero] });
+        assert_eq!((ports(&f), f.repaired(zero)), (vec![1], None));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod promises;
 pub mod record;
 mod trouble;
 pub mod used;
+mod world;
 
 pub use controller::Controller;
 pub use trouble::Trouble;
@@ -191,6 +192,9 @@ pub enum Event {
     CoflowCancelled {
         /// Its number.
         id: CoflowId,
+        /// Why, if nobody asked for it: what broke.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// A circuit is set by hand, and stays.
     ManualConnect {

@@ -58,6 +58,22 @@ pub struct Snapshot {
     pub queues: Option<Arc<QueuesSeen>>,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
+    /// Since when, and until when, somebody else has changed the network; `None` if nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tampered: Option<Tampered>,
+}
+
+/// The network was not as it was built: what was measured meanwhile may not be what it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tampered {
+    /// When that was first found.
+    pub from: Time,
+    /// When it was last found.
+    pub until: Time,
+    /// What was found first.
+    pub what: String,
+    /// How many things were found, each once however long it lasted.
+    pub found: u64,
 }
 
 /// The packet switches of a live fabric, as their counters were read last.
@@ -367,6 +383,9 @@ pub enum What {
     CoflowCancelled {
         /// Its number.
         id: CoflowId,
+        /// Why, if nobody asked for it: what broke.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// A port is not used any more.
     PortFaulty {

@@ -21,6 +21,8 @@ pub enum Trouble {
     Follow,
     /// To observe the fabric.
     Observe,
+    /// To keep the network as it was built.
+    World,
     /// To prove the operations before they are carried out.
     Plan,
 }
@@ -33,6 +35,7 @@ impl fmt::Display for Trouble {
             Self::Names => f.write_str("find the namespaces by name"),
             Self::Follow => f.write_str("follow the circuit scheduler"),
             Self::Observe => f.write_str("observe the fabric"),
+            Self::World => f.write_str("keep the network as it was built"),
             Self::Plan => f.write_str("plan the operations"),
         }
     }

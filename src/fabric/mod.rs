@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::demand::DemandMatrix;
-use crate::ids::{PlaneId, RackId};
+use crate::ids::{HostId, PlaneId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{Op, OpError, Programmed};
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -45,6 +45,32 @@ pub struct Observation {
     pub backlog: DemandMatrix,
     /// By plane, then rack.
     pub ports: Vec<Vec<PortCounters>>,
+    /// What is not as it was built, or was not since the last observation and has been mended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<Damage>,
+}
+
+/// Something of ours that somebody else removed, took down or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// What, and what was found: `link ocs0 of tor3 is gone`.
+    pub what: String,
+    /// The port of an OCS that carries nothing because of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<(PlaneId, RackId)>,
+    /// Who cannot send or receive any more, whatever is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+}
+
+/// What is cut off for good: its link was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cut {
+    /// A host, from all others.
+    Host(HostId),
+    /// A rack, from all others.
+    Rack(RackId),
 }
 
 /// Counters of one OCS port since the fabric was built.
@@ -183,12 +209,6 @@ pub struct ProbeReport {
 /// Why a fabric could not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum FabricError {
-    /// An object of ours is gone: a namespace or link was removed under us.
-    #[error("{object} is gone: it was removed while in use")]
-    Gone {
-        /// What.
-        object: String,
-    },
     /// The kernel refused.
     #[error("{what}: {why}")]
     Refused {

@@ -18,7 +18,7 @@ use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
-use crate::control::record::Snapshot;
+use crate::control::record::{Snapshot, Tampered};
 use crate::control::{Event, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::network::{Network, too_large};
@@ -211,11 +211,12 @@ impl Emulation {
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
-        let (mut failed, mut carried) = (0, Carried::default());
+        let mut broke: BTreeMap<CoflowId, String> = BTreeMap::new();
+        let mut carried = Carried::default();
         let mut next = 0;
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
-        while finished.len() + failed < specs.len() && !stop.load(Relaxed) && self.died().is_none() {
+        while finished.len() + broke.len() < specs.len() && !stop.load(Relaxed) && self.died().is_none() {
             while next < specs.len() && specs[next].arrival <= self.clock.now() {
                 self.launch(&specs[next]);
                 next += 1;
@@ -225,7 +226,7 @@ impl Emulation {
             carried.look(&self.live.handle.snapshot().coflows);
             match heard.recv_timeout(pause.std()) {
                 Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
-                Ok(TrafficEvent::Failed { .. }) => failed += 1,
+                Ok(TrafficEvent::Failed { coflow, why }) => drop(broke.insert(coflow, why)),
                 Ok(TrafficEvent::FlowFinished { .. }) => {}
                 Err(_) if self.lost().is_some() => break,
                 Err(_) => watch(&self.live.handle.snapshot()),
@@ -234,8 +235,10 @@ impl Emulation {
         let end = self.settled();
         carried.look(&end.coflows);
         watch(&end);
-        let ended = if finished.len() + failed < specs.len() { End::Stopped } else { End::Finished };
-        RunResult { end: ended, ..self.result(workload, start, &finished, (&carried, &end)) }
+        let ended = if finished.len() + broke.len() < specs.len() { End::Stopped } else { End::Finished };
+        let mut result = self.result(workload, start, &finished, (&carried, &end));
+        result.coflows.iter_mut().for_each(|c| c.lost = broke.remove(&c.id));
+        RunResult { end: ended, ..result }
     }
 
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
@@ -281,6 +284,7 @@ impl Emulation {
             congestion: self.plan.run.congestion.clone(),
             forced: false,
             end: End::default(),
+            tampered: end.tampered.clone().map(|t| since(t, start)),
             events: None,
             summary: Summary::new(&records, Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() }, received),
             coflows: records,
@@ -290,6 +294,12 @@ impl Emulation {
     }
 }
 
+/// By the run's clock, which begins with its first coflow.
+fn since(t: Tampered, start: Time) -> Tampered {
+    let own = |at: Time| Time(at.since(start).0);
+    Tampered { from: own(t.from), until: own(t.until), ..t }
+}
+
 /// What the controller is told of the traffic. A coflow that broke gets no more circuits.
 fn for_the_controller(e: &TrafficEvent) -> Event {
     match e {
@@ -297,7 +307,7 @@ fn for_the_controller(e: &TrafficEvent) -> Event {
         TrafficEvent::Finished { coflow, at } => Event::CoflowFinished { id: *coflow, at: *at },
         TrafficEvent::Failed { coflow, why } => {
             tracing::warn!("coflow {} broke: {why}", coflow.0);
-            Event::CoflowCancelled { id: *coflow }
+            Event::CoflowCancelled { id: *coflow, why: Some(why.clone()) }
         }
     }
 }
@@ -319,6 +329,8 @@ impl Carrier for Sent {
     }
 
     fn complete(&mut self, seen: &mut Observation) {
+        let cut = seen.damage.iter().filter_map(|d| Some((d.cut?, d.what.clone())));
+        self.traffic.cut_off(cut);
         self.traffic.unsent(self.buffer.saturating_sub(SEND_BUFFER), |(from, to), bytes| seen.backlog.add(from, to, bytes.0));
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
-use crate::control::record::{Snapshot, Stats};
+use crate::control::record::{Snapshot, Stats, Tampered};
 use crate::fabric::sim::meter::Utilisation;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -32,6 +32,9 @@ pub struct RunResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
+    /// Since when, and until when, somebody else changed the network under the run: what was measured may not be what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tampered: Option<Tampered>,
     /// Instants at which something happened; only in simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
@@ -127,6 +130,7 @@ impl CoflowRecord {
             arrival: spec.arrival,
             finished,
             cct: finished.map(|t| t.since(spec.arrival)),
+            lost: None,
             bound: bounds::hybrid(spec, topology),
         }
     }
@@ -147,6 +151,8 @@ pub struct Counted {
     pub misdelivered: u64,
     /// When the run ended.
     pub ended: Time,
+    /// Since when, and until when, somebody else changed the network.
+    pub tampered: Option<Tampered>,
     /// The control loop's counters.
     pub stats: Stats,
 }
@@ -160,6 +166,7 @@ impl From<&Snapshot> for Counted {
             late_packets: s.ports.iter().map(|p| p.counters.late_packets).sum(),
             misdelivered: s.ports.iter().map(|p| p.counters.misdelivered).sum(),
             ended: s.now,
+            tampered: s.tampered.clone(),
             stats: s.stats.clone(),
         }
     }

@@ -1,5 +1,7 @@
 //! Signals: asked to stop, a run takes everything down; killed, the next start or `clean` does.
 
+use std::io::{Read as _, Write as _};
+
 use crate::support::*;
 
 /// The network works, seen from inside a host: its peer's receiver takes a connection.
@@ -13,7 +15,7 @@ fn a_daemon_stops_at_a_signal_and_leaves_nothing() {
     }
     let _alone = alone();
     for mechanism in ["timed", "netlink"] {
-        for signal in ["INT", "TERM"] {
+        for signal in ["INT", "TERM", "QUIT"] {
             let name = unique("stop");
             let mut d = Daemon::start(&name, &["--mechanism", mechanism]);
             assert!(note(&name).join("state.json").exists());
@@ -28,6 +30,29 @@ fn a_daemon_stops_at_a_signal_and_leaves_nothing() {
             assert_nothing_left(&name);
         }
     }
+}
+
+#[test]
+fn a_second_signal_ends_a_daemon_at_once_and_leaves_nothing() {
+    let test = "a_second_signal_ends_a_daemon_at_once_and_leaves_nothing";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let name = unique("twice");
+    let mut d = Daemon::start(&name, &[]);
+    // A stream that never ends keeps a stop waiting for some seconds.
+    let mut reader = std::net::TcpStream::connect(d.api().trim_start_matches("http://")).expect("connected");
+    reader.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("asked");
+    reader.read_exact(&mut [0; 12]).expect("answered");
+    d.signal("TERM");
+    d.until_says("stopping");
+    let asked = std::time::Instant::now();
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(1), "{}", d.log());
+    assert!(asked.elapsed() < std::time::Duration::from_secs(2), "{:?}", asked.elapsed());
+    assert!(d.log().contains("stopped at once; nothing of it is left"), "{}", d.log());
+    assert_nothing_left(&name);
 }
 
 #[test]

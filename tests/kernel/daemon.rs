@@ -96,12 +96,27 @@ impl Daemon {
         self.wait("cycles", |s| s.stats.cycles >= before + n)
     }
 
-    /// Runs `ip` or `tc` in one of the fabric's namespaces.
-    pub fn tool(&self, tool: &str, node: &str, args: &str) {
+    /// Runs `ip` or `tc` in one of the fabric's namespaces; gives what it printed.
+    pub fn tool(&self, tool: &str, node: &str, args: &str) -> String {
         let mut c = Command::new(tool);
         c.args(["-n", &format!("{}-{node}", self.name)]).args(args.split(' '));
         let out = c.output().expect("iproute2");
         assert!(out.status.success(), "{tool} {args}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    }
+
+    /// Has bytes sent from the first rack to the second; gives the coflow's number.
+    pub fn send(&self, from: u32, to: u32, bytes: u64) -> u64 {
+        let body = serde_json::json!({"send": true, "pairs": [{"from": from, "to": to, "bytes": bytes}]});
+        let (status, made) = self.call("POST", "coflows", Some(&body));
+        assert_eq!(status, 201, "{made}");
+        made["id"].as_u64().expect("a number")
+    }
+
+    /// What `/readyz` answers.
+    pub fn ready(&self) -> u16 {
+        let url = format!("{}/readyz", self.url());
+        self.agent.get(url).call().expect("an answer").status().as_u16()
     }
 
     /// Runs something inside a node's namespace, found by its name as people do.

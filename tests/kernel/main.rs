@@ -11,6 +11,8 @@ mod conformance;
 mod daemon;
 mod emulation;
 mod faults;
+mod faults_links;
+mod faults_tampering;
 mod flips;
 mod goodput;
 mod lists;

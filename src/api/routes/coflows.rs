@@ -189,7 +189,7 @@ pub async fn patch(State(app): State<App>, Path(id): Path<String>, body: Body<wi
     responses((status = 204, description = "Taken back"), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over")))]
 pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<StatusCode> {
     let id = parse_id(&id)?;
-    app.tell(Event::CoflowCancelled { id }).await?;
+    app.tell(Event::CoflowCancelled { id, why: None }).await?;
     if let Some(sender) = &app.sender {
         sender.cancel(id);
     }

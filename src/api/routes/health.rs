@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use crate::api::metrics as exposition;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
+use crate::control::Trouble;
 
 /// Counters in the OpenMetrics text format.
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "health",
@@ -23,7 +24,8 @@ pub async fn live(State(app): State<App>) -> Reply<&'static str> {
     app.handle.ended().map_or(Ok("ok\n"), |why| Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)))
 }
 
-/// Whether the controller runs and has decided at least once.
+/// Whether the controller runs, has decided at least once, and could do so in the last cycle: it saw the network, and what it decided could
+/// be carried out. Single ports and links that fail do not count: the rest is under control.
 #[utoipa::path(get, path = "/readyz", operation_id = "isReady", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
 pub async fn ready(State(app): State<App>) -> Reply<&'static str> {
@@ -33,5 +35,9 @@ pub async fn ready(State(app): State<App>) -> Reply<&'static str> {
     if app.snapshot().stats.cycles == 0 {
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the first cycle has not been decided"));
     }
-    Ok("ok\n")
+    let vital = [Trouble::Observe, Trouble::Follow, Trouble::Plan].map(|t| t.to_string());
+    match app.snapshot().failures.iter().find(|f| vital.contains(&f.what)) {
+        Some(f) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{}: {}", f.what, f.why))),
+        None => Ok("ok\n"),
+    }
 }

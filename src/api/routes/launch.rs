@@ -67,7 +67,7 @@ async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment
         && let Err(why) = sender.send(what)
     {
         // It may be over already: then there is nothing to take back.
-        let _ = app.tell(Event::CoflowCancelled { id }).await;
+        let _ = app.tell(Event::CoflowCancelled { id, why: Some(why.clone()) }).await;
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
     Ok(view(app, id).unwrap_or(begun))
@@ -78,7 +78,7 @@ async fn launch(app: &App, (event, begun): (Event, wire::Coflow), what: Shipment
 async fn tell(app: &App, id: CoflowId, event: Event) -> Reply<()> {
     let taken = app.tell(event).await;
     if taken.as_ref().is_err_and(|p| p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()) {
-        app.handle.notify(Event::CoflowCancelled { id });
+        app.handle.notify(Event::CoflowCancelled { id, why: None });
     }
     taken
 }
@@ -120,6 +120,7 @@ fn begun(app: &App, spec: &CoflowSpec, pairs: &[RackBytes], bound: Span) -> wire
         received_bytes: 0,
         over_ocs_bytes: 0,
         finished_ns: None,
+        why: None,
         cct_ns: None,
         bound_ns: bound.0,
         priority: spec.priorities.all,

@@ -32,7 +32,8 @@ pub async fn queues(State(app): State<App>) -> Json<wire::Queues> {
 #[utoipa::path(
     delete, path = "/api/v1/ports/{plane}/{rack}/fault", operation_id = "repairPort", tag = "network",
     params(("plane" = u32, Path, description = "The plane"), ("rack" = u32, Path, description = "Whose port")),
-    responses((status = 204, description = "The port is used again"), (status = 404, body = Problem, description = "No such port, or it has no fault"))
+    responses((status = 204, description = "The port is used again"), (status = 404, body = Problem, description = "No such port, or it has no fault"),
+        (status = 409, body = Problem, description = "It is down, and used again when it is up"))
 )]
 pub async fn repair(State(app): State<App>, Path((plane, rack)): Path<(String, String)>) -> Reply<StatusCode> {
     let (plane, rack) = (app.plane(&plane)?, app.rack(&rack)?);

@@ -56,7 +56,7 @@ fn events_come_with_ids_and_resume() {
 fn forgotten_events_are_a_gap() {
     let log = Log::default();
     for seq in 0..RING as u64 + 10 {
-        log.push(Arc::new(Record { seq, at: Time::ZERO, what: What::CoflowCancelled { id: CoflowId(0) } }));
+        log.push(Arc::new(Record { seq, at: Time::ZERO, what: What::CoflowCancelled { id: CoflowId(0), why: None } }));
     }
     assert_eq!(log.next(None).unwrap().record.seq, 10);
     assert_eq!(log.next(Some(3)).unwrap().record.seq, 10);

@@ -30,7 +30,7 @@ impl Sender for Breaks {
         // The controller has taken it before this returns, as when a connection breaks at once.
         told(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            runtime.block_on(handle.tell(Event::CoflowCancelled { id }))
+            runtime.block_on(handle.tell(Event::CoflowCancelled { id, why: None }))
         })
         .join()
         .unwrap()

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use super::*;
 use crate::api::ServeError;
+use crate::control::Trouble;
 
 #[test]
 fn health_says_what_is() {
@@ -13,6 +14,16 @@ fn health_says_what_is() {
     assert_eq!((r.get("/livez").status, r.get("/livez").text.as_str()), (200, "ok\n"));
     r.get("/readyz").problem(503);
     r.tick();
+    assert_eq!(r.get("/readyz").status, 200);
+    let trouble = |what, why: Option<&str>| {
+        let told = r.handle.ask(Event::Trouble { what, why: why.map(str::to_owned) });
+        told.unwrap().blocking_recv().unwrap().unwrap();
+    };
+    trouble(Trouble::World, Some("link eth0 of h0-0 is gone"));
+    assert_eq!(r.get("/readyz").status, 200, "the rest is under control");
+    trouble(Trouble::Plan, Some("two circuits on a port"));
+    assert_eq!(r.get("/readyz").problem(503).1, "plan the operations: two circuits on a port");
+    trouble(Trouble::Plan, None);
     assert_eq!(r.get("/readyz").status, 200);
     r.stop.store(true, Relaxed);
     r.handle.notify(Event::Tick);
@@ -50,7 +61,7 @@ fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
     assert_eq!(rig.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller does not answer");
     let told: Vec<Event> = ends.commands.try_iter().map(|c| c.event).collect();
-    let [Event::CoflowArrived { id: came, .. }, Event::CoflowCancelled { id: went }] = &told[..] else { panic!("{told:?}") };
+    let [Event::CoflowArrived { id: came, .. }, Event::CoflowCancelled { id: went, .. }] = &told[..] else { panic!("{told:?}") };
     assert_eq!(came, went);
 }
 

@@ -48,6 +48,9 @@ pub struct Coflow {
     pub over_ocs_bytes: u64,
     /// When its last byte was received.
     pub finished_ns: Option<u64>,
+    /// Why it was cancelled, if it broke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// Coflow completion time.
     pub cct_ns: Option<u64>,
     /// No schedule on this network is faster.
@@ -196,6 +199,7 @@ impl From<&record::CoflowView> for Coflow {
             received_bytes: c.received.0,
             over_ocs_bytes: c.over_ocs.0,
             finished_ns: c.finished.map(|t| t.0),
+            why: c.why.clone(),
             cct_ns: c.cct.map(|s| s.0),
             bound_ns: c.bound.0,
             priority: c.priority,
@@ -220,6 +224,7 @@ impl From<&record::PromiseView> for Coflow {
             received_bytes: 0,
             over_ocs_bytes: 0,
             finished_ns: None,
+            why: None,
             cct_ns: None,
             bound_ns: p.proposal.chosen.bound.0,
             priority: None,

@@ -53,8 +53,12 @@ pub enum What {
     CoflowFinished { id: u32, cct_ns: u64 },
     /// A coflow was proposed.
     CoflowProposed { id: u32, finish_ns: u64, expires_ns: u64 },
-    /// A coflow, or a proposal, was taken back.
-    CoflowCancelled { id: u32 },
+    /// A coflow, or a proposal, was taken back, or the coflow broke: then `why` says how.
+    CoflowCancelled {
+        id: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
     /// A port is not used any more.
     PortFaulty { plane: u32, rack: u32, why: String },
     /// A faulty port is used again.
@@ -114,7 +118,7 @@ impl From<&record::Record> for Record {
             W::FlowFinished { id, flow, bytes } => What::FlowFinished { id: id.0, flow: flow.0, received_bytes: bytes.0 },
             W::CoflowFinished { id, cct: Span(cct_ns) } => What::CoflowFinished { id: id.0, cct_ns },
             W::CoflowProposed { id, finish, expires } => What::CoflowProposed { id: id.0, finish_ns: finish.0, expires_ns: expires.0 },
-            W::CoflowCancelled { id: CoflowId(id) } => What::CoflowCancelled { id },
+            W::CoflowCancelled { id: CoflowId(id), why } => What::CoflowCancelled { id, why },
             W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },
             W::Paths { lists, saturated, before, after } => {

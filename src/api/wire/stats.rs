@@ -58,6 +58,22 @@ pub struct Stats {
     pub coflows_received_bytes: u64,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
+    /// Since when, and until when, the network was not as it was built; left out if it always was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tampered: Option<Tampered>,
+}
+
+/// Somebody else changed the network: what was measured meanwhile may not be what it says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tampered {
+    /// When that was first found.
+    pub from_ns: u64,
+    /// When it was last found.
+    pub until_ns: u64,
+    /// What was found first.
+    pub what: String,
+    /// How many things were found, each once however long it lasted.
+    pub found: u64,
 }
 
 /// Distribution of a duration.
@@ -92,6 +108,10 @@ pub struct Failure {
     pub retry_at_ns: u64,
 }
 
+fn tampered(t: &record::Tampered) -> Tampered {
+    Tampered { from_ns: t.from.0, until_ns: t.until.0, what: t.what.clone(), found: t.found }
+}
+
 impl From<&record::Snapshot> for Stats {
     fn from(s: &record::Snapshot) -> Self {
         let failure =
@@ -119,6 +139,7 @@ impl From<&record::Snapshot> for Stats {
             coflows_cancelled: s.coflows.totals.cancelled,
             coflows_received_bytes: s.coflows.totals.received.0,
             failures: s.failures.iter().map(failure).collect(),
+            tampered: s.tampered.as_ref().map(tampered),
         }
     }
 }

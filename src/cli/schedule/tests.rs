@@ -32,7 +32,7 @@ impl Sender for Mail {
         let k = sent.len();
         sent.push(c.clone());
         if self.breaks_at == Some(k) {
-            h.notify(Event::CoflowCancelled { id: c.id });
+            h.notify(Event::CoflowCancelled { id: c.id, why: None });
         } else if self.silent_from.is_none_or(|s| k < s) {
             assert_eq!(report, Report::Flows);
             let flows = c.flows.iter().enumerate();

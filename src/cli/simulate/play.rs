@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Args;
-use crate::cli::{CliError, explain, jobs, read_policy};
+use crate::cli::{CliError, explain, jobs, limits, read_policy};
 use crate::config;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::Fault;
@@ -60,6 +60,7 @@ impl<'a> Play<'a> {
     pub fn new(args: &'a Args, topology: &'a Arc<Topology>, policy: &Path) -> Result<Self, CliError> {
         let plan = read_policy(policy)?;
         config::fit(topology, &plan)?;
+        limits::fits_into_memory(topology, &plan)?;
         let faults = args.read_faults(topology, &plan)?;
         let load = match (&args.jobs, &args.workload) {
             (Some(what), _) => {
@@ -106,7 +107,7 @@ impl<'a> Play<'a> {
     /// Carries a workload that was drawn from `seed`. `watch` ends the run by saying no.
     ///
     /// # Errors
-    /// A run that fails.
+    /// A run that fails, or that would not end in a time worth waiting for.
     pub fn coflows(
         &self,
         seed: u64,
@@ -116,6 +117,9 @@ impl<'a> Play<'a> {
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, CliError> {
         let Self { args, topology, plan, faults, .. } = self;
+        if !args.alone {
+            limits::ends_in_time(topology, plan, workload, args.until())?;
+        }
         let result = if args.alone {
             simulate_alone(topology, plan, workload, watch)
         } else {

@@ -55,6 +55,7 @@ impl Controller {
             Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
         };
         self.failures.remove(&Trouble::Observe);
+        self.look_at_the_world(&seen, now);
         if self.paths.is_refused() {
             self.steer(now);
         }

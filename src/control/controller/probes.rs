@@ -42,13 +42,16 @@ impl Controller {
 
     pub(super) fn repaired(&mut self, plane: PlaneId, rack: RackId, now: Time) -> Result<(), Rejected> {
         self.port_exists(plane, rack)?;
+        if let Some(why) = self.faults.why_down((plane, rack)) {
+            return Err(Rejected::Conflict(format!("{why}; the port is used again when that is mended")));
+        }
         let none = || Rejected::NotFound(format!("a fault of plane {} port {}", plane.0, rack.0));
         let changes = self.faults.repaired((plane, rack)).ok_or_else(none)?;
         self.blame_moved(changes, now);
         Ok(())
     }
 
-    fn blame_moved(&mut self, changes: Changes, now: Time) {
+    pub(super) fn blame_moved(&mut self, changes: Changes, now: Time) {
         for (plane, rack) in changes.cleared {
             self.log(now, What::PortRepaired { plane, rack });
         }

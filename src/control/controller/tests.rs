@@ -10,7 +10,7 @@ use crate::control::ProgressBy;
 use crate::control::policy::{Estimator, SchedulerKind};
 use crate::control::record::Snapshot;
 use crate::fabric::sim::{Settings, SimFabric};
-use crate::fabric::{Fabric, FabricError, PortCounters, ProbeReport};
+use crate::fabric::{Damage, Fabric, FabricError, PortCounters, ProbeReport};
 use crate::ids::FlowId;
 use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
@@ -30,6 +30,9 @@ struct World {
     backlog: DemandMatrix,
     /// How long observing takes, deciding included.
     thinking: Span,
+    /// What the fabric says of damage, and what its ports have carried.
+    damage: Vec<Damage>,
+    crossed: u64,
     /// Whether the fabric cannot be observed (`blind`), and whether it refuses operations.
     blind: bool,
     refuses: bool,
@@ -61,6 +64,8 @@ fn world(policy: CircuitPolicy) -> World {
         sent: DemandMatrix::zero(4),
         backlog: DemandMatrix::zero(4),
         thinking: Span::ZERO,
+        damage: vec![],
+        crossed: 0,
         blind: false,
         refuses: false,
         probe: |_, output| Some(output),
@@ -136,7 +141,7 @@ impl World {
 
     fn observe(&self) -> Result<Observation, FabricError> {
         if self.blind {
-            return Err(FabricError::Gone { object: "tor0".into() });
+            return Err(FabricError::Refused { what: "read the counters".into(), why: "no".into() });
         }
         Ok(Observation {
             at: self.now,
@@ -144,7 +149,8 @@ impl World {
             sent: self.sent.clone(),
             over_ocs: DemandMatrix::zero(4),
             backlog: self.backlog.clone(),
-            ports: vec![vec![PortCounters::default(); 4]],
+            ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]],
+            damage: self.damage.clone(),
         })
     }
 
@@ -229,7 +235,7 @@ fn a_fabric_that_cannot_be_seen_keeps_its_circuits() {
     assert_eq!(w.up(), [(0, 1)]);
     let f = w.snapshot().failures;
     assert_eq!((f.len(), &*f[0].what, f[0].attempts, f[0].retry_at), (1, "observe the fabric", 2, at(400)));
-    assert!(f[0].why.contains("tor0 is gone"), "{f:?}");
+    assert!(f[0].why.contains("read the counters"), "{f:?}");
     assert_eq!(w.snapshot().circuits.len(), 1, "the API still shows it");
     w.blind = false;
     w.run_until(at(450));
@@ -422,4 +428,50 @@ fn other_priorities_are_asked_for_once_and_only_of_what_is_open() {
     w.tell(Event::CoflowFinished { id: CoflowId(1), at: w.now }).unwrap();
     let over = w.tell(Event::CoflowPrioritised { id: CoflowId(1), change: change(Some(1), &[]) });
     assert!(matches!(over, Err(Rejected::Conflict(_))), "{over:?}");
+}
+
+#[test]
+fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
+    let mut w = world(policy(SchedulerKind::Edmonds));
+    w.backlog.set(RackId(0), RackId(1), 50_000_000);
+    w.run_until(at(250));
+    let joined = |w: &World| w.snapshot().circuits.iter().any(|c| c.input == RackId(0) && c.until.is_none());
+    assert!(joined(&w));
+    w.damage = vec![Damage { what: "link ocs0 of tor0 is gone".into(), port: Some((PlaneId(0), RackId(0))), cut: None }];
+    w.run_until(at(650));
+    let s = w.snapshot();
+    assert!(!joined(&w) && s.ports[0].faulty.as_deref() == Some("link ocs0 of tor0 is gone"));
+    assert!(s.failures.len() == 1 && s.failures[0].attempts == 4 && s.failures[0].why == "link ocs0 of tor0 is gone", "{:?}", s.failures);
+    let refused = w.tell(Event::PortRepaired { plane: PlaneId(0), rack: RackId(0) });
+    assert!(matches!(refused, Err(Rejected::Conflict(_))), "{refused:?}");
+    w.damage.clear();
+    w.run_until(at(950));
+    let s = w.snapshot();
+    assert!(joined(&w) && s.failures.is_empty() && s.ports[0].faulty.is_none());
+    let t = s.tampered.expect("it stays known");
+    assert_eq!((t.from, t.until, t.found), (at(300), at(600), 1));
+    let count = |of: fn(&What) -> bool| w.log.iter().filter(|r| of(&r.what)).count();
+    assert_eq!(count(|w| matches!(w, What::Failed { .. })), 1);
+    assert_eq!((count(|w| matches!(w, What::PortFaulty { .. })), count(|w| matches!(w, What::PortRepaired { .. }))), (1, 1));
+}
+
+#[test]
+fn a_circuit_that_carries_nothing_though_bytes_wait_is_probed_and_left_if_it_is_dark() {
+    let mut w = world(policy(SchedulerKind::Edmonds));
+    w.backlog.set(RackId(0), RackId(1), 50_000_000);
+    let gains = |w: &mut World, bytes: u64, until: u64| {
+        let mut t = w.now.0 / MS.0;
+        while t < until {
+            (t, w.crossed) = (t + 100, w.crossed + bytes);
+            w.run_until(at(t));
+        }
+        w.snapshot()
+    };
+    let s = gains(&mut w, 10_000_000, 600);
+    assert_eq!(s.stats.probes_ok, s.stats.circuits_set, "only the probes of their set-ups");
+    let s = gains(&mut w, 100_000, 900);
+    assert!(s.stats.probes_ok > s.stats.circuits_set + 1 && s.ports.iter().all(|p| p.faulty.is_none()), "it has light: {:?}", s.stats);
+    w.probe = |_, _| None;
+    let s = gains(&mut w, 0, 1100);
+    assert!(s.ports[0].faulty.is_some() && s.stats.probes_lost >= 2, "{:?}", s.stats);
 }

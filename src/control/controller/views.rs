@@ -32,6 +32,7 @@ impl Controller {
             switches: None,
             queues: None,
             failures: self.failures.values().cloned().collect(),
+            tampered: self.world.tampered().cloned(),
         }
     }
 

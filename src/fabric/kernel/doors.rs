@@ -55,6 +55,11 @@ impl Doors {
         Ok(Self { kind: Kind::Gates { rates, nudges: nudges.collect::<io::Result<_>>()? }, tors: sockets(net)? })
     }
 
+    /// Whether they are routes.
+    pub fn are_routes(&self) -> bool {
+        matches!(self.kind, Kind::Routes)
+    }
+
     /// Lets packets of a rack to another onto a plane.
     ///
     /// # Errors

@@ -8,8 +8,8 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
@@ -22,13 +22,13 @@ use super::nl::{Netlink, REPLACE_FILTER};
 use super::slots::Slots;
 use super::tc::{self, Match};
 use super::{Clock, sys};
-use crate::ids::RackId;
+use crate::ids::{PlaneId, RackId};
 use crate::topology::addresses::rack_net;
 use crate::units::{Span, Time};
 
 /// On an OCS port, priority and node of the filter for the circuit's IP packets: those to the rack at its other end, and no others.
 /// There is none in the dark.
-const CIRCUIT: (u16, u32) = (1, tc::FIRST_NODE);
+pub const CIRCUIT: (u16, u32) = (1, tc::FIRST_NODE);
 /// Of the filter behind it, for IP packets that no circuit takes: they go back to their ToR, are counted, and go on over the EPS. One
 /// that comes so late that the port's next circuit has light already must not come out there.
 pub const LATE: (u16, u32) = (1, tc::LAST_NODE);
@@ -46,8 +46,16 @@ struct Shared {
     racks: usize,
     /// By plane * R + input: 1 + the output that the crossbar joins it to, 0 in the dark.
     lit: Vec<AtomicU32>,
+    /// By plane * R + rack: whether its ToR admits to the plane.
+    admits: Vec<AtomicBool>,
+    /// Grows before anything is changed, and afterwards: odd meanwhile.
+    changes: AtomicU64,
+    /// Places that must be set anew: what they held is not known any more.
+    again: Mutex<BTreeSet<Place>>,
     slots: Arc<Mutex<Slots>>,
     lateness: Mutex<Histogram<u64>>,
+    /// The thread shall end.
+    over: AtomicBool,
 }
 
 /// How late the thread made its changes, from the instant that asked for a change to its last call into the kernel.
@@ -65,9 +73,58 @@ pub struct Lateness {
 
 /// The thread; dropping this ends it.
 pub struct Flips {
-    shared: Arc<Shared>,
-    wake: Option<mpsc::Sender<()>>,
+    turner: Turner,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread has done, for who compares it with the kernel, and how to have it done again.
+#[derive(Clone)]
+pub struct Turner {
+    shared: Arc<Shared>,
+    wake: mpsc::Sender<()>,
+    crossbars: bool,
+    routes: bool,
+}
+
+impl Turner {
+    /// Whether filters that the thread replaces are the crossbar.
+    pub fn has_crossbars(&self) -> bool {
+        self.crossbars
+    }
+
+    /// Whether routes that come and go admit packets to circuits.
+    pub fn has_routes(&self) -> bool {
+        self.routes
+    }
+
+    fn at(&self, (plane, rack): (PlaneId, RackId)) -> usize {
+        plane.index() * self.shared.racks + rack.index()
+    }
+
+    /// Whether the crossbar joins this input to an output.
+    pub fn lit(&self, place: (PlaneId, RackId)) -> bool {
+        self.shared.lit[self.at(place)].load(SeqCst) > 0
+    }
+
+    /// Whether the ToR admits packets to this plane.
+    pub fn admits(&self, place: (PlaneId, RackId)) -> bool {
+        self.shared.admits[self.at(place)].load(SeqCst)
+    }
+
+    /// How often anything was changed, twice over; odd while something is being changed.
+    pub fn changes(&self) -> u64 {
+        self.shared.changes.load(SeqCst)
+    }
+
+    /// Has a place set anew.
+    pub fn again(&self, (plane, rack): (PlaneId, RackId)) {
+        self.shared.again.lock().insert((plane.index(), rack.index()));
+        self.wake();
+    }
+
+    fn wake(&self) {
+        let _ = self.wake.send(());
+    }
 }
 
 /// The thread's own view: what it set last, and sockets of its own.
@@ -111,9 +168,14 @@ impl Flips {
         let shared = Arc::new(Shared {
             racks,
             lit: (0..racks * planes).map(|_| AtomicU32::new(0)).collect(),
+            admits: (0..racks * planes).map(|_| AtomicBool::new(false)).collect(),
+            changes: AtomicU64::new(0),
+            again: Mutex::default(),
             slots,
             lateness: Mutex::new(Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(io::Error::other)?),
+            over: AtomicBool::new(false),
         });
+        let routes = doors.are_routes();
         let turned = net.ocs.iter().take(if crossbars { planes } else { 0 });
         let mut flipper = Flipper {
             shared: shared.clone(),
@@ -134,7 +196,7 @@ impl Flips {
             sys::realtime(20);
             flipper.run(&woken);
         })?;
-        Ok(Self { shared, wake: Some(wake), thread: Some(thread) })
+        Ok(Self { turner: Turner { shared, wake, crossbars, routes }, thread: Some(thread) })
     }
 
     /// Whether the thread still changes circuits.
@@ -144,20 +206,23 @@ impl Flips {
 
     /// Says that its slots were changed.
     pub fn wake(&self) {
-        if let Some(w) = &self.wake {
-            let _ = w.send(());
-        }
+        self.turner.wake();
+    }
+
+    /// For who compares its work with the kernel.
+    pub fn turner(&self) -> Turner {
+        self.turner.clone()
     }
 
     /// Says whether the crossbar joins a probe's ports now.
     pub fn light(&self) -> super::prober::MaySend {
-        let shared = self.shared.clone();
+        let shared = self.turner.shared.clone();
         Arc::new(move |r| shared.lit[r.plane.index() * shared.racks + r.input.index()].load(Acquire) == 1 + r.output.0)
     }
 
     /// How late the changes so far were made.
     pub fn lateness(&self) -> Lateness {
-        let h = self.shared.lateness.lock();
+        let h = self.turner.shared.lateness.lock();
         let [p50, p99, max] = [h.value_at_quantile(0.5), h.value_at_quantile(0.99), h.max()].map(Span);
         Lateness { changes: h.len(), p50, p99, max }
     }
@@ -165,7 +230,8 @@ impl Flips {
 
 impl Drop for Flips {
     fn drop(&mut self) {
-        drop(self.wake.take());
+        self.turner.shared.over.store(true, Relaxed);
+        self.turner.wake();
         if let Some(t) = self.thread.take() {
             let _ = t.join();
         }
@@ -174,7 +240,7 @@ impl Drop for Flips {
 
 impl Flipper {
     fn run(&mut self, woken: &mpsc::Receiver<()>) {
-        loop {
+        while !self.shared.over.load(Relaxed) {
             let next = self.turn();
             let ahead = next.saturating_sub(Span::micros(200));
             let pause = ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
@@ -189,6 +255,7 @@ impl Flipper {
     /// Brings the kernel to what should be now; returns when something changes next.
     fn turn(&mut self) -> Time {
         let now = self.clock.now();
+        self.forget();
         let (wanted, last, next) = self.wishes(now);
         let all = (0..self.planes).flat_map(|p| (0..self.racks).map(move |r| (p, r)));
         let (due, waiting): (Vec<_>, Vec<_>) =
@@ -197,13 +264,24 @@ impl Flipper {
         if due.is_empty() {
             return next;
         }
+        self.shared.changes.fetch_add(1, SeqCst);
         let refused = self.change(&wanted, &due);
+        for &(p, r) in &due {
+            self.shared.admits[p * self.racks + r].store(self.admits[p][r].is_some(), SeqCst);
+        }
+        self.shared.changes.fetch_add(1, SeqCst);
         let then = self.clock.now();
         for &(p, r) in &due {
             self.set[p][r] = Some(wanted[p][r]);
+            if refused.iter().all(|f| f.0 != (p, r)) {
+                self.retry[p][r] = Time::ZERO;
+            }
         }
         for ((p, r), why) in refused {
-            tracing::warn!("the circuit of rack {r} on plane {p} cannot be changed: {why}");
+            // Once, not every time that it is tried.
+            if self.retry[p][r] == Time::ZERO {
+                tracing::warn!("the circuit of rack {r} on plane {p} cannot be changed: {why}");
+            }
             self.set[p][r] = None;
             self.retry[p][r] = then + RETRY;
             next = next.min(self.retry[p][r]);
@@ -214,6 +292,14 @@ impl Flipper {
         }
         self.turned = now;
         next
+    }
+
+    /// What somebody else changed is set anew.
+    fn forget(&mut self) {
+        for (p, r) in std::mem::take(&mut *self.shared.again.lock()) {
+            (self.set[p][r], self.admits[p][r], self.retry[p][r]) = (None, None, Time::ZERO);
+            self.circuits[p][r] = true;
+        }
     }
 
     /// What every port should do at `now`, the last instant that changed that, and the next.

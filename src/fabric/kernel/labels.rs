@@ -161,7 +161,9 @@ fn hang(arrays: &Arrays, own: u16, s: &mut PacketSwitch) -> io::Result<()> {
     }
     let on =
         |(link, program, name): &(u32, OwnedFd, &str)| [(tc::clsact(*link), NEW), (tc::bpf_ingress(*link, program.as_fd(), name), NEW)];
-    s.node.send(programs.iter().flat_map(on).collect())
+    s.node.send(programs.iter().flat_map(on).collect())?;
+    s.node.book.hold(programs.into_iter().map(|p| p.1));
+    Ok(())
 }
 
 /// Puts a record into the kernel, the last switch first; no packet carries its number yet.

@@ -10,12 +10,16 @@ use std::sync::Arc;
 
 pub mod attached;
 pub mod backlog;
+pub mod book;
 pub mod bpf;
 pub mod detach;
 pub mod diag;
 pub mod doors;
 pub mod features;
 pub mod flips;
+pub mod inventory;
+pub mod keeper;
+pub mod kept;
 pub mod labels;
 pub mod layout;
 pub mod msg;
@@ -36,7 +40,6 @@ pub mod switched;
 pub mod sys;
 pub mod tc;
 pub mod timed;
-pub mod watch;
 pub mod ways;
 pub mod wire;
 
@@ -153,6 +156,16 @@ enum Circuits {
     Switched(switched::Switched),
 }
 
+impl Circuits {
+    /// The thread that changes what the kernel cannot time by itself.
+    fn flips(&self) -> Option<&Flips> {
+        match self {
+            Self::Timed(t) => t.gates(),
+            Self::Switched(s) => Some(s.flips()),
+        }
+    }
+}
+
 /// What became of packets on their way to circuits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
@@ -181,7 +194,9 @@ pub struct Labelled {
 
 /// The emulated fabric.
 pub struct KernelFabric {
-    /// Comes before the network, to be dropped first: the thread that changes circuits must have stopped when attached nodes are left.
+    /// Comes first: it must not write again what is taken down at the end.
+    keeper: keeper::Keeper,
+    /// Comes before the network: the thread that changes circuits must have stopped when attached nodes are left.
     circuits: Circuits,
     /// Where the packet network is a graph.
     steering: Option<Steering>,
@@ -189,7 +204,6 @@ pub struct KernelFabric {
     service: Service,
     guard: Span,
     backlog: backlog::Backlog,
-    watch: watch::Watch,
 }
 
 impl KernelFabric {
@@ -224,8 +238,9 @@ impl KernelFabric {
         };
         let steering = Steering::install(&mut net, (mechanism, service), clock)?;
         let backlog = backlog::Backlog::start(&net)?;
-        let watch = watch::Watch::start(&mut net)?;
-        Ok(Self { net, circuits, steering, service, guard, backlog, watch })
+        let turner = circuits.flips().map(Flips::turner);
+        let keeper = keeper::Keeper::start(&mut net, turner)?;
+        Ok(Self { keeper, net, circuits, steering, service, guard, backlog })
     }
 
     /// The network.
@@ -252,10 +267,7 @@ impl KernelFabric {
     /// How late circuits were switched. With `timed` circuits are never late: there it is how late the gates of packets that wait for them
     /// were, and `None` where no packets wait.
     pub fn lateness(&self) -> Option<Lateness> {
-        match &self.circuits {
-            Circuits::Timed(t) => t.gates().map(Flips::lateness),
-            Circuits::Switched(s) => Some(s.flips().lateness()),
-        }
+        self.circuits.flips().map(Flips::lateness)
     }
 
     /// What became of every packet that ToRs admitted to circuits, as the kernel handles them; `None` where they are not counted one by
@@ -313,16 +325,17 @@ impl KernelFabric {
 impl Fabric for KernelFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         let refused = |what: &str, e: io::Error| FabricError::Refused { what: what.into(), why: e.to_string() };
-        if let Some(object) = self.watch.missing(&mut self.net).map_err(|e| refused("list the links", e))? {
-            return Err(FabricError::Gone { object });
-        }
         let backlog = self.backlog.newest().map_err(|e| refused("read the hosts' sockets", e))?;
         let (sent, over_ocs, ports) = self.counters().map_err(|e| refused("read the counters", e))?;
-        let programmed = match &self.circuits {
-            Circuits::Timed(t) => t.programmed(now),
+        let mut damage = self.keeper.damage();
+        let programmed = match &mut self.circuits {
+            Circuits::Timed(t) => {
+                damage.extend(t.keep());
+                t.programmed(now)
+            }
             Circuits::Switched(s) => s.programmed(now),
         };
-        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports })
+        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports, damage })
     }
 
     fn apply(&mut self, ops: &[Op], _now: Time) -> Vec<OpResult> {
@@ -368,15 +381,11 @@ impl Fabric for KernelFabric {
     }
 
     fn lost(&self) -> Option<String> {
-        let flips = match &self.circuits {
-            Circuits::Timed(t) => t.gates(),
-            Circuits::Switched(s) => Some(s.flips()),
-        };
-        let died = |what: &str| Some(format!("the thread that {what} has died"));
-        match (flips.is_none_or(Flips::is_alive), self.backlog.is_alive()) {
-            (false, _) => died("switches circuits"),
-            (true, false) => died("reads what waits in the hosts' sockets"),
-            (true, true) => None,
-        }
+        let threads = [
+            (self.circuits.flips().is_none_or(Flips::is_alive), "switches circuits"),
+            (self.backlog.is_alive(), "reads what waits in the hosts' sockets"),
+            (self.keeper.is_alive(), "compares the network with what was built"),
+        ];
+        threads.iter().find(|t| !t.0).map(|(_, what)| format!("the thread that {what} has died"))
     }
 }

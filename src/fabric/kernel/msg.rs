@@ -170,6 +170,20 @@ impl Route<'_> {
     }
 }
 
+/// All IPv4 neighbours.
+pub fn neighbour_dump() -> Message {
+    let mut n = NeighbourMessage::default();
+    n.header.family = AddressFamily::Inet;
+    Message::GetNeighbour(n)
+}
+
+/// All IPv4 addresses.
+pub fn address_dump() -> Message {
+    let mut m = AddressMessage::default();
+    m.header.family = AddressFamily::Inet;
+    Message::GetAddress(m)
+}
+
 /// All IPv4 routes, of every table.
 pub fn route_dump() -> Message {
     Message::GetRoute(RouteMessageBuilder::<Ipv4Addr>::new().build())

@@ -118,14 +118,25 @@ impl Netlink {
     /// What the kernel refused, an answer that cannot be read, or a list that never holds still. No answer is passed then.
     pub fn dump(&mut self, message: RouteNetlinkMessage, each: impl FnMut(RouteNetlinkMessage)) -> io::Result<()> {
         let read = |kind, body: &[u8]| RouteNetlinkMessage::parse_with_param(body, kind).map(Some).map_err(io::Error::other);
+        self.dump_as(&message, read).map(|all| all.into_iter().for_each(each))
+    }
+
+    /// The same; `read` makes something of each answer's kind and body.
+    ///
+    /// # Errors
+    /// As [`Netlink::dump`].
+    pub fn dump_as<T>(
+        &mut self,
+        message: &RouteNetlinkMessage,
+        mut read: impl FnMut(u16, &[u8]) -> io::Result<Option<T>>,
+    ) -> io::Result<Vec<T>> {
         for _ in 0..wire::TRIES {
             let (sequence, mut out) = (self.sequence, vec![]);
             self.encode(message.clone(), NLM_F_DUMP, &mut out);
             self.socket.send_to(&out, &SocketAddr::new(0, 0), 0)?;
-            let (ended, all) = wire::gather(&mut self.buffer, sequence, wire::from(&self.socket), read)?;
+            let (ended, all) = wire::gather(&mut self.buffer, sequence, wire::from(&self.socket), &mut read)?;
             if ended == Ended::Whole {
-                all.into_iter().for_each(each);
-                return Ok(());
+                return Ok(all);
             }
         }
         Err(wire::restless())

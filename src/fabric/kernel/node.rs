@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
 
+use super::book::Book;
 use super::msg;
 use super::nl::{Netlink, Request};
 
@@ -17,6 +18,8 @@ pub struct Node {
     pub ns: OwnedFd,
     /// A socket in it.
     pub netlink: Netlink,
+    /// What was written into it while the network was set up.
+    pub book: Book,
 }
 
 impl Node {
@@ -26,7 +29,7 @@ impl Node {
     /// When no socket can be had.
     pub fn new(name: String, ns: OwnedFd) -> io::Result<Self> {
         let netlink = Netlink::open(ns.as_fd())?;
-        Ok(Self { name, ns, netlink })
+        Ok(Self { name, ns, netlink, book: Book::default() })
     }
 
     /// Sends messages; an error names this node.
@@ -34,6 +37,7 @@ impl Node {
     /// # Errors
     /// The first refusal.
     pub fn send(&mut self, messages: Vec<Request>) -> io::Result<()> {
+        self.book.note(&messages);
         self.netlink.send(messages).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.name)))
     }
 

@@ -232,9 +232,11 @@ fn make_base(base: &Path) -> io::Result<()> {
 
 /// Makes a fabric's directory and locks it. Its last owner may take it away meanwhile: a lock on what is gone counts nothing.
 fn make_lock(directory: &Path) -> io::Result<File> {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     loop {
         fs::create_dir_all(directory)?;
+        // What others cannot enter they can neither lock nor read.
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
         match lock(directory) {
             Ok(held) => {
                 let there = fs::metadata(directory.join("lock")).map(|m| m.ino());
@@ -341,6 +343,20 @@ fn fabric_of(path: &Path, base: &Path) -> Option<String> {
 fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
     let (fabric, place) = alias.strip_prefix(PREFIX)?.split_once(':')?;
     (Path::new(place) == base).then_some(fabric)
+}
+
+/// Takes the names of a fabric's namespaces and its notes away while it runs, for a process that ends at once: the rest goes with the
+/// process. Gives what it could not remove.
+pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
+    let names = || marked(base).into_iter().filter(|m| m.1 == fabric).map(|m| m.0);
+    // The fabric may be removing them itself at the same time.
+    names().for_each(|n| drop(netns::unpublish(&n)));
+    let mut left: Vec<String> = names().map(|n| format!("namespace {n}")).collect();
+    let directory = base.join(fabric);
+    if fs::remove_dir_all(&directory).is_err() && directory.exists() {
+        left.push(directory.display().to_string());
+    }
+    left
 }
 
 /// What a fabric of this name left when it was killed. The caller holds its lock.

@@ -32,6 +32,11 @@ impl Slots {
         self.ports.iter().flatten().flatten()
     }
 
+    /// Every slot: its port, its place there, and what it holds.
+    pub fn held(&self) -> impl Iterator<Item = (usize, usize, Option<Reservation>)> + '_ {
+        self.ports.iter().enumerate().flat_map(|(port, slots)| slots.iter().enumerate().map(move |(slot, held)| (port, slot, *held)))
+    }
+
     /// What has not ended.
     pub fn programmed(&self, now: Time) -> Programmed {
         let timetable = self.state.timetable.iter().filter(|r| r.until > now).copied().collect();

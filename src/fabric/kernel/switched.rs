@@ -2,6 +2,7 @@
 //!
 //! For kernels that refuse bpf(), such as a user namespace without root.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -42,6 +43,36 @@ pub struct Switched {
     flips: Flips,
     /// The link in every ToR whose classes count what goes to the EPS by rack; `None`: its port to the EPS.
     counting: Option<u32>,
+    /// By link of a ToR and destination: a queue that is written again counts from zero, and one that is gone counts no more.
+    counted: BTreeMap<(RackId, Way, RackId), Odometer>,
+}
+
+/// The link by which a packet leaves its ToR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Eps,
+    Ocs(usize),
+}
+
+/// Counters that go on where the kernel's begin again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Odometer {
+    /// Bytes and packets of the counters that were there before.
+    before: (u64, u64),
+    last: (u64, u64),
+}
+
+impl Odometer {
+    fn read(&mut self, now: (u64, u64)) {
+        if now.0 < self.last.0 {
+            self.before = self.total();
+        }
+        self.last = now;
+    }
+
+    fn total(&self) -> (u64, u64) {
+        (self.before.0 + self.last.0, self.before.1 + self.last.1)
+    }
 }
 
 impl Switched {
@@ -86,7 +117,7 @@ impl Switched {
         let guard = super::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let counting = (service == Service::Strict).then_some(COUNT.0);
-        Ok(Self { clock, counting, flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
+        Ok(Self { clock, counting, counted: BTreeMap::new(), flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
     }
 
     /// Carries out operations in order.
@@ -116,16 +147,22 @@ impl Switched {
         let mut ports = vec![vec![PortCounters::default(); racks]; net.ocs.len()];
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let from = RackId::from(r);
-            class_bytes(&mut tor.node.netlink, counting.unwrap_or(tor.eps), racks, |to, c| sent.add(from, to, c.bytes))?;
+            let counted = &mut self.counted;
+            let mut count = |way, to, c: tc::Counters| counted.entry((from, way, to)).or_default().read((c.bytes, u64::from(c.packets)));
+            class_bytes(&mut tor.node.netlink, counting.unwrap_or(tor.eps), racks, |to, c| count(Way::Eps, to, c))?;
             for (p, &link) in tor.ocs.iter().enumerate() {
-                class_bytes(&mut tor.node.netlink, link, racks, |to, c| {
-                    sent.add(from, to, c.bytes);
-                    crossed.add(from, to, c.bytes);
-                    ports[p][r].crossed_bytes += c.bytes;
-                    ports[p][r].crossed_packets += u64::from(c.packets);
-                })?;
+                class_bytes(&mut tor.node.netlink, link, racks, |to, c| count(Way::Ocs(p), to, c))?;
                 let strays = filter_packets(&mut tor.node.netlink, link, STRAYS)?;
                 ports[p][r].misdelivered = strays;
+            }
+        }
+        for (&(from, way, to), odometer) in &self.counted {
+            let (bytes, packets) = odometer.total();
+            sent.add(from, to, bytes);
+            if let Way::Ocs(p) = way {
+                crossed.add(from, to, bytes);
+                ports[p][from.index()].crossed_bytes += bytes;
+                ports[p][from.index()].crossed_packets += packets;
             }
         }
         for (p, core) in net.ocs.iter_mut().enumerate() {
@@ -231,7 +268,7 @@ pub(super) fn class_bytes(nl: &mut Netlink, link: u32, racks: usize, mut each: i
 /// Packets that the actions of a filter have taken; of all filters of its priority if it has no node of its own.
 fn filter_packets(nl: &mut Netlink, link: u32, (priority, node): (u16, u32)) -> io::Result<u64> {
     let mut packets = 0;
-    nl.dump(tc::ingress_filter_dump(link), |m| {
+    nl.dump(tc::filter_dump(link, tc::INGRESS), |m| {
         if let Message::NewTrafficFilter(t) = &m
             && (t.header.info >> 16) as u16 == priority
             && (node == 0 || u32::from(t.header.handle) == node)

@@ -17,8 +17,12 @@ use crate::units::BitRate;
 
 /// The root of a link's egress.
 pub const ROOT: u32 = 0xffff_ffff;
-/// The ingress hook of `clsact`.
+/// The place of `clsact`.
+pub const CLSACT: u32 = 0xffff_fff1;
+/// Its ingress hook.
 pub const INGRESS: u32 = 0xffff_fff2;
+/// Its egress hook.
+pub const EGRESS: u32 = 0xffff_fff3;
 
 /// The handle of a link's HTB.
 pub const HTB: u32 = handle(1, 0);
@@ -42,12 +46,12 @@ fn raw(kind: u16, value: Vec<u8>) -> TcOption {
 
 /// Hooks for filters on a link's way in and out.
 pub fn clsact(link: u32) -> Message {
-    Message::NewQueueDiscipline(base(link, 0xffff_fff1, 0xffff_0000, "clsact"))
+    Message::NewQueueDiscipline(base(link, CLSACT, 0xffff_0000, "clsact"))
 }
 
 /// Takes a link's hooks away, and every filter on them.
 pub fn remove_clsact(link: u32) -> Message {
-    Message::DelQueueDiscipline(base(link, 0xffff_fff1, 0xffff_0000, "clsact"))
+    Message::DelQueueDiscipline(base(link, CLSACT, 0xffff_0000, "clsact"))
 }
 
 /// An HTB as a link's root, handle 1:, with the class for packets that no filter names.
@@ -63,6 +67,18 @@ pub fn htb(link: u32, default_class: u16) -> Message {
 /// Takes a link's HTB away.
 pub fn remove_htb(link: u32) -> Message {
     Message::DelQueueDiscipline(base(link, ROOT, HTB, "htb"))
+}
+
+/// Takes a link's root away, whatever it is.
+pub fn remove_root(link: u32) -> Message {
+    let mut m = TcMessage::with_index(link as i32);
+    m.header.parent = ROOT.into();
+    Message::DelQueueDiscipline(m)
+}
+
+/// The queues of all links.
+pub fn queue_dump() -> Message {
+    Message::GetQueueDiscipline(TcMessage::default())
 }
 
 /// A queue, or hooks, of a link.
@@ -82,7 +98,7 @@ pub struct Queue {
 /// What the kernel refused.
 pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
     let mut found = vec![];
-    nl.dump(Message::GetQueueDiscipline(TcMessage::default()), |m| {
+    nl.dump(queue_dump(), |m| {
         if let Message::NewQueueDiscipline(q) = m {
             let kind = q.attributes.iter().find_map(|a| if let TcAttribute::Kind(k) = a { Some(k.clone()) } else { None });
             let link = q.header.index.unsigned_abs();
@@ -98,7 +114,7 @@ pub fn queues(nl: &mut Netlink) -> io::Result<Vec<Queue>> {
 /// What the kernel refused.
 pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, Counters>> {
     let mut found = BTreeMap::new();
-    nl.dump(Message::GetQueueDiscipline(TcMessage::default()), |m| {
+    nl.dump(queue_dump(), |m| {
         if let Message::NewQueueDiscipline(q) = m
             && u32::from(q.header.handle) == HTB
         {
@@ -318,10 +334,10 @@ pub fn class_dump(link: u32) -> Message {
     Message::GetTrafficClass(TcMessage::with_index(link as i32))
 }
 
-/// The filters of a link's way in, with their actions' statistics.
-pub fn ingress_filter_dump(link: u32) -> Message {
+/// The filters of a link on a hook or queue, with their actions' statistics.
+pub fn filter_dump(link: u32, parent: u32) -> Message {
     let mut m = TcMessage::with_index(link as i32);
-    m.header.parent = INGRESS.into();
+    m.header.parent = parent.into();
     Message::GetTrafficFilter(m)
 }
 

@@ -21,8 +21,8 @@ use super::{Clock, Serving, queues, tc};
 use crate::circuits::timetable::Reservation;
 use crate::coflows::elephants::Admit;
 use crate::demand::DemandMatrix;
-use crate::fabric::{OpResult, PortCounters};
-use crate::ids::RackId;
+use crate::fabric::{Damage, OpResult, PortCounters};
+use crate::ids::{PlaneId, RackId};
 use crate::plan::{Op, Programmed};
 use crate::units::{Span, Time};
 
@@ -50,19 +50,20 @@ impl Timed {
         let guard = super::guard(&topology, admit);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
-            let (mut v, mut loaded) = (queues::tor_eps_port(tor.eps, &topology, r, service), vec![]);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByProgram, admit));
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
                 v.push((tc::clsact(link), NEW));
                 v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));
-                loaded.push(arrivals);
+                tor.node.book.hold([arrivals]);
             }
             for &h in &tor.hosts {
                 v.push((tc::clsact(h), NEW));
                 v.push((tc::bpf_ingress(h, program.as_fd(), "heliostat_tor"), NEW));
             }
             tor.node.send(v)?;
+            tor.node.book.hold([program]);
         }
         for (p, core) in net.ocs.iter_mut().enumerate() {
             let mut v = vec![];
@@ -72,6 +73,7 @@ impl Timed {
                 v.push((tc::bpf_ingress(port, program.as_fd(), "heliostat_ocs"), NEW));
             }
             core.node.send(v)?;
+            core.node.book.hold(loaded);
         }
         let out = net.ocs.iter().map(|c| c.ports.clone()).collect();
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
@@ -82,6 +84,27 @@ impl Timed {
     /// What the slots hold, without what has ended.
     pub fn programmed(&self, now: Time) -> Programmed {
         self.slots.lock().programmed(now)
+    }
+
+    /// Compares the kernel's arrays with what was written into them, and writes again what somebody else changed.
+    pub fn keep(&mut self) -> Vec<Damage> {
+        let slots = self.slots.lock();
+        let mut damage = vec![];
+        for (port, slot, held) in slots.held() {
+            let cells = [OUT, FROM, UNTIL].map(|which| self.arrays.ports.cell(port, slot * SLOT_CELLS + which).load(Relaxed));
+            let right = held.map(|r| cells_of(&self.out, self.clock, &r));
+            if right.map_or(cells[2] == 0, |right| right == cells) {
+                continue;
+            }
+            write(&self.arrays, &self.out, self.clock, port, slot, held);
+            let (plane, rack) = (PlaneId::from(port / self.arrays.racks), RackId::from(port % self.arrays.racks));
+            let what = format!(
+                "circuit {slot} of {rack}'s port on plane {} was changed in the programs' array, and has been written again",
+                plane.0
+            );
+            damage.push(Damage { what, port: Some((plane, rack)), cut: None });
+        }
+        damage
     }
 
     /// Carries out operations in order.
@@ -146,15 +169,20 @@ impl Timed {
 fn write(arrays: &Arrays, out: &[Vec<u32>], clock: Clock, port: usize, slot: usize, held: Option<Reservation>) {
     let cell = |which: usize| arrays.ports.cell(port, slot * SLOT_CELLS + which);
     let Some(r) = held else { return cell(UNTIL).store(0, Release) };
-    let way = u64::from(out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
-    let from = clock.to_kernel(r.up_from);
+    let [way, from, until] = cells_of(out, clock, &r);
     // A new end of a circuit that exists is one store, so that the circuit does not go dark meanwhile.
     if cell(OUT).load(Relaxed) != way || cell(FROM).load(Relaxed) != from {
         cell(UNTIL).store(0, Release);
         cell(OUT).store(way, Release);
         cell(FROM).store(from, Release);
     }
-    cell(UNTIL).store(clock.to_kernel(r.until), Release);
+    cell(UNTIL).store(until, Release);
+}
+
+/// What the cells of a slot say of a circuit: where it leads, from when and until when.
+fn cells_of(out: &[Vec<u32>], clock: Clock, r: &Reservation) -> [u64; 3] {
+    let way = u64::from(out[r.plane.index()][r.output.index()]) << 32 | u64::from(r.output.0);
+    [way, clock.to_kernel(r.up_from), clock.to_kernel(r.until)]
 }
 
 /// Whether this process may load programs and make shared arrays.

@@ -22,6 +22,8 @@ struct Raw<'a> {
     kind: u16,
     flags: u16,
     sequence: u32,
+    /// Of the socket that it is for, or in news of the one that asked for the change.
+    port: u32,
     body: &'a [u8],
 }
 
@@ -72,8 +74,14 @@ fn next(datagram: &[u8]) -> Option<(Raw<'_>, &[u8])> {
     let word = |i: usize| u32::from_ne_bytes(header[i..i + 4].try_into().expect("four bytes"));
     let half = |i: usize| u16::from_ne_bytes(header[i..i + 2].try_into().expect("two bytes"));
     let length = word(0) as usize;
-    let m = Raw { kind: half(4), flags: half(6), sequence: word(8), body: datagram.get(HEADER..length)? };
+    let m = Raw { kind: half(4), flags: half(6), sequence: word(8), port: word(12), body: datagram.get(HEADER..length)? };
     Some((m, datagram.get(length.next_multiple_of(4)..).unwrap_or(&[])))
+}
+
+/// The ports from which the changes were asked for of which a datagram of news tells; zero for those that the kernel makes by itself, and
+/// for what cannot be read.
+pub fn senders(datagram: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    messages(datagram).map(|m| m.map_or(0, |m| m.port))
 }
 
 /// How a dump that the kernel did not refuse has ended.

@@ -334,7 +334,7 @@ impl Fabric for SimFabric {
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
         let (backlog, ports) = (self.backlog(), self.ledger.ports());
-        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, ports })
+        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, ports, damage: vec![] })
     }
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {

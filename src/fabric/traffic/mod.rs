@@ -4,6 +4,7 @@
 //! runtime. Receivers discard in the kernel (MSG_TRUNC), which halves the cost of a byte. A flow is finished when its
 //! receiver has counted its last byte. What is cancelled is reset: what its senders have queued is thrown away.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,8 +22,8 @@ use tokio::task::AbortHandle;
 use crate::coflows::network::Service;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
-use crate::fabric::SEND_BUFFER;
 use crate::fabric::kernel::{Clock, netns, sys};
+use crate::fabric::{Cut, SEND_BUFFER};
 use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
 use crate::topology::addresses::host_ip;
@@ -87,7 +88,7 @@ impl Traffic {
         events: impl FnMut(TrafficEvent) + Send + 'static,
     ) -> io::Result<Self> {
         sys::raise_open_files();
-        let shared = Arc::new(Shared::new(topology, clock, Box::new(events)));
+        let shared = Arc::new(Shared::new(topology, clock, RandomState::new().build_hasher().finish(), Box::new(events)));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).thread_name("traffic").enable_all().build()?;
         let mut receivers = vec![];
         for (k, ns) in hosts.iter().enumerate() {
@@ -131,6 +132,7 @@ impl Traffic {
         let sent: Vec<(FlowId, FlowSpec)> = on_its_way.to_send().collect();
         // Senders begin under the table's lock: no receiver looks before the coflow is there, and a cancellation finds all of them.
         let at_once = self.shared.open(coflow.id, on_its_way, || sent.into_iter().map(|f| self.spawn(coflow.id, f, &elephant)).collect());
+        self.shared.break_if_cut(coflow.id);
         if at_once {
             self.shared.say(TrafficEvent::Finished { coflow: coflow.id, at: self.shared.clock.now() });
         }
@@ -146,7 +148,7 @@ impl Traffic {
             // Cancelled before it began.
             let Some(coflow) = shared.get(id) else { return };
             let again = (racks.0 != racks.1).then_some(&shared.sent_again);
-            if let Err(e) = send(&opener, (id, k), f, (to, elephant), (&coflow, service), again).await {
+            if let Err(e) = send(&opener, (id, k), f, (to, elephant), (&coflow, service, shared.secret), again).await {
                 let t = &shared.topology;
                 shared.failed(id, format!("flow {} -> {}: {e}", t.host_name(f.from), t.host_name(f.to)));
             }
@@ -189,6 +191,11 @@ impl Traffic {
     /// was asked, and this.
     pub fn sent_again(&self) -> Bytes {
         Bytes(self.shared.sent_again.load(Relaxed))
+    }
+
+    /// These are cut off for good, and why: coflows that need them break, those on their way and all that are started from now on.
+    pub fn cut_off(&self, cut: impl IntoIterator<Item = (Cut, String)>) {
+        self.shared.cut_off(cut);
     }
 
     /// Breaks a coflow off: its connections are reset, and what is on its way is not waited for.
@@ -274,7 +281,7 @@ async fn send(
     (id, k): (CoflowId, FlowId),
     flow: FlowSpec,
     (to, elephant): (Ipv4Addr, bool),
-    (coflow, service): (&OnItsWay, Service),
+    (coflow, service, secret): (&OnItsWay, Service, u64),
     again: Option<&AtomicU64>,
 ) -> io::Result<()> {
     let gone = || io::Error::other("the traffic has stopped");
@@ -288,7 +295,7 @@ async fn send(
     let mut sending = Sending { stream: Arc::new(stream), arrived: false, again };
     coflow.connected(k, elephant, service, &sending.stream)?;
     let stream = &sending.stream;
-    let mut said = &header(id, k, flow.bytes)[..];
+    let mut said = &header(secret, id, k, flow.bytes)[..];
     while !said.is_empty() {
         said = &said[write(stream, said).await?..];
     }
@@ -331,14 +338,15 @@ async fn write(stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// What a sender says first: coflow, flow, bytes.
-const HEADER: usize = 16;
+/// What a sender says first: the run's secret, coflow, flow, bytes.
+const HEADER: usize = 24;
 
-fn header(coflow: CoflowId, flow: FlowId, bytes: Bytes) -> [u8; HEADER] {
+fn header(secret: u64, coflow: CoflowId, flow: FlowId, bytes: Bytes) -> [u8; HEADER] {
     let mut h = [0; HEADER];
-    h[..4].copy_from_slice(&coflow.0.to_be_bytes());
-    h[4..8].copy_from_slice(&flow.0.to_be_bytes());
-    h[8..].copy_from_slice(&bytes.0.to_be_bytes());
+    h[..8].copy_from_slice(&secret.to_be_bytes());
+    h[8..12].copy_from_slice(&coflow.0.to_be_bytes());
+    h[12..16].copy_from_slice(&flow.0.to_be_bytes());
+    h[16..].copy_from_slice(&bytes.0.to_be_bytes());
     h
 }
 
@@ -371,10 +379,16 @@ async fn receive(mut stream: TcpStream, shared: &Shared) -> Result<(), (Option<C
     let mut h = [0; HEADER];
     stream.read_exact(&mut h).await.map_err(|e| (None, e))?;
     let word = |i: usize| u32::from_be_bytes(h[i..i + 4].try_into().expect("four bytes"));
-    let (coflow, flow) = (CoflowId(word(0)), FlowId(word(4)));
-    let asked = u64::from_be_bytes(h[8..].try_into().expect("eight bytes"));
+    let long = |i: usize| u64::from_be_bytes(h[i..i + 8].try_into().expect("eight bytes"));
+    let (coflow, flow, asked) = (CoflowId(word(8)), FlowId(word(12)), long(16));
+    let stranger = |why: &str| Err((None, io::Error::other(why.to_owned())));
+    if long(0) != shared.secret {
+        return stranger("it does not know the run's secret");
+    }
     let Some(on_its_way) = shared.get(coflow) else { return Ok(()) };
-    let Some(received) = on_its_way.counter(flow) else { return Ok(()) };
+    let Some(received) = on_its_way.begin(flow, Bytes(asked)) else {
+        return stranger("it is for a flow that is not there, has another size, or is received already");
+    };
     drain(&stream, asked, received).await.map_err(|e| (Some(coflow), e))?;
     shared.done(coflow, flow);
     Ok(())

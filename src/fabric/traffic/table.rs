@@ -14,6 +14,7 @@ use super::{Report, Shipment};
 use crate::coflows::network::Service;
 use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{FlowSpec, RackBytes};
+use crate::fabric::Cut;
 use crate::fabric::kernel::Clock;
 use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
@@ -73,6 +74,8 @@ const NEVER: u64 = u64::MAX;
 struct Flow {
     spec: FlowSpec,
     racks: (RackId, RackId),
+    /// A receiver counts it: what comes for it on another connection is not ours.
+    begun: AtomicBool,
     received: AtomicU64,
     /// Payload that was not handed to its socket.
     unsent: AtomicU64,
@@ -123,6 +126,7 @@ impl OnItsWay {
             Flow {
                 spec: *f,
                 racks,
+                begun: AtomicBool::new(false),
                 received: AtomicU64::new(0),
                 unsent: AtomicU64::new(f.bytes.0),
                 finished: AtomicU64::new(NEVER),
@@ -203,9 +207,20 @@ impl OnItsWay {
         self.flows[flow.index()].unsent.store(left.0, Relaxed);
     }
 
-    /// Where the receiver of a flow counts.
-    pub fn counter(&self, flow: FlowId) -> Option<&AtomicU64> {
-        self.flows.get(flow.index()).map(|f| &f.received)
+    /// Where the receiver of a flow counts, once only; `None` if this is not one of its flows and of this size.
+    pub fn begin(&self, flow: FlowId, asked: Bytes) -> Option<&AtomicU64> {
+        let f = self.flows.get(flow.index()).filter(|f| f.is_sent() && f.spec.bytes == asked)?;
+        (!f.begun.swap(true, Relaxed)).then_some(&f.received)
+    }
+
+    /// Why it cannot arrive, if one of its flows that have not needs who is cut off.
+    fn is_cut(&self, cut: &BTreeMap<Cut, String>) -> Option<String> {
+        let open = self.flows.iter().filter(|f| f.is_sent() && f.finished.load(Relaxed) == NEVER);
+        let needs = |f: &Flow| {
+            let racks = [f.racks.0, f.racks.1].into_iter().filter(|_| f.racks.0 != f.racks.1).map(Cut::Rack);
+            [f.spec.from, f.spec.to].into_iter().map(Cut::Host).chain(racks).find_map(|c| cut.get(&c).cloned())
+        };
+        open.into_iter().find_map(needs)
     }
 
     fn by_pair(&self) -> Vec<RackBytes> {
@@ -247,14 +262,18 @@ pub struct Shared {
     pub sent_again: AtomicU64,
     /// The task of a flow ended in a panic.
     pub flow_died: AtomicBool,
+    /// What every sender says first: connections of strangers to our receivers' port do not know it.
+    pub secret: u64,
     table: Mutex<Table>,
+    /// Who is cut off for good, and why.
+    cut: Mutex<BTreeMap<Cut, String>>,
     events: Mutex<Tell>,
 }
 
 impl Shared {
-    pub fn new(topology: Arc<Topology>, clock: Clock, events: Tell) -> Self {
-        let (table, events) = (Mutex::default(), Mutex::new(events));
-        Self { topology, clock, sent_again: AtomicU64::new(0), flow_died: AtomicBool::new(false), table, events }
+    pub fn new(topology: Arc<Topology>, clock: Clock, secret: u64, events: Tell) -> Self {
+        let (table, cut, events) = (Mutex::default(), Mutex::default(), Mutex::new(events));
+        Self { topology, clock, sent_again: AtomicU64::new(0), flow_died: AtomicBool::new(false), secret, table, cut, events }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -303,6 +322,30 @@ impl Shared {
             table.remember(coflow, c);
             drop(table);
             self.say(TrafficEvent::Finished { coflow, at: now });
+        }
+    }
+
+    /// Takes note of who is cut off, and breaks what cannot arrive any more.
+    pub fn cut_off(&self, cut: impl IntoIterator<Item = (Cut, String)>) {
+        let fresh = {
+            let mut known = self.cut.lock();
+            let before = known.len();
+            for (c, why) in cut {
+                known.entry(c).or_insert(why);
+            }
+            known.len() > before
+        };
+        if fresh {
+            let active: Vec<CoflowId> = self.table().active.keys().copied().collect();
+            active.into_iter().for_each(|id| self.break_if_cut(id));
+        }
+    }
+
+    /// Breaks a coflow that needs who is cut off.
+    pub fn break_if_cut(&self, id: CoflowId) {
+        let why = self.get(id).and_then(|c| c.is_cut(&self.cut.lock()));
+        if let Some(why) = why {
+            self.failed(id, why);
         }
     }
 
@@ -371,7 +414,7 @@ mod tests {
     fn shared() -> (Shared, mpsc::Receiver<TrafficEvent>) {
         let t = Topology::uniform("t", 2, 2, BitRate(8), BitRate(8), vec![]);
         let (tx, rx) = mpsc::channel();
-        (Shared::new(Arc::new(t), Clock::start(), Box::new(move |e| tx.send(e).unwrap())), rx)
+        (Shared::new(Arc::new(t), Clock::start(), 7, Box::new(move |e| tx.send(e).unwrap())), rx)
     }
 
     fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
@@ -401,7 +444,7 @@ mod tests {
         let ends = |s: &Shared| s.flows(CoflowId(7)).unwrap().iter().map(|f| f.finished.is_some()).collect::<Vec<_>>();
         assert_eq!(ends(&s), [true, false, true, false, false], "what sends nothing is finished at once");
         for (flow, bytes) in [(3, 4), (1, 9), (4, 3)] {
-            s.get(CoflowId(7)).unwrap().counter(FlowId(flow)).unwrap().store(bytes, Relaxed);
+            s.get(CoflowId(7)).unwrap().begin(FlowId(flow), Bytes(bytes)).unwrap().store(bytes, Relaxed);
             let sums = s.progress()[0].1.clone();
             assert_eq!(sums.iter().map(|p| (p.from.0, p.to.0)).collect::<Vec<_>>(), [(0, 0), (0, 1)], "by rack pair");
             s.done(CoflowId(7), FlowId(flow));
@@ -432,7 +475,7 @@ mod tests {
         assert_eq!(give(Some(0), &[(9, 1)]), [0, 5, WITHIN_RACK], "there is no flow 9");
         assert_eq!(give(None, &[(2, 3)]), [0, 5, 3]);
         assert!(s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(), "nobody knows it any more");
-        s.get(CoflowId(3)).unwrap().counter(FlowId(0)).unwrap().store(4, Relaxed);
+        s.get(CoflowId(3)).unwrap().begin(FlowId(0), Bytes(9)).unwrap().store(4, Relaxed);
         s.done(CoflowId(3), FlowId(1));
         assert_eq!(s.left(), [(CoflowId(3), vec![(FlowId(0), Bytes(5)), (FlowId(2), Bytes(5))])]);
     }
@@ -449,6 +492,36 @@ mod tests {
         s.done(CoflowId(1), FlowId(0));
         s.failed(CoflowId(1), "broken".into());
         assert_eq!((events.try_iter().count(), s.progress().len(), s.flows(CoflowId(1))), (0, 0, None));
+    }
+
+    #[tokio::test]
+    async fn a_flow_is_received_once_and_in_its_size() {
+        let (s, events) = shared();
+        let c = coflow(1, &[(0, 2, 9), (1, 1, 4)]);
+        open(&s, &c, Report::Coflow);
+        let held = s.get(CoflowId(1)).unwrap();
+        for (flow, bytes) in [(0, 0), (0, 8), (1, 4), (2, 9)] {
+            assert!(held.begin(FlowId(flow), Bytes(bytes)).is_none(), "flow {flow} of {bytes} bytes");
+        }
+        assert!(held.begin(FlowId(0), Bytes(9)).is_some() && held.begin(FlowId(0), Bytes(9)).is_none());
+        (0..2).for_each(|_| s.done(CoflowId(1), FlowId(0)));
+        assert_eq!(events.try_iter().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_needs_who_is_cut_off_breaks_then_and_ever_after() {
+        let (s, events) = shared();
+        // Two racks of two hosts.
+        open(&s, &coflow(1, &[(0, 2, 9)]), Report::Coflow);
+        open(&s, &coflow(2, &[(2, 3, 9)]), Report::Coflow);
+        s.cut_off([(Cut::Host(HostId(1)), "h".into())]);
+        assert_eq!(events.try_iter().count(), 0);
+        s.cut_off([(Cut::Rack(RackId(1)), "gone".into()), (Cut::Host(HostId(1)), "h".into())]);
+        let broke = |id| TrafficEvent::Failed { coflow: CoflowId(id), why: "gone".into() };
+        assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(1)], "within its rack the other goes on");
+        open(&s, &coflow(3, &[(3, 0, 1)]), Report::Coflow);
+        s.break_if_cut(CoflowId(3));
+        assert_eq!(events.try_iter().collect::<Vec<_>>(), [broke(3)]);
     }
 
     #[tokio::test]

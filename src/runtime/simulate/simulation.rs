@@ -252,7 +252,7 @@ impl<'a> Simulation<'a> {
         debug_assert!(known.record.finished.is_none());
         self.driver.fabric.cancel(coflow, self.driver.host.now);
         self.unfinished -= 1;
-        self.driver.tell_of(Event::CoflowCancelled { id: coflow }, self.driver.host.now)
+        self.driver.tell_of(Event::CoflowCancelled { id: coflow, why: None }, self.driver.host.now)
     }
 
     /// What the controller proposes for a shuffle on the present network; it holds that under this number until the shuffle should have
@@ -276,7 +276,7 @@ impl<'a> Simulation<'a> {
     /// Has the controller forget what it holds under this number, if it still does.
     pub fn withdraw(&mut self, id: CoflowId) {
         // Late: it is forgotten already.
-        let _ = self.driver.tell_of(Event::CoflowCancelled { id }, self.driver.host.now);
+        let _ = self.driver.tell_of(Event::CoflowCancelled { id, why: None }, self.driver.host.now);
     }
 
     /// From now on `coflow`, which may come later, goes before those of larger `priority`, where the policy's network has strict
@@ -417,6 +417,7 @@ impl<'a> Simulation<'a> {
             seed: None,
             congestion: "-".into(),
             forced: false,
+            tampered: None,
             end: End::default(),
             events: None,
             utilisation,

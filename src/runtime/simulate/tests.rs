@@ -296,7 +296,7 @@ fn a_cancelled_coflow_stops_and_makes_room() {
     let alone = t.payload(BitRate::mbit(100)).time_for(Bytes(1_000_000));
     assert!(end.since(Time::ZERO).0.abs_diff(alone.0 + 10_000_000) < 10, "{end:?}");
     assert_eq!((r.summary.finished, r.coflows[0].cct), (1, None));
-    assert!(r.summary.bytes_received < Bytes(1_150_000) && log.contains(&What::CoflowCancelled { id: CoflowId(0) }));
+    assert!(r.summary.bytes_received < Bytes(1_150_000) && log.contains(&What::CoflowCancelled { id: CoflowId(0), why: None }));
 }
 
 #[test]
