@@ -240,7 +240,7 @@ fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &'stati
     total.map(|v| v / scale).and_then(|v| u64::try_from(v).ok()).ok_or_else(bad)
 }
 
-/// What somebody may have meant who wrote a unit as others do, and which units there are.
+/// The unit that was meant where a text has the unit of another tool, and which units there are.
 fn hint(text: &str, units: &[(&str, u64)], example: &str) -> String {
     let t = text.trim();
     let (number, unit) = t.split_at(t.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(t.len()));

@@ -56,7 +56,7 @@ impl Of {
         let dark = [("asked", &s.dark_asked), ("achieved", &s.dark_achieved)];
         w.quantiles("dark_time", "Dark time of reconfigurations", "kind", &dark)?;
         let found = self.0.tampered.as_ref().map_or(0, |t| t.found);
-        w.counter("damage", "Things of the network that somebody else removed, took down or changed", None, found)?;
+        w.counter("damage", "Things of the network that another process removed, took down or changed", None, found)?;
         w.gauge("failures", "Things that failed and are being retried", self.0.failures.len() as u64)
     }
 

@@ -93,7 +93,7 @@ fn read(file: &Path, most: u64) -> Result<String, CliError> {
     Ok(text)
 }
 
-/// Opens a file to read it. A named pipe to which nobody writes would never open, and a device would never end; a pipe that is open already
+/// Opens a file to read it. A named pipe without a writer would never open, and a device would never end; a pipe that is open already
 /// (`<(...)`, `/dev/stdin`) has its writer.
 fn open(file: &Path) -> io::Result<File> {
     use std::os::unix::fs::FileTypeExt as _;

@@ -22,7 +22,7 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
             }
         });
     });
-    // If nobody can listen, Ctrl-C ends the process.
+    // Where Ctrl-C cannot be listened to, it ends the process.
     let _ = heard.recv();
     stop
 }

@@ -226,7 +226,7 @@ impl Virtual {
 /// A run of jobs as it is printed. Table: the jobs, then the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base units.
 pub fn result(r: &JobsResult, output: Output) -> String {
     match output {
-        Output::Table => format!("{}\n\n{}\n", table(r).table(), summary(r).table()),
+        Output::Table => format!("{}\n\n{}\n{}", table(r).table(), summary(r).table(), tables::tampered(r.tampered.as_ref())),
         Output::Json => serde_json::to_string_pretty(r).expect("a result is plain data") + "\n",
         Output::Csv => exact(r).csv(),
     }

@@ -45,7 +45,7 @@ fn tell(b: Bytes) -> String {
 /// Whether a run ends in a number of control cycles that can be waited for.
 ///
 /// # Errors
-/// It does not: which coflow lasts so long, and how many cycles that is.
+/// It does not: which coflow lasts longest, and how many cycles that is.
 pub fn ends_in_time(topology: &Topology, plan: &RunPlan, workload: &Workload, until: Option<Time>) -> Result<(), CliError> {
     // Without circuits no cycle decides anything, and all of them are skipped at once.
     if plan.policy.scheduler.build().set_by() == SetBy::NoCircuits {

@@ -162,7 +162,7 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
-        return Err(CliError::Failed("interrupted; what had finished by then stands above".into()));
+        return Err(CliError::Failed("interrupted; what had finished by then is printed above".into()));
     }
     let last = results.last().expect("at least one run");
     match last.summary.unfinished {
@@ -221,7 +221,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         let file = args.policy.first().map_or("the default policy".into(), |f| f.display().to_string());
         topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
         if !sys::is_root() {
-            let why = "without root the network stands in a namespace of its own, which the scheduler cannot enter";
+            let why = "without root the network is in a namespace of its own, which the scheduler cannot enter";
             return Err(CliError::Failed(format!("--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`")));
         }
     }
@@ -361,7 +361,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
 
-/// A run is looked at so often: whether it was told to stop, and whether everything in it still works.
+/// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Why a run cannot go on, if that is so.

@@ -6,6 +6,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, presets};
 
 use super::Output;
 use crate::coflows::CoflowRecord;
+use crate::control::record::Tampered;
 use crate::runtime::report::{RunResult, Summary};
 use crate::units::{Bytes, Span};
 
@@ -98,17 +99,18 @@ pub fn run_result(result: &RunResult, output: Output) -> String {
     }
 }
 
-/// What a reader must know before the figures are believed: coflows that were lost, and a network that somebody else changed.
+/// What a reader must know before the figures are believed: coflows that were lost, and a network that another process changed.
 fn remarks(result: &RunResult) -> String {
-    let mut out = String::new();
-    for (c, why) in result.coflows.iter().filter_map(|c| Some((c, c.lost.as_ref()?))) {
-        let _ = writeln!(out, "\n{} was lost: {why}", c.name);
-    }
-    if let Some(t) = &result.tampered {
+    let lost = result.coflows.iter().filter_map(|c| Some(format!("\n{} was lost: {}\n", c.name, c.lost.as_ref()?)));
+    lost.chain([tampered(result.tampered.as_ref())]).collect()
+}
+
+/// That another process changed the network under a run, if it did.
+pub fn tampered(tampered: Option<&Tampered>) -> String {
+    tampered.map_or(String::new(), |t| {
         let (from, until) = (span(Span(t.from.0)), span(Span(t.until.0)));
-        let _ = writeln!(out, "\nthe network was tampered with, from {from} until {until}, {} times; first: {}", t.found, t.what);
-    }
-    out
+        format!("\nthe network was tampered with, from {from} until {until}, {} times; first: {}\n", t.found, t.what)
+    })
 }
 
 /// A run beside the same workload with circuits off, for people.

@@ -1,4 +1,4 @@
-//! What somebody may have meant by a name that is not known.
+//! The known name that was meant by one that is not known.
 
 /// The candidate most like `name`, if one is like it: most of its letters are the same, or it begins with it.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -192,7 +192,7 @@ pub enum Event {
     CoflowCancelled {
         /// Its number.
         id: CoflowId,
-        /// Why, if nobody asked for it: what broke.
+        /// What broke, if no request asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },

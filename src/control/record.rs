@@ -58,7 +58,7 @@ pub struct Snapshot {
     pub queues: Option<Arc<QueuesSeen>>,
     /// What failed and is being retried.
     pub failures: Vec<Failure>,
-    /// Since when, and until when, somebody else has changed the network; `None` if nobody has.
+    /// Since when, and until when, another process has changed the network; `None` if none has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
 }
@@ -383,7 +383,7 @@ pub enum What {
     CoflowCancelled {
         /// Its number.
         id: CoflowId,
-        /// Why, if nobody asked for it: what broke.
+        /// What broke, if no request asked for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },

@@ -1,4 +1,4 @@
-//! What becomes of a network to which somebody else has access: what is damaged now, and what was.
+//! What becomes of a network to which other processes have access: what is damaged now, and what was.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::record::Tampered;
 use crate::fabric::Damage;
 use crate::units::Time;
 
-/// Of many things that are damaged, so many are named.
+/// Number of damaged things that are named, if there are more.
 const NAMED: usize = 4;
 
 /// What observations told of damage.

@@ -1,4 +1,4 @@
-//! What a paper claims, and how what we measured stands to it.
+//! What a paper claims, and how it compares with what we measured.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +48,7 @@ pub struct Claim {
     pub calibrated: bool,
 }
 
-/// How our mean stands to what the paper prints.
+/// How our mean compares with what the paper prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -107,7 +107,7 @@ impl Printed {
         if v < low { v - low } else { (v - high).max(0.0) }
     }
 
-    /// Whether a value so many points off is within what is printed. More than zero is not zero.
+    /// Whether a value, `off` points off, is within what is printed. More than zero is not zero.
     fn is_met(self, v: f64, off: f64) -> bool {
         match self {
             Self::About(_) => off <= 5.0,
@@ -173,7 +173,7 @@ impl Claim {
         }
     }
 
-    /// How a mean with half its interval stands to what is printed.
+    /// How a mean with half its interval compares with what is printed.
     pub fn verdict(&self, mean: f64, half: Option<f64>) -> Verdict {
         let Some(printed) = self.printed else { return Verdict::Ours };
         if self.calibrated {

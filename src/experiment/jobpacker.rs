@@ -51,7 +51,7 @@ pub fn settings(size: Size) -> Vec<Setting> {
     };
     let online = load(1000, minutes(90), 100);
     let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..online.clone() };
-    // A delay is so many gaps of arrivals: where jobs come in less time, it shrinks with them.
+    // A delay is a number of gaps of arrivals: where jobs come in less time, it shrinks with them.
     let delay = size.free.window(Span::secs(200));
     let late = Load { errors: Errors { delayed_percent: 50, delay, ..Errors::default() }, ..online.clone() };
     let mut all = vec![
@@ -80,7 +80,7 @@ pub fn claims() -> Vec<Claim> {
     let claim = |measure, setting, base, printed, source| Claim::less(measure, (setting, "JobPacker"), base, printed, source);
     let share = |setting, system, printed, source| Claim::of(OcsShare, (setting, system), printed, source);
     let (about, same) = (Printed::About, Printed::Between(-5.0, 5.0));
-    // JobPacker is within 5 % of F-EPS, and so much better than F-Hybrid: so F-EPS is, too.
+    // JobPacker is within 5 % of F-EPS, and better than F-Hybrid by what is printed: so F-EPS is, too.
     let implied = |c: Claim| Claim { of: Side { system: "F-EPS", ..c.of }, calibrated: true, ..c };
     vec![
         implied(claim(Makespan, BATCH, "F-Hybrid", about(47.0), "implied, fig. 8a")),

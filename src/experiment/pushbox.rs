@@ -27,7 +27,7 @@ const PUSHBOX: &str = "PushBox";
 const UNORDERED: &str = "Hadoop, max-min";
 /// PushBox without one of its parts: global priority, random selection, no hinder test, no wild card.
 const ABLATIONS: [&str; 4] = ["PushBox-GP", "PushBox-RS", "PushBox-H", "PushBox-W"];
-/// PushBox that takes inputs to be up to so many times larger or smaller than they are.
+/// PushBox, and the factor by which it takes inputs to be larger or smaller than they are, at most.
 const MISJUDGED: [(&str, u32); 2] = [("PushBox-E2", 2), ("PushBox-E4", 4)];
 
 const FAIR: &str = "Fair";
@@ -57,7 +57,7 @@ const LOADS: [Point; 3] = [("load x 0.5", 50, true), ("load x 1.5", 150, false),
 const INPUT_TASKS: [&str; 8] = ["m = 1", "m = 2", "m = 3", "m = 4", "m = 5", "m = 6", "m = 7", "m = 8"];
 const PRIORITIES: &str = "strict priorities";
 
-/// Racks of so many hosts with so many slots, 10 Gb/s each, and what a rack's link to the others carries.
+/// Racks of `hosts` hosts with `slots` slots each, 10 Gb/s, and what a rack's link to the others carries.
 fn machines(name: &str, (racks, hosts): (usize, u32), slots: u32, core: BitRate) -> Topology {
     network(name, &Cluster { racks, hosts, slots, nic: BitRate::mbit(10_000), core, ..Cluster::corral() })
 }
@@ -67,7 +67,7 @@ fn flat(machines_: u64, slots: u32) -> Topology {
     machines("pushbox", (machines_ as usize, 1), slots, BitRate::mbit(10_000))
 }
 
-/// A system on a network without circuits; tasks receive when so many per cent of the maps are done.
+/// A system on a network without circuits; tasks receive when `slowstart` per cent of the maps are done.
 fn on(name: &'static str, kind: Kind, net: NetworkKind, slowstart: u32, order: Order) -> System {
     let mut s = electrical(name, kind, net);
     s.jobs_by.settings.grain = Grain::Host;
@@ -154,7 +154,7 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
     }
     for (name, percent, _) in points(&LOADS, size) {
         let load = Load { bytes_percent: percent, ..jobs() };
-        all.push(setting(name, "as Fair; bytes and computing are so much more or less".into(), flat(20, 20), fair(late), load));
+        all.push(setting(name, "as Fair; bytes and computing are changed by this factor".into(), flat(20, 20), fair(late), load));
     }
     for (k, name) in INPUT_TASKS.into_iter().enumerate() {
         let about = "20 machines; on each m tasks fetch without end, each from 5 machines at random, by random strict priority".into();

@@ -33,7 +33,7 @@ pub struct Row {
     pub half: Option<f64>,
     /// How far the mean is from what is printed, in points (seconds, where the unit is a second).
     pub off: Option<f64>,
-    /// How ours stands to the paper's.
+    /// How ours compares with the paper's.
     pub verdict: Verdict,
     /// What was measured on both sides of a comparison that came out differently.
     pub why: String,
@@ -67,7 +67,7 @@ pub struct Report {
     pub partial: bool,
     /// Real time that it took, in seconds.
     pub took_s: f64,
-    /// On so many threads.
+    /// Number of threads.
     pub threads: usize,
     /// Name and description of each setting.
     pub settings: Vec<(&'static str, String)>,

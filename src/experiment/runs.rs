@@ -60,7 +60,7 @@ impl Outcomes {
     }
 }
 
-/// Runs an experiment on so many threads. Repetition by repetition, so that an experiment which is stopped has whole ones.
+/// Runs an experiment on `threads` threads. Repetition by repetition, so that an experiment which is stopped has whole ones.
 ///
 /// # Errors
 /// The first run that failed: which, and why.

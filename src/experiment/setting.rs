@@ -46,13 +46,13 @@ pub struct Load {
     pub mix: Mix,
     /// The first jobs are those of this trace's coflows, which come when those do; the mix says only what the trace does not.
     pub trace: Option<Arc<Trace>>,
-    /// Bytes are so many per cent of the trace's or the mix's, and tasks compute as much longer.
+    /// Bytes in per cent of the trace's or the mix's; tasks compute longer in proportion.
     pub bytes_percent: u64,
     /// Small jobs are in queue 0, the others in queue 1.
     pub small_apart: bool,
     /// How many.
     pub jobs: usize,
-    /// They arrive uniformly at random in so much time; zero: all at once.
+    /// Time in which they arrive uniformly at random; zero: all at once.
     pub window: Span,
     /// Per cent that are recurring.
     pub recurring: u32,
@@ -94,7 +94,7 @@ pub enum Work {
     Run,
     /// Corral's planner plans them; nothing runs.
     Plan(Scenario),
-    /// What strict priorities use of the network is measured, with so many tasks that fetch on each host; no jobs run.
+    /// What strict priorities use of the network is measured, with this number of tasks that fetch on each host; no jobs run.
     Concurrency(u32),
 }
 
@@ -168,7 +168,7 @@ impl Load {
     }
 }
 
-/// So many per cent of a number.
+/// `percent` per cent of `n`.
 fn percent_of(n: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(n) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }

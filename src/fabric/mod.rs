@@ -50,7 +50,7 @@ pub struct Observation {
     pub damage: Vec<Damage>,
 }
 
-/// Something of ours that somebody else removed, took down or changed.
+/// Something of ours that another process removed, took down or changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// What, and what was found: `link ocs0 of tor3 is gone`.

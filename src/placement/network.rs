@@ -9,14 +9,14 @@ use crate::units::{Bytes, Span};
 /// What a policy needs of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Needs {
-    /// It asks about flows and inputs. Else the scheduler keeps no books of them, and all such answers are empty.
+    /// It asks about flows and inputs. Else the scheduler keeps no books of them, and all answers about them are empty.
     pub network: bool,
     /// Each task fetches by flows of its own, so that tasks of one job on one host may have different priorities. Else tasks of a
     /// stage on one host share their flows.
     pub flows_by_task: bool,
     /// What comes from the same rack is as good as local: it does not count.
     pub rack_local: bool,
-    /// The network is asked how far flows are at most once in so long. One answer costs O(flows on their way).
+    /// Shortest time between two samples of how far flows are. One answer costs O(flows on their way).
     pub sample: Span,
     /// Receive rates: per cent of a new sample in the moving average, 1 to 100.
     pub ema_percent: u32,

@@ -61,7 +61,7 @@ pub enum TaskAt {
     Pending,
     /// It holds a slot of this host.
     Running(HostId),
-    /// It has finished, and its output stands on this host.
+    /// It has finished, and its output is on this host.
     Finished(HostId),
 }
 
@@ -84,7 +84,7 @@ pub enum Shuffle {
     Hold(Time),
 }
 
-/// What a policy wants to know of whoever controls the network: where the tasks of a stage shall go.
+/// What a policy asks the controller of the network: where the tasks of a stage shall go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// Whose.
@@ -104,7 +104,7 @@ pub struct StageCounts {
     pub running: u32,
     /// Of those, how many wait for (more of) their input and fetch nothing now.
     pub waiting: u32,
-    /// Tasks that have finished and whose output stands.
+    /// Tasks that have finished and need not run again.
     pub finished: u32,
 }
 
@@ -146,7 +146,7 @@ pub trait View {
     fn running_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
     /// Of those, tasks that wait for (more of) their input and fetch nothing now. O(waiting tasks).
     fn waiting_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
-    /// Finished tasks of a stage whose output stands in the rack.
+    /// Finished tasks of a stage whose output is in the rack.
     fn output_in(&self, job: JobId, stage: usize, rack: RackId) -> u32;
     /// Free slots of a rack.
     fn free(&self, rack: RackId) -> u32;
@@ -181,7 +181,7 @@ pub trait View {
     fn receive_rate(&self, host: HostId) -> BitRate;
     /// All input of a task, wherever it is: its block, and its share of the shuffles into its stage. O(incoming edges).
     fn input_of(&self, job: JobId, stage: usize, task: u32) -> Bytes;
-    /// Bytes that count which a pending task would fetch over the network, were it on this host; outputs that do not stand yet are taken
+    /// Bytes that count which a pending task would fetch over the network, were it on this host; outputs that are not ready yet are taken
     /// to come from elsewhere. O(incoming edges + replicas).
     fn input_from_afar(&self, job: JobId, stage: usize, task: u32, host: HostId) -> Bytes;
     /// The size of the coflow into a stage, known or expected: all bytes of the shuffles into it; of blocks, those of its tasks that read
@@ -218,7 +218,7 @@ pub trait Placement: Send {
     fn slowstart(&self, view: &dyn View, job: JobId) -> u32;
 
     /// A rack has a free slot: a task of which stage shall have it? A policy that thinks of hosts may name one of any rack. `None`:
-    /// nobody, until a slot of the rack becomes free, a stage becomes startable, or [`Placement::wake_at`]. Only stages that may start,
+    /// no task, until a slot of the rack becomes free, a stage becomes startable, or [`Placement::wake_at`]. Only stages that may start,
     /// with a pending task.
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick>;
 

@@ -342,7 +342,7 @@ impl Carrier for Sent {
 }
 
 /// Looks now and then whether the names of our namespaces still lead to them. Without its name a namespace works on, but
-/// `ip netns` and whoever goes by it no longer finds it.
+/// `ip netns` and the tools that use it no longer find it.
 struct NamesWatch {
     names: Vec<Name>,
     next: Time,

@@ -229,17 +229,17 @@ struct Loop<F, C> {
 /// A command's answer, and where it goes.
 type Answer = (oneshot::Sender<Result<(), Rejected>>, Result<(), Rejected>);
 
-/// A snapshot is made at least so often while events come in.
+/// Longest time between two snapshots while events come in.
 const SHOW_EVERY: Span = Span::millis(20);
 /// The most commands that are taken before the loop acts, answers and looks at everything again.
 const BATCH: usize = 256;
-/// So many commands are taken between two cycles even if the second is due already: a machine that is too slow for its interval still
+/// Number of commands that are taken between two cycles even if the second is due already: a machine that is too slow for its interval still
 /// answers.
 const LEAST: usize = 16;
 /// The longest wait where there is no deadline.
 const PAUSE: Span = Span::millis(100);
 
-/// Why the control thread ends although nobody stopped it.
+/// Why the control thread ends although it was not stopped.
 type Lost = String;
 
 impl<F: Fabric, C: Watch> Loop<F, C> {

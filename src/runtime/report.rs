@@ -32,7 +32,7 @@ pub struct RunResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
-    /// Since when, and until when, somebody else changed the network under the run: what was measured may not be what it says.
+    /// Since when, and until when, another process changed the network under the run: what was measured may not be what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
     /// Instants at which something happened; only in simulation.
@@ -151,7 +151,7 @@ pub struct Counted {
     pub misdelivered: u64,
     /// When the run ended.
     pub ended: Time,
-    /// Since when, and until when, somebody else changed the network.
+    /// Since when, and until when, another process changed the network.
     pub tampered: Option<Tampered>,
     /// The control loop's counters.
     pub stats: Stats,

@@ -72,7 +72,7 @@ impl Waiting {
     }
 }
 
-/// What it is that a task has still to ask for.
+/// The kind of input that a task has still to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Its block.
@@ -164,7 +164,7 @@ impl Net {
         !self.open.is_empty() && self.told.is_none_or(|t| now >= t + self.needs.sample)
     }
 
-    /// A task got its slot with so much to come of its block and its shuffles; without any it is no matter of the network.
+    /// A task got its slot, with bytes of its block and its shuffles still to come; without any it is no matter of the network.
     pub fn started(&mut self, task: TaskRef, at: HostId, block: u64, shuffle: u64) {
         if !self.needs.network || block + shuffle == 0 {
             return;
@@ -228,7 +228,7 @@ impl Net {
         self.readers.get(&(job, stage)).copied().unwrap_or(0)
     }
 
-    /// A task has still so much to ask for.
+    /// Sets the bytes of a part that a task has still to ask for.
     pub fn to_come(&mut self, task: TaskRef, part: Part, bytes: u64) {
         let Some(w) = self.by_task.get(&task).and_then(|&k| self.inputs[k as usize].as_mut()) else { return };
         let old = std::mem::replace(if part == Part::Block { &mut w.block } else { &mut w.shuffle }, bytes);

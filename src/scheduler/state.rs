@@ -27,7 +27,7 @@ pub struct Settings {
     pub orders: Vec<Order>,
     /// Weights of the queues, by number; others have one.
     pub weights: Vec<u32>,
-    /// A reduce task that waits fetches again when so many per cent of the sending stage's tasks have finished since, 1 to 100.
+    /// Per cent of the sending stage's tasks that must have finished since before a waiting reduce task fetches again, 1 to 100.
     pub fetch_percent: u32,
     /// Between which places flows go.
     pub grain: Grain,
@@ -72,7 +72,7 @@ pub struct JobState {
     pub slowstart: u32,
     /// Its blocks are where they shall be.
     pub placed: bool,
-    /// Stages whose outputs do not all stand.
+    /// Number of stages with tasks that have not finished, or must run again.
     pub unfinished: u32,
     /// What is reported.
     pub account: Account,
@@ -239,7 +239,7 @@ impl State {
     }
 
     /// Bytes of shuffles that a task would fetch over the network on a host: of outputs beyond its cursors or beyond `upto`, as many in a
-    /// hundred from elsewhere as of all; outputs that do not stand yet will stand elsewhere. O(incoming edges).
+    /// hundred from elsewhere as of all; outputs that are not ready yet will be elsewhere. O(incoming edges).
     fn shuffle_from_afar(&self, job: JobId, stage: usize, task: u32, (host, upto): (HostId, Option<&[u32]>)) -> u64 {
         let s = self.stage(job, stage);
         let of = |(k, e): (usize, &Incoming)| {

@@ -52,7 +52,7 @@ pub const NARROW: usize = 50;
 /// The names of Varys' classes, by [`class_of`].
 pub const CLASSES: [&str; 4] = ["short narrow", "long narrow", "short wide", "long wide"];
 
-/// Which of [`CLASSES`] a coflow of so many flows is in, the longest of so many bytes.
+/// Which of [`CLASSES`] a coflow is in, by its number of flows and the bytes of the longest one.
 pub fn class_of(flows: usize, longest: Bytes) -> usize {
     usize::from(longest > SHORT) + 2 * usize::from(flows > NARROW)
 }

@@ -153,6 +153,7 @@ documents_with_blocks! {
     recording => "docs/recording.md",
     scheduler => "docs/scheduler.md",
     simulation => "docs/simulation.md",
+    sweeps => "docs/sweeps.md",
     switches => "docs/switches.md",
     tutorial => "docs/tutorial.md",
     workloads => "docs/workloads.md",

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use heliostat::control::record::Tampered;
 use heliostat::fabric::sim::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
@@ -22,7 +23,9 @@ fn coflows() -> RunResult {
     let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ()).expect("a run");
     r.machine = Some(Machine::new(1, std::time::Duration::from_secs(1)));
     r.summary.bytes_sent_again = Some(Bytes(1));
-    r.events = Some(1);
+    (r.events, r.seed) = (Some(1), Some(1));
+    r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
+    (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);
     let link = Carried { name: "ocs0".into(), rate: BitRate(1), bytes: vec![1] };
     r.utilisation = Some(Utilisation { bucket: Span(1), until: Time(1), links: vec![link] });
     r
@@ -39,6 +42,8 @@ fn jobs(network: &RunResult) -> JobsResult {
     let course = Course { explain: Some(ids::JobId(0)), ..Course::default() };
     let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
     (r.machine, r.utilisation, r.events) = (network.machine, network.utilisation.clone(), network.events);
+    (r.seed, r.tampered, r.network.stats.fallbacks) = (network.seed, network.tampered.clone(), 1);
+    r.coflows[0].lost.clone_from(&network.coflows[0].lost);
     r.network.bytes_sent_again = network.summary.bytes_sent_again;
     r
 }
@@ -76,6 +81,7 @@ fn every_key_of_a_result_has_its_row() {
         ("Result of jobs", &jobs, ""),
         ("`coflows[]`", &jobs, "coflows[]"),
         ("`coflows[]`", &with_baseline, "coflows[]"),
+        ("`tampered`", &with_baseline, "tampered"),
         ("`summary` of coflows, `network` of jobs", &with_baseline, "summary"),
         ("`summary` of coflows, `network` of jobs", &jobs, "network"),
         ("`stats`", &with_baseline, "summary.stats"),

@@ -56,7 +56,7 @@ pub fn run(plan: &RunPlan, mechanism: Mechanism, name: &str) -> RunResult {
         .filter(|f| f.file_name().to_string_lossy().starts_with(name))
         .count();
     assert_eq!(left, 0, "namespaces left behind");
-    assert_eq!(result.tampered, None, "nobody has touched it");
+    assert_eq!(result.tampered, None, "no process has touched it");
     assert!(!base.join(name).exists(), "notes left behind");
     result
 }

@@ -1,4 +1,4 @@
-//! Queues, filters, neighbours, routes and rules that somebody else removes or changes: they are written again, and it is told.
+//! Queues, filters, neighbours, routes and rules that another process removes or changes: they are written again, and it is told.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::faults_links::{by_backlog, carried, coflow, faulty};
 use crate::support::each_mechanism;
 use crate::tries::Timing;
 
-/// What somebody does to a part of a node, how that part is listed, and how it is called.
+/// What another process does to a part of a node, how that part is listed, and how it is called.
 struct Case {
     node: &'static str,
     tool: &'static str,
@@ -83,7 +83,7 @@ fn settings(d: &Daemon, case: &Case) -> Vec<String> {
 fn is_written_again(mechanism: Mechanism) -> Timing {
     let d = by_backlog("wd-tamper", mechanism);
     d.cycles(2);
-    assert_eq!(d.snapshot().tampered, None, "nobody has touched it");
+    assert_eq!(d.snapshot().tampered, None, "no process has touched it");
     for case in CASES {
         let (before, found) = (settings(&d, case), d.snapshot().tampered.as_ref().map_or(0, |t| t.found));
         let cycle = d.snapshot().stats.cycles;
@@ -153,7 +153,7 @@ fn what_carries_a_circuit_comes_back_by_itself() {
     each_mechanism("what_carries_a_circuit_comes_back_by_itself", a_circuit_s_own_filter_and_route_come_back);
 }
 
-/// A tool in an emulated host says to a receiver that it is the sender of somebody's coflow.
+/// A tool in an emulated host says to a receiver that it is the sender of a coflow.
 fn a_stranger_is_not_believed(mechanism: Mechanism) -> Timing {
     let d = by_backlog("wd-forge", mechanism);
     let id = d.send(0, 2, 30_000_000);

@@ -63,7 +63,7 @@ pub struct Stats {
     pub tampered: Option<Tampered>,
 }
 
-/// Somebody else changed the network: what was measured meanwhile may not be what it says.
+/// Another process changed the network: what was measured meanwhile may not be what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Tampered {
     /// When that was first found.

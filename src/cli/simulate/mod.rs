@@ -60,10 +60,10 @@ pub struct Args {
     /// ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s
     #[arg(long, value_name = "WHAT=STATE@TIME[+TIME]")]
     fault: Vec<String>,
-    /// A file of such faults, one a line
+    /// A file of faults, one a line
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
-    /// Every coflow by itself on an idle network, as if it were the only one
+    /// Runs every coflow by itself on an idle network
     #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
     /// Says of each task of this job (its name, or its number as in JSON) why it started when and where it did; a table more, or in JSON

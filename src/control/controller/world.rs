@@ -1,4 +1,4 @@
-//! What a controller does about a network that somebody else changes: ports that carry nothing are not used, and circuits that stand but
+//! What a controller does about a network that another process changes: ports that carry nothing are not used, and circuits that stand but
 //! carry nothing are probed again.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! It looks at the clock and at the circuits, works out what every port should do now, and changes what differs: admission away
 //! first, then the crossbar, then admission in. With `netlink` all of that is its work. With `timed` programs look at the clock
-//! themselves, and what is left for it are the gates of packets that wait for their circuit: no program stands behind a queue.
+//! themselves, and what is left for it are the gates of packets that wait for their circuit: no program runs behind a queue.
 //! What it is late by lengthens the old circuit and shortens the new one; both are recorded ([`Flips::lateness`]).
 
 use std::collections::BTreeSet;
@@ -149,7 +149,7 @@ struct Flipper {
     retry: Vec<Vec<Time>>,
 }
 
-/// A port that refused a change is tried again so much later; the others do not wait for it.
+/// Delay before a port that refused a change is tried again; other ports do not wait for it.
 const RETRY: Span = Span::millis(50);
 
 /// The shared action of an OCS port in the dark; numbers are the namespace's own.
@@ -294,7 +294,7 @@ impl Flipper {
         next
     }
 
-    /// What somebody else changed is set anew.
+    /// What another process changed is set anew.
     fn forget(&mut self) {
         for (p, r) in std::mem::take(&mut *self.shared.again.lock()) {
             (self.set[p][r], self.admits[p][r], self.retry[p][r]) = (None, None, Time::ZERO);

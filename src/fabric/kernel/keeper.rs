@@ -1,4 +1,4 @@
-//! Keeps the network as it was built: finds what somebody else removed, took down or changed, writes it again where that can be done, and
+//! Keeps the network as it was built: finds what another process removed, took down or changed, writes it again where that can be done, and
 //! tells of it.
 //!
 //! A thread compares every node's kernel with what was read when the network had been built. News of changes (netlink's multicast groups)
@@ -29,7 +29,7 @@ use crate::ids::{HostId, PlaneId, RackId};
 const TICK: Duration = Duration::from_millis(20);
 /// What comparing may take of each; one node is compared at least.
 const BUDGET: Duration = Duration::from_millis(1);
-/// A pause is so many times as long as what was compared before it took.
+/// A pause lasts this many times as long as the comparison before it.
 const TIMES: u32 = 20;
 /// Between the beginnings of two rounds, at least.
 const ROUND: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const ROUND: Duration = Duration::from_secs(1);
 /// Groups of changes: links, neighbours, traffic control, addresses, routes, rules.
 const GROUPS: [u32; 6] = [1, 3, 4, 5, 7, 8];
 
-/// What was found, by node, and what was found and mended since somebody asked.
+/// What was found, by node, and what was found and mended since the last call.
 #[derive(Debug, Default)]
 struct Found {
     standing: Vec<Vec<Damage>>,
@@ -179,7 +179,7 @@ fn listen(node: &Node) -> io::Result<Socket> {
     })
 }
 
-/// Reads all news; says whether somebody else changed anything. An overrun queue is news too.
+/// Reads all news; says whether another process changed anything. An overrun queue is news too.
 fn heard(news: &Socket, buffer: &mut [u8]) -> bool {
     let mut any = false;
     loop {
@@ -192,7 +192,7 @@ fn heard(news: &Socket, buffer: &mut [u8]) -> bool {
 }
 
 /// Whether a netlink socket is one of ours, by its number: the kernel gives a process's first socket in a namespace the number of the
-/// process, and the others negative ones. Somebody else's may have such a number as well; what they do is found in the next round.
+/// process, and the others negative ones. A number may belong to another process as well; what they do is found in the next round.
 fn is_ours(port: u32) -> bool {
     port == std::process::id() || (port as i32) < 0
 }

@@ -107,13 +107,13 @@ impl Kept {
     fn differs(&self, part: &Part, found: &Inventory) -> bool {
         let (right, there) = (of(&self.right, part), of(found, part));
         match part.side {
-            // Somebody may add routes of their own.
+            // Other processes may add routes of their own.
             Side::Ways => !contains(there, right),
             Side::Queues | Side::Filters => there != right,
         }
     }
 
-    /// Writes a part again as a whole. What somebody added is left to them, and told of, as long as all of ours is there.
+    /// Writes a part again as a whole. What another process added is left there, and told of, as long as all of ours is there.
     fn mend(
         &self,
         nl: &mut Netlink,
@@ -125,7 +125,7 @@ impl Kept {
         let (right, there) = (of(&self.right, &part), of(found, &part));
         if contains(there, right) {
             let more = there.len() - right.len();
-            let damage = self.damage(part, &format!("have {more} more than were written: somebody else added them"));
+            let damage = self.damage(part, &format!("have {more} more than were written: another process added them"));
             // What they do there, probes find out.
             seen.standing.push(Damage { port: None, ..damage });
             return Ok(());
@@ -136,7 +136,7 @@ impl Kept {
         again.extend(port);
         if self.differs(&part, &now) {
             let why = refused.iter().map(|r| &r.1).find(|e| !is_expected(e)).map_or_else(String::new, |e| format!(": {e}"));
-            seen.standing.push(self.damage(part, &format!("were changed by somebody else and cannot be written again{why}")));
+            seen.standing.push(self.damage(part, &format!("were changed by another process and cannot be written again{why}")));
         } else {
             seen.mended.push(self.damage(part, MENDED));
         }
@@ -193,7 +193,7 @@ impl Kept {
     }
 }
 
-const MENDED: &str = "were changed by somebody else, and have been written again";
+const MENDED: &str = "were changed by another process, and have been written again";
 
 /// What was there already, or had gone already.
 fn is_expected(e: &io::Error) -> bool {

@@ -86,7 +86,7 @@ impl Timed {
         self.slots.lock().programmed(now)
     }
 
-    /// Compares the kernel's arrays with what was written into them, and writes again what somebody else changed.
+    /// Compares the kernel's arrays with what was written into them, and writes again what another process changed.
     pub fn keep(&mut self) -> Vec<Damage> {
         let slots = self.slots.lock();
         let mut damage = vec![];

@@ -20,9 +20,9 @@ use crate::ids::{CoflowId, FlowId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Time};
 
-/// So many finished coflows are remembered, flow by flow.
+/// Number of finished coflows that are remembered, flow by flow.
 pub const KEPT: usize = 1024;
-/// Fewer are, if they have more flows than this together.
+/// Largest number of their flows together; beyond it fewer coflows are remembered.
 pub const KEPT_FLOWS: usize = 1 << 18;
 
 /// What the traffic has to say.
@@ -139,7 +139,7 @@ impl OnItsWay {
     }
 
     /// What a flow's connection carries before it is open: its class and nothing else. The handshake is no elephant, and must not wait for
-    /// a circuit that nobody asks for before there is data.
+    /// a circuit that is not asked for before there is data.
     pub fn tos(&self, flow: FlowId, service: Service) -> u8 {
         service.tos(self.flows[flow.index()].mark.lock().priority, false)
     }
@@ -202,7 +202,7 @@ impl OnItsWay {
         self.flows.iter().enumerate().filter(|(_, f)| f.is_sent()).map(|(k, f)| (FlowId::from(k), f.spec))
     }
 
-    /// So much of a flow was not handed to its socket.
+    /// Notes that `left` of a flow was not handed to its socket.
     pub fn unsent(&self, flow: FlowId, left: Bytes) {
         self.flows[flow.index()].unsent.store(left.0, Relaxed);
     }
@@ -474,7 +474,7 @@ mod tests {
         assert_eq!(give(Some(2), &[(1, 5)]), [2, 5, WITHIN_RACK]);
         assert_eq!(give(Some(0), &[(9, 1)]), [0, 5, WITHIN_RACK], "there is no flow 9");
         assert_eq!(give(None, &[(2, 3)]), [0, 5, 3]);
-        assert!(s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(), "nobody knows it any more");
+        assert!(s.prioritise(CoflowId(4), &Change { all: Some(1), flows: vec![] }, Service::Strict).is_ok(), "it is forgotten");
         s.get(CoflowId(3)).unwrap().begin(FlowId(0), Bytes(9)).unwrap().store(4, Relaxed);
         s.done(CoflowId(3), FlowId(1));
         assert_eq!(s.left(), [(CoflowId(3), vec![(FlowId(0), Bytes(5)), (FlowId(2), Bytes(5))])]);

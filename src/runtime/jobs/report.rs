@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::CoflowRecord;
+use crate::control::record::Tampered;
 use crate::fabric::sim::meter::Utilisation;
 use crate::ids::JobId;
 use crate::runtime::report::{End, Machine, RunResult, Summary, percentile};
@@ -32,6 +33,9 @@ pub struct JobsResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
+    /// Since when, and until when, another process changed the network under the run: what was measured may not be what it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tampered: Option<Tampered>,
     /// Instants at which something happened; only in simulation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
@@ -138,6 +142,7 @@ impl JobsResult {
             seed: network.seed,
             grain: grain.into(),
             end: network.end,
+            tampered: network.tampered,
             events: network.events,
             jobs: end.jobs.clone(),
             summary: JobsSummary::new(end, &network.summary),
