@@ -300,6 +300,10 @@ mod tests {
         refused(r#"{"cycle":1,"planes":[[{"pairs":[[0,1]]}],[]]}"#, &planes(true, StopMode::NotAllStop), "come in pairs");
     }
 
+    fn instant() -> impl Strategy<Value = u64> {
+        prop_oneof![0..3000u64, Just(u64::MAX)]
+    }
+
     /// A decision as a program would write it.
     fn written(decision: &Decision) -> Advice {
         let configuration = |s: &Slot| Configuration { pairs: s.matching.pairs().collect(), hold_ns: s.hold };
@@ -346,7 +350,7 @@ mod tests {
         #[test]
         fn any_answer_is_taken_or_refused(
             slots in prop::collection::vec(prop::collection::vec((prop::collection::vec((0..4u32, 0..4u32), 0..4), 0..3u64), 0..3), 0..3),
-            circuits in prop::collection::vec((0..3u32, 0..4u32, 0..4u32, prop_oneof![0..3000u64, Just(u64::MAX)], prop::option::of(0..u64::MAX)), 0..4),
+            circuits in prop::collection::vec((0..3u32, 0..4u32, 0..4u32, instant(), prop::option::of(0..u64::MAX)), 0..4),
             duplex: bool, all_stop: bool, timed: bool,
         ) {
             let planes = planes(duplex, if all_stop { StopMode::AllStop } else { StopMode::NotAllStop });
@@ -356,7 +360,12 @@ mod tests {
                 hold_ns: [None, Some(Span::ZERO), Some(Span::MAX)][hold as usize],
             };
             let circuit = |(p, i, j, from, until): (u32, u32, u32, u64, Option<u64>)| Circuit {
-                plane: PlaneId(p), input: RackId(i), output: RackId(j), setup_at_ns: None, up_from_ns: Time(from), until_ns: until.map(Time),
+                plane: PlaneId(p),
+                input: RackId(i),
+                output: RackId(j),
+                setup_at_ns: None,
+                up_from_ns: Time(from),
+                until_ns: until.map(Time),
             };
             let sequence = slots.into_iter().map(|p| p.into_iter().map(configuration).collect()).collect();
             let list = circuits.into_iter().map(circuit).collect();

@@ -67,7 +67,7 @@ pub fn claims() -> Vec<Claim> {
     };
     let share = |system, printed| Claim::of(OcsShare, (MIXED, system), Printed::About(printed), "fig. 5b");
     let ours = |measure, system, base| Claim::less(measure, (MIXED, system), base, None, "ours");
-    // No system ends before the last arrival, so if Co-scheduler takes 56 % less than Fair, Fair takes 1 / 0.44 of the arrivals' time or more.
+    // No system ends before the last arrival: if Co-scheduler takes 56 % less than Fair, Fair takes 1 / 0.44 of the arrivals' time or more.
     let fair = Claim { measure: Overrun, printed: Some(Printed::About(227.0)), source: "implied, fig. 5a", ..share("Fair", 0.0) };
     vec![
         fair,

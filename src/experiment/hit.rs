@@ -32,7 +32,8 @@ const JOBS: [(&str, usize); 4] = [("3 jobs", 3), ("6 jobs", 6), ("12 jobs", 12),
 
 const GBIT: BitRate = BitRate::mbit(1000);
 
-/// `racks` of `hosts` hosts with `slots` slots each around a graph of switches. Hosts' links have `rate`; BCube's servers have a port a level.
+/// `racks` of `hosts` hosts with `slots` slots each around a graph of switches. Hosts' links have `rate`; BCube's servers have a port for
+/// each level.
 /// A switch carries half of what its ports can.
 fn network(name: &str, (racks, hosts, slots): (usize, usize, u32), rate: BitRate, mut graph: Graph) -> Topology {
     let relays = graph.switches[graph.racks[0] as usize].tier == crate::topology::graph::Tier::Server;

@@ -233,8 +233,8 @@ type Answer = (oneshot::Sender<Result<(), Rejected>>, Result<(), Rejected>);
 const SHOW_EVERY: Span = Span::millis(20);
 /// The most commands that are taken before the loop acts, answers and looks at everything again.
 const BATCH: usize = 256;
-/// Number of commands that are taken between two cycles even if the second is due already: a machine that is too slow for its interval still
-/// answers.
+/// Number of commands that are taken between two cycles even if the second is due already, so that a machine that is too slow for its
+/// interval still answers.
 const LEAST: usize = 16;
 /// The longest wait where there is no deadline.
 const PAUSE: Span = Span::millis(100);

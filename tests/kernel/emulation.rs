@@ -115,7 +115,7 @@ fn elephants_that_wait_go_over_the_ocs_alone() {
     });
 }
 
-/// The most demand of a pair that a decision saw while 40 MB go from rack 0 to rack 1 over 10 Mb/s, of the first ten decisions that saw any.
+/// The most demand that any of ten decisions sees while 40 MB go from rack 0 to rack 1 over 10 Mb/s.
 fn seen(buffer: Bytes, mechanism: Mechanism) -> u64 {
     let policy = CircuitPolicy { demand: Estimator::Backlog, scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
     let plan = RunPlan { policy, run: RunSettings { buffer, ..RunSettings::default() }, jobs: None };

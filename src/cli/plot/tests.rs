@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::input::Bar;
 use super::*;
+use crate::circuits::SetBy;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::PlaneId;
 use crate::runtime::simulate::simulate;
@@ -151,7 +152,7 @@ fn an_event_log_says_when_each_circuit_ends() {
         let mut write = |r| log += &(serde_json::to_string(&r).unwrap() + "\n");
         simulate(&t, &policy.into(), &w, None, &mut write).unwrap();
         let bars = one(&log, "f").unwrap().circuits.unwrap().bars;
-        assert_eq!(bars.is_empty(), matches!(scheduler, SchedulerKind::Manual | SchedulerKind::EpsOnly), "{scheduler:?}");
+        assert_eq!(bars.is_empty(), scheduler.build().set_by() != SetBy::Scheduler, "{scheduler:?}");
         for port in [|b: &Bar| b.input, |b: &Bar| b.output] {
             let mut held: Vec<_> = bars.iter().map(|b| (port(b), b.setup_at, b.until)).collect();
             held.sort_unstable();

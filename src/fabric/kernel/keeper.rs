@@ -2,9 +2,9 @@
 //! tells of it.
 //!
 //! A thread compares every node's kernel with what was read when the network had been built. News of changes (netlink's multicast groups)
-//! say which node to compare next, so that most is found within [`TICK`]; but the comparison is the truth, and every node's turn comes
-//! whatever the news say. Rounds cost a twentieth of a processor at most: [`BUDGET`] of each [`TICK`] or one node, and a pause of
-//! [`TIMES`] as long as that took. A round over all nodes begins every [`ROUND`] at the soonest. Dumps of large ToRs take milliseconds,
+//! say which node to compare next, so that most is found within `TICK`; but the comparison is the truth, and every node's turn comes
+//! whatever the news say. Rounds cost a twentieth of a processor at most: `BUDGET` of each `TICK` or one node, and a pause of
+//! `TIMES` as long as that took. A round over all nodes begins every `ROUND` at the soonest. Dumps of large ToRs take milliseconds,
 //! which the control cycle could not spare.
 
 use std::io;
