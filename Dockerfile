@@ -2,7 +2,10 @@
 FROM rust:1-bookworm AS build
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
-# Cargo wants the files of every target that Cargo.toml names.
+# Cargo wants the files of every target that Cargo.toml names; the shipped files become part of the program.
+COPY topologies topologies
+COPY policies policies
+COPY workloads workloads
 COPY benches benches
 COPY src src
 RUN cargo build --release --locked --bin heliostat && strip target/release/heliostat

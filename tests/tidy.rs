@@ -528,10 +528,11 @@ fn rooms_come_from_the_declarations() {
 fn the_image_is_given_what_the_manifest_names() {
     let read = |name| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect(name);
     let (manifest, image, context) = (read("Cargo.toml"), read("Dockerfile"), read(".dockerignore"));
-    for (table, dir) in [("[[bench]]", "benches"), ("[[example]]", "examples"), ("[[test]]", "tests"), ("[package]", "src")] {
-        if manifest.contains(table) {
-            assert!(image.lines().any(|l| l == format!("COPY {dir} {dir}")), "Cargo.toml has {table}, the Dockerfile does not copy {dir}");
-            assert!(context.lines().any(|l| l == format!("!{dir}")), ".dockerignore leaves {dir} out");
-        }
+    let by_table = [("[[bench]]", "benches"), ("[[example]]", "examples"), ("[[test]]", "tests"), ("[package]", "src")];
+    let wanted = by_table.into_iter().filter(|(table, _)| manifest.contains(table)).map(|(_, dir)| dir);
+    // build.rs puts the shipped files into the program.
+    for dir in wanted.chain(["topologies", "policies", "workloads"]) {
+        assert!(image.lines().any(|l| l == format!("COPY {dir} {dir}")), "the build needs {dir}, which the Dockerfile does not copy");
+        assert!(context.lines().any(|l| l == format!("!{dir}")), ".dockerignore leaves {dir} out");
     }
 }
