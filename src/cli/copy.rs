@@ -38,7 +38,7 @@ fn unknown(name: &str) -> CliError {
 
 fn write_new(file: Shipped, to: &Path) -> Result<(), CliError> {
     let fail = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::AlreadyExists => CliError::Failed(format!("{}: there is such a file already; name another", to.display())),
+        std::io::ErrorKind::AlreadyExists => CliError::Failed(format!("{}: the file exists already; name another one", to.display())),
         _ => CliError::Failed(format!("{}: {e}", to.display())),
     };
     std::fs::File::create_new(to).and_then(|mut f| f.write_all(file.text.as_bytes())).map_err(fail)

@@ -117,7 +117,7 @@ pub enum Event {
     SwitchFault {
         /// Its number.
         switch: u32,
-        /// Whether it is well again.
+        /// Whether the switch carries packets again.
         over: bool,
     },
     /// All flows from one host to another get a list of switches by hand, and keep it.
@@ -223,14 +223,14 @@ pub enum Event {
     Trouble {
         /// What failed.
         what: Trouble,
-        /// Why it failed; `None` if it is well again.
+        /// Reason of the failure; `None` once what failed works again.
         why: Option<String>,
     },
     /// Something is broken on purpose, or mended: for the event log. Nothing is done about it until probes find it.
     Fault {
         /// The fault.
         what: String,
-        /// Whether it is well again.
+        /// Whether the fault has ended.
         over: bool,
     },
     /// Decide by this policy from the next cycle on.

@@ -425,7 +425,7 @@ pub enum What {
     Fault {
         /// The fault.
         what: String,
-        /// Whether it is well again.
+        /// Whether the fault has ended.
         over: bool,
     },
     /// The policy was replaced.

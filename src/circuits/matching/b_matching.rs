@@ -66,7 +66,7 @@ struct Gains<'a> {
     carries: u64,
     /// By pair: number of planes on which it is up now; as many of its circuits, from the first, earn a bonus.
     up: Vec<u32>,
-    /// Weight of a byte, such that all bonuses together weigh less than one byte.
+    /// Weight of a byte: larger than that of all bonuses together, so that bonuses only decide between equal bytes.
     factor: u128,
 }
 
