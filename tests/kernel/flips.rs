@@ -123,7 +123,8 @@ fn every_packet_is_accounted_for(b: &mut Bench) {
     }
 }
 
-fn lateness(b: &Bench) -> String {
+/// How late the changes of circuits were made, for a line of figures.
+pub fn lateness(b: &Bench) -> String {
     let told = |Lateness { changes, p50, p99, max }| format!("; {changes} flips late by p50 {p50} p99 {p99} max {max}");
     b.fabric.lateness().map_or_else(String::new, told)
 }

@@ -7,7 +7,7 @@ use heliostat::fabric::kernel::network::Network;
 use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
 use heliostat::units::{BitRate, Span};
 
-use crate::flips::Rotation;
+use crate::flips::{Rotation, lateness};
 use crate::support::{Bench, each_mechanism, rate};
 use crate::tries::Timing;
 
@@ -89,12 +89,13 @@ fn rotate(mechanism: Mechanism, admit: Admit) -> Timing {
     let sum = |f: fn(&heliostat::fabric::PortCounters) -> u64| seen.ports.iter().flatten().map(f).sum::<u64>();
     let (late, wrong) = (sum(|p| p.late_packets), sum(|p| p.misdelivered));
     println!(
-        "{} rotation of {racks} racks ({admit:?}): {:.1} Gb/s, {:.1} % of the light used, {:.1} % of what circuits that stay carry; {in_all:.0} Mb/s a rack received over both networks; sent back late {late} of {} packets, misdelivered {wrong}",
+        "{} rotation of {racks} racks ({admit:?}): {:.1} Gb/s, {:.1} % of the light used, {:.1} % of what circuits that stay carry; {in_all:.0} Mb/s a rack received over both networks; sent back late {late} of {} packets, misdelivered {wrong}{}",
         mechanism.name(),
         carried as f64 * 8.0 / (period.0 * n) as f64,
         share * 100.0,
         beside * 100.0,
         sum(|p| p.crossed_packets),
+        lateness(&b),
     );
     assert_eq!(wrong, 0, "packets came out at another rack");
     in_time!(beside > 0.3, "circuits carried {beside} of what they do when they stay");

@@ -3,12 +3,11 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use pnet::datalink::DataLinkSender;
-
 use super::msg::Route;
 use super::network::Network;
 use super::nl::{Netlink, REPLACE};
-use super::{layout, netns, prober, queues};
+use super::nudges::Nudges;
+use super::{layout, queues};
 use crate::ids::RackId;
 use crate::topology::addresses::rack_net;
 use crate::units::BitRate;
@@ -30,8 +29,7 @@ enum Kind {
     Gates {
         /// By plane.
         rates: Vec<BitRate>,
-        /// By rack, then plane.
-        nudges: Vec<Vec<Box<dyn DataLinkSender>>>,
+        nudges: Nudges,
     },
 }
 
@@ -50,9 +48,7 @@ impl Doors {
     /// What the kernel refused.
     pub fn gates(net: &Network) -> io::Result<Self> {
         let rates = net.topology.planes.iter().map(|p| p.rate).collect();
-        let nudges =
-            net.tors.iter().map(|t| netns::within(t.node.ns.as_fd(), || t.ocs.iter().map(|&l| Ok(prober::frames(l, NUDGE)?.0)).collect()));
-        Ok(Self { kind: Kind::Gates { rates, nudges: nudges.collect::<io::Result<_>>()? }, tors: sockets(net)? })
+        Ok(Self { kind: Kind::Gates { rates, nudges: Nudges::start(net)? }, tors: sockets(net)? })
     }
 
     /// Whether they are routes.
@@ -70,8 +66,7 @@ impl Doors {
             Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
             Kind::Gates { rates, nudges } => {
                 nl.send(vec![(queues::gate(ports[plane], rates[plane], to.index(), true), 0)])?;
-                // The queue does not look by itself before its old timer; any frame makes it look.
-                nudges[rack][plane].send_to(&[0; 46], None).unwrap_or(Ok(()))
+                nudges.nudge((rack, plane))
             }
         }
     }
@@ -97,6 +92,3 @@ fn sockets(net: &Network) -> io::Result<Vec<(Netlink, Vec<u32>)>> {
 pub fn route(link: u32, to: RackId) -> Route<'static> {
     Route { to: (rack_net(to), 16), via: Some(layout::ocs_neighbour(to.index())), link, table: Some(TABLE), congestion: None }
 }
-
-/// EtherType of a frame that no host takes (IEEE 802 local experimental 2).
-const NUDGE: u16 = 0x88b6;

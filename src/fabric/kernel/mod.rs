@@ -27,6 +27,7 @@ pub mod netns;
 pub mod network;
 pub mod nl;
 pub mod node;
+pub mod nudges;
 pub mod ownership;
 pub mod packet;
 pub mod priorities;
