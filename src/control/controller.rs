@@ -212,6 +212,7 @@ impl Controller {
             }
             Event::ManualConnect { plane, input, output } => self.manual_connect(plane, input, output)?,
             Event::ManualDisconnect { plane, input } => self.manual_disconnect(plane, input)?,
+            Event::ManualConfiguration { circuits } => self.manual_configuration(&circuits)?,
             Event::Trouble { what, why: Some(why) } => self.failed(what, why, now),
             Event::Trouble { what, why: None } => drop(self.failures.remove(&what)),
             Event::PortRepaired { plane, rack } => self.repaired(plane, rack, now)?,
@@ -342,6 +343,18 @@ impl Controller {
     }
 
     fn manual_connect(&mut self, plane: PlaneId, input: RackId, output: RackId) -> Result<(), Rejected> {
+        self.joinable(plane, input, output)?;
+        self.manual.connect(plane, input, output, self.is_duplex(plane))
+    }
+
+    fn manual_configuration(&mut self, circuits: &[(PlaneId, RackId, RackId)]) -> Result<(), Rejected> {
+        circuits.iter().try_for_each(|&(plane, input, output)| self.joinable(plane, input, output))?;
+        let all: Vec<_> = circuits.iter().map(|&(plane, input, output)| (plane, input, output, self.is_duplex(plane))).collect();
+        self.manual.replace(all)
+    }
+
+    /// Whether a circuit could be set between two ports.
+    fn joinable(&self, plane: PlaneId, input: RackId, output: RackId) -> Result<(), Rejected> {
         self.port_exists(plane, input)?;
         self.port_exists(plane, output)?;
         if input == output {
@@ -352,12 +365,16 @@ impl Controller {
                 return Err(Rejected::Conflict(format!("the port of {rack} on plane {} is faulty: {why}", plane.0)));
             }
         }
-        self.manual.connect(plane, input, output, self.topology.planes[plane.index()].duplex)
+        Ok(())
+    }
+
+    fn is_duplex(&self, plane: PlaneId) -> bool {
+        self.topology.planes[plane.index()].duplex
     }
 
     fn manual_disconnect(&mut self, plane: PlaneId, input: RackId) -> Result<(), Rejected> {
         self.port_exists(plane, input)?;
-        self.manual.disconnect(plane, input, self.topology.planes[plane.index()].duplex)
+        self.manual.disconnect(plane, input, self.is_duplex(plane))
     }
 
     fn failed(&mut self, trouble: Trouble, why: String, now: Time) {

@@ -33,8 +33,32 @@ impl Manual {
     /// # Errors
     /// The output is held for another input; nothing is changed then.
     pub fn connect(&mut self, plane: PlaneId, input: RackId, output: RackId, duplex: bool) -> Result<(), Rejected> {
+        let mut then = self.clone();
+        if then.circuits.contains_key(&(plane, input)) {
+            then.disconnect(plane, input, duplex)?;
+        }
+        then.add(plane, input, output, duplex)?;
+        *self = then;
+        Ok(())
+    }
+
+    /// Sets these circuits and no others: plane, input, output, and whether the plane is duplex.
+    ///
+    /// # Errors
+    /// Two of them need one port; nothing is changed then.
+    pub fn replace(&mut self, all: impl IntoIterator<Item = (PlaneId, RackId, RackId, bool)>) -> Result<(), Rejected> {
+        let mut then = Self::default();
+        all.into_iter().try_for_each(|(plane, input, output, duplex)| then.add(plane, input, output, duplex))?;
+        *self = then;
+        Ok(())
+    }
+
+    fn add(&mut self, plane: PlaneId, input: RackId, output: RackId, duplex: bool) -> Result<(), Rejected> {
         let wanted = [Some((input, output)), duplex.then_some((output, input))];
         for (i, o) in wanted.into_iter().flatten() {
+            if let Some(other) = self.output(plane, i).filter(|&other| other != o) {
+                return Err(Rejected::Conflict(format!("the input port of {i} is held by hand for {other}")));
+            }
             if let Some((_, other, _)) = self.iter().find(|&(p, other, out)| p == plane && out == o && other != i) {
                 return Err(Rejected::Conflict(format!("the output port of {o} is held by hand for {other}")));
             }
@@ -54,5 +78,62 @@ impl Manual {
             self.circuits.remove(&(plane, output));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const P: PlaneId = PlaneId(0);
+
+    fn held(m: &Manual) -> Vec<(u32, u32)> {
+        m.iter().map(|(_, i, o)| (i.0, o.0)).collect()
+    }
+
+    #[test]
+    fn a_new_circuit_takes_the_place_of_both_ways_of_the_old_one() {
+        let mut m = Manual::default();
+        m.connect(P, RackId(0), RackId(1), true).unwrap();
+        m.connect(P, RackId(0), RackId(2), true).unwrap();
+        assert_eq!(held(&m), [(0, 2), (2, 0)]);
+        m.connect(P, RackId(3), RackId(1), true).unwrap();
+        let refused = m.connect(P, RackId(0), RackId(1), true).unwrap_err().to_string();
+        assert!(refused.contains("the output port of r1 is held by hand for r3"), "{refused}");
+        assert_eq!(held(&m), [(0, 2), (1, 3), (2, 0), (3, 1)], "what was refused changed something");
+    }
+
+    #[test]
+    fn a_configuration_is_taken_whole_or_not_at_all() {
+        let mut m = Manual::default();
+        m.connect(P, RackId(0), RackId(1), false).unwrap();
+        let of = |pairs: &[(u32, u32)]| pairs.iter().map(|&(i, o)| (P, RackId(i), RackId(o), false)).collect::<Vec<_>>();
+        m.replace(of(&[(1, 2), (2, 0)])).unwrap();
+        assert_eq!(held(&m), [(1, 2), (2, 0)]);
+        for clash in [&[(0, 1), (2, 1)][..], &[(0, 1), (0, 2)]] {
+            assert!(m.replace(of(clash)).is_err(), "{clash:?}");
+            assert_eq!(held(&m), [(1, 2), (2, 0)]);
+        }
+        m.replace([]).unwrap();
+        assert!(m.is_empty());
+    }
+
+    proptest! {
+        /// Whatever is asked for, no port is in two circuits, and on a duplex plane every circuit has its way back.
+        #[test]
+        fn no_port_is_in_two_circuits(asked in proptest::collection::vec((0_u32..5, 0_u32..5, any::<bool>()), 0..20), duplex: bool) {
+            let mut m = Manual::default();
+            for (i, o, on) in asked.into_iter().filter(|a| a.0 != a.1) {
+                let _ = if on { m.connect(P, RackId(i), RackId(o), duplex) } else { m.disconnect(P, RackId(i), duplex) };
+                let pairs = held(&m);
+                let outputs: BTreeSet<u32> = pairs.iter().map(|p| p.1).collect();
+                prop_assert_eq!(outputs.len(), pairs.len());
+                prop_assert!(!duplex || pairs.iter().all(|&(i, o)| pairs.contains(&(o, i))), "{:?}", pairs);
+            }
+        }
     }
 }

@@ -212,6 +212,11 @@ pub enum Event {
         /// Sending rack.
         input: RackId,
     },
+    /// All circuits are set by hand at one instant; those that are not among them are given back.
+    ManualConfiguration {
+        /// Plane, sending rack and receiving rack of each.
+        circuits: Vec<(PlaneId, RackId, RackId)>,
+    },
     /// A faulty port was mended.
     PortRepaired {
         /// The plane.

@@ -47,15 +47,39 @@ pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, Str
 )]
 pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, String)>, body: Body<wire::CircuitBody>) -> Reply<StatusCode> {
     let (plane, input) = (app.plane(&plane)?, app.rack(&input)?);
-    let output = output(&app, plane, input, body.value.output)?;
+    let output = output(&app, (plane, input), body.value.output, || "/output".into())?;
     app.tell(Event::ManualConnect { plane, input, output }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn output(app: &App, plane: PlaneId, input: RackId, output: u32) -> Reply<RackId> {
-    body::exists("rack", output, app.handle.topology.rack_count(), || "/output".into())?;
+/// Sets all circuits by hand at one instant: those that stay keep their light, all others change with the next decision, and what is not in
+/// the list is given back to the policy. For controllers that decide elsewhere.
+#[utoipa::path(
+    put, path = "/api/v1/circuits", operation_id = "replaceCircuits", tag = "circuits",
+    request_body = wire::ConfigurationBody,
+    responses(
+        (status = 204, description = "The ports are held for these circuits; they get light with the next decision, all at once"),
+        (status = 409, body = Problem, description = "Two circuits need one port, or a port is faulty; nothing is changed"),
+        (status = 415, body = Problem), (status = 422, body = Problem)
+    )
+)]
+pub async fn replace(State(app): State<App>, body: Body<wire::ConfigurationBody>) -> Reply<StatusCode> {
+    let circuit = |(k, c): (usize, &wire::ManualCircuit)| {
+        let at = |key: &str| format!("/circuits/{k}/{key}");
+        body::exists("plane", c.plane, app.handle.topology.planes.len(), || at("plane"))?;
+        body::exists("rack", c.input, app.handle.topology.rack_count(), || at("input"))?;
+        let (plane, input) = (PlaneId(c.plane), RackId(c.input));
+        Ok((plane, input, output(&app, (plane, input), c.output, || at("output"))?))
+    };
+    let circuits = body.value.circuits.iter().enumerate().map(circuit).collect::<Reply<_>>()?;
+    app.tell(Event::ManualConfiguration { circuits }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn output(app: &App, (plane, input): (PlaneId, RackId), output: u32, at: impl Fn() -> String) -> Reply<RackId> {
+    body::exists("rack", output, app.handle.topology.rack_count(), &at)?;
     if output == input.0 {
-        return Err(Problem::value("/output", format!("plane {} does not join rack {output} with itself", plane.0)));
+        return Err(Problem::value(at(), format!("plane {} does not join rack {output} with itself", plane.0)));
     }
     Ok(RackId(output))
 }

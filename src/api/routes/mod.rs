@@ -40,7 +40,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(network::queues))
         .routes(routes!(network::demand))
         .routes(routes!(network::stats))
-        .routes(routes!(circuits::list))
+        .routes(routes!(circuits::list, circuits::replace))
         .routes(routes!(circuits::get, circuits::put, circuits::delete))
         .routes(routes!(paths::list))
         .routes(routes!(paths::put, paths::delete))

@@ -48,6 +48,45 @@ fn a_circuit_set_by_hand_gets_light_and_goes() {
 }
 
 #[test]
+fn a_whole_configuration_is_set_at_one_instant() {
+    let r = rig();
+    let set = |pairs: &[(u32, u32)]| {
+        let all: Vec<Value> = pairs.iter().map(|(i, o)| json!({"plane": 0, "input": i, "output": o})).collect();
+        r.send("PUT", "/api/v1/circuits", &json!({ "circuits": all }))
+    };
+    let up = || {
+        r.tick();
+        r.tick();
+        let circuits: wire::Circuits = serde_json::from_str(&r.get("/api/v1/circuits").text).unwrap();
+        circuits
+            .circuits
+            .into_iter()
+            .filter(|c| c.state == wire::CircuitState::Up)
+            .map(|c| ((c.input, c.output), c.setup_at_ns))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(set(&[(0, 1), (1, 2), (2, 3)]).status, 204);
+    let first = up();
+    assert_eq!(first.iter().map(|c| c.0).collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
+    assert!(first.iter().all(|c| c.1 == first[0].1), "{first:?}");
+
+    // One stays as it is, two change, all at one instant.
+    assert_eq!(set(&[(0, 1), (1, 3), (2, 0)]).status, 204);
+    let then = up();
+    assert_eq!(then.iter().map(|c| c.0).collect::<Vec<_>>(), [(0, 1), (1, 3), (2, 0)]);
+    assert!(then[0] == first[0] && then[1].1 > first[1].1 && then[1].1 == then[2].1, "{first:?}, {then:?}");
+
+    // What clashes changes nothing.
+    let (_, why) = set(&[(0, 1), (3, 1)]).problem(409);
+    assert!(why.contains("held by hand"), "{why}");
+    assert_eq!(set(&[(0, 9)]).problem(422), ("/circuits/0/output".into(), "no rack 9: they are 0 to 3".into()));
+    assert_eq!(set(&[(0, 1), (2, 2)]).problem(422).0, "/circuits/1/output");
+    assert_eq!(up(), then);
+    assert_eq!(set(&[]).status, 204);
+    assert_eq!(up(), []);
+}
+
+#[test]
 fn impossible_circuits_are_refused() {
     let r = rig();
     r.send("PUT", "/api/v1/circuits/1/0", &json!({"output": 3})).problem(404);

@@ -13,7 +13,8 @@ pub use coflows::{
 };
 pub use events::{Record, Steered, What};
 pub use network::{
-    Circuit, CircuitBody, CircuitState, Circuits, Demand, Host, Plane, Port, PortQueues, Ports, Queue, Queues, Rack, Topology,
+    Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
+    Queues, Rack, Topology,
 };
 pub use paths::{DecidedBy, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
 pub use placement::{

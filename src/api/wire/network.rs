@@ -243,6 +243,26 @@ pub struct CircuitBody {
     pub output: u32,
 }
 
+/// All circuits that shall be set by hand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigurationBody {
+    /// The circuits, in any order; none: all are given back to the policy.
+    pub circuits: Vec<ManualCircuit>,
+}
+
+/// A circuit that shall be set by hand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ManualCircuit {
+    /// OCS plane.
+    pub plane: u32,
+    /// Sending rack.
+    pub input: u32,
+    /// Receiving rack.
+    pub output: u32,
+}
+
 /// Traffic between racks; each matrix has a row for every sending and a column for every receiving rack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Demand {
