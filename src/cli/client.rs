@@ -1,15 +1,18 @@
 //! The daemon that a command speaks to.
 
-use super::CliError;
+use super::{CliError, running};
 use crate::api::DEFAULT_ADDRESS;
 use crate::client::{Client, Error};
 
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Where {
-    /// The daemon's address
-    #[arg(long, value_name = "URL", env = "HELIOSTAT_CONTROLLER", default_value_t = format!("http://{DEFAULT_ADDRESS}"))]
-    pub controller: String,
+    /// The daemon's address [default: that of the network that runs on this machine, or http://127.0.0.1:7447]
+    #[arg(long, value_name = "URL", env = "HELIOSTAT_CONTROLLER", hide_env_values = true)]
+    pub controller: Option<String>,
+    /// The network, if several are running on this machine
+    #[arg(long, conflicts_with = "controller")]
+    pub name: Option<String>,
     /// Its token, if it wants one
     #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
@@ -19,9 +22,18 @@ impl Where {
     /// A client of that daemon.
     ///
     /// # Errors
-    /// An address that is not `http://host:port`.
+    /// An address that is not `http://host:port`; several networks run, none has the name, or it is still being built.
     pub fn client(&self) -> Result<Client, CliError> {
-        Client::new(&self.controller, self.token.clone()).map_err(|e| CliError::Usage(format!("--controller: {e}")))
+        Client::new(&self.address()?, self.token.clone()).map_err(|e| CliError::Usage(format!("--controller: {e}")))
+    }
+
+    fn address(&self) -> Result<String, CliError> {
+        match &self.controller {
+            Some(url) => Ok(url.clone()),
+            // The daemon of another user, or one in a container.
+            None if self.name.is_none() && !running::any() => Ok(format!("http://{DEFAULT_ADDRESS}")),
+            None => running::api(&running::choose(self.name.as_deref())?).map(str::to_owned),
+        }
     }
 }
 

@@ -24,17 +24,22 @@ pub mod interrupt;
 pub mod jobs;
 pub mod limits;
 pub mod list;
+pub mod logs;
 pub mod plan;
 pub mod plot;
 pub mod progress;
+pub mod ps;
 pub mod record;
 pub mod replay;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod running;
 pub mod schedule;
+pub mod set;
 pub mod show;
 pub mod simulate;
+pub mod stop;
 pub mod study;
 pub mod sweep;
 pub mod tables;
@@ -70,8 +75,12 @@ macro_rules! commands {
 commands! {
     Run => run,
     Schedule => schedule,
+    Ps => ps,
+    Stop => stop,
+    Logs => logs,
     Exec => exec,
     Show => show,
+    Set => set,
     Check => check,
     Simulate => simulate,
     Replay => replay,
@@ -131,6 +140,17 @@ impl From<ConfigError> for CliError {
 }
 
 impl CliError {
+    /// What another process of this program ended with.
+    pub fn of_code(code: Option<i32>, why: String) -> Self {
+        match code {
+            Some(2) => Self::Usage(why),
+            Some(3) => Self::Invalid(why),
+            Some(4) => Self::Unreachable(why),
+            Some(5) => Self::TimedOut(why),
+            _ => Self::Failed(why),
+        }
+    }
+
     /// The exit code: 1 failed, 2 usage, 3 invalid input, 4 daemon unreachable, 5 timed out.
     pub fn code(&self) -> u8 {
         match self {

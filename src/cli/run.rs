@@ -33,6 +33,8 @@ use crate::topology::Topology;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
+mod detach;
+
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -74,6 +76,12 @@ pub struct Args {
     /// The token that a caller must show; needed when the API listens beyond this machine.
     #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Runs in the background, and returns when the network is up: `heliostat ps`, `logs`, `stop`.
+    #[arg(short, long)]
+    detach: bool,
+    /// This process is the one that was put in the background: the same command line and this option.
+    #[arg(long, hide = true)]
+    detached: bool,
     /// Run although this machine cannot carry its rates honestly; the result says so.
     #[arg(long)]
     force: bool,
@@ -129,6 +137,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         ));
     }
     can_write([&args.json, &args.tuning.timeline].into_iter().flatten())?;
+    if args.detach && !args.detached {
+        let name = args.name.clone().map_or_else(|| read_topology(&args.topology).map(|t| t.name), Ok)?;
+        check_name(&name)?;
+        return detach::start(&name);
+    }
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -159,6 +172,9 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     }
     if !stop.load(Relaxed) {
         results.push(one(args, plan, &plan.run, workload, stop)?);
+    }
+    if results.is_empty() {
+        return Err(interrupted_at_once());
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
@@ -194,7 +210,7 @@ fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> 
         }
     }
     if results.iter().all(Vec::is_empty) {
-        return Err(CliError::Failed("interrupted before any run had ended".into()));
+        return Err(interrupted_at_once());
     }
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
     print(&study::show(&study::of(&names, &results), args.output))?;
@@ -203,6 +219,10 @@ fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> 
         (false, 0) => Ok(()),
         (false, n) => Err(CliError::Failed(format!("{n} coflows did not finish"))),
     }
+}
+
+fn interrupted_at_once() -> CliError {
+    CliError::Failed("interrupted before any run had ended".into())
 }
 
 fn prepare(args: &Args) -> Result<Plan, CliError> {
@@ -333,7 +353,7 @@ fn one(args: &Args, plan: &Plan, run: &RunPlan, workload: &Workload, stop: &Atom
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.run)?;
     let ask = schedule::Ask {
-        place: Where { controller: server.url(), token: args.token.clone() },
+        place: Where { controller: Some(server.url()), name: None, token: args.token.clone() },
         workload: jobs,
         policy: args.policy.first().map(PathBuf::as_path),
         reading: args.reading.clone(),
@@ -362,7 +382,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
 }
 
 /// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Why a run cannot go on, if that is so.
 fn lost(e: &Emulation, server: &api::Server) -> Option<String> {
@@ -373,8 +393,9 @@ fn lost(e: &Emulation, server: &api::Server) -> Option<String> {
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     let (e, server) = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, server.url());
+    let stop_it = if args.detached { format!("`heliostat stop {name}`") } else { "Ctrl-C".into() };
     eprintln!(
-        "{name} is up; stop it with Ctrl-C. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 -- ping -c1 10.1.0.2"
+        "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
     );
     let mut why = None;
     for tick in 1_u32.. {

@@ -136,7 +136,7 @@ impl Emulation {
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);
         let serving = Serving { admit: plan.run.admit, service: plan.run.network.kind.service() };
         let fabric = KernelFabric::install(net, mechanism, serving, clock).map_err(kernel("set the fabric up"))?;
-        owned.write(fabric.network(), mechanism.name(), None).map_err(kernel("write the fabric's note"))?;
+        owned.built(fabric.network(), mechanism.name()).map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
         let (tell, finished) = mpsc::channel();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();

@@ -6,6 +6,7 @@
 #[path = "../shared/tries.rs"]
 mod tries;
 
+mod background;
 mod jobs;
 mod recording;
 mod removed;

@@ -99,7 +99,12 @@ fn what_is_not_an_answer_is_an_error() {
 #[test]
 fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let args = |url: String| Args { what: What::Ports, output: Output::Table, watch: None, place: Where { controller: url, token: None } };
+    let args = |url: String| Args {
+        what: What::Ports,
+        output: Output::Table,
+        watch: None,
+        place: Where { controller: Some(url), ..Where::default() },
+    };
     assert_eq!(run(&args(format!("http://{free}"))).unwrap_err().code(), 4);
     for bad in ["ftp://x", "http://", "localhost:1", "http://a/b/c"] {
         assert_eq!(run(&args(bad.into())).unwrap_err().code(), 2, "{bad}");

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use netlink_packet_route::RouteNetlinkMessage as Message;
 use netlink_packet_route::link::LinkAttribute;
@@ -55,6 +56,22 @@ pub struct Note {
     pub api: Option<String>,
     /// The descriptor in the daemon of every node's namespace.
     pub nodes: BTreeMap<String, i32>,
+    /// When it was started: milliseconds since 1970.
+    #[serde(default)]
+    pub started_ms: u64,
+}
+
+impl Note {
+    /// Of a fabric that this process begins to build now.
+    pub fn starting(fabric: &str) -> Self {
+        let (pid, started_ms) = (std::process::id(), now_ms());
+        Self { pid, fabric: fabric.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new(), started_ms }
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 /// A fabric's name, held until it is dropped; then nothing of it is left.
@@ -113,10 +130,7 @@ impl Owned {
     /// When it is running.
     pub fn free(base: &Path, name: &str) -> Result<(), OwnError> {
         let directory = base.join(name);
-        match lock(&directory) {
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Err(running_already(name, &directory)),
-            _ => Ok(()),
-        }
+        if is_held(&directory) { Err(running_already(name, &directory)) } else { Ok(()) }
     }
 
     /// Takes a name. What a fabric of this name left behind when it was killed is removed first.
@@ -133,8 +147,7 @@ impl Owned {
         remove_leftovers(base, name);
         let owned = Self { name: name.into(), directory, published: vec![], _lock: lock };
         // Another process that wants the name meanwhile is told which one has it.
-        let note = Note { pid: std::process::id(), fabric: name.into(), mechanism: "starting".into(), api: None, nodes: BTreeMap::new() };
-        owned.put(&note).map_err(io_error(owned.directory.display()))?;
+        owned.put(&Note::starting(name)).map_err(io_error(owned.directory.display()))?;
         Ok(owned)
     }
 
@@ -169,22 +182,18 @@ impl Owned {
         self.directory.join("api.sock")
     }
 
-    /// Writes the note, in one step.
+    /// Writes the network's nodes and its mechanism into the note.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(&self, net: &Network, mechanism: &str, api: Option<String>) -> io::Result<()> {
-        let note = Note {
-            pid: std::process::id(),
-            fabric: self.name.clone(),
-            mechanism: mechanism.into(),
-            api,
-            nodes: net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect(),
-        };
-        self.put(&note)
+    pub fn built(&self, net: &Network, mechanism: &str) -> io::Result<()> {
+        self.amend(|note| {
+            note.mechanism = mechanism.into();
+            note.nodes = net.nodes().map(|n| (n.name.clone(), n.ns.as_raw_fd())).collect();
+        })
     }
 
-    /// Changes the note.
+    /// Changes the note, in one step.
     ///
     /// # Errors
     /// When it cannot be read or written.
@@ -219,7 +228,10 @@ fn running_already(name: &str, directory: &Path) -> OwnError {
 }
 
 /// Makes the directory of all notes. One that lies where all users may write must be ours, and no other user may write into it.
-fn make_base(base: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// It cannot be made, or another user can write into it.
+pub fn make_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     fs::create_dir_all(base)?;
     let meta = fs::symlink_metadata(base)?;
@@ -230,9 +242,13 @@ fn make_base(base: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// How long a command that only looks may hold a lock.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Makes a fabric's directory and locks it. Its last owner may take it away meanwhile: a lock on what is gone counts nothing.
 fn make_lock(directory: &Path) -> io::Result<File> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let begun = Instant::now();
     loop {
         fs::create_dir_all(directory)?;
         // What others cannot enter they can neither lock nor read.
@@ -245,9 +261,15 @@ fn make_lock(directory: &Path) -> io::Result<File> {
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < LOOK => std::thread::sleep(LOOK / 20),
             Err(e) => return Err(e),
         }
     }
+}
+
+/// Where the output goes of a fabric of this name that runs without a terminal.
+pub fn log_file(base: &Path, fabric: &str) -> PathBuf {
+    base.join(format!("{fabric}.log"))
 }
 
 fn lock(directory: &Path) -> io::Result<File> {
@@ -259,35 +281,40 @@ fn lock(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether a process holds the lock of a fabric's directory. Many may look at the same time.
+fn is_held(directory: &Path) -> bool {
+    File::open(directory.join("lock")).is_ok_and(|f| sys::try_share(&f).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+}
+
 fn read_note(directory: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
 }
 
 /// The names that are held, by fabrics that run or are being built.
 pub fn held(base: &Path) -> Vec<String> {
-    let locked = |d: &PathBuf| lock(d).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
-    let mut names: Vec<String> =
-        directories(base).filter(locked).filter_map(|d| Some(d.file_name()?.to_string_lossy().into_owned())).collect();
+    let mut names: Vec<String> = held_directories(base).filter_map(|d| Some(d.file_name()?.to_string_lossy().into_owned())).collect();
     names.sort();
     names
 }
 
 /// The notes of all running fabrics, by name.
 pub fn running(base: &Path) -> Vec<Note> {
-    let mut notes: Vec<Note> =
-        directories(base).filter(|d| lock(d).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)).filter_map(|d| read_note(&d)).collect();
+    let mut notes: Vec<Note> = held_directories(base).filter_map(|d| read_note(&d)).collect();
     notes.sort_by(|a, b| a.fabric.cmp(&b.fabric));
     notes
 }
 
+fn held_directories(base: &Path) -> impl Iterator<Item = PathBuf> {
+    directories(base).filter(|d| is_held(d))
+}
+
 fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
-    let not_a_fabric = |p: &PathBuf| p.is_dir() && p.file_name().is_some_and(|n| n != "attach");
-    fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(not_a_fabric)
+    let is_fabric = |p: &PathBuf| p.is_dir() && p.file_name().is_some_and(|n| n != "attach");
+    fs::read_dir(base).into_iter().flatten().flatten().map(|e| e.path()).filter(is_fabric)
 }
 
 /// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
-/// of Mininet's, and stale notes. Returns
-/// what was removed.
+/// of Mininet's, and stale notes. Returns what was removed.
 pub fn clean(base: &Path) -> Vec<String> {
     let alive = held(base);
     let mut gone = detach::clean(&alive);
@@ -390,9 +417,29 @@ mod tests {
         let base = std::env::temp_dir().join(format!("heliostat-unit-{}", std::process::id()));
         let held = Owned::take(&base, "twice").expect("free");
         assert!(matches!(Owned::take(&base, "twice"), Err(OwnError::Running { .. })));
+        assert_eq!(self::held(&base), ["twice"]);
         drop(held);
         assert!(!base.join("twice").exists());
         drop(Owned::take(&base, "twice").expect("free again"));
+        let _ = fs::remove_dir(&base);
+    }
+
+    #[test]
+    fn who_only_looks_is_in_the_way_of_no_fabric() {
+        let base = std::env::temp_dir().join(format!("heliostat-looks-{}", std::process::id()));
+        let over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert!(running(&base).len() <= 1)
+                    }
+                });
+            }
+            let taken: Vec<_> = (0..100).map(|_| Owned::take(&base, "seen").map(drop).map_err(|e| e.to_string())).collect();
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(taken.into_iter().find(Result::is_err), None);
+        });
         let _ = fs::remove_dir(&base);
     }
 }

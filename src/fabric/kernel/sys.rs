@@ -117,6 +117,46 @@ pub fn try_lock(file: &std::fs::File) -> io::Result<()> {
     check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
 }
 
+/// Takes a shared lock on an open file without waiting.
+pub fn try_share(file: &std::fs::File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the length of the call.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) }).map(drop)
+}
+
+/// A process, whatever process its number is given to once it has ended.
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// The process that has this number now.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        // SAFETY: integers only; a descriptor that the kernel gives is new.
+        let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as i32)?;
+        // SAFETY: as above.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Waits for its end; says whether it came in time.
+    pub fn ends_within(&self, patience: std::time::Duration) -> io::Result<bool> {
+        let mut p = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, valid for the length of the call.
+        check(unsafe { libc::poll(&mut p, 1, patience.as_millis().min(i32::MAX as u128) as i32) }).map(|n| n > 0)
+    }
+
+    /// Asks it to end (SIGTERM).
+    pub fn terminate(&self) -> io::Result<()> {
+        let nothing = std::ptr::null::<libc::siginfo_t>();
+        // SAFETY: the descriptor is open for the length of the call; the kernel fills in what is not given.
+        check(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), libc::SIGTERM, nothing, 0) } as i32).map(drop)
+    }
+}
+
+/// Gives a command a session of its own when it is started: no terminal's end is its end.
+pub fn own_session(command: &mut std::process::Command) -> &mut std::process::Command {
+    use std::os::unix::process::CommandExt as _;
+    // SAFETY: what runs between fork and exec is one call into the kernel, which takes nothing.
+    unsafe { command.pre_exec(|| check(libc::setsid()).map(drop)) }
+}
+
 /// Whether the process's effective user is root (in its user namespace).
 pub fn is_root() -> bool {
     // SAFETY: takes nothing, cannot fail.
