@@ -1,11 +1,11 @@
-//! Ctrl-C for commands that run in virtual time: what has ended by then counts.
+//! Signals that ask a command to stop: what has ended by then counts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run not look in time.
+/// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run not look in time.
 pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, (listens, heard)) = (stop.clone(), std::sync::mpsc::channel());
@@ -15,7 +15,7 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
             let Ok(mut signals) = signal(SignalKind::interrupt()) else { return };
             let _ = listens.send(());
             if signals.recv().await.is_some() {
-                flag.store(true, Ordering::Relaxed);
+                flag.store(true, Relaxed);
             }
             if signals.recv().await.is_some() {
                 std::process::exit(130);
@@ -25,4 +25,28 @@ pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     // Where Ctrl-C cannot be listened to, it ends the process.
     let _ = heard.recv();
     stop
+}
+
+/// Becomes true when the process is asked to stop. Asked a second time, it ends at once: `abandon` removes what does not go with the
+/// process, and says what it cannot remove.
+pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Vec<String> + Send + 'static) {
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
+    let (asked, mut heard) = tokio::sync::mpsc::channel(1);
+    for kind in kinds {
+        let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
+        tokio::spawn(async move { while signals.recv().await.is_some() && asked.send(kind).await.is_ok() {} });
+    }
+    heard.recv().await;
+    stop.store(true, Relaxed);
+    tracing::info!("stopping; ask again to stop at once");
+    // Who closes a terminal, or stops a service, may send a hang-up beside another signal.
+    while heard.recv().await == Some(SignalKind::hangup()) {}
+    let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
+    let left = if left.is_empty() {
+        "nothing of it is left".into()
+    } else {
+        format!("`heliostat clean` removes what is left: {}", left.join(", "))
+    };
+    tracing::warn!("stopped at once; {left}");
+    std::process::exit(1);
 }

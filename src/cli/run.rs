@@ -1,25 +1,25 @@
 //! `heliostat run`: build a network on this machine, control its circuits, and carry a workload over it.
 
-use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use events::EventFile;
+use progress::Progress;
 
 use super::client::Where;
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, jobs, print, read_policy, read_topology, schedule, study, tables, user_namespace, write_text,
+    CliError, Output, attach, can_write, interrupt, jobs, print, read_policy, read_topology, schedule, study, tables, user_namespace,
+    write_text,
 };
 use crate::api;
 use crate::coflows::network::Service;
 use crate::config;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
-use crate::control::record::{CircuitState, Snapshot};
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
@@ -34,6 +34,8 @@ use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
 mod detach;
+mod events;
+mod progress;
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
 #[derive(Debug, clap::Args)]
@@ -91,6 +93,9 @@ pub struct Args {
     /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
+    events: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
 }
@@ -131,12 +136,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     if args.schedule.is_none() {
         args.tuning.refuse("--schedule")?;
     }
-    if args.policy.len() > 1 && (args.baseline || args.record.is_some()) {
+    if args.policy.len() > 1 && (args.baseline || args.events.is_some() || args.record.is_some()) {
         return Err(CliError::Usage(
-            "--baseline and --record are about one policy; to compare with no circuits, add --policy eps-only".into(),
+            "--baseline, --events and --record are about one policy; to compare with no circuits, add --policy eps-only".into(),
         ));
     }
-    can_write([&args.json, &args.tuning.timeline].into_iter().flatten())?;
+    can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     if args.detach && !args.detached {
         let name = args.name.clone().map_or_else(|| read_topology(&args.topology).map(|t| t.name), Ok)?;
         check_name(&name)?;
@@ -151,7 +156,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
     let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
-    runtime.spawn(wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
+    runtime.spawn(interrupt::wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
     args.record.around(Pace::Live, None, |recorder| {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
@@ -308,13 +313,14 @@ fn no_api(e: api::ServeError) -> CliError {
 }
 
 /// Starts an emulation and its API.
-fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<(Emulation, api::Server), CliError> {
+fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let begun = Instant::now();
     let o = &plan.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
     let socket = owned.socket();
     let e = Emulation::start_recorded(owned, plan.topology.clone(), run.clone(), o, plan.recorder.clone()).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
+    let events = args.events.as_ref().map(|file| EventFile::start(file, e.live.handle.events())).transpose()?;
     let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
@@ -324,7 +330,28 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<(Emulation, api::Ser
     let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
     let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
     tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
-    Ok((e, server))
+    Ok(Running { e, server, events })
+}
+
+/// A network that is up, its API, and its event log.
+struct Running {
+    e: Emulation,
+    server: api::Server,
+    events: Option<EventFile>,
+}
+
+impl Running {
+    /// Why it cannot go on, if that is so.
+    fn lost(&self) -> Option<String> {
+        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into()))
+    }
+
+    /// Takes it down.
+    fn end(self) -> Result<(), CliError> {
+        self.server.stop();
+        drop(self.e);
+        self.events.map_or(Ok(()), EventFile::finish)
+    }
 }
 
 fn explain(e: &StartError) -> CliError {
@@ -339,21 +366,21 @@ fn explain(e: &StartError) -> CliError {
 }
 
 fn one(args: &Args, plan: &Plan, run: &RunPlan, workload: &Workload, stop: &AtomicBool) -> Result<RunResult, CliError> {
-    let (e, server) = start(args, plan, run)?;
+    let running = start(args, plan, run)?;
     let mut progress = Progress::new(&run.policy.name, workload.coflows.len());
-    let mut result = e.run(workload, stop, |s| progress.show(s));
+    let mut result = running.e.run(workload, stop, |s| progress.show(s));
     progress.done();
     result.forced = plan.forced;
-    let lost = lost(&e, &server);
-    server.stop();
+    let lost = running.lost();
+    running.end()?;
     lost.map_or(Ok(result), |why| Err(CliError::Failed(why)))
 }
 
 /// Runs jobs over the API of the emulation that is started for them.
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
-    let (e, server) = start(args, plan, &plan.run)?;
+    let running = start(args, plan, &plan.run)?;
     let ask = schedule::Ask {
-        place: Where { controller: Some(server.url()), name: None, token: args.token.clone() },
+        place: Where { controller: Some(running.server.url()), name: None, token: args.token.clone() },
         workload: jobs,
         policy: args.policy.first().map(PathBuf::as_path),
         reading: args.reading.clone(),
@@ -369,30 +396,25 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         s.spawn(|| {
             while !over.load(Relaxed) && !ends.load(Relaxed) {
                 std::thread::sleep(LOOK);
-                ends.store(stop.load(Relaxed) || lost(&e, &server).is_some(), Relaxed);
+                ends.store(stop.load(Relaxed) || running.lost().is_some(), Relaxed);
             }
         });
         let ended = schedule::carry(&ask, &ends);
         over.store(true, Relaxed);
         ended
     });
-    let lost = lost(&e, &server);
-    server.stop();
+    let lost = running.lost();
+    running.end()?;
     lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
 
 /// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// Why a run cannot go on, if that is so.
-fn lost(e: &Emulation, server: &api::Server) -> Option<String> {
-    e.lost().or_else(|| (!server.is_alive()).then(|| "the API's thread has died".into()))
-}
-
 /// Stays up until a signal, or until something that it needs has died.
 fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
-    let (e, server) = start(args, plan, &plan.run)?;
-    let (name, url) = (&plan.options.name, server.url());
+    let running = start(args, plan, &plan.run)?;
+    let (name, url) = (&plan.options.name, running.server.url());
     let stop_it = if args.detached { format!("`heliostat stop {name}`") } else { "Ctrl-C".into() };
     eprintln!(
         "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
@@ -401,39 +423,13 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     for tick in 1_u32.. {
         std::thread::sleep(LOOK);
         // Attached nodes are many, and looked at once a second.
-        why = if tick.is_multiple_of(20) { lost(&e, &server) } else { e.died() };
+        why = if tick.is_multiple_of(20) { running.lost() } else { running.e.died() };
         if stop.load(Relaxed) || why.is_some() {
             break;
         }
     }
-    server.stop();
-    drop(e);
+    running.end()?;
     why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
-}
-
-/// Becomes true when the process is asked to stop. Asked a second time, it ends at once: `abandon` removes what does not go with the
-/// process, and says what it cannot remove.
-pub(super) async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Vec<String> + Send + 'static) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::hangup()];
-    let (asked, mut heard) = tokio::sync::mpsc::channel(1);
-    for kind in kinds {
-        let (Ok(mut signals), asked) = (signal(kind), asked.clone()) else { continue };
-        tokio::spawn(async move { while signals.recv().await.is_some() && asked.send(kind).await.is_ok() {} });
-    }
-    heard.recv().await;
-    stop.store(true, Relaxed);
-    tracing::info!("stopping; ask again to stop at once");
-    // Who closes a terminal, or stops a service, may send a hang-up beside another signal.
-    while heard.recv().await == Some(SignalKind::hangup()) {}
-    let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
-    let left = if left.is_empty() {
-        "nothing of it is left".into()
-    } else {
-        format!("`heliostat clean` removes what is left: {}", left.join(", "))
-    };
-    tracing::warn!("stopped at once; {left}");
-    std::process::exit(1);
 }
 
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
@@ -455,64 +451,4 @@ fn write_results(file: &Path, results: &[RunResult]) -> Result<(), CliError> {
         value["baseline"] = serde_json::to_value(off).expect("a result is plain data");
     }
     write_text(file, &(serde_json::to_string_pretty(&value).expect("a result is plain data") + "\n"))
-}
-
-/// Live progress on stderr: a bar and three lines on a terminal, a line every two seconds elsewhere.
-struct Progress {
-    name: String,
-    total: usize,
-    bars: Option<(MultiProgress, ProgressBar, [ProgressBar; 3])>,
-    last: Option<(u64, u64, u64)>,
-    printed: Instant,
-}
-
-impl Progress {
-    fn new(name: &str, total: usize) -> Self {
-        let bars = std::io::stderr().is_terminal().then(|| {
-            let all = MultiProgress::new();
-            let style = ProgressStyle::with_template("{prefix} [{elapsed}] {bar:30} {pos}/{len} coflows").expect("a valid template");
-            let bar = all.add(ProgressBar::new(total as u64).with_style(style).with_prefix(name.to_owned()));
-            let line = || all.add(ProgressBar::new(0).with_style(ProgressStyle::with_template("  {msg}").expect("a valid template")));
-            let lines = [line(), line(), line()];
-            (all, bar, lines)
-        });
-        Self { name: name.into(), total, bars, last: None, printed: Instant::now() }
-    }
-
-    fn show(&mut self, s: &Snapshot) {
-        let done = s.coflows.totals.finished;
-        let (sent, ocs) = (s.sent.total(), s.over_ocs.total());
-        let (t0, sent0, ocs0) = self.last.unwrap_or((s.now.0, sent, ocs));
-        let seconds = s.now.0.saturating_sub(t0) as f64 / 1e9;
-        let rate = |b: u64| if seconds > 0.0 { b as f64 * 8.0 / seconds / 1e9 } else { 0.0 };
-        let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
-        let up: Vec<String> =
-            s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
-        let up = if up.is_empty() { "no circuits".into() } else { format!("circuits {}", up.join(" ")) };
-        let rates = format!(
-            "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",
-            s.ports.iter().map(|p| p.counters.late_packets).sum::<u64>()
-        );
-        let demand = format!("demand {}, waiting {}", crate::units::Bytes(s.demand.total()), crate::units::Bytes(s.backlog.total()));
-        match &self.bars {
-            Some((_, bar, [a, b, c])) => {
-                bar.set_position(done);
-                a.set_message(rates);
-                b.set_message(demand);
-                c.set_message(up);
-            }
-            None if self.printed.elapsed() >= Duration::from_secs(2) => {
-                self.printed = Instant::now();
-                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; {up}", self.name, self.total);
-            }
-            None => {}
-        }
-        self.last = Some((s.now.0, sent, ocs));
-    }
-
-    fn done(&mut self) {
-        if let Some((all, ..)) = self.bars.take() {
-            let _ = all.clear();
-        }
-    }
 }

@@ -79,3 +79,27 @@ fn a_simulated_run_plays_again_and_a_damaged_recording_is_told_with_line_and_col
     assert!(said(&o).contains("line 7, column 1"), "{}", said(&o));
     let _ = std::fs::remove_file(&record);
 }
+
+/// The event log of a live run, drawn as that of a simulated one.
+#[test]
+fn the_circuits_of_a_live_run_are_drawn_from_its_event_log() {
+    let test = "the_circuits_of_a_live_run_are_drawn_from_its_event_log";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("drawn"), Scratch::new("drawn"));
+    let (events, picture) = (scratch.0.join("run.events"), scratch.0.join("circuits.svg"));
+    let mut c = run(&name);
+    c.args(["--policy", "c-through"]).arg("--workload").arg(file("workloads/shuffle-4.yaml")).arg("--events").arg(&events);
+    let o = output(&mut c);
+    assert!(o.status.success(), "{}", said(&o));
+    let text = std::fs::read_to_string(&events).expect("written");
+    let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let seqs: Vec<u64> = lines.iter().map(|l| l["seq"].as_u64().expect("a number")).collect();
+    assert!(seqs.windows(2).all(|w| w[1] == w[0] + 1), "events are missing: {seqs:?}");
+    assert_eq!(text.matches("coflow-finished").count(), 7, "{text}");
+    let o = output(heliostat().args(["plot", "--kind", "circuits", "--to"]).arg(&picture).arg(&events));
+    assert!(o.status.success(), "{}", said(&o));
+    assert!(std::fs::read_to_string(&picture).expect("drawn").contains("<svg"));
+}

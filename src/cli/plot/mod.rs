@@ -20,7 +20,7 @@ mod lines;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Results (run --json, simulate --json, -o json; of several runs, one line a policy), directories that `heliostat sweep` filled,
-    /// event logs (simulate --events) or plans (plan circuits -o json); several results are laid over each other
+    /// event logs (run --events, simulate --events) or plans (plan circuits -o json); several results are laid over each other
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// What is drawn [default: cct of results, circuits of event logs and plans]
@@ -144,7 +144,7 @@ impl Chart {
             }
             Kind::Circuits if inputs.len() > 1 => Err("circuits are drawn of one file".into()),
             Kind::Circuits => {
-                let lacking = lacks(&inputs[0], "circuits (give the event log of simulate --events, or plan circuits -o json)");
+                let lacking = lacks(&inputs[0], "circuits (give the event log of run or simulate --events, or plan circuits -o json)");
                 inputs.remove(0).circuits.map(|c| Self::Gantt(gantt::Gantt(c))).ok_or(lacking)
             }
         }

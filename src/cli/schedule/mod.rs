@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, jobs, print, read_policy, run, timeline, write_text};
+use super::{CliError, Output, can_write, interrupt, jobs, print, read_policy, timeline, write_text};
 use crate::api::wire;
 use crate::client::counters::{self, Counters};
 use crate::client::remote::Remote;
@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
-    runtime.spawn(run::wait_for_signal(stop.clone(), Vec::new));
+    runtime.spawn(interrupt::wait_for_signal(stop.clone(), Vec::new));
     let ask = Ask {
         place: args.place.clone(),
         workload: &args.workload,
