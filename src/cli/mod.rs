@@ -36,6 +36,7 @@ pub mod schedule;
 pub mod show;
 pub mod simulate;
 pub mod study;
+pub mod svg;
 pub mod sweep;
 pub mod tables;
 pub mod timeline;
