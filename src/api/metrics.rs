@@ -65,7 +65,11 @@ impl Of {
         let states = [("promised", CircuitState::Promised), ("setting-up", CircuitState::SettingUp), ("up", CircuitState::Up)];
         let states = states.map(|(name, state)| ([("state", name.to_string())], count(state)));
         w.gauges("circuits", "Circuits by state", states)?;
-        w.gauge("faulty_ports", "Ports that a probe found faulty", self.0.ports.iter().filter(|p| p.faulty.is_some()).count() as u64)?;
+        w.gauge(
+            "faulty_ports",
+            "Ports of the OCS that are not used: a probe found them faulty, or they are down",
+            self.0.ports.iter().filter(|p| p.faulty.is_some()).count() as u64,
+        )?;
         let ports = || self.0.ports.iter().map(|p| ([("plane", p.plane.0.to_string()), ("rack", p.rack.0.to_string())], p.counters));
         let bytes = ports().map(|(l, c)| (l, c.crossed_bytes));
         w.counters("port_crossed", "Bytes that crossed the OCS to the right rack, by input port", Some(Unit::Bytes), bytes)?;

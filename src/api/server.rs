@@ -162,6 +162,10 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         stopping,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (tcp, unix) = {
+        let _inside = runtime.enter();
+        (tcp.map(tokio::net::TcpListener::from_std).transpose()?, unix.map(tokio::net::UnixListener::from_std).transpose()?)
+    };
     let guard = Guard::tcp(options.token);
     let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
         runtime.block_on(async {
@@ -185,9 +189,9 @@ async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<cr
     }
 }
 
-async fn run(app: App, tcp: Option<TcpListener>, unix: Option<UnixListener>, guard: Guard) {
+async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio::net::UnixListener>, guard: Guard) {
     let mut tasks = JoinSet::new();
-    if let Some(listener) = tcp.and_then(|l| tokio::net::TcpListener::from_std(l).ok()) {
+    if let Some(listener) = tcp {
         let app = app.clone();
         tasks.spawn(async move {
             let router = routes::router(app.clone(), guard);
@@ -195,7 +199,7 @@ async fn run(app: App, tcp: Option<TcpListener>, unix: Option<UnixListener>, gua
             accept(next, &router, &app, MAX_TCP).await;
         });
     }
-    if let Some(listener) = unix.and_then(|l| tokio::net::UnixListener::from_std(l).ok()) {
+    if let Some(listener) = unix {
         tasks.spawn(async move {
             let router = routes::router(app.clone(), Guard::open());
             let next = || async { listener.accept().await.map(|(s, _)| s) };

@@ -50,6 +50,11 @@ pub trait Sender: Send + Sync {
     fn sent_again(&self) -> Option<Bytes> {
         None
     }
+
+    /// The largest number of a coflow of the daemon's own workload, while it runs one: numbers up to there are not for clients.
+    fn last_own(&self) -> Option<CoflowId> {
+        None
+    }
 }
 
 impl Sender for Posted {
@@ -72,6 +77,10 @@ impl Sender for Posted {
 
     fn sent_again(&self) -> Option<Bytes> {
         Some(self.sent_again())
+    }
+
+    fn last_own(&self) -> Option<CoflowId> {
+        self.last_own()
     }
 }
 
@@ -102,9 +111,9 @@ impl App {
         self.handle.snapshot()
     }
 
-    /// Whether the controller still runs.
-    pub fn alive(&self) -> bool {
-        self.handle.ended().is_none()
+    /// The largest number of a coflow of the daemon's own workload ([`Sender::last_own`]).
+    pub fn last_own(&self) -> Option<CoflowId> {
+        self.sender.as_ref().and_then(|s| s.last_own())
     }
 
     /// Tells the controller, and waits for its answer, but not for ever.
@@ -136,11 +145,6 @@ impl App {
         let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
         found.map(RackId).ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", up_to(n, "rack"))))
     }
-}
-
-/// The controller is gone.
-pub fn stopped() -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the controller has stopped")
 }
 
 fn up_to(n: usize, what: &str) -> String {
@@ -204,7 +208,7 @@ impl Log {
     }
 }
 
-/// Ids below are the run's own workload's, whose coflows may not have arrived yet.
+/// The first number that is given to a coflow that is posted: a daemon's own workload has smaller ones, unless its file says otherwise.
 pub const FIRST_POSTED: u32 = 1 << 20;
 
 /// Which ids and idempotency keys have been given.
@@ -226,9 +230,9 @@ struct Kept {
 }
 
 impl Ledger {
-    /// A coflow id above all that are known and all that were given; `None` when they are used up.
-    pub fn next_id(&mut self, known: &Snapshot) -> Option<CoflowId> {
-        let top = known.coflows.used.max().max(self.last_id).map_or(FIRST_POSTED - 1, |id| id.0.max(FIRST_POSTED - 1));
+    /// A coflow id above all that are known, all that were given and the `own` ones of the daemon's workload; `None` when they are used up.
+    pub fn next_id(&mut self, known: &Snapshot, own: Option<CoflowId>) -> Option<CoflowId> {
+        let top = known.coflows.used.max().max(self.last_id).max(own).map_or(FIRST_POSTED - 1, |id| id.0.max(FIRST_POSTED - 1));
         self.last_id = Some(CoflowId(top.checked_add(1)?));
         self.last_id
     }

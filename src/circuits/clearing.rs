@@ -4,7 +4,8 @@
 //! The same steps as in the control loop ([`Scheduler::decide`], [`lay_out`], [`Timetable::check`]), with demand that is known and
 //! circuits that carry exactly their rate.
 
-use super::timetable::{Clash, Reservation, Timetable, lay_out};
+use super::layout::lay_out;
+use super::timetable::{Clash, Reservation, Timetable};
 use super::{Ask, Matching, Scheduler, Usable};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;

@@ -234,7 +234,8 @@ impl Circuit {
 mod tests {
     use super::*;
     use crate::circuits::SchedulerKind;
-    use crate::circuits::timetable::{Timetable, lay_out};
+    use crate::circuits::layout::lay_out;
+    use crate::circuits::timetable::Timetable;
     use crate::circuits::{Usable, laws};
     use crate::demand::DemandMatrix;
     use crate::units::BitRate;

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::layout::lay_out;
 use super::matching::{round_robin, usable_pair};
-use super::timetable::{Reservation, Timetable, lay_out};
+use super::timetable::{Reservation, Timetable};
 use super::{Ask, Decision, Matching, SchedulerKind, Usable};
 use crate::coflows::OpenCoflow;
 use crate::demand::DemandMatrix;

@@ -19,6 +19,7 @@ pub mod decompose;
 pub mod external;
 #[cfg(test)]
 mod laws;
+pub mod layout;
 pub mod matching;
 mod registry;
 pub mod sunflow;
@@ -118,7 +119,7 @@ impl Usable {
 
 /// What a scheduler is asked: everything it may look at.
 pub struct Ask<'a> {
-    /// Bytes wanted, `R x R`, mice and unusable ports already removed.
+    /// Bytes wanted, `R x R`, without mice. It holds those of ports that may not be used, too: `usable` says which those are.
     pub demand: &'a DemandMatrix,
     /// By plane: what is up (or being set up) now.
     pub current: &'a [Matching],

@@ -194,7 +194,8 @@ impl PortTable {
 mod tests {
     use super::*;
     use crate::circuits::Decision;
-    use crate::circuits::timetable::{Timetable, lay_out};
+    use crate::circuits::layout::lay_out;
+    use crate::circuits::timetable::Timetable;
     use crate::ids::PlaneId;
     use crate::topology::StopMode;
     use crate::units::BitRate;

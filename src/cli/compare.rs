@@ -139,7 +139,7 @@ fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> Vec<Rows>, exac
             let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
             tables.collect::<Vec<_>>().join("\n\n") + "\n"
         }
-        Output::Json => serde_json::to_string_pretty(c).expect("a comparison is plain data") + "\n",
+        Output::Json => tables::json(c),
         Output::Csv => exact().csv(),
     })
 }

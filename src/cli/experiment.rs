@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::interrupt::stopped_by_ctrl_c;
-use super::tables::Rows;
+use super::tables::{self, Rows};
 use super::{CliError, can_write, print, read_workload, write_text};
 use crate::experiment::claim::Verdict;
 use crate::experiment::free::Free;
@@ -124,7 +124,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         eprintln!("stopped: the report is that of the runs so far");
     }
     let report = Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads);
-    let json = || serde_json::to_string_pretty(&report).expect("a report is plain data") + "\n";
+    let json = || tables::json(&report);
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &json()))?;
     print(&match args.output {
         Output::Json => json(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::read_shipped;
 use super::tables::{self, Rows};
-use super::workload::reading::{JobsArgs, ModelArgs};
+use super::workload::reading::{self, JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
 use super::{CliError, Output};
 use crate::config;
@@ -163,9 +163,9 @@ impl Tuning {
             sample: self.sample,
             jobs: self.first,
             batch: self.batch,
-            mean_gap: Span::secs(25),
-            executors: 50,
-            selectivity: 50,
+            mean_gap: reading::MEAN_GAP,
+            executors: reading::EXECUTORS,
+            selectivity: reading::SELECTIVITY,
         };
         let how = args.how(&reading)?;
         match Mix::named(file) {
@@ -227,7 +227,7 @@ impl Virtual {
 pub fn result(r: &JobsResult, output: Output) -> String {
     match output {
         Output::Table => format!("{}\n\n{}\n{}", table(r).table(), summary(r).table(), tables::tampered(r.tampered.as_ref())),
-        Output::Json => serde_json::to_string_pretty(r).expect("a result is plain data") + "\n",
+        Output::Json => tables::json(r),
         Output::Csv => exact(r).csv(),
     }
 }

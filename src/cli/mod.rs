@@ -41,6 +41,7 @@ pub mod show;
 pub mod simulate;
 pub mod stop;
 pub mod study;
+pub mod svg;
 pub mod sweep;
 pub mod tables;
 pub mod timeline;

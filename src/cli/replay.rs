@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use super::tables::{Rows, bytes, span};
+use super::tables::{self, Rows, bytes, span};
 use super::{CliError, Output, print, show};
 use crate::api::wire;
 use crate::control::record::Snapshot;
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         tracing::warn!("{name}: {why}; what comes before is as recorded");
     }
     print(&match args.output {
-        Output::Json => serde_json::to_string_pretty(&done).expect("a snapshot is plain data") + "\n",
+        Output::Json => tables::json(&done),
         Output::Csv => summary(&done, true).csv(),
         Output::Table if args.at.is_none() => summary(&done, false).table() + "\n",
         Output::Table => [summary(&done, false).table(), state(&done.snapshot)].join("\n\n") + "\n",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::{CliError, read_result};
+use super::{CliError, read_result, tables};
 use crate::runtime::study::AnyResult;
 
 /// The results in a file, in their order; in a directory, those of its files that end in `.json`, by name.
@@ -72,7 +72,7 @@ fn why(text: &str, e: &serde_json::Error) -> String {
 
 /// A result as it is written to a file.
 pub fn json(result: &AnyResult) -> String {
-    serde_json::to_string_pretty(result).expect("a result is plain data") + "\n"
+    tables::json(result)
 }
 
 /// Several results as a list, one after another.

@@ -318,7 +318,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let o = &plan.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
     let socket = owned.socket();
-    let e = Emulation::start_recorded(owned, plan.topology.clone(), run.clone(), o, plan.recorder.clone()).map_err(|e| explain(&e))?;
+    let e = Emulation::start(owned, plan.topology.clone(), run.clone(), o, plan.recorder.clone()).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
     let events = args.events.as_ref().map(|file| EventFile::start(file, e.live.handle.events())).transpose()?;
     let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interrupt::stopped_by_ctrl_c;
 use super::results;
-use super::tables::Rows;
+use super::tables::{self, Rows};
 use super::{CliError, Output};
 use crate::runtime::parallel::in_parallel;
 use crate::runtime::statistics::Estimate;
@@ -83,7 +83,7 @@ pub fn of(names: &[String], results: &Results) -> Study {
 /// The study as it is printed. Of a single policy, its figures alone.
 pub fn show(study: &Study, output: Output) -> String {
     match (output, &study.policies[..]) {
-        (Output::Json, _) => serde_json::to_string_pretty(study).expect("a study is plain data") + "\n",
+        (Output::Json, _) => tables::json(study),
         (Output::Csv, _) => exact(study).csv(),
         (Output::Table, [only]) => figures(only).table() + "\n",
         (Output::Table, _) => tables(study) + "\n",

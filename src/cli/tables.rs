@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, presets};
+use serde::Serialize;
 
 use super::Output;
 use crate::coflows::CoflowRecord;
@@ -94,7 +95,7 @@ impl Rows {
 pub fn run_result(result: &RunResult, output: Output) -> String {
     match output {
         Output::Table => format!("{}\n\n{}\n{}", coflows(result).table(), summary(&result.summary).table(), remarks(result)),
-        Output::Json => serde_json::to_string_pretty(result).expect("a result is plain data") + "\n",
+        Output::Json => json(result),
         Output::Csv => coflows_exact(&result.coflows).csv(),
     }
 }
@@ -205,6 +206,16 @@ pub fn ratio(part: Span, whole: Span) -> Option<f64> {
 /// A share as a percentage with one decimal.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
+}
+
+/// A value as JSON for people: indented, with a line break at its end.
+pub fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("what is printed is plain data") + "\n"
+}
+
+/// A length of time for people, or in nanoseconds.
+pub fn length(exact: bool, ns: u64) -> String {
+    if exact { ns.to_string() } else { span(Span(ns)) }
 }
 
 /// Four digits are enough for people.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::svg::escaped;
 use super::tables;
 use crate::runtime::jobs::report::JobsResult;
 use crate::topology::Topology;
@@ -42,7 +43,7 @@ pub fn svg(r: &JobsResult, topology: &Topology) -> String {
         let hue = (f64::from(t.task.job.0) * 137.508) % 360.0;
         let mut bar = |a: Time, b: Time, fill: String, what: &str| {
             let took = tables::span(b.since(a));
-            let title = format!("{} stage {} task {}: {what} {took}", escape(job), t.task.stage, t.task.task);
+            let title = format!("{} stage {} task {}: {what} {took}", escaped(job), t.task.stage, t.task.task);
             let (left, wide) = (x(a), (x(b) - x(a)).max(0.2));
             let _ = writeln!(
                 out,
@@ -65,8 +66,4 @@ pub fn svg(r: &JobsResult, topology: &Topology) -> String {
         let _ = writeln!(out, "<text x=\"{:.1}\" y=\"18\" text-anchor=\"middle\">{label}</text>", x(t));
     }
     out + "</svg>\n"
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -1,11 +1,21 @@
 //! Coflows over the API: declared, confirmed, looked at, taken back. All of it can be repeated, and is when an answer is lost.
 
 use super::{Client, Error, again, parse};
+use crate::api::problem::Problem;
 use crate::api::wire;
 
 /// A body as JSON.
 fn json(body: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string(body).map_err(|e| Error::Address(format!("the body cannot be written: {e}")))
+}
+
+/// Whether a proposal was refused since its tasks have no room, or too much is held, and not for a fault of the request.
+fn has_no_room(status: u16, text: &str) -> bool {
+    let Ok(problem) = serde_json::from_str::<Problem>(text) else { return false };
+    match problem.pointer {
+        Some(at) => status == 422 && &*at == "/place/tasks",
+        None => status == 409,
+    }
 }
 
 impl Client {
@@ -32,7 +42,7 @@ impl Client {
             let (status, text) = self.ask("POST", "/api/v1/coflows", &[("idempotency-key", key)], &body)?;
             match status {
                 201 => parse(&text).map(Some),
-                409 | 422 if !text.contains("/send") => Ok(None),
+                _ if has_no_room(status, &text) => Ok(None),
                 _ => Err(self.refused(status, &text)),
             }
         })

@@ -1,14 +1,11 @@
 //! What the network counted over a run of jobs, read from the controller's REST API.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Client, Error, parse};
 use crate::api::wire;
-use crate::coflows::CoflowRecord;
 use crate::control::record::{Stats, Tampered};
-use crate::runtime::report::{Counted, End, RunResult, Summary};
-use crate::topology::Topology;
+use crate::runtime::report::Counted;
 use crate::units::{Bytes, Time};
 
 /// How long the counters may take until they include everything.
@@ -82,7 +79,7 @@ impl Counters {
                 from: Time(t.from_ns.saturating_sub(old.now_ns)),
                 until: Time(t.until_ns - old.now_ns),
                 what: t.what.clone(),
-                found: t.found - old.tampered.as_ref().map_or(0, |t| t.found),
+                found: t.found.saturating_sub(old.tampered.as_ref().map_or(0, |t| t.found)),
             }),
             stats,
         }
@@ -91,33 +88,5 @@ impl Counters {
     /// By what circuits are carried.
     pub fn mechanism(&self) -> &str {
         &self.stats.mechanism
-    }
-}
-
-/// The network's part of a result.
-pub fn result(
-    names: (&str, &str),
-    mechanism: &str,
-    topology: &Arc<Topology>,
-    coflows: Vec<CoflowRecord>,
-    (counted, received): (Counted, Bytes),
-) -> RunResult {
-    let (policy, workload) = names;
-    RunResult {
-        version: env!("CARGO_PKG_VERSION").into(),
-        mechanism: mechanism.into(),
-        topology: topology.name.clone(),
-        policy: policy.into(),
-        workload: workload.into(),
-        seed: None,
-        congestion: "-".into(),
-        forced: false,
-        end: End::default(),
-        tampered: counted.tampered.clone(),
-        events: None,
-        summary: Summary::new(&coflows, counted, received),
-        coflows,
-        utilisation: None,
-        machine: None,
     }
 }

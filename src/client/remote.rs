@@ -25,6 +25,9 @@ use crate::units::{Bytes, Span};
 /// Interval at which coflows that have ended are noted: a controller remembers each for a minute.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
 
+/// Time that the requests at the end of a run have left once one of them has failed.
+const LAST_TRIES: Duration = Duration::from_secs(5);
+
 /// What is to be done, in order.
 enum Order {
     /// A coflow; if the controller holds a proposal of this number for it, as its confirmation.
@@ -94,18 +97,17 @@ impl Remote {
     /// asked and what is known of it.
     ///
     /// # Errors
-    /// What a coflow could not be cancelled for.
+    /// Why a coflow could not be cancelled, the first one of several.
     pub fn close(&mut self) -> Result<(), Error> {
         self.shared.over.store(true, Relaxed);
         drop(self.orders.take());
         if let Some(p) = self.poster.take() {
             let _ = p.join();
         }
-        for (_, theirs) in std::mem::take(&mut self.held.by_stage) {
-            self.shared.client.take_back(theirs)?;
-        }
+        let held = std::mem::take(&mut self.held.by_stage).into_values();
         let open = self.shared.book().open();
-        open.into_iter().try_for_each(|(id, _)| self.shared.cancel(id))
+        let held = held.map(|theirs| self.shared.client.take_back(theirs));
+        all_in(LAST_TRIES, held.chain(open.into_iter().map(|(id, _)| self.shared.cancel(id))))
     }
 
     /// Notes which coflows have ended since the last time: at the end of a run, once the controller's counters have settled.
@@ -235,6 +237,20 @@ impl Network for Remote {
     }
 }
 
+/// Makes all requests, also after one that fails, though no more of them when that is longer ago than `patience`; gives the first error.
+fn all_in(patience: Duration, requests: impl Iterator<Item = Result<(), Error>>) -> Result<(), Error> {
+    let mut failed: Option<(Error, Instant)> = None;
+    for done in requests {
+        if let Err(e) = done {
+            failed.get_or_insert_with(|| (e, Instant::now()));
+        }
+        if failed.as_ref().is_some_and(|f| f.1.elapsed() > patience) {
+            break;
+        }
+    }
+    failed.map_or(Ok(()), |f| Err(f.0))
+}
+
 fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
     std::thread::Builder::new().name(name.into()).spawn(f).map_err(|e| Error::Refused(format!("start a thread: {e}")))
 }
@@ -334,11 +350,13 @@ impl Shared {
     /// Takes a coflow back, once it is known how far it came; one that is over already is no error.
     fn cancel(&self, id: CoflowId) -> Result<(), Error> {
         let Some(theirs) = self.book().cancelled(id) else { return Ok(()) };
-        if let Some(flows) = self.client.coflow(theirs)?.and_then(|c| c.flows) {
+        let seen = self.client.coflow(theirs).map(|c| {
             let mut book = self.book();
-            flows.iter().enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
-        }
-        self.client.take_back(theirs)
+            let flows = c.iter().flat_map(|c| c.flows.iter().flatten());
+            flows.enumerate().for_each(|(k, f)| book.partly(id, FlowId::from(k), Bytes(f.received_bytes)));
+        });
+        let taken = self.client.take_back(theirs);
+        seen.and(taken)
     }
 
     /// Follows the events until the run is over or the controller is lost.
@@ -440,4 +458,32 @@ fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
 
 fn broke(b: &Broken) -> Error {
     Error::Refused(format!("the controller has taken coflow {} back, or its connection broke: its log says which", b.0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_fails_keeps_none_from_being_made() {
+        let mut made = vec![];
+        let answers = [Ok(()), Err("first"), Ok(()), Err("second")].map(|a| a.map_err(|e: &str| Error::TimedOut(e.into())));
+        let requests = answers.into_iter().enumerate().map(|(k, a)| {
+            made.push(k);
+            a
+        });
+        assert_eq!(all_in(LAST_TRIES, requests), Err(Error::TimedOut("first".into())));
+        assert_eq!(made, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_daemon_that_is_gone_is_not_asked_for_ever() {
+        let mut asked = 0;
+        let requests = std::iter::repeat_with(|| {
+            asked += 1;
+            Err(Error::Unreachable("gone".into()))
+        });
+        assert_eq!(all_in(Duration::ZERO, requests), Err(Error::Unreachable("gone".into())));
+        assert!(asked < 1_000_000, "{asked}");
+    }
 }

@@ -81,6 +81,32 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
 }
 
 #[test]
+fn only_tasks_without_room_have_no_proposal() {
+    let rig = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
+    let client = Client::new(&rig.server.url(), None).unwrap();
+    let ask = |tasks: u32, free: u32| {
+        let place = wire::Place {
+            maps: vec![wire::RackOutput { rack: 0, bytes: 1_000_000 }],
+            reduces: None,
+            tasks: Some(tasks),
+            slots: Some(vec![wire::RackSlots { rack: 1, free, soon: vec![] }]),
+            allowed: None,
+            forbidden: vec![],
+            at_most: None,
+            ready_ns: 0,
+            deadline_ns: None,
+            hold_ns: None,
+        };
+        let body =
+            wire::CoflowBody { place: Some(place), name: None, pairs: vec![], flows: vec![], send: false, weight: None, priority: None };
+        client.propose(&body, &format!("{tasks}-{free}")).map(|made| made.is_some())
+    };
+    assert_eq!((ask(2, 2), ask(3, 2)), (Ok(true), Ok(false)));
+    let why = ask(2, 100_001).unwrap_err();
+    assert!(matches!(&why, super::Error::Refused(why) if why.contains("/place/slots")), "{why}");
+}
+
+#[test]
 fn each_of_many_coflows_is_seen_to_end() {
     let all = post_and_finish(3, 300);
     assert!(all.iter().all(|p| p.kept as u64 == p.posted), "young ones are kept");

@@ -32,7 +32,7 @@ mod tests;
 mod views;
 mod world;
 
-use deciding::Open;
+use deciding::Pending;
 
 /// What the controller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Controller {
     /// Decides where a program gives no answer.
     fallback: Option<Box<dyn Scheduler>>,
     /// The decision about which a program is asked.
-    open: Option<Open>,
+    pending: Option<Pending>,
     estimator: EstimatorState,
     /// How long before it takes effect an operation must be in place in the fabric.
     notice: Span,
@@ -107,7 +107,7 @@ impl Controller {
         Self {
             scheduler: policy.scheduler.build(),
             fallback: policy.fallback.map(SchedulerKind::build),
-            open: None,
+            pending: None,
             estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
             paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed),
             topology,

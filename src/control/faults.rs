@@ -44,9 +44,9 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The faulty ports and why they are.
+    /// Ports that are faulty or carry nothing, each once.
     pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
-        self.faulty.keys().chain(self.down.keys()).copied()
+        self.faulty.keys().chain(self.down.keys().filter(|p| !self.faulty.contains_key(p))).copied()
     }
 
     /// Why a port is faulty.

@@ -212,11 +212,6 @@ impl Switches {
         all.filter(|(a, b)| a < b)
     }
 
-    /// The switch of that name.
-    pub fn by_name(&self, name: &str) -> Option<u32> {
-        self.names.iter().position(|n| n == name).map(|k| k as u32)
-    }
-
     /// The switch of a host; its own node where servers relay.
     pub fn stands(&self, host: HostId) -> u32 {
         self.stands[host.index()]

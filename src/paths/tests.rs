@@ -88,7 +88,7 @@ fn flat_networks_and_pods_are_trees_too() {
 #[test]
 fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
     let n = net(Graph::fat_tree(4, BitRate(10), Some(BitRate(40))), 2);
-    let of = |names: &[&str]| List(names.iter().map(|s| n.by_name(s).unwrap()).collect());
+    let of = |names: &[&str]| List(names.iter().map(|s| (0..n.len() as u32).find(|&k| n.name(k) == *s).unwrap()).collect());
     let (a, b) = (HostId(0), HostId(15));
     let check = |names: &[&str]| n.check(&of(names), (a, b)).unwrap_err().to_string();
     n.check(&of(&["edge0-0", "agg0-1", "core2", "agg3-1", "edge3-1"]), (a, b)).unwrap();

@@ -305,8 +305,28 @@ pub trait Placement: Send {
     }
 }
 
-/// The first stage in the job's order that may start and has a pending task; stages that read data first, as map tasks come before
-/// reduce tasks.
+/// When offers that were declined shall be made again: the earliest of several times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alarm(Option<Time>);
+
+impl Alarm {
+    /// At this time at the latest.
+    pub fn by(&mut self, time: Time) {
+        self.0 = Some(self.0.map_or(time, |t| t.min(time)));
+    }
+
+    /// For [`Placement::wake_at`].
+    pub fn at(self) -> Option<Time> {
+        self.0
+    }
+
+    /// For [`Placement::woken`]: a time that has come is forgotten, and set again by those that are declined again.
+    pub fn woken(&mut self, now: Time) {
+        self.0 = self.0.filter(|&t| t > now);
+    }
+}
+
+/// Stages that may start and have a pending task, in the job's order.
 pub fn startable(view: &dyn View, job: JobId) -> impl Iterator<Item = usize> + '_ {
     (0..view.job(job).stages.len()).filter(move |&s| view.may_start(job, s) && view.counts(job, s).pending > 0)
 }
@@ -319,6 +339,13 @@ pub fn first_of(view: &dyn View, mut fits: impl FnMut(JobId, usize) -> bool) -> 
 /// Whether a job has nothing left to do.
 pub fn is_over(view: &dyn View, job: JobId) -> bool {
     (0..view.job(job).stages.len()).all(|s| view.counts(job, s).pending + view.counts(job, s).running == 0)
+}
+
+/// Of these plans, each for a job on some racks, those to be dropped: more than `percent` of the hosts of their racks are down. With the
+/// reason of each.
+pub fn lost_plans<'a>(view: &dyn View, plans: impl Iterator<Item = (JobId, &'a [RackId])>, percent: u32) -> Vec<(JobId, String)> {
+    let over = plans.filter(|(_, racks)| gone(view, racks, percent));
+    over.map(|(job, _)| (job, format!("more than {percent} % of the hosts of its racks are down"))).collect()
 }
 
 /// Whether more than `percent` of the hosts of these racks are down.

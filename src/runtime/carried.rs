@@ -30,11 +30,14 @@ impl From<&CoflowView> for Part {
 }
 
 impl Carried {
-    /// Notes what has ended since the last look. To miss none, look before [`crate::control::closed::MOST`] more have ended.
-    /// O(those that ended).
-    pub fn look(&mut self, coflows: &Coflows) {
-        self.ended.extend(coflows.closed.after(self.seen).map(|v| (v.id, v.into())));
+    /// Notes what has ended since the last look; gives what was cancelled of that, with why it broke if it did. To miss none, look before
+    /// [`crate::control::closed::MOST`] more have ended. O(those that ended).
+    pub fn look(&mut self, coflows: &Coflows) -> Vec<(CoflowId, Option<String>)> {
+        let new = || coflows.closed.after(self.seen);
+        let cancelled = new().filter(|v| v.cancelled.is_some()).map(|v| (v.id, v.why.clone())).collect();
+        self.ended.extend(new().map(|v| (v.id, v.into())));
         self.seen = coflows.closed.total();
+        cancelled
     }
 
     /// What was carried of a coflow: of one that has ended as noted, of another as it is `now`. Nothing of one that never came.
@@ -44,31 +47,56 @@ impl Carried {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::coflows::RackBytes;
     use crate::control::policy::CircuitPolicy;
-    use crate::control::{Controller, Event, ProgressBy, closed};
+    use crate::control::{Action, Controller, Event, ProgressBy, closed};
+    use crate::fabric::Fabric;
+    use crate::fabric::sim::{Settings, SimFabric};
     use crate::ids::RackId;
     use crate::topology::Topology;
     use crate::units::{BitRate, Span, Time};
 
+    fn topology() -> Arc<Topology> {
+        Arc::new(Topology::uniform("t", 2, 1, BitRate::mbit(1), BitRate::mbit(1), vec![]))
+    }
+
+    /// A controller of two racks.
+    pub(in crate::runtime) fn controller() -> Controller {
+        Controller::new(topology(), CircuitPolicy::default(), Time::ZERO, Span::ZERO)
+    }
+
+    /// A coflow of `k + 1` bytes arrives.
+    pub(in crate::runtime) fn arrives(c: &mut Controller, k: u32, now: Time) {
+        let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(u64::from(k) + 1) }];
+        let (id, name, bound, progress, weight) = (CoflowId(k), String::new(), Span::ZERO, ProgressBy::Sender, 1);
+        c.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight, priorities: Default::default() }, now).unwrap();
+    }
+
+    /// One cycle over a fabric that carries nothing.
+    pub(in crate::runtime) fn cycle(c: &mut Controller, now: Time) {
+        let mut fabric = SimFabric::new(topology(), Settings::default());
+        c.handle(Event::Tick, now).unwrap();
+        while let Some(action) = c.poll_action() {
+            if action == Action::Observe {
+                c.handle(Event::Observed { result: fabric.observe(now) }, now).unwrap();
+            }
+        }
+    }
+
     #[test]
     fn none_of_many_coflows_is_lost_though_the_controller_forgets() {
-        let t = Arc::new(Topology::uniform("t", 2, 1, BitRate::mbit(1), BitRate::mbit(1), vec![]));
-        let mut c = Controller::new(t, CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-        let (mut carried, n) = (Carried::default(), 50_000);
+        let (mut c, mut carried, n) = (controller(), Carried::default(), 50_000);
         for k in 0..n {
             let (id, now) = (CoflowId(k), Time(u64::from(k)));
-            let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(u64::from(k) + 1) }];
-            let (name, bound, progress, weight) = (String::new(), Span::ZERO, ProgressBy::Sender, 1);
-            c.handle(Event::CoflowArrived { id, name, pairs, bound, progress, weight, priorities: Default::default() }, now).unwrap();
+            arrives(&mut c, k, now);
             c.handle(Event::CoflowFinished { id, at: now }, now).unwrap();
             while c.poll_action().is_some() {}
             if k % 5000 == 0 {
-                carried.look(&c.snapshot(now, "t").coflows);
+                assert_eq!(carried.look(&c.snapshot(now, "t").coflows), []);
             }
         }
         let end = c.snapshot(Time(u64::from(n)), "t").coflows;

@@ -1,6 +1,5 @@
 //! A whole emulation on this machine: namespaces, fabric, control loop and traffic, started and taken down together.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,10 +9,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::carried::Carried;
+use super::ends::Ends;
 use super::live::{Carrier, Live};
 use super::record::Recorder;
-use super::report::{Counted, End, RunResult, Summary};
+use super::report::{Counted, End, Names, RunResult};
 use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
@@ -72,6 +71,14 @@ fn kernel(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
     move |e| StartError::Kernel(what, e)
 }
 
+/// The run of a workload.
+struct UnderWay {
+    /// Tells it what the traffic says.
+    tell: mpsc::Sender<TrafficEvent>,
+    /// The largest number of its coflows.
+    last: Option<CoflowId>,
+}
+
 /// A running emulation. Dropping it takes everything down: connections, control loop, namespaces, names.
 pub struct Emulation {
     /// The control loop.
@@ -82,7 +89,7 @@ pub struct Emulation {
     pub clock: Clock,
     /// The mechanism in use.
     pub mechanism: Mechanism,
-    finished: Mutex<mpsc::Receiver<TrafficEvent>>,
+    workload: Arc<Mutex<Option<UnderWay>>>,
     plan: RunPlan,
     attached: Option<Processes>,
     /// Last: the names go when nothing uses them any more.
@@ -90,28 +97,12 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Takes the name, builds the network and starts the control loop.
-    ///
-    /// # Errors
-    /// When the name is taken, or the kernel refuses something. Nothing is left behind then.
-    pub fn start(topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
-        let owned = Owned::take(&options.base, &options.name)?;
-        Self::start_as(owned, topology, plan, options)
-    }
-
-    /// Builds the network and starts the control loop under a name that was taken before.
+    /// Builds the network and starts the control loop under a name that was taken before. What the controller is told and wants goes to
+    /// `recorder`, if there is one.
     ///
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
-    pub fn start_as(owned: Owned, topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Result<Self, StartError> {
-        Self::start_recorded(owned, topology, plan, options, None)
-    }
-
-    /// [`Emulation::start_as`]; what the controller is told and wants goes to `recorder`, if there is one.
-    ///
-    /// # Errors
-    /// When the kernel refuses something. Nothing is left behind then.
-    pub fn start_recorded(
+    pub fn start(
         mut owned: Owned,
         topology: Arc<Topology>,
         plan: RunPlan,
@@ -138,16 +129,16 @@ impl Emulation {
         let fabric = KernelFabric::install(net, mechanism, serving, clock).map_err(kernel("set the fabric up"))?;
         owned.built(fabric.network(), mechanism.name()).map_err(kernel("write the fabric's note"))?;
         let hosts = fabric.host_namespaces().map_err(kernel("open the hosts' namespaces"))?;
-        let (tell, finished) = mpsc::channel();
+        let workload: Arc<Mutex<Option<UnderWay>>> = Arc::default();
+        let listens = workload.clone();
         let handle_slot: Arc<Mutex<Option<super::handle::Handle>>> = Arc::default();
         let slot = handle_slot.clone();
         let mut traffic = Traffic::start(topology, hosts, clock, &plan.run.congestion, move |e| {
             if let Some(h) = &*slot.lock() {
                 h.notify(for_the_controller(&e));
             }
-            // Only a workload's run listens, and it counts coflows.
-            if !matches!(e, TrafficEvent::FlowFinished { .. }) {
-                let _ = tell.send(e);
+            if let Some(run) = &*listens.lock() {
+                let _ = run.tell.send(e);
             }
         })
         .map_err(kernel("start the traffic"))?;
@@ -157,7 +148,7 @@ impl Emulation {
         let carrier = Box::new(Sent { traffic: traffic.clone(), names, clock, buffer: plan.run.buffer });
         let live = Live::start(fabric, plan.clone(), clock, carrier, recorder).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
-        Ok(Self { live, traffic, clock, mechanism, finished: Mutex::new(finished), plan, attached: options.attach.clone(), owned })
+        Ok(Self { live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
     }
 
     /// Writes down where the API listens, so that other commands find it.
@@ -204,41 +195,49 @@ impl Emulation {
         first + interval * cycles + Span(interval.0 / 2)
     }
 
-    /// Runs a workload: every coflow starts at its arrival, counted from now. `watch` is called a few times a second; `stop`
-    /// ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
+    /// The largest number of a coflow of the workload that runs, if one does. Numbers up to there are its own.
+    pub(super) fn last_own(&self) -> impl Fn() -> Option<CoflowId> + Send + Sync + use<> {
+        let workload = self.workload.clone();
+        move || workload.lock().as_ref().and_then(|run| run.last)
+    }
+
+    /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now. `watch` is called a few times a second;
+    /// `stop` ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
-        let heard = self.finished.lock();
+        let (tell, heard) = mpsc::channel();
+        *self.workload.lock() = Some(UnderWay { tell, last: workload.coflows.iter().map(|c| c.id).max() });
         let start = self.between_cycles();
         self.clock.sleep_until(start);
-        let mut finished: BTreeMap<CoflowId, Time> = BTreeMap::new();
-        let mut broke: BTreeMap<CoflowId, String> = BTreeMap::new();
-        let mut carried = Carried::default();
+        let mut ends = Ends::new(workload.coflows.iter().map(|c| c.id));
         let mut next = 0;
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
-        while finished.len() + broke.len() < specs.len() && !stop.load(Relaxed) && self.died().is_none() {
+        while !ends.are_all() && !stop.load(Relaxed) && self.died().is_none() {
+            let seen = self.live.handle.snapshot();
             while next < specs.len() && specs[next].arrival <= self.clock.now() {
-                self.launch(&specs[next]);
+                let id = specs[next].id;
+                if seen.coflows.used.contains(id) {
+                    ends.breaks(id, format!("its number {} was given to another coflow before the run", id.0));
+                } else {
+                    self.launch(&specs[next]);
+                }
                 next += 1;
             }
             let due = specs.get(next).map_or(Time::MAX, |c| c.arrival);
             let pause = due.since(self.clock.now()).min(Span::millis(200));
-            carried.look(&self.live.handle.snapshot().coflows);
+            ends.look(&seen.coflows);
             match heard.recv_timeout(pause.std()) {
-                Ok(TrafficEvent::Finished { coflow, at }) => drop(finished.insert(coflow, at)),
-                Ok(TrafficEvent::Failed { coflow, why }) => drop(broke.insert(coflow, why)),
-                Ok(TrafficEvent::FlowFinished { .. }) => {}
+                Ok(word) => ends.hear(word),
                 Err(_) if self.lost().is_some() => break,
                 Err(_) => watch(&self.live.handle.snapshot()),
             }
         }
+        *self.workload.lock() = None;
         let end = self.settled();
-        carried.look(&end.coflows);
+        ends.look(&end.coflows);
         watch(&end);
-        let ended = if finished.len() + broke.len() < specs.len() { End::Stopped } else { End::Finished };
-        let mut result = self.result(workload, start, &finished, (&carried, &end));
-        result.coflows.iter_mut().for_each(|c| c.lost = broke.remove(&c.id));
-        RunResult { end: ended, ..result }
+        let ended = if ends.are_all() { End::Finished } else { End::Stopped };
+        RunResult { end: ended, ..self.result(workload, start, &ends, &end) }
     }
 
     /// A snapshot whose counters include everything that was sent before now: that of the second cycle from now.
@@ -254,42 +253,26 @@ impl Emulation {
         }
     }
 
-    fn result(
-        &self,
-        workload: &Workload,
-        start: Time,
-        finished: &BTreeMap<CoflowId, Time>,
-        (carried, end): (&Carried, &Snapshot),
-    ) -> RunResult {
+    fn result(&self, workload: &Workload, start: Time, ends: &Ends, end: &Snapshot) -> RunResult {
         let topology = &self.live.handle.topology;
         let mut received = Bytes::ZERO;
         let records: Vec<CoflowRecord> = workload
             .coflows
             .iter()
             .map(|spec| {
-                let part = carried.of(spec.id, &end.coflows);
+                let part = ends.carried(spec.id, &end.coflows);
                 // Times are counted from the run's start, as a simulation counts them.
-                let done = finished.get(&spec.id).map(|t| Time(t.since(start).0));
+                let done = ends.finished(spec.id).map(|t| Time(t.since(start).0));
                 received = received.saturating_add(if done.is_some() { spec.bytes() } else { part.received });
-                CoflowRecord::new(spec, topology, done, part.ocs_share)
+                CoflowRecord { lost: ends.lost(spec.id), ..CoflowRecord::new(spec, topology, done, part.ocs_share) }
             })
             .collect();
+        let of = Names { mechanism: self.mechanism.name(), topology: &topology.name, policy: &end.policy.name, workload: &workload.name };
+        let counted = Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() };
         RunResult {
-            version: env!("CARGO_PKG_VERSION").into(),
-            mechanism: self.mechanism.name().into(),
-            topology: topology.name.clone(),
-            policy: end.policy.name.clone(),
-            workload: workload.name.clone(),
-            seed: None,
             congestion: self.plan.run.congestion.clone(),
-            forced: false,
-            end: End::default(),
             tampered: end.tampered.clone().map(|t| since(t, start)),
-            events: None,
-            summary: Summary::new(&records, Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() }, received),
-            coflows: records,
-            utilisation: None,
-            machine: None,
+            ..RunResult::new(of, records, counted, received)
         }
     }
 }

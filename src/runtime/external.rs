@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::ProgramSpec;
 use crate::circuits::external::{Advice, Question};
+use crate::fabric::kernel::sys;
 
 /// What a run says that has no program to ask.
 pub const MISSING: &str = "the run was started without a program";
@@ -33,10 +34,12 @@ struct Hello {
     protocol: u32,
 }
 
-/// A running program. Dropping it ends the process.
+/// A running program. Dropping it ends the process and those that it has started.
 pub struct Program {
     name: String,
     child: Child,
+    /// Whether it has been ended and waited for.
+    stopped: bool,
     questions: mpsc::SyncSender<String>,
     answers: mpsc::Receiver<io::Result<String>>,
     within: Duration,
@@ -56,17 +59,14 @@ impl Program {
         // In a process group of its own Ctrl-C does not reach it: it ends with the run.
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|e| format!("{name}: cannot be started: {e}"))?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(format!("{name}: no pipes"));
-        };
+        let pipes = (child.stdin.take(), child.stdout.take());
         // One question waits while another one is written.
         let (questions, to_write) = mpsc::sync_channel(1);
         let (read, answers) = mpsc::channel();
-        spawn("ask", move || write(input, &to_write)).and_then(|()| spawn("advice", move || self::read(output, &read))).map_err(|e| {
-            let _ = child.kill();
-            format!("{name}: {e}")
-        })?;
-        let mut it = Self { name, child, questions, answers, within, ended: None };
+        let mut it = Self { name, child, stopped: false, questions, answers, within, ended: None };
+        let (Some(input), Some(output)) = pipes else { return Err(format!("{}: no pipes", it.name)) };
+        let threads = spawn("ask", move || write(input, &to_write)).and_then(|()| spawn("advice", move || self::read(output, &read)));
+        threads.map_err(|e| format!("{}: {e}", it.name))?;
         it.greet()?;
         Ok(it)
     }
@@ -127,25 +127,34 @@ impl Program {
         }
         // A pipe closes a moment before its process has ended.
         let until = Instant::now() + ENDING;
-        let mut status = self.child.try_wait();
-        while matches!(status, Ok(None)) && Instant::now() < until {
+        let mut ended = sys::child_has_ended(self.child.id());
+        while matches!(ended, Ok(false)) && Instant::now() < until {
             std::thread::yield_now();
-            status = self.child.try_wait();
+            ended = sys::child_has_ended(self.child.id());
         }
-        let why = match status {
+        let why = match ended.and_then(|ended| if ended { self.stop().map(Some) } else { Ok(None) }) {
             Ok(Some(status)) => format!("{}: has ended ({status})", self.name),
             Ok(None) => format!("{}: has closed its output", self.name),
             Err(e) => format!("{}: {e}", self.name),
         };
         self.ended.insert(why).clone()
     }
+
+    /// Ends the program and the processes that it has started, unless they left its group, and gives its status.
+    fn stop(&mut self) -> io::Result<ExitStatus> {
+        if !self.stopped {
+            // The group is there as long as its leader has not been waited for.
+            let _ = sys::kill_group(self.child.id());
+            self.stopped = true;
+        }
+        self.child.wait()
+    }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Both threads end with the process, whose pipes then close.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // Both threads end with the processes, whose pipes then close.
+        let _ = self.stop();
     }
 }
 
@@ -182,4 +191,58 @@ fn read(from: ChildStdout, to: &mpsc::Sender<io::Result<String>>) {
 /// The beginning of a line, for errors.
 fn short(line: &str) -> String {
     line.trim_end().chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    /// Whether a process runs; one that has ended and was not waited for does not.
+    fn runs(pid: &str) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| !"ZX".contains(state))
+    }
+
+    /// A program behind a shell, which writes the number of what it has started to `file`.
+    fn wrapped(file: &std::path::Path, then: &str) -> Program {
+        let script = format!("sleep 1000 & echo $! > {}; echo '{{\"protocol\":1}}'; {then}", file.display());
+        let spec = ProgramSpec { command: vec!["sh".into(), "-c".into(), script], within: Span::secs(10) };
+        Program::start(&spec, PATIENCE).expect("it starts")
+    }
+
+    fn waits_for_the_end_of(pid: &str) {
+        let until = Instant::now() + Duration::from_secs(10);
+        while runs(pid) {
+            assert!(Instant::now() < until, "process {pid} lives on");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_a_program_has_started_ends_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let program = wrapped(&file, "wait");
+        let started = std::fs::read_to_string(&file).unwrap();
+        assert!(runs(started.trim()));
+        drop(program);
+        waits_for_the_end_of(started.trim());
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_ends_when_it_is_found_to_have_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let mut program = wrapped(&file, "exec >&- ; kill -9 $$");
+        let started = std::fs::read_to_string(&file).unwrap();
+        // The sleeper holds the pipe, so that only the end of the shell can tell.
+        let until = Instant::now() + Duration::from_secs(10);
+        while !sys::child_has_ended(program.child.id()).unwrap() {
+            assert!(Instant::now() < until, "the shell lives on");
+        }
+        assert!(runs(started.trim()));
+        assert!(program.end().contains("has ended (signal: 9"), "{:?}", program.ended);
+        waits_for_the_end_of(started.trim());
+    }
 }

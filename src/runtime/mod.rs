@@ -3,6 +3,7 @@
 pub mod carried;
 pub mod drive;
 pub mod emulation;
+pub mod ends;
 pub mod external;
 pub mod handle;
 pub mod jobs;

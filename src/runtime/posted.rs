@@ -15,12 +15,18 @@ use crate::units::Bytes;
 pub struct Posted {
     traffic: Arc<Traffic>,
     handle: Handle,
+    last_own: Box<dyn Fn() -> Option<CoflowId> + Send + Sync>,
 }
 
 impl Posted {
     /// A sender over an emulation's traffic.
     pub fn new(e: &Emulation) -> Self {
-        Self { traffic: e.traffic.clone(), handle: e.live.handle.clone() }
+        Self { traffic: e.traffic.clone(), handle: e.live.handle.clone(), last_own: Box::new(e.last_own()) }
+    }
+
+    /// The largest number of a coflow of the workload that the emulation runs, if it runs one. Numbers up to there are the workload's.
+    pub fn last_own(&self) -> Option<CoflowId> {
+        (self.last_own)()
     }
 
     /// Starts sending; the traffic reports progress and the ends that are asked for to the controller, which must know the coflow already.

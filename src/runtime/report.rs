@@ -50,6 +50,43 @@ pub struct RunResult {
     pub machine: Option<Machine>,
 }
 
+/// What a run was of.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// `timed`, `netlink` or `sim`.
+    pub mechanism: &'a str,
+    /// Name of the topology.
+    pub topology: &'a str,
+    /// Name of the policy.
+    pub policy: &'a str,
+    /// Name of the workload.
+    pub workload: &'a str,
+}
+
+impl RunResult {
+    /// A run that has ended by itself: its coflows by id, what was counted, and what was received of the coflows.
+    pub fn new(of: Names<'_>, coflows: Vec<CoflowRecord>, counted: impl Into<Counted>, received: Bytes) -> Self {
+        let counted = counted.into();
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            mechanism: of.mechanism.into(),
+            topology: of.topology.into(),
+            policy: of.policy.into(),
+            workload: of.workload.into(),
+            seed: None,
+            congestion: "-".into(),
+            forced: false,
+            end: End::Finished,
+            tampered: counted.tampered.clone(),
+            events: None,
+            summary: Summary::new(&coflows, counted, received),
+            coflows,
+            utilisation: None,
+            machine: None,
+        }
+    }
+}
+
 /// Why a run ended. All but the first leave a result in part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -180,13 +217,12 @@ impl Summary {
         let ccts: Vec<Span> = coflows.iter().filter_map(|c| c.cct).collect();
         let first = coflows.iter().map(|c| c.arrival).min().unwrap_or(Time::ZERO);
         let last = coflows.iter().filter_map(|c| c.finished).max().unwrap_or(first);
-        let total: u128 = ccts.iter().map(|c| u128::from(c.0)).sum();
         let (sent, over_ocs) = (counted.sent.0, counted.over_ocs.0);
         Self {
             finished: ccts.len(),
             unfinished: coflows.len() - ccts.len(),
             makespan: last.since(first),
-            average_cct: Span((total / ccts.len().max(1) as u128) as u64),
+            average_cct: mean(&ccts),
             p95_cct: percentile(&ccts, 95),
             ocs_share: if sent == 0 { 0.0 } else { over_ocs as f64 / sent as f64 },
             bytes_asked: coflows.iter().map(|c| c.bytes).sum(),
@@ -199,6 +235,12 @@ impl Summary {
             stats: counted.stats,
         }
     }
+}
+
+/// The mean, rounded down; zero of nothing.
+pub fn mean(values: &[Span]) -> Span {
+    let total: u128 = values.iter().map(|s| u128::from(s.0)).sum();
+    Span((total / values.len().max(1) as u128) as u64)
 }
 
 /// The `percent`th percentile by nearest rank; zero of nothing.
@@ -219,5 +261,6 @@ mod tests {
         assert_eq!(percentile(&v, 100), Span(20));
         assert_eq!(percentile(&v[..1], 50), Span(20));
         assert_eq!(percentile(&[], 50), Span::ZERO);
+        assert_eq!((mean(&v), mean(&[Span(u64::MAX); 3]), mean(&[])), (Span(10), Span(u64::MAX), Span::ZERO));
     }
 }

@@ -85,7 +85,7 @@ pub fn parse(text: &str) -> Result<Custom, TraceError> {
     let widest = classes.iter().map(|c| c.width.1).max().unwrap_or(1);
     let racks = args.integer("the number of racks, not less than the greatest width", widest, MAX_RACKS)?;
     // Whatever is drawn must fit into memory.
-    let coflows = args.integer("the number of coflows", 0, MAX_FLOWS / (widest * widest).min(MAX_FLOWS))?;
+    let coflows = args.integer("the number of coflows", 0, MAX_FLOWS / (widest * widest))?;
     let seed = args.integer("the seed", 0, i32::MAX as u64)? as i64;
     args.end()?;
     Ok(Custom { classes, racks, coflows, seed })
@@ -214,6 +214,8 @@ mod tests {
             ("CUSTOM 1 1 5\n1 2 100\n4 1 1", (3, 1), "not less than the greatest width (5 to"),
             ("CUSTOM 1 1 5\n1 2 100\n5 1", (3, 4), "the seed"),
             ("CUSTOM 1 1 5 1 2 100 5 1 7 8", (1, 28), "end of the line"),
+            // One such coflow may have 10^10 flows.
+            ("CUSTOM 1 1 100000 1 1 1 100000 1 1", (1, 32), "the number of coflows (0 to 0)"),
         ] {
             let e = parse(text).unwrap_err();
             assert_eq!((e.line, e.column), at, "{text:?}: {e}");

@@ -22,6 +22,9 @@ use super::jobs::{JobList, JobSpec, StageSpec, TaskTimes};
 pub use super::swim::Row;
 use crate::units::{Bytes, NANOS, Span};
 
+/// The largest block, and the most that a task processes in a second: a petabyte.
+const MOST: Bytes = Bytes(1_000_000_000_000_000);
+
 /// How rows become jobs. As a file: any of these keys; the others keep the values of the preset `default`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -109,11 +112,12 @@ impl JobModel {
     /// The first one that does not: its name, what is wrong, and what is allowed.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let percent = |v: u32| v <= 100;
+        let bytes = |b: Bytes| (Bytes(1)..=MOST).contains(&b);
         for (key, ok, allowed) in [
-            ("block", self.block > Bytes::ZERO, "at least one byte"),
-            ("map_rate", self.map_rate > Bytes::ZERO, "at least one byte a second"),
-            ("reduce_rate", self.reduce_rate > Bytes::ZERO, "at least one byte a second"),
-            ("reduce_bytes", self.reduce_bytes > Bytes::ZERO, "at least one byte"),
+            ("block", bytes(self.block), "1 byte to 1000TB"),
+            ("map_rate", bytes(self.map_rate), "1 byte to 1000TB a second"),
+            ("reduce_rate", bytes(self.reduce_rate), "1 byte to 1000TB a second"),
+            ("reduce_bytes", bytes(self.reduce_bytes), "1 byte to 1000TB"),
             ("max_tasks", (1..=1_000_000).contains(&self.max_tasks), "1 to 1000000"),
             ("noise", percent(self.noise), "0 to 100 per cent"),
             ("recurring", percent(self.recurring), "0 to 100 per cent"),
@@ -265,8 +269,19 @@ mod tests {
         for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral, Preset::Puma, Preset::Pushbox] {
             assert_eq!(p.model().check(), Ok(()));
         }
-        let bad = JobModel { noise: 101, ..JobModel::default() };
+        let usual = JobModel::default();
+        let bad = JobModel { noise: 101, ..usual };
         assert_eq!(bad.check().unwrap_err().0, "noise");
+        for wrong in [Bytes::ZERO, Bytes(MOST.0 + 1), Bytes(u64::MAX)] {
+            for (key, bad) in [
+                ("block", JobModel { block: wrong, ..usual }),
+                ("map_rate", JobModel { map_rate: wrong, ..usual }),
+                ("reduce_rate", JobModel { reduce_rate: wrong, ..usual }),
+                ("reduce_bytes", JobModel { reduce_bytes: wrong, ..usual }),
+            ] {
+                assert_eq!(bad.check().unwrap_err().0, key);
+            }
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! Draws are stratified: of n jobs, one lies in each n-th part of the distribution, so that the percentiles come out for every seed.
 //! What a model does not say of tasks and times comes from a [`JobModel`].
 
+use clap::ValueEnum;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -33,25 +34,25 @@ const GB: u64 = 1_000_000_000;
 const LARGEST: u64 = 100_000 * GB;
 
 /// Published mixes of jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Mix {
     /// JobPacker's table 1
     Jobpacker,
-    /// Co-scheduler's users and tasks over the same sizes
+    /// Co-scheduler's users and tasks, sizes as JobPacker's
     CoScheduler,
-    /// Corral's W1: small, medium and large jobs
+    /// Corral's W1, small, medium and large
     CorralW1,
-    /// Corral's W2: SWIM's Yahoo jobs, most of them tiny
+    /// Corral's W2, most of them tiny
     CorralW2,
-    /// Corral's W3: Microsoft's jobs of table 1
+    /// Corral's W3 (table 1)
     CorralW3,
-    /// Hit-scheduler's PUMA jobs: 40% heavy, 20% medium, 40% light shuffles
+    /// Hit-scheduler's PUMA benchmarks, heavy, medium and light
     Puma,
-    /// PushBox's first list: two sorts and 28 queries
+    /// PushBox's testbed, two sorts and 28 queries (30 jobs)
     PushboxW1,
-    /// PushBox's second list: 29 benchmarks
+    /// PushBox's testbed, benchmarks of PUMA (29 jobs)
     PushboxW2,
-    /// Coflows of Facebook's classes as jobs
+    /// coflows of Facebook's four classes, each the shuffle of a job
     FacebookJobs,
 }
 
@@ -69,18 +70,8 @@ impl Mix {
     }
 
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Jobpacker => "jobpacker",
-            Self::CoScheduler => "co-scheduler",
-            Self::CorralW1 => "corral-w1",
-            Self::CorralW2 => "corral-w2",
-            Self::CorralW3 => "corral-w3",
-            Self::Puma => "puma",
-            Self::PushboxW1 => "pushbox-w1",
-            Self::PushboxW2 => "pushbox-w2",
-            Self::FacebookJobs => "facebook-jobs",
-        }
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned())
     }
 }
 
@@ -175,7 +166,7 @@ fn w1(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     let (class, within) = ((u64::from(u) * 3) >> 32, (u64::from(u) * 3) as u32);
     let (low, high) = [(2, 50), (51, 500), (1000, 5000)][class as usize];
     let tasks = split(model, log_uniform(low, high, within));
-    let input = u64::from(tasks.0) * model.block.0;
+    let input = (u64::from(tasks.0) * model.block.0).min(LARGEST);
     let mut selected = |bytes: u64| log_uniform((bytes / 4).max(1), bytes.saturating_mul(4), rng.random());
     let shuffle = selected(input);
     Shape { input, shuffle, output: selected(shuffle), tasks: Some(tasks), name: None }
@@ -252,6 +243,17 @@ mod tests {
         let tiny = w2.jobs.iter().filter(|j| j.input_bytes().0 <= 200 * MB && j.shuffle_bytes().0 <= 75 * MB).count();
         let large = w2.jobs.iter().filter(|j| j.input_bytes().0 == 5_500 * GB).count();
         assert!(tiny.abs_diff(360) <= 1 && large == 2, "{tiny} {large}");
+    }
+
+    #[test]
+    fn the_largest_model_overflows_nothing() {
+        let most = Bytes(1_000_000_000_000_000);
+        let model = JobModel { block: most, map_rate: most, reduce_rate: most, reduce_bytes: most, ..JobModel::default() };
+        assert_eq!(model.check(), Ok(()));
+        for mix in Mix::value_variants() {
+            let list = synth_jobs(&SynthJobs { mix: *mix, model, jobs: 30, seed: 1, mean_gap: Span::secs(1) });
+            assert!(list.jobs.iter().all(|j| j.check().is_ok()), "{mix:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use heliostat::circuits::timetable::{Clash, Reservation, Timetable, lay_out};
+use heliostat::circuits::layout::lay_out;
+use heliostat::circuits::timetable::{Clash, Reservation, Timetable};
 use heliostat::circuits::{Decision, Matching, Slot};
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::kernel::bpf::programs::PROBE_ETHERTYPE;

@@ -15,6 +15,7 @@ use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::Topology;
 use serde_json::Value;
 
+use crate::support::emulation;
 use crate::tries::base;
 
 /// A running fabric. Dropping it proves that nothing is left behind.
@@ -29,7 +30,7 @@ impl Daemon {
     pub fn start(name: &str, topology: Topology, plan: impl Into<RunPlan>, mechanism: Mechanism) -> Self {
         let base = base();
         let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
-        let e = Emulation::start(Arc::new(topology), plan.into(), &options).expect("started");
+        let e = emulation(Arc::new(topology), plan.into(), &options);
         let sender: Arc<dyn api::Sender> = Arc::new(Posted::new(&e));
         let listen = Some(([127, 0, 0, 1], 0).into());
         let server =

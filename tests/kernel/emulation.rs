@@ -9,8 +9,8 @@ use heliostat::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use heliostat::fabric::SEND_BUFFER;
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, HostId, RackId};
-use heliostat::runtime::emulation::{Emulation, Options};
-use heliostat::runtime::report::RunResult;
+use heliostat::runtime::emulation::Options;
+use heliostat::runtime::report::{End, RunResult};
 use heliostat::runtime::settings::{RunPlan, RunSettings};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
@@ -18,8 +18,8 @@ use heliostat::workload::Workload;
 use serde_json::json;
 
 use crate::daemon::Daemon;
-use crate::support::{each_mechanism, topology};
-use crate::tries::base;
+use crate::support::{each_mechanism, emulation, topology};
+use crate::tries::{Timing, base};
 
 /// A shuffle from two racks to the two others, and mice.
 fn workload() -> Workload {
@@ -46,7 +46,7 @@ pub fn run(plan: &RunPlan, mechanism: Mechanism, name: &str) -> RunResult {
     let topology = Arc::new(topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)));
     let base = base();
     let options = Options { name: name.into(), mechanism: Some(mechanism), base: base.clone(), attach: None };
-    let e = Emulation::start(topology, plan.clone(), &options).expect("started");
+    let e = emulation(topology, plan.clone(), &options);
     let result = e.run(&workload(), &AtomicBool::new(false), |_| {});
     drop(e);
     let left = std::fs::read_dir("/run/netns")
@@ -145,4 +145,48 @@ fn a_large_buffer_shows_what_waits_and_a_small_one_what_its_socket_holds() {
         assert!((500_000..8_000_000).contains(&small), "{small}");
         Ok(())
     });
+}
+
+/// A run while others use the API: their coflows end nothing, its own numbers are not given to them, and a coflow of its own that is taken
+/// back is over.
+fn beside_others(mechanism: Mechanism) -> Timing {
+    let plan = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
+    let d = Daemon::start("fx-own", topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), plan, mechanism);
+    let coflow = |id: u32, (from, to): (u32, u32), bytes: u64, at: Time| CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival: at,
+        weight: 1,
+        priorities: Default::default(),
+        flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }],
+    };
+    let late = Time(Span::secs(2).0);
+    let own =
+        vec![coflow(0, (0, 1), 100_000_000_000, Time::ZERO), coflow(1, (2, 3), 1_000_000, Time::ZERO), coflow(7, (2, 3), 1_000_000, late)];
+    let (workload, stop) = (Workload::new("w", own), AtomicBool::new(false));
+    let result = std::thread::scope(|s| {
+        let run = s.spawn(|| d.emulation().run(&workload, &stop, |_| {}));
+        d.wait("the first two coflows", |s| s.coflows.get(CoflowId(1)).is_some());
+        let body = json!({ "pairs": [{ "from": 3, "to": 2, "bytes": 1000 }], "send": true });
+        let (status, refused) = d.call("PUT", "coflows/5", Some(&body));
+        assert!(status == 409 && refused.to_string().contains("up to 7"), "{refused}");
+        for _ in 0..4 {
+            let posted = CoflowId(d.send(3, 2, 1000) as u32);
+            d.wait("the end of a coflow that was posted", |s| s.coflows.get(posted).is_some_and(|c| c.finished.is_some()));
+        }
+        d.wait("the last coflow's end", |s| s.coflows.get(CoflowId(7)).is_some_and(|c| c.finished.is_some()));
+        d.cycles(3);
+        assert!(!run.is_finished(), "coflow 0 is on its way");
+        assert_eq!(d.call("DELETE", "coflows/0", None).0, 204);
+        run.join().expect("a result")
+    });
+    assert_eq!((result.end, result.summary.finished, result.summary.unfinished), (End::Finished, 2, 1));
+    assert_eq!(result.coflows[0].lost.as_deref(), Some("it was taken back"));
+    assert_eq!(d.call("PUT", "coflows/5", Some(&json!({ "pairs": [{ "from": 3, "to": 2, "bytes": 1000 }] }))).0, 201, "after the run");
+    Ok(())
+}
+
+#[test]
+fn a_run_ends_with_its_own_coflows_whatever_others_send() {
+    each_mechanism("a_run_ends_with_its_own_coflows_whatever_others_send", beside_others);
 }

@@ -32,7 +32,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::lists::{carried, lists, on};
-use crate::support::{Bench, each_mechanism};
+use crate::support::{Bench, each_mechanism, emulation};
 use crate::tries::base;
 
 fn shipped(file: &str) -> String {
@@ -164,7 +164,7 @@ struct Hit {
 impl Hit {
     fn start(name: &str, topology: &Arc<Topology>, plan: &RunPlan, mechanism: Mechanism) -> Self {
         let options = Options { name: name.into(), mechanism: Some(mechanism), base: base(), attach: None };
-        let e = Emulation::start(topology.clone(), plan.clone(), &options).expect("started");
+        let e = emulation(topology.clone(), plan.clone(), &options);
         Self { events: e.live.handle.events(), e }
     }
 

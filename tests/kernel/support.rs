@@ -9,10 +9,13 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::network::Network;
+use heliostat::fabric::kernel::ownership::Owned;
 use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving};
 use heliostat::fabric::traffic::{Traffic, TrafficEvent};
 use heliostat::ids::{CoflowId, HostId, PlaneId, RackId};
 use heliostat::plan::Op;
+use heliostat::runtime::emulation::{Emulation, Options};
+use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 
@@ -31,6 +34,12 @@ pub fn topology(racks: usize, ocs: BitRate, eps: BitRate, delta: Span) -> Topolo
     let nic = BitRate(ocs.0.max(eps.0) * 2);
     let plane = Plane { id: PlaneId(0), rate: ocs, delta, stop: StopMode::NotAllStop, duplex: false };
     Topology::uniform("test", racks, 1, nic, eps, vec![plane])
+}
+
+/// Takes a name and starts an emulation under it.
+pub fn emulation(topology: Arc<Topology>, plan: RunPlan, options: &Options) -> Emulation {
+    let owned = Owned::take(&options.base, &options.name).expect("the name is free");
+    Emulation::start(owned, topology, plan, options, None).expect("started")
 }
 
 /// Runs a test over every mechanism that this kernel allows, one test at a time.

@@ -57,7 +57,8 @@ pub async fn post(
         Turn::Replayed(response) => return Ok(response),
         Turn::New(ledger, content, draft) => (ledger, content, draft),
     };
-    let id = ledger.next_id(&app.snapshot()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
+    let id =
+        ledger.next_id(&app.snapshot(), app.last_own()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
     let made = match draft {
         Some(draft) => launch::hold(&app, id, &body.value, Arc::new(draft.proposal)).await?,
         None => launch::declare(&app, id, &body.value, content).await?,
@@ -126,7 +127,7 @@ fn replayed(app: &App, ledger: &Ledger, key: Option<&str>, body: &Body<wire::Cof
     responses(
         (status = 200, body = wire::Coflow, description = "It was there already"),
         (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
-        (status = 400, body = Problem), (status = 409, body = Problem, description = "The id is in use"),
+        (status = 400, body = Problem), (status = 409, body = Problem, description = "The id is in use, or is for the workload that the daemon runs"),
         (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
     ))]
 pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire::CoflowBody>) -> Reply<Response> {
@@ -149,6 +150,10 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
         let same = there.pairs == asked && there.name == name(&body.value, id) && !there.flows.as_ref().is_some_and(other_flows);
         let detail = format!("coflow {} is known already, and is another one", id.0);
         return if same { Ok(Json(there).into_response()) } else { Err(Problem::new(StatusCode::CONFLICT, detail)) };
+    }
+    if let Some(last) = app.last_own().filter(|&last| id <= last) {
+        let detail = format!("the numbers up to {} are for the workload that this daemon runs", last.0);
+        return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
     let made = launch::declare(&app, id, &body.value, content).await?;
     ledger.took(id);
@@ -186,9 +191,12 @@ pub async fn patch(State(app): State<App>, Path(id): Path<String>, body: Body<wi
 
 /// Takes a coflow back: what it has not sent is not scheduled any more, and what is sent here is broken off.
 #[utoipa::path(delete, path = "/api/v1/coflows/{id}", operation_id = "cancelCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
-    responses((status = 204, description = "Taken back"), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over")))]
+    responses((status = 204, description = "Taken back"), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over"),
+        (status = 410, body = Problem, description = "Its proposal was not confirmed in time")))]
 pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<StatusCode> {
     let id = parse_id(&id)?;
+    // A coflow that is being made is sent before it is taken back.
+    let _turn = app.ledger.lock().await;
     app.tell(Event::CoflowCancelled { id, why: None }).await?;
     if let Some(sender) = &app.sender {
         sender.cancel(id);

@@ -27,7 +27,7 @@ pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<imp
             let id = v.to_str().ok().and_then(|t| t.parse::<u64>().ok());
             let id = id.ok_or_else(|| Problem::bad("Last-Event-ID is the number of an event"))?;
             // A number from before a restart: what came since is all there is.
-            newest.borrow().filter(|&n| n < id).map_or(Some(id), Some)
+            newest.borrow().map(|n| n.min(id))
         }
     };
     let room = app.streams.clone().try_acquire_owned();

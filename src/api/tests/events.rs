@@ -50,6 +50,9 @@ fn events_come_with_ids_and_resume() {
     // A number from another life of the controller: from now on.
     assert_eq!(read(&r, Some("99"), 1, || declare(&r))[0].0, "4");
     r.call("GET", "/api/v1/events", &[("last-event-id", "x")], b"").problem(400);
+    // The log of a new life is empty.
+    let r = rig();
+    assert_eq!(read(&r, Some("500"), 1, || declare(&r))[0].0, "0");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::*;
 use crate::api::Sender;
 use crate::api::problem::{Body, Problem};
 use crate::api::routes::{coflows, proposals};
-use crate::api::state::App;
+use crate::api::state::{App, FIRST_POSTED};
 use crate::api::wire::{self, CoflowState};
 use crate::control::record::What;
 use crate::fabric::traffic::Shipment;
@@ -150,6 +150,43 @@ async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     assert_eq!(l.post(body).await.unwrap_err().status, 503);
     assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));
     assert!(l.sent.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_coflow_is_taken_back_after_it_was_sent() {
+    let mut l = late();
+    let turn = l.app.ledger.clone().lock_owned().await;
+    let app = l.app.clone();
+    let mut deleted = std::pin::pin!(coflows::delete(State(app), Path("7".into())));
+    assert!(futures_util::poll!(&mut deleted).is_pending());
+    assert!(l.wakes().is_empty(), "another request makes a coflow, and sends it before the controller hears of this one");
+    drop(turn);
+    assert!(futures_util::poll!(&mut deleted).is_pending());
+    assert_eq!(l.wakes(), [false], "there is no coflow 7");
+    assert_eq!(deleted.await.unwrap_err().status, 404);
+}
+
+/// A daemon whose own workload has numbers up to a million and more.
+struct Busy;
+
+impl Sender for Busy {
+    fn send(&self, _: Shipment<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn last_own(&self) -> Option<CoflowId> {
+        Some(CoflowId(FIRST_POSTED + 5))
+    }
+}
+
+#[test]
+fn numbers_of_the_daemon_s_own_workload_are_not_for_clients() {
+    let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), sender: Some(Arc::new(Busy)), ..Options::default() });
+    let body = json!({"pairs": [{"from": 0, "to": 1, "bytes": 5}]});
+    let put = |id: u32| r.send("PUT", &format!("/api/v1/coflows/{id}"), &body);
+    assert!(put(0).problem(409).1.contains("workload") && put(FIRST_POSTED + 5).problem(409).1.contains("workload"));
+    assert_eq!(r.send("POST", "/api/v1/coflows", &body).json()["id"], FIRST_POSTED + 6);
+    assert_eq!((put(FIRST_POSTED + 6).status, put(FIRST_POSTED + 7).status), (200, 201));
 }
 
 #[tokio::test]

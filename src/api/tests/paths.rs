@@ -47,6 +47,13 @@ fn coflows_show_their_ways_and_what_switches_carry() {
 }
 
 #[test]
+fn clients_plan_on_the_switches_that_there_are() {
+    let r = rig_of(PathPolicy::Hit);
+    let seen: wire::Topology = serde_json::from_str(&r.get("/api/v1/topology").text).unwrap();
+    assert_eq!(Topology::try_from(&seen), Ok(leaves()));
+}
+
+#[test]
 fn a_dry_run_says_what_a_list_by_hand_then_does() {
     let r = rig_of(PathPolicy::Shortest);
     let body = json!({"switches": ["leaf0", "spine1", "leaf3"]});

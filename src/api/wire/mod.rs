@@ -3,6 +3,7 @@
 
 mod coflows;
 mod events;
+mod graph;
 mod network;
 mod paths;
 mod placement;
@@ -12,6 +13,7 @@ pub use coflows::{
     Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft, FlowPriority, FlowView, OpenFlows, Pair,
 };
 pub use events::{Record, Steered, What};
+pub use graph::{Graph, GraphLink, GraphSwitch};
 pub use network::{
     Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
     Queues, Rack, Topology,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::graph::Graph;
 use crate::control::record;
 use crate::demand::DemandMatrix;
 use crate::fabric;
@@ -26,6 +27,9 @@ pub struct Topology {
     /// Whether rates count payload only; else they count what is on the wire.
     #[serde(default)]
     pub payload_only: bool,
+    /// The packet switches behind the racks' uplinks; left out where they are one switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
 }
 
 /// A rack.
@@ -86,11 +90,13 @@ impl From<&topology::Topology> for Topology {
             oversubscription_percent: t.eps.oversubscription_percent,
             planes: t.planes.iter().map(plane).collect(),
             payload_only: t.framing == topology::Framing::None,
+            graph: t.eps.graph().map(Into::into),
         }
     }
 }
 
-/// Back from the wire: for clients that plan on the network. What lies behind the uplinks is in no emulation, and is left out.
+/// Back from the wire: for clients that plan on the network. Pods, limits of the core and background traffic are in no emulation, and are
+/// left out.
 impl TryFrom<&Topology> for topology::Topology {
     type Error = String;
 
@@ -118,6 +124,9 @@ impl TryFrom<&Topology> for topology::Topology {
             (h.slots, h.nic) = (seen.slots, BitRate(seen.nic_bps));
         }
         t.eps.oversubscription_percent = w.oversubscription_percent;
+        if let Some(graph) = &w.graph {
+            t.eps.core = topology::Core::Graph(Box::new(graph.read(w.racks.len())?));
+        }
         Ok(t)
     }
 }
@@ -303,20 +312,38 @@ mod tests {
 
     #[test]
     fn a_network_comes_back_from_the_wire_as_it_was() {
-        for name in ["hybrid-4x2", "hybrid-8x2", "hybrid-16x1", "geni-10"] {
+        for name in ["hybrid-4x2", "hybrid-8x2", "hybrid-16x1", "geni-10", "fat-tree-4", "vl2-64"] {
             let file = format!("topologies/{name}.yaml");
             let t = crate::config::read_topology(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
             let wire = Topology::from(&t);
             let text = serde_json::to_string(&wire).unwrap();
             let back: topology::Topology = (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();
-            let eps = topology::Eps::flat(t.eps.oversubscription_percent);
-            assert_eq!(back, topology::Topology { eps, ..t }, "{name}");
+            assert_eq!(wire.graph.is_some(), t.eps.graph().is_some(), "{name}");
+            assert_eq!(back, t, "{name}");
             let mut odd = wire.clone();
             odd.hosts.swap(0, 1);
             assert!(topology::Topology::try_from(&odd).is_err());
             odd = wire;
             odd.racks[0].hosts += 1;
             assert!(topology::Topology::try_from(&odd).is_err());
+        }
+    }
+
+    #[test]
+    fn a_graph_that_makes_no_sense_is_refused() {
+        let text = std::fs::read_to_string("topologies/fat-tree-4.yaml").unwrap();
+        let wire = Topology::from(&crate::config::read_topology(&text, "fat-tree-4").unwrap());
+        let spoils: [(fn(&mut Graph), &str); 4] = [
+            (|g| g.links[3].to = 20, "no switch 20"),
+            (|g| g.racks[0] = 99, "no switch 99"),
+            (|g| g.racks.truncate(7), "join 7 racks"),
+            (|g| g.switches.resize(5000, g.switches[0].clone()), "5000 switches"),
+        ];
+        for (spoil, says) in spoils {
+            let mut odd = wire.clone();
+            spoil(odd.graph.as_mut().unwrap());
+            let why = topology::Topology::try_from(&odd).unwrap_err();
+            assert!(why.contains(says), "{why}");
         }
     }
 }

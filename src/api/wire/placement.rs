@@ -7,6 +7,7 @@ use crate::circuits::timetable::Reservation;
 use crate::control::record::{PromiseState, PromiseView};
 use crate::ids::RackId;
 use crate::placement::codecide;
+pub use crate::placement::codecide::Origin;
 
 /// A shuffle: who sends, and the reduce tasks that receive it, each the same share of every rack's bytes. They are placed already
 /// (`reduces`), or are to be placed (`tasks` and `slots`).
@@ -177,28 +178,6 @@ pub struct Score {
     pub total_ns: u64,
 }
 
-/// How a placement was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// The placement that was asked for.
-    Given,
-    /// Co-scheduler's: racks that have slots soonest.
-    Slots,
-    /// Racks whose slots and ports are free soonest.
-    Ports,
-    /// Racks to which circuits from map racks are up.
-    Circuits,
-    /// Racks that hold most of the map output.
-    Local,
-    /// An even share on some racks.
-    Even,
-    /// The slots that are free soonest.
-    Soonest,
-    /// One of all placements, where there are few.
-    Any,
-}
-
 /// Bytes from a rack to a rack, and how they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PairWay {
@@ -274,7 +253,7 @@ impl Proposal {
     pub fn new(p: &codecide::Proposal, now: crate::units::Time) -> Self {
         let racks = |all: &[(RackId, u32)]| all.iter().map(|&(r, tasks)| RackTasks { rack: r.0, tasks }).collect();
         let candidate = |c: &codecide::Candidate, why| Candidate {
-            found_by: c.origin.into(),
+            found_by: c.origin,
             racks: racks(&c.racks),
             start_ns: c.start.0,
             cct_ns: c.cct.0,
@@ -285,7 +264,7 @@ impl Proposal {
             why,
         };
         let excluded = |e: &codecide::Excluded| Excluded {
-            found_by: e.origin.into(),
+            found_by: e.origin,
             racks: racks(&e.racks),
             start_ns: e.start.0,
             late: e.late,
@@ -298,22 +277,6 @@ impl Proposal {
             circuits: p.circuits.iter().map(Into::into).collect(),
             losers: p.losers.iter().map(|c| candidate(c, Some(c.why(&p.chosen)))).collect(),
             excluded: p.excluded.iter().map(excluded).collect(),
-        }
-    }
-}
-
-impl From<codecide::Origin> for Origin {
-    fn from(o: codecide::Origin) -> Self {
-        use codecide::Origin as O;
-        match o {
-            O::Given => Self::Given,
-            O::Slots => Self::Slots,
-            O::Ports => Self::Ports,
-            O::Circuits => Self::Circuits,
-            O::Local => Self::Local,
-            O::Even => Self::Even,
-            O::Soonest => Self::Soonest,
-            O::Any => Self::Any,
         }
     }
 }

@@ -181,7 +181,7 @@ fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> Report {
 fn render(r: &Report, output: Output) -> String {
     match output {
         Output::Table => format!("{}\n\n{}\n", circuits(r, false).table(), sums(r).table()),
-        Output::Json => serde_json::to_string_pretty(r).expect("a plan is plain data") + "\n",
+        Output::Json => tables::json(r),
         Output::Csv => circuits(r, true).csv(),
     }
 }
@@ -191,7 +191,7 @@ fn circuits(r: &Report, exact: bool) -> Rows {
     let programs = ["plane", "from", "to", "setup_at_ns", "up_from_ns", "until_ns", "bytes"];
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for c in &r.circuits {
-        let time = |t: u64| if exact { t.to_string() } else { tables::span(Span(t)) };
+        let time = |t: u64| tables::length(exact, t);
         let bytes = if exact { c.bytes.0.to_string() } else { tables::bytes(c.bytes) };
         let [a, b, e] = [c.setup_at_ns, c.up_from_ns, c.until_ns].map(time);
         rows.rows.push(vec![c.plane.to_string(), c.from.to_string(), c.to.to_string(), a, b, e, bytes]);

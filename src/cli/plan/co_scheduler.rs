@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::inputs::{self, Inputs, Report, draw, rack_list};
 use super::jobpacker::{bars, start};
 use crate::cli::CliError;
-use crate::cli::tables::{Rows, span};
+use crate::cli::tables::{Rows, length, span};
 use crate::placement::coscheduler::schedule::{Schedule, schedule};
 use crate::placement::latency::hybrid::ShuffleModel;
 use crate::units::Span;
@@ -50,7 +50,7 @@ fn rows(jobs: &JobList, plan: &Schedule, exact: bool) -> Rows {
     let programs = ["job", "heavy", "data_width", "map_racks", "reduce_racks", "considered", "cct_ns", "start_ns", "finish_ns"];
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
-        let time = |t: u64| if exact { t.to_string() } else { span(Span(t)) };
+        let time = |t: u64| length(exact, t);
         let job = &jobs.jobs[p.job.index()];
         let on = |blocks: bool| {
             let stages = p.stages.iter().filter(|s| (job.edges_into(s.stage).count() == 0) == blocks);

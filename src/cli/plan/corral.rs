@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use super::inputs::{self, Inputs, Report, draw, rack_list};
 use super::racks::Bar;
 use crate::cli::CliError;
-use crate::cli::tables::Rows;
-use crate::cli::tables::{percent, span};
+use crate::cli::tables::{Rows, length, percent, span};
 use crate::placement::corral::{Options, Plan, Provisioning, Rule, Scenario, plan};
 use crate::units::Span;
 use crate::workload::jobs::JobList;
@@ -61,7 +60,7 @@ fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
         (["job", "priority", "width", "racks", "start", "finish"], ["job", "priority", "width", "racks", "start_ns", "finish_ns"]);
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
-        let time = |t: u64| if exact { t.to_string() } else { span(Span(t)) };
+        let time = |t: u64| length(exact, t);
         let name = jobs.jobs[p.job.index()].name.clone();
         let (width, racks) = (p.racks.len().to_string(), rack_list(&p.racks));
         rows.rows.push(vec![name, p.priority.to_string(), width, racks, time(p.start.0), time(p.finish.0)]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::lists;
-use crate::cli::tables::Rows;
+use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
 use crate::config;
 use crate::paths::{Switches, Units};
@@ -103,7 +103,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             let names: Vec<&str> = chosen.iter().map(|j| j.name.as_str()).collect();
             let jobs_of = names.into_iter().zip(plans).map(|(name, plan)| Planned { name, plan }).collect();
             let report = Report { workload: &jobs.name, topology: &topology.name, switches, hosts, jobs: jobs_of };
-            serde_json::to_string_pretty(&report).expect("a plan is plain data") + "\n"
+            tables::json(&report)
         }
     })
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::circuits::named;
 use super::racks::{self, Bar};
-use crate::cli::tables::Rows;
+use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
 use crate::config;
 use crate::placement::cluster::Cluster;
@@ -57,7 +57,7 @@ impl Inputs {
     pub fn show(&self, report: &impl Serialize, rows: impl Fn(bool) -> Rows, sums: &Rows) -> Result<(), CliError> {
         print(&match self.output {
             Output::Table => format!("{}\n\n{}\n", rows(false).table(), sums.table()),
-            Output::Json => serde_json::to_string_pretty(report).expect("a plan is plain data") + "\n",
+            Output::Json => tables::json(report),
             Output::Csv => rows(true).csv(),
         })
     }
@@ -91,12 +91,12 @@ impl<'a, P> Report<'a, P> {
     }
 }
 
-/// The name of a scenario.
+/// Reads the name of a scenario.
 pub fn scenario(name: &str) -> Result<Scenario, String> {
     named(name)
 }
 
-/// The name of a shuffle model.
+/// Reads the name of a shuffle model.
 pub fn shuffle_model(name: &str) -> Result<ShuffleModel, String> {
     named(name)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::inputs::{self, Inputs, Report, draw, rack_list};
 use super::racks::Bar;
 use crate::cli::CliError;
-use crate::cli::tables::{Rows, span};
+use crate::cli::tables::{Rows, length, span};
 use crate::placement::corral::Scenario;
 use crate::placement::jobpacker::{Options, Plan, StagePlan, plan};
 use crate::placement::latency::hybrid::ShuffleModel;
@@ -81,7 +81,7 @@ fn rows(jobs: &JobList, plan: &Plan, exact: bool) -> Rows {
     let programs = ["job", "map_width", "reduce_width", "data_racks", "shuffle_ns", "start_ns", "finish_ns"];
     let mut rows = Rows::new(if exact { &programs } else { &people });
     for p in &plan.jobs {
-        let time = |t: u64| if exact { t.to_string() } else { span(Span(t)) };
+        let time = |t: u64| length(exact, t);
         let none = || if exact { String::new() } else { "-".into() };
         let shuffles = p.stages.iter().map(|s| s.shuffle).fold(Span::ZERO, |a, b| a + b);
         rows.rows.push(vec![

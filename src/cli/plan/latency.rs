@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::inputs::{self, Inputs};
-use crate::cli::tables::{Rows, span};
+use crate::cli::tables::{self, Rows, span};
 use crate::cli::{CliError, Output, print};
 use crate::placement::cluster::Cluster;
 use crate::placement::latency::corral;
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Output::Csv => rows(&matrix).csv(),
         Output::Json => {
             let report = Report { job: &job.name, cluster, shuffle_model: args.shuffle_model, best, matrix: &matrix, corral_ns };
-            serde_json::to_string_pretty(&report).expect("a matrix is plain data") + "\n"
+            tables::json(&report)
         }
     })
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::cli::svg::escaped;
 use crate::cli::tables;
 use crate::paths::Switches;
 use crate::placement::hit::plan::Plan;
@@ -56,7 +57,9 @@ impl Places {
 }
 
 /// Bytes over each link of the planned flows: between two switches by number, lower first, and at each host.
-fn loads(net: &Switches, plans: &[&Plan]) -> (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>) {
+type Loads = (BTreeMap<(u32, u32), u128>, BTreeMap<usize, u128>);
+
+fn loads(net: &Switches, plans: &[&Plan]) -> Loads {
     let (mut links, mut hosts) = (BTreeMap::new(), BTreeMap::new());
     for f in plans.iter().flat_map(|p| &p.flows) {
         let own = |h| Some(net.stands(h)).filter(|&s| net.tier(s) == Tier::Server);
@@ -74,9 +77,7 @@ fn loads(net: &Switches, plans: &[&Plan]) -> (BTreeMap<(u32, u32), u128>, BTreeM
 /// The picture of the plans of some jobs on a network.
 pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)]) -> String {
     let places = Places::new(topology, net);
-    let (links, hosts) = loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>());
-    let most = links.values().chain(hosts.values()).copied().max().unwrap_or(0).max(1);
-    let mut by_host: BTreeMap<usize, Vec<(bool, String)>> = BTreeMap::new();
+    let mut by_host: Tasks = BTreeMap::new();
     for (job, plan) in plans {
         for t in &plan.tasks {
             let receives = job.edges_into(t.stage).next().is_some();
@@ -89,6 +90,23 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
          font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
+    links(&mut s, topology, net, &places, &loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>()));
+    switches(&mut s, net, &places);
+    hosts(&mut s, topology, &places, &by_host);
+    let _ = writeln!(
+        s,
+        "<text x=\"{LEFT}\" y=\"18\">{}: tasks that send blue, that receive orange; links by planned bytes</text>",
+        escaped(&topology.name)
+    );
+    s + "</svg>\n"
+}
+
+/// By host: its tasks, whether each receives a shuffle and what it is called.
+type Tasks = BTreeMap<usize, Vec<(bool, String)>>;
+
+/// Links between switches, then those of hosts, as wide as what they carry.
+fn links(s: &mut String, topology: &Topology, net: &Switches, places: &Places, (between, of_hosts): &Loads) {
+    let most = between.values().chain(of_hosts.values()).copied().max().unwrap_or(0).max(1);
     let mut line = |(a, b): ((f64, f64), (f64, f64)), bytes: u128, what: &str| {
         let wide = if bytes == 0 { 0.5 } else { 1.0 + (WIDEST - 1.0) * bytes as f64 / most as f64 };
         let colour = if bytes == 0 { "#ccc" } else { "#d55e00" };
@@ -101,15 +119,19 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
     };
     for (a, b) in net.links() {
         let what = format!("{} - {}", net.name(a), net.name(b));
-        line((places.switches[a as usize], places.switches[b as usize]), links.get(&(a, b)).copied().unwrap_or(0), &what);
+        line((places.switches[a as usize], places.switches[b as usize]), between.get(&(a, b)).copied().unwrap_or(0), &what);
     }
     for h in &topology.hosts {
         let at = net.stands(h.id);
         if net.tier(at) != Tier::Server {
             let ends = (places.hosts[h.id.index()], places.switches[at as usize]);
-            line(ends, hosts.get(&h.id.index()).copied().unwrap_or(0), &format!("{} - {}", topology.host_name(h.id), net.name(at)));
+            line(ends, of_hosts.get(&h.id.index()).copied().unwrap_or(0), &format!("{} - {}", topology.host_name(h.id), net.name(at)));
         }
     }
+}
+
+/// Switches as circles below their names; servers that relay are drawn as hosts.
+fn switches(s: &mut String, net: &Switches, places: &Places) {
     for switch in (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server) {
         let (x, y) = places.switches[switch as usize];
         let name = escaped(net.name(switch));
@@ -119,6 +141,10 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
             y - 11.0
         );
     }
+}
+
+/// Hosts as squares above their tasks.
+fn hosts(s: &mut String, topology: &Topology, places: &Places, by_host: &Tasks) {
     for h in &topology.hosts {
         let (x, y) = places.hosts[h.id.index()];
         let title = escaped(&topology.host_name(h.id));
@@ -139,17 +165,6 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
             );
         }
     }
-    let _ = writeln!(
-        s,
-        "<text x=\"{LEFT}\" y=\"18\">{}: tasks that send blue, that receive orange; links by planned bytes</text>",
-        escaped(&topology.name)
-    );
-    s + "</svg>\n"
-}
-
-/// Text as XML has it.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

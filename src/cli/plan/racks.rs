@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::cli::svg::escaped;
 use crate::cli::tables;
 use crate::units::Span;
 
@@ -80,7 +81,7 @@ pub fn chart(mut bars: Vec<Bar>, racks: usize, slots: u32) -> String {
             TOP + ROW * bar.rack as f64 + 1.0 + high * first as f64,
             x(bar.until) - x(bar.from),
             high * count as f64,
-            escape(&bar.title)
+            escaped(&bar.title)
         );
     }
     for k in 0..=10u64 {
@@ -89,10 +90,6 @@ pub fn chart(mut bars: Vec<Bar>, racks: usize, slots: u32) -> String {
         let _ = writeln!(s, "<text x=\"{:.1}\" y=\"18\" text-anchor=\"middle\">{label}</text>", x(t));
     }
     s + "</svg>\n"
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::client::Where;
 use super::workload::Reading;
 use super::{CliError, Output, can_write, interrupt, jobs, print, read_policy, timeline, write_text};
 use crate::api::wire;
-use crate::client::counters::{self, Counters};
+use crate::client::counters::Counters;
 use crate::client::remote::Remote;
 use crate::client::{Client, parse};
 use crate::config;
@@ -23,7 +23,7 @@ use crate::control::policy::CircuitPolicy;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{Counted, End, RunResult};
+use crate::runtime::report::{Counted, End, Names, RunResult};
 use crate::scheduler::record::Snapshot;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
@@ -165,7 +165,7 @@ fn play(
     let before = Counters::read(client)?;
     let mut remote = Remote::new(client.clone())?;
     let mut progress = Progress::new(&policy.name, list.jobs.len());
-    let outcome = live::run_recorded(ask, recorder, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
+    let outcome = live::run(ask, recorder, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
     progress.done();
     let mut ended = match outcome.broken {
         Some(why) => Err(remote.lost().map_or(CliError::Failed(why), Into::into)),
@@ -187,7 +187,8 @@ fn play(
         }
     };
     let coflows = remote.coflows(topology);
-    let network = counters::result((&theirs.name, &list.name), before.mechanism(), topology, coflows, (counted, remote.received()));
+    let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
+    let network = RunResult::new(of, coflows, counted, remote.received());
     let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, ..network };
     Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, "host", network), ended))
 }

@@ -113,7 +113,7 @@ pub struct ModelArgs {
     /// Bytes of shuffle for every reduce task
     #[arg(long, conflicts_with = "reduce_share")]
     pub reduce_bytes: Option<Bytes>,
-    /// Reduce tasks in per cent of the map tasks
+    /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more
     #[arg(long, value_name = "PERCENT")]
     pub reduce_share: Option<u32>,
     /// The most tasks of a stage
@@ -184,6 +184,13 @@ impl ModelArgs {
     }
 }
 
+/// Mean time between two arrivals of TPC-H queries.
+pub const MEAN_GAP: Span = Span::secs(25);
+/// Executors with which the times of TPC-H queries were measured.
+pub const EXECUTORS: u32 = 50;
+/// What a stage of a TPC-H query passes on, in per cent.
+pub const SELECTIVITY: u32 = 50;
+
 /// Which jobs of a file are kept
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Jobs")]
@@ -207,13 +214,13 @@ pub struct JobsArgs {
     #[arg(long)]
     pub batch: bool,
     /// TPC-H queries: mean time between two arrivals
-    #[arg(long, default_value = "25s")]
+    #[arg(long, default_value_t = MEAN_GAP)]
     pub mean_gap: Span,
     /// TPC-H queries: times are those that were measured with this number of executors
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = EXECUTORS)]
     pub executors: u32,
     /// TPC-H queries: what a stage passes on of what it received
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = SELECTIVITY, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub selectivity: u32,
 }
 

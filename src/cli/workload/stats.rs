@@ -57,7 +57,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
                 ("bytes a flow", s.flow_bytes, Unit::Bytes),
                 ("bytes a coflow and rack pair", s.pair_bytes, Unit::Bytes),
             ];
-            (rows, serde_json::to_string_pretty(&s))
+            (rows, tables::json(&s))
         }
         Source::Jobs(list) => {
             let s = job_stats(&list);
@@ -77,13 +77,13 @@ pub fn run(a: &Args) -> Result<(), CliError> {
                 ("longest task of a stage", s.task_time, Unit::Time),
                 ("shortest run of a job", s.shortest, Unit::Time),
             ];
-            (rows, serde_json::to_string_pretty(&s))
+            (rows, tables::json(&s))
         }
     };
     let rows = table(&percentiles, a.output == Output::Csv);
     match a.output {
         Output::Table => print(&format!("{}\n\n{}\n", sums.table(), rows.table())),
-        Output::Json => print(&(json.expect("figures are plain data") + "\n")),
+        Output::Json => print(&json),
         Output::Csv => print(&rows.csv()),
     }
 }

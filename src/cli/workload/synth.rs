@@ -1,8 +1,10 @@
 //! `heliostat workload synth`: coflows or jobs from a seed.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 
 use super::convert;
 use super::reading::ModelArgs;
@@ -51,31 +53,40 @@ pub struct Args {
 }
 
 /// Published mixes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mix {
-    /// Coflows: the four classes of Facebook's cluster as Varys counts them (52% short and narrow, 16% long, 15% wide, 17% both)
+    /// The four classes of Facebook's cluster as Varys counts them.
     #[default]
     Facebook,
-    /// Coflows: CoflowSim's own four classes (41%, 29%, 9%, 21%), drawn as CoflowSim draws them
+    /// CoflowSim's own four classes, drawn as CoflowSim draws them.
     Coflowsim,
-    /// Jobs: JobPacker's table 1
-    Jobpacker,
-    /// Jobs: Co-scheduler's users and tasks, sizes as JobPacker's
-    CoScheduler,
-    /// Jobs: Corral's W1, small, medium and large
-    CorralW1,
-    /// Jobs: Corral's W2, most of them tiny
-    CorralW2,
-    /// Jobs: Corral's W3 (table 1)
-    CorralW3,
-    /// Jobs: Hit-scheduler's PUMA benchmarks, heavy, medium and light
-    Puma,
-    /// Jobs: PushBox's testbed, two sorts and 28 queries (30 jobs)
-    PushboxW1,
-    /// Jobs: PushBox's testbed, benchmarks of PUMA (29 jobs)
-    PushboxW2,
-    /// Jobs: coflows of Facebook's four classes, each the shuffle of a job
-    FacebookJobs,
+    /// Jobs.
+    Jobs(Jobs),
+}
+
+impl ValueEnum for Mix {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<Mix>> = LazyLock::new(|| {
+            let jobs = Jobs::value_variants().iter().copied().map(Mix::Jobs);
+            [Mix::Facebook, Mix::Coflowsim].into_iter().chain(jobs).collect()
+        });
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Facebook => PossibleValue::new("facebook").help(
+                "Coflows: the four classes of Facebook's cluster as Varys counts them (52% short and narrow, 16% long, 15% wide, 17% both)",
+            ),
+            Self::Coflowsim => PossibleValue::new("coflowsim")
+                .help("Coflows: CoflowSim's own four classes (41%, 29%, 9%, 21%), drawn as CoflowSim draws them"),
+            Self::Jobs(jobs) => {
+                let value = jobs.to_possible_value()?;
+                let about = value.get_help().map(|h| format!("Jobs: {h}")).unwrap_or_default();
+                value.help(about)
+            }
+        })
+    }
 }
 
 impl Mix {
@@ -139,18 +150,7 @@ impl Mix {
     }
 
     fn jobs(self) -> Option<Jobs> {
-        match self {
-            Self::Facebook | Self::Coflowsim => None,
-            Self::Jobpacker => Some(Jobs::Jobpacker),
-            Self::CoScheduler => Some(Jobs::CoScheduler),
-            Self::CorralW1 => Some(Jobs::CorralW1),
-            Self::CorralW2 => Some(Jobs::CorralW2),
-            Self::CorralW3 => Some(Jobs::CorralW3),
-            Self::Puma => Some(Jobs::Puma),
-            Self::PushboxW1 => Some(Jobs::PushboxW1),
-            Self::PushboxW2 => Some(Jobs::PushboxW2),
-            Self::FacebookJobs => Some(Jobs::FacebookJobs),
-        }
+        if let Self::Jobs(jobs) = self { Some(jobs) } else { None }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Controller, Phase};
 use crate::circuits::external::{Advice, Question};
-use crate::circuits::timetable::{Reservation, lay_out};
+use crate::circuits::layout::lay_out;
+use crate::circuits::timetable::Reservation;
 use crate::circuits::{Ask, Decision, Matching, OpenCoflow, SetBy, Slot, Usable};
 use crate::control::policy::{CircuitPolicy, Estimator};
 use crate::control::record::What;
@@ -14,7 +15,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 /// A decision that is being made: what it is made by, beside the controller's own state.
-pub(super) struct Open {
+pub(super) struct Pending {
     /// What was observed.
     seen: Observation,
     /// The instant at which it takes effect.
@@ -29,7 +30,7 @@ pub(super) struct Open {
     coflows: Vec<OpenCoflow>,
 }
 
-impl Open {
+impl Pending {
     /// All that a scheduler may look at.
     fn ask<'a>(&'a self, demand: &'a DemandMatrix, topology: &'a Topology, policy: &CircuitPolicy, cycle: u64) -> Ask<'a> {
         Ask {
@@ -64,22 +65,22 @@ impl Controller {
             self.last = Some(seen);
             return;
         };
-        let open = self.open(seen, deadline, now);
+        let pending = self.begin_decision(seen, deadline, now);
         if self.scheduler.set_by() == SetBy::Program {
-            let ask = open.ask(&self.demand, &self.topology, &self.policy, self.cycle);
+            let ask = pending.ask(&self.demand, &self.topology, &self.policy, self.cycle);
             self.actions.push_back(Action::Consult { question: Question::from(&ask) });
             self.phase = Phase::Consulting;
-            self.open = Some(open);
+            self.pending = Some(pending);
         } else {
-            self.schedule(&open, now);
-            self.close(open, now);
+            self.schedule(&pending, now);
+            self.end_decision(pending, now);
         }
     }
 
     /// Takes the scheduler's decision.
-    fn schedule(&mut self, open: &Open, now: Time) {
-        let decision = self.scheduler.decide(&open.ask(&self.demand, &self.topology, &self.policy, self.cycle));
-        match self.lay(decision, open) {
+    fn schedule(&mut self, pending: &Pending, now: Time) {
+        let decision = self.scheduler.decide(&pending.ask(&self.demand, &self.topology, &self.policy, self.cycle));
+        match self.lay(decision, pending) {
             Ok(()) => drop(self.failures.remove(&Trouble::Follow)),
             Err(clash) => self.failed(Trouble::Follow, format!("{}: {clash}", self.policy.scheduler.name()), now),
         }
@@ -87,35 +88,35 @@ impl Controller {
 
     /// A program has answered, or has not.
     pub(super) fn advised(&mut self, result: Result<Advice, String>, now: Time) {
-        let Some(open) = self.open.take() else { return };
+        let Some(pending) = self.pending.take() else { return };
         self.phase = Phase::Idle;
         let racks = self.topology.rack_count();
         let done = result.and_then(|answer| {
-            let decision = answer.decision(&self.topology.planes, racks, open.at)?;
-            self.lay(decision, &open)
+            let decision = answer.decision(&self.topology.planes, racks, pending.at)?;
+            self.lay(decision, &pending)
         });
         match done {
             Ok(()) => drop(self.failures.remove(&Trouble::Follow)),
             Err(why) => {
                 self.failed(Trouble::Follow, format!("{}: {why}", self.policy.scheduler.name()), now);
                 self.stats.fallbacks += 1;
-                self.fall_back(&open, now);
+                self.fall_back(&pending, now);
             }
         }
-        self.close(open, now);
+        self.end_decision(pending, now);
     }
 
     /// Takes the fallback's decision; without one the circuits stay as they are.
-    fn fall_back(&mut self, open: &Open, now: Time) {
+    fn fall_back(&mut self, pending: &Pending, now: Time) {
         let Some(fallback) = &mut self.fallback else { return };
-        let decision = fallback.decide(&open.ask(&self.demand, &self.topology, &self.policy, self.cycle));
-        if let Err(why) = self.lay(decision, open) {
+        let decision = fallback.decide(&pending.ask(&self.demand, &self.topology, &self.policy, self.cycle));
+        if let Err(why) = self.lay(decision, pending) {
             self.failed(Trouble::Follow, format!("the fallback of {}: {why}", self.policy.scheduler.name()), now);
         }
     }
 
     /// Works out the demand, and what else a decision depends on.
-    fn open(&mut self, seen: Observation, deadline: Time, now: Time) -> Open {
+    fn begin_decision(&mut self, seen: Observation, deadline: Time, now: Time) -> Pending {
         let racks = self.topology.rack_count();
         self.account(&seen, now);
         let by_coflow = self.policy.demand.reads_coflows();
@@ -146,31 +147,31 @@ impl Controller {
         self.wanted.timetable = seen.programmed.timetable.clone();
         self.wanted.timetable.forget_before(now);
         let (current, usable) = (self.current(at), self.usable());
-        Open { seen, at, late, current, usable, coflows }
+        Pending { seen, at, late, current, usable, coflows }
     }
 
     /// Makes a decision, with the circuits set by hand, what is wanted.
     ///
     /// # Errors
     /// Why no OCS could follow it; what was wanted is then as before.
-    fn lay(&mut self, mut decision: Decision, open: &Open) -> Result<(), String> {
+    fn lay(&mut self, mut decision: Decision, pending: &Pending) -> Result<(), String> {
         let (planes, racks) = (&self.topology.planes, self.topology.rack_count());
-        self.add_manual(&mut decision, &open.usable, open.at);
-        let table = lay_out(&self.wanted.timetable, &decision, planes, racks, open.at);
+        self.add_manual(&mut decision, &pending.usable, pending.at);
+        let table = lay_out(&self.wanted.timetable, &decision, planes, racks, pending.at);
         table.check(planes, racks).map_err(|clash| clash.to_string())?;
         self.wanted.timetable = table;
         Ok(())
     }
 
     /// The rest of a cycle after its decision.
-    fn close(&mut self, open: Open, now: Time) {
-        self.write(&open.seen, Some(&open), now);
-        self.resting = self.may_rest(&open.seen, now);
-        self.last = Some(open.seen);
+    fn end_decision(&mut self, pending: Pending, now: Time) {
+        self.write(&pending.seen, Some(&pending), now);
+        self.resting = self.may_rest(&pending.seen, now);
+        self.last = Some(pending.seen);
     }
 
     /// Asks for what is wanted and not programmed yet; `decided`: after a decision.
-    fn write(&mut self, seen: &Observation, decided: Option<&Open>, now: Time) {
+    fn write(&mut self, seen: &Observation, decided: Option<&Pending>, now: Time) {
         let plan = self.plan(&seen.programmed, now);
         if let Some(d) = decided {
             let ops = plan.as_ref().map_or(0, |p| p.ops.len());

@@ -83,7 +83,8 @@ impl Controller {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::circuits::timetable::{Reservation, lay_out};
+    use crate::circuits::layout::lay_out;
+    use crate::circuits::timetable::Reservation;
     use crate::circuits::{Ask, Decision, Matching, OpenCoflow, Scheduler, Usable};
     use crate::control::policy::SchedulerKind;
     use crate::demand::DemandMatrix;

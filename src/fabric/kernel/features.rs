@@ -75,7 +75,7 @@ pub fn probe() -> Vec<Feature> {
     let go_on = linked.is_ok();
     all.push(feature("veth", Need::Run, "every cable is one: modprobe veth (CONFIG_VETH), and CAP_NET_ADMIN", linked));
     if go_on {
-        all.extend(trials().into_iter().map(|(name, need, remedy, mut tries)| feature(name, need, remedy, tries(&mut bench))));
+        all.extend(trials().map(|(name, need, remedy, mut tries)| feature(name, need, remedy, tries(&mut bench))));
     }
     all
 }
@@ -96,8 +96,13 @@ fn pair() -> Vec<Request> {
     vec![(msg::up(1), 0), (links, NEW), (msg::up(LINK + 1), 0)]
 }
 
-/// In the order in which they can be tried: a class wants its HTB, a leaf its class.
-fn trials() -> Vec<Trial<'static>> {
+/// In the order in which they can be tried.
+fn trials() -> impl Iterator<Item = Trial<'static>> {
+    [queues(), rules(), programs_and_sockets(), machine()].into_iter().flatten()
+}
+
+/// Queues and filters: a class wants its HTB, a leaf its class.
+fn queues() -> Vec<Trial<'static>> {
     let rate = BitRate::mbit(100);
     vec![
         (
@@ -127,6 +132,12 @@ fn trials() -> Vec<Trial<'static>> {
             "they sort packets, and switch circuits where there is no BPF: modprobe cls_u32 act_mirred",
             Box::new(|b| send(b, vec![(tc::redirect(LINK, (1, tc::FIRST_NODE), Match::ANY, LINK + 1, 0), NEW)])),
         ),
+    ]
+}
+
+/// Routing rules, by which `netlink` lets elephants onto circuits.
+fn rules() -> Vec<Trial<'static>> {
+    vec![
         (
             "rules by TOS",
             Need::Netlink,
@@ -142,6 +153,12 @@ fn trials() -> Vec<Trial<'static>> {
                 switched::expect_bits(&mut b.netlink).map(|()| String::new())
             }),
         ),
+    ]
+}
+
+/// Programs on links, and the sockets by which circuits are probed and queues are read.
+fn programs_and_sockets() -> Vec<Trial<'static>> {
+    vec![
         (
             "BPF classifiers",
             Need::Timed,
@@ -164,6 +181,12 @@ fn trials() -> Vec<Trial<'static>> {
             "circuit probes are sent by it: modprobe af_packet (CONFIG_PACKET), and CAP_NET_RAW",
             Box::new(|b| netns::within(b.ns.as_fd(), packets)),
         ),
+    ]
+}
+
+/// Congestion control, scheduling and limits of the machine.
+fn machine() -> Vec<Trial<'static>> {
+    vec![
         (
             "cubic",
             Need::Better,
@@ -248,8 +271,8 @@ mod tests {
         assert_eq!((missing.ok, missing.found.as_str(), missing.remedy), (false, "not supported", "modprobe sch_htb"));
         let there = tried(Ok("4 allowed".into()));
         assert_eq!((there.ok, there.found.as_str(), there.remedy), (true, "4 allowed", ""));
-        let mut names: Vec<&str> = trials().iter().map(|t| t.0).collect();
-        assert!(trials().iter().all(|t| !t.2.is_empty()), "a feature without a remedy");
+        let mut names: Vec<&str> = trials().map(|t| t.0).collect();
+        assert!(trials().all(|t| !t.2.is_empty()), "a feature without a remedy");
         names.extend(["network namespaces", "veth"]);
         let of = names.len();
         names.sort_unstable();

@@ -22,8 +22,6 @@ pub const NEW: u16 = NLM_F_CREATE | NLM_F_EXCL;
 pub const REPLACE: u16 = NLM_F_CREATE | NLM_F_REPLACE;
 /// Put in the place of a `tc` filter with the same handle (what `tc filter replace` sends).
 pub const REPLACE_FILTER: u16 = NLM_F_CREATE;
-/// Change what exists.
-pub const CHANGE: u16 = 0;
 
 /// Messages that go into one datagram: acknowledgements must fit into the receive buffer.
 const CHUNK: usize = 256;

@@ -42,11 +42,6 @@ impl PacketSwitch {
         let racks = self.racks.iter().map(|&(r, link)| (link, format!("tor{r}")));
         racks.chain(self.cables.iter().map(|&(c, link)| (link, format!("cable{c}")))).collect()
     }
-
-    /// The index of its port to a rack at this switch.
-    pub fn rack_port(&self, rack: RackId) -> Option<u32> {
-        self.racks.iter().find(|p| p.0 == rack.index()).map(|p| p.1)
-    }
 }
 
 /// By rack: the number of its switch.

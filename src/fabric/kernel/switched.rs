@@ -45,6 +45,9 @@ pub struct Switched {
     counting: Option<u32>,
     /// By link of a ToR and destination: a queue that is written again counts from zero, and one that is gone counts no more.
     counted: BTreeMap<(RackId, Way, RackId), Odometer>,
+    /// By plane and rack, packets that came out at the wrong rack, and that came too late for their circuit: a filter that is written
+    /// again counts from zero.
+    filtered: BTreeMap<(usize, usize), (Odometer, Odometer)>,
 }
 
 /// The link by which a packet leaves its ToR.
@@ -72,6 +75,12 @@ impl Odometer {
 
     fn total(&self) -> (u64, u64) {
         (self.before.0 + self.last.0, self.before.1 + self.last.1)
+    }
+
+    /// The same for a counter of packets alone; gives the total.
+    fn packets(&mut self, now: u64) -> u64 {
+        self.read((now, now));
+        self.total().1
     }
 }
 
@@ -117,7 +126,8 @@ impl Switched {
         let guard = super::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
         let counting = (service == Service::Strict).then_some(COUNT.0);
-        Ok(Self { clock, counting, counted: BTreeMap::new(), flips: Flips::start(net, doors, true, guard, slots.clone(), clock)?, slots })
+        let flips = Flips::start(net, doors, true, guard, slots.clone(), clock)?;
+        Ok(Self { clock, counting, counted: BTreeMap::new(), filtered: BTreeMap::new(), flips, slots })
     }
 
     /// Carries out operations in order.
@@ -153,7 +163,7 @@ impl Switched {
             for (p, &link) in tor.ocs.iter().enumerate() {
                 class_bytes(&mut tor.node.netlink, link, racks, |to, c| count(Way::Ocs(p), to, c))?;
                 let strays = filter_packets(&mut tor.node.netlink, link, STRAYS)?;
-                ports[p][r].misdelivered = strays;
+                ports[p][r].misdelivered = self.filtered.entry((p, r)).or_default().0.packets(strays);
             }
         }
         for (&(from, way, to), odometer) in &self.counted {
@@ -168,6 +178,7 @@ impl Switched {
         for (p, core) in net.ocs.iter_mut().enumerate() {
             for (r, &port) in core.ports.iter().enumerate() {
                 let late = filter_packets(&mut core.node.netlink, port, LATE)?;
+                let late = self.filtered.entry((p, r)).or_default().1.packets(late);
                 ports[p][r].late_packets = late;
                 ports[p][r].crossed_packets = ports[p][r].crossed_packets.saturating_sub(late);
             }
@@ -295,4 +306,15 @@ pub fn probe() -> io::Result<()> {
     let tiny = Arc::new(Topology::uniform("probe", 2, 1, rate, rate, vec![plane]));
     let mut net = Network::build(tiny, "heliostat:probe", None)?;
     Switched::install(&mut net, Admit::Marked.into(), Clock::start()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_that_is_written_again_loses_no_packet_that_it_counted() {
+        let mut seen = Odometer::default();
+        assert_eq!([0, 3, 3, 0, 0, 2, 7, 1].map(|now| seen.packets(now)), [0, 3, 3, 3, 3, 5, 10, 11]);
+    }
 }

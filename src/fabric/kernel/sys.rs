@@ -91,6 +91,23 @@ pub fn thread_id() -> i32 {
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }
 
+/// Whether a child of ours has ended. It stays, with its number, until it is waited for.
+pub fn child_has_ended(child: u32) -> io::Result<bool> {
+    // SAFETY: all zeros are a valid value of this plain structure, which outlives the call that writes into it.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above.
+    check(unsafe { libc::waitid(libc::P_PID, child, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) })?;
+    // SAFETY: of a child the kernel fills in its number, and it stays zero if none has ended.
+    Ok(unsafe { info.si_pid() } != 0)
+}
+
+/// Kills all of the process group that a child of ours leads, which must not have been waited for yet: its number is its own until then.
+pub fn kill_group(leader: u32) -> io::Result<()> {
+    let leader = i32::try_from(leader).ok().filter(|&l| l > 1).ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: takes integers.
+    check(unsafe { libc::kill(-leader, libc::SIGKILL) }).map(drop)
+}
+
 /// Asks for SCHED_FIFO at a priority; says whether it was granted.
 pub fn realtime(priority: i32) -> bool {
     let p = libc::sched_param { sched_priority: priority };

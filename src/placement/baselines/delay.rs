@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Block, Locality, Order, Pick, Placement, View, first_of};
+use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, View, first_of};
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::{Bytes, Span, Time};
 
@@ -62,7 +62,7 @@ pub struct Waits {
     host: Span,
     rack: Span,
     since: BTreeMap<JobId, Skipped>,
-    wake: Option<Time>,
+    alarm: Alarm,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ struct Skipped {
 impl Waits {
     /// `host` until a job may run in the rack of its block, `rack` longer until it may run anywhere.
     pub fn new(host: Span, rack: Span) -> Self {
-        Self { host, rack, since: BTreeMap::new(), wake: None }
+        Self { host, rack, since: BTreeMap::new(), alarm: Alarm::default() }
     }
 
     /// Whether a job may take a slot so near to its block now; if not, it has been skipped. O(log jobs).
@@ -89,8 +89,7 @@ impl Waits {
         while s.level < near {
             let wait = if s.level == Locality::Host { self.host } else { self.rack };
             if now < s.since + wait {
-                let due = s.since + wait;
-                self.wake = Some(self.wake.map_or(due, |w| w.min(due)));
+                self.alarm.by(s.since + wait);
                 return false;
             }
             s.since += wait;
@@ -103,8 +102,14 @@ impl Waits {
         if self.rack == Span::ZERO { Locality::Remote } else { Locality::Rack }
     }
 
-    /// A job started a task so near to its block: it waits anew, at that level.
-    pub fn started(&mut self, now: Time, job: JobId, near: Locality) {
+    /// A job started a task so near to its block: it waits anew, at that level. Nothing changes where the stage reads no blocks.
+    pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
+        if !view.blocks(pick.job, pick.stage).is_empty() {
+            self.begin_anew(view.now(), pick.job, near);
+        }
+    }
+
+    fn begin_anew(&mut self, now: Time, job: JobId, near: Locality) {
         if near == Locality::Host {
             self.since.remove(&job);
         } else if let Some(s) = self.since.get_mut(&job) {
@@ -114,14 +119,12 @@ impl Waits {
 
     /// When the first wait ends.
     pub fn wake_at(&self) -> Option<Time> {
-        self.wake
+        self.alarm.at()
     }
 
     /// The wake-up has come: a job that is skipped again will set the next one.
     pub fn woken(&mut self, now: Time) {
-        if self.wake.is_some_and(|w| w <= now) {
-            self.wake = None;
-        }
+        self.alarm.woken(now);
     }
 }
 
@@ -152,9 +155,7 @@ impl Placement for Delay {
     }
 
     fn started(&mut self, view: &dyn View, pick: Pick, _: RackId, near: Locality) {
-        if !view.blocks(pick.job, pick.stage).is_empty() {
-            self.waits.started(view.now(), pick.job, near);
-        }
+        self.waits.started(view, pick, near);
     }
 }
 
@@ -174,9 +175,9 @@ mod tests {
         assert_eq!(w.wake_at(), Some(Time(130)));
         assert!(!w.may(Time(129), j, Locality::Remote) && w.may(Time(130), j, Locality::Remote));
         // A start in the rack brings it back to that level; one on the host, to the beginning.
-        w.started(Time(140), j, Locality::Rack);
+        w.begin_anew(Time(140), j, Locality::Rack);
         assert!(w.may(Time(141), j, Locality::Rack) && !w.may(Time(141), j, Locality::Remote));
-        w.started(Time(150), j, Locality::Host);
+        w.begin_anew(Time(150), j, Locality::Host);
         assert!(!w.may(Time(150), j, Locality::Rack));
     }
 

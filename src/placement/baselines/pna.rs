@@ -23,7 +23,7 @@ use crate::ids::{HostId, JobId, RackId};
 use crate::paths::{Load, Switches, Units};
 use crate::placement::hdfs;
 use crate::placement::hit::wave::{Distances, Pair};
-use crate::placement::policy::{Block, Order, Pick, Placement, TaskAt, View, startable};
+use crate::placement::policy::{Alarm, Block, Order, Pick, Placement, TaskAt, View, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::units::{Bytes, Span, Time, exact};
 
@@ -115,7 +115,7 @@ pub struct Pna {
     /// Switches between hosts.
     far: Option<Distances>,
     refused: BTreeMap<(JobId, usize, HostId), Refused>,
-    wake: Option<Time>,
+    alarm: Alarm,
 }
 
 /// A host that was drawn for a stage, and not taken.
@@ -160,7 +160,7 @@ impl Incoming {
 impl Pna {
     /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: PnaOptions, common: &Common) -> Self {
-        Self { options, slowstart: common.slowstart, seed: common.seed, far: None, refused: BTreeMap::new(), wake: None }
+        Self { options, slowstart: common.slowstart, seed: common.seed, far: None, refused: BTreeMap::new(), alarm: Alarm::default() }
     }
 
     fn far(&mut self, view: &dyn View) -> &Distances {
@@ -213,7 +213,7 @@ impl Pna {
     fn candidate(&mut self, view: &dyn View, job: JobId, all: &[(usize, Costs)], host: HostId) -> Option<Pick> {
         let closed = |(s, _): &(usize, Costs)| self.refused.get(&(job, *s, host)).map(|r| r.until).filter(|&t| t > view.now());
         if let Some(until) = all.iter().map(closed).collect::<Option<Vec<Time>>>().and_then(|all| all.into_iter().min()) {
-            self.wake_by(until);
+            self.alarm.by(until);
             return None;
         }
         let tasks = all.iter().flat_map(|(s, c)| c.pending.iter().map(move |&k| (*s, k, c)));
@@ -230,7 +230,7 @@ impl Pna {
         }
         let refused = self.refused.get(&(job, stage, host)).copied().unwrap_or_default();
         if refused.until > view.now() {
-            self.wake_by(refused.until);
+            self.alarm.by(refused.until);
             return None;
         }
         let others = free().map(|h| self.cost(view, (job, stage, k), costs, h).0);
@@ -242,12 +242,8 @@ impl Pna {
         }
         let until = view.now() + self.options.retry;
         self.refused.insert((job, stage, host), Refused { times: refused.times + 1, until });
-        self.wake_by(until);
+        self.alarm.by(until);
         None
-    }
-
-    fn wake_by(&mut self, t: Time) {
-        self.wake = Some(self.wake.map_or(t, |w| w.min(t)));
     }
 }
 
@@ -293,11 +289,11 @@ impl Placement for Pna {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.wake
+        self.alarm.at()
     }
 
     fn woken(&mut self, now: Time) {
-        self.wake = self.wake.filter(|&w| w > now);
+        self.alarm.woken(now);
     }
 
     fn stage_finished(&mut self, _: &dyn View, job: JobId, stage: usize) {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Block, Pick, Placement, View, first_of, gone};
+use crate::placement::policy::{Block, Pick, Placement, View, first_of, gone, lost_plans};
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::Bytes;
 use crate::workload::jobs::EdgeSpec;
@@ -140,11 +140,10 @@ impl Placement for ShuffleWatcher {
     }
 
     fn cluster_changed(&mut self, view: &dyn View) {
-        let lost = self.common.lost_percent;
-        let over: Vec<JobId> = self.racks.iter().filter(|(_, r)| gone(view, r, lost)).map(|p| *p.0).collect();
-        for job in over {
+        let plans = self.racks.iter().map(|(&job, racks)| (job, &racks[..]));
+        for (job, why) in lost_plans(view, plans, self.common.lost_percent) {
             self.racks.remove(&job);
-            self.dropped.push((job, format!("more than {lost} % of the hosts of its racks are down")));
+            self.dropped.push((job, why));
         }
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Block, Locality, Pick, Placement, View, startable};
+use crate::placement::policy::{Alarm, Block, Locality, Pick, Placement, View, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::units::{Bytes, Span, Time, exact};
 
@@ -63,13 +63,13 @@ const WINDOW: f64 = 1.0;
 pub struct Tetris {
     options: TetrisOptions,
     common: Common,
-    wake: Option<Time>,
+    alarm: Alarm,
 }
 
 impl Tetris {
     /// A policy with its options and parameters.
     pub fn new(options: TetrisOptions, common: Common) -> Self {
-        Self { options, common, wake: None }
+        Self { options, common, alarm: Alarm::default() }
     }
 
     /// Whether the rest of a stage goes first: part b of its tasks has finished.
@@ -149,8 +149,7 @@ impl Placement for Tetris {
         };
         let mut fitting: Vec<(Pick, (f64, f64))> = picks.iter().filter_map(judge).collect();
         if fitting.is_empty() && !picks.is_empty() {
-            let again = view.now() + self.options.retry;
-            self.wake = Some(self.wake.map_or(again, |w| w.min(again)));
+            self.alarm.by(view.now() + self.options.retry);
         }
         if fitting.iter().any(|f| self.is_before_a_barrier(view, &f.0)) {
             fitting.retain(|f| self.is_before_a_barrier(view, &f.0));
@@ -159,11 +158,11 @@ impl Placement for Tetris {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.wake
+        self.alarm.at()
     }
 
-    fn woken(&mut self, _: Time) {
-        self.wake = None;
+    fn woken(&mut self, now: Time) {
+        self.alarm.woken(now);
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Options, Provisioning, Scenario, guidelines};
 use crate::ids::{JobId, RackId};
 use crate::placement::baselines::delay::Waits;
 use crate::placement::cluster::Cluster;
-use crate::placement::policy::{Block, Locality, Pick, Placement, View, first_of, gone, is_over, startable};
+use crate::placement::policy::{Block, Locality, Pick, Placement, View, first_of, is_over, lost_plans, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::placement::{hdfs, replicas};
 use crate::topology::Topology;
@@ -187,9 +187,7 @@ impl Placement for Corral {
     }
 
     fn started(&mut self, view: &dyn View, pick: Pick, _: RackId, near: Locality) {
-        if !view.blocks(pick.job, pick.stage).is_empty() {
-            self.waits.started(view.now(), pick.job, near);
-        }
+        self.waits.started(view, pick, near);
     }
 
     fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {
@@ -199,12 +197,11 @@ impl Placement for Corral {
     }
 
     fn cluster_changed(&mut self, view: &dyn View) {
-        let lost = self.common.lost_percent;
-        let over: Vec<JobId> = self.plan.iter().filter(|(_, (racks, _))| gone(view, racks, lost)).map(|p| *p.0).collect();
-        for job in over {
+        let plans = self.plan.iter().map(|(&job, (racks, _))| (job, &racks[..]));
+        for (job, why) in lost_plans(view, plans, self.common.lost_percent) {
             self.plan.remove(&job);
             self.forget(job);
-            self.dropped.push((job, format!("more than {lost} % of the hosts of its racks are down")));
+            self.dropped.push((job, why));
         }
     }
 

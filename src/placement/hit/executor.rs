@@ -10,7 +10,7 @@ use super::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::ids::{HostId, JobId, RackId};
 use crate::paths::{Switches, Units};
 use crate::placement::hdfs;
-use crate::placement::policy::{Block, Locality, Order, Pick, Placement, View, startable};
+use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, View, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::topology::Host;
 use crate::units::{Bytes, Span, Time};
@@ -70,7 +70,7 @@ pub struct Hit {
     /// Jobs that have their plans.
     planned: BTreeSet<JobId>,
     stages: BTreeMap<(JobId, usize), Wanted>,
-    wake: Option<Time>,
+    alarm: Alarm,
 }
 
 /// Where the tasks of a stage are wanted. Where they all send and receive alike, it is hosts that are counted.
@@ -120,7 +120,7 @@ impl Hit {
     /// A policy with its options; data is placed as HDFS does, drawn from the seed.
     pub fn new(options: HitOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait.0);
-        Self { options, slowstart, seed, wait, net: None, planned: BTreeSet::new(), stages: BTreeMap::new(), wake: None }
+        Self { options, slowstart, seed, wait, net: None, planned: BTreeSet::new(), stages: BTreeMap::new(), alarm: Alarm::default() }
     }
 
     /// Plans a job when it may have its first slot, on the slots that are free then. In a cluster that is full its tasks that receive are
@@ -137,7 +137,7 @@ impl Hit {
         };
         let largest = spec.edges.iter().map(|e| spec.stages[e.to].tasks).max().unwrap_or(0);
         let mut places = slots(true);
-        let full = places.iter().sum::<u32>() <= largest;
+        let full = places.iter().copied().map(u64::from).sum::<u64>() <= u64::from(largest);
         if full {
             places = slots(false);
         }
@@ -172,7 +172,7 @@ impl Hit {
         if view.counts(job, stage).pending <= wanted.all {
             let due = *wanted.since.get_or_insert(view.now()) + self.wait;
             if view.now() < due {
-                self.wake = Some(self.wake.map_or(due, |w| w.min(due)));
+                self.alarm.by(due);
                 return None;
             }
             // One task of the stage gives up its wish.
@@ -211,11 +211,11 @@ impl Placement for Hit {
     }
 
     fn wake_at(&self) -> Option<Time> {
-        self.wake
+        self.alarm.at()
     }
 
     fn woken(&mut self, now: Time) {
-        self.wake = self.wake.filter(|&w| w > now);
+        self.alarm.woken(now);
     }
 
     fn started(&mut self, _: &dyn View, pick: Pick, _: RackId, _: Locality) {

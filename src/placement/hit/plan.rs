@@ -147,7 +147,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn shuffle(&mut self, job: &JobSpec, edge: &EdgeSpec, plan: &mut Plan) {
-        let all: u32 = self.slots.iter().sum();
+        let all = self.slots.iter().fold(0, |all: u32, &n| all.saturating_add(n));
         let placed = |hosts: &BTreeMap<(usize, u32), _>, stage: usize| hosts.contains_key(&(stage, 0));
         let (old_maps, old_reduces) = (placed(&self.hosts, edge.from), placed(&self.hosts, edge.to));
         let (maps, reduces) = (job.stages[edge.from].tasks, job.stages[edge.to].tasks);

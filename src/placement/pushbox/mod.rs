@@ -296,10 +296,8 @@ impl Placement for PushBox {
     }
 
     fn started(&mut self, view: &dyn View, pick: Pick, _: RackId, near: Locality) {
-        if !view.blocks(pick.job, pick.stage).is_empty() {
-            let near = self.selector.nearness(near);
-            self.selector.waits().started(view.now(), pick.job, near);
-        }
+        let near = self.selector.nearness(near);
+        self.selector.waits().started(view, pick, near);
     }
 
     fn stage_finished(&mut self, view: &dyn View, job: JobId, _: usize) {

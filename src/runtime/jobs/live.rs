@@ -106,19 +106,11 @@ pub struct Outcome {
 const LOOK: Span = Span::millis(100);
 
 /// Runs jobs until all have finished, until `stop`, or until the network fails. Coflows on their way are then left to the caller.
-/// `watch` is called a few times a second.
+/// `watch` is called a few times a second. What the scheduler is told and wants goes to `recorder`, if there is one.
 ///
 /// # Errors
 /// Jobs that the policy cannot plan. Nothing has been started then.
-pub fn run(ask: &Ask, network: &mut dyn Network, stop: &AtomicBool, watch: &mut dyn FnMut(&Snapshot)) -> Result<Outcome, String> {
-    run_recorded(ask, None, network, stop, watch)
-}
-
-/// [`run`]; what the scheduler is told and wants goes to `recorder`, if there is one.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_recorded(
+pub fn run(
     ask: &Ask,
     recorder: Option<&Recorder>,
     network: &mut dyn Network,
@@ -329,7 +321,7 @@ mod tests {
         let mut by = JobPolicy::new(kind);
         (by.placement.common.wait, by.placement.common.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
         let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
-        run(&ask, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
+        run(&ask, None, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()
     }
 
     /// No slot is held by two tasks at once.
@@ -399,7 +391,7 @@ mod tests {
         let mut silent = Fake { silent_from: Some(2), ..Fake::default() };
         // Told to stop when only silence is left.
         let mut watch = |s: &Snapshot| stop.store(s.coflows > 0 && s.computing == 0, Relaxed);
-        let o = run(&ask, &mut silent, &stop, &mut watch).unwrap();
+        let o = run(&ask, None, &mut silent, &stop, &mut watch).unwrap();
         assert!(o.broken.is_none() && o.end.coflows > 0 && !silent.open.is_empty(), "what is open is the caller's to cancel");
     }
 }

@@ -6,7 +6,7 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::sim::meter::Utilisation;
 use crate::ids::JobId;
-use crate::runtime::report::{End, Machine, RunResult, Summary, percentile};
+use crate::runtime::report::{End, Machine, RunResult, Summary, mean, percentile};
 use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
 use crate::units::{Bytes, Span, Time};
 
@@ -154,9 +154,4 @@ impl JobsResult {
             machine: network.machine,
         }
     }
-}
-
-fn mean(spans: &[Span]) -> Span {
-    let total: u128 = spans.iter().map(|s| u128::from(s.0)).sum();
-    Span((total / spans.len().max(1) as u128) as u64)
 }

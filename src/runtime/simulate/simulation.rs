@@ -18,7 +18,7 @@ use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{End, RunResult, Summary};
+use crate::runtime::report::{Names, RunResult};
 use crate::runtime::settings::{ProgramSpec, RunPlan};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -248,8 +248,10 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// What the controller refuses.
     pub fn cancel(&mut self, coflow: CoflowId) -> Result<(), Rejected> {
-        let Some(known) = self.coflows.get(&coflow).filter(|k| k.left > 0) else { return Ok(()) };
-        debug_assert!(known.record.finished.is_none());
+        // Flows that finish at this instant have finished.
+        self.enter(self.driver.host.now)?;
+        let Some(known) = self.coflows.get_mut(&coflow).filter(|k| k.left > 0) else { return Ok(()) };
+        known.left = 0;
         self.driver.fabric.cancel(coflow, self.driver.host.now);
         self.unfinished -= 1;
         self.driver.tell_of(Event::CoflowCancelled { id: coflow, why: None }, self.driver.host.now)
@@ -408,23 +410,9 @@ impl<'a> Simulation<'a> {
         let bound = |c: &CoflowSpec| bound(c, &self.topology, self.plan.run.network.kind);
         coflows.extend(rest.iter().map(|c| CoflowRecord { bound: bound(c), ..CoflowRecord::new(c, &self.topology, None, 0.0) }));
         coflows.sort_by_key(|c| c.id);
-        RunResult {
-            version: env!("CARGO_PKG_VERSION").into(),
-            mechanism: self.driver.fabric.mechanism().into(),
-            topology: self.topology.name.clone(),
-            policy: self.plan.policy.name.clone(),
-            workload: workload.into(),
-            seed: None,
-            congestion: "-".into(),
-            forced: false,
-            tampered: None,
-            end: End::default(),
-            events: None,
-            utilisation,
-            machine: None,
-            summary: Summary::new(&coflows, &last, received),
-            coflows,
-        }
+        let of =
+            Names { mechanism: self.driver.fabric.mechanism(), topology: &self.topology.name, policy: &self.plan.policy.name, workload };
+        RunResult { utilisation, ..RunResult::new(of, coflows, &last, received) }
     }
 
     /// The controller's snapshot with the fabric's counters of this very instant, not of the last cycle.

@@ -285,6 +285,8 @@ fn a_cancelled_coflow_stops_and_makes_room() {
     run.wake().unwrap();
     run.advance(Time(20_000_000)).unwrap();
     run.cancel(CoflowId(0)).unwrap();
+    // The second time changes nothing.
+    run.cancel(CoflowId(0)).unwrap();
     run.cancel(CoflowId(7)).unwrap();
     run.wake().unwrap();
     assert_eq!(run.unfinished(), 1);
