@@ -35,6 +35,7 @@ pub mod run;
 pub mod schedule;
 pub mod show;
 pub mod simulate;
+mod sketch;
 pub mod study;
 pub mod sweep;
 pub mod tables;

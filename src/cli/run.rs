@@ -13,13 +13,16 @@ use super::client::Where;
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, jobs, print, read_policy, read_topology, schedule, study, tables, user_namespace, write_text,
+    CliError, Output, attach, can_write, files, jobs, print, read_policy, read_topology, schedule, study, tables, user_namespace,
+    write_text,
 };
 use crate::api;
 use crate::coflows::network::Service;
-use crate::config;
+use crate::config::shipped::Shelf;
+use crate::config::{self, ConfigError, Flaw, Step, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::control::record::{CircuitState, Snapshot};
+use crate::fabric::kernel::lacks::{self, Lack};
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
@@ -261,6 +264,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     Owned::free(&base, &name).map_err(|e| explain(&e.into()))?;
     let listener = api::reserve(&listen(args)).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
+    check_links(&args.topology, &topology)?;
     let mechanism = match args.mechanism {
         MechanismArg::Auto => None,
         MechanismArg::Timed => Some(Mechanism::Timed),
@@ -268,6 +272,30 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     };
     let options = Options { name, mechanism, base, attach };
     Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, recorder: None, listener })
+}
+
+/// Says before anything is built which links the kernel cannot make, and where the file asks for them.
+fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
+    let missing = lacks::lacks(topology).map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = files::read_shipped(Shelf::Topologies, file, &[])?;
+    Err(CliError::Failed(lacking(&text, &file.display().to_string(), &missing).to_string()))
+}
+
+/// What a kernel lacks, at the keys of the file that ask for it.
+fn lacking(text: &str, file: &str, missing: &[Lack]) -> ConfigError {
+    let flaw = |lack: &Lack| {
+        let path = |kind: &str| ["links", kind, lack.key].map(Step::from).to_vec();
+        let own = Some(path(lack.kind)).filter(|p| yaml::locate(text, p).is_some());
+        let allowed = "links without this key, or `heliostat simulate`";
+        Flaw { path: own.unwrap_or_else(|| path("graph")), message: lack.to_string(), allowed: allowed.into() }
+    };
+    let mut flaws: Vec<Flaw> = missing.iter().map(flaw).collect();
+    // Several tiers may have a key by `graph`.
+    flaws.dedup();
+    yaml::placed(text, file, flaws)
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -493,5 +521,29 @@ impl Progress {
         if let Some((all, ..)) = self.bars.take() {
             let _ = all.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::kernel::lacks::Module;
+
+    #[test]
+    fn what_the_kernel_lacks_is_told_at_the_key_that_asks_for_it() {
+        let lack = |kind, key, module| Lack { kind, key, module, said: "No such file or directory".into() };
+        let missing = [
+            lack("access", "delay", Module::Netem),
+            lack("aggregation", "delay", Module::Netem),
+            lack("core", "delay", Module::Netem),
+            lack("core", "ecn", Module::Red),
+        ];
+        let e = lacking("links:\n  graph: {delay: 1ms}\n  core: {delay: 2ms, ecn: 30kB}\n", "f.yaml", &missing);
+        let told: Vec<_> = e.problems.iter().map(|p| (p.line, config::error::show_path(&p.path))).collect();
+        assert_eq!(told, [(2, "links.graph.delay".into()), (3, "links.core.delay".into()), (3, "links.core.ecn".into())]);
+        assert!(
+            e.to_string().contains("no netem (No such file or directory); links with `delay` or `loss` need it: modprobe sch_netem"),
+            "{e}"
+        );
     }
 }

@@ -28,8 +28,8 @@ enum Kind {
     Routes,
     /// Packets are in the queue already.
     Gates {
-        /// By plane.
-        rates: Vec<BitRate>,
+        /// By plane: its rate, and the bytes of a queue.
+        queues: Vec<(BitRate, u32)>,
         /// By rack, then plane.
         nudges: Vec<Vec<Box<dyn DataLinkSender>>>,
     },
@@ -49,10 +49,11 @@ impl Doors {
     /// # Errors
     /// What the kernel refused.
     pub fn gates(net: &Network) -> io::Result<Self> {
-        let rates = net.topology.planes.iter().map(|p| p.rate).collect();
+        let t = &net.topology;
+        let queues = t.planes.iter().map(|p| (p.rate, queues::waiting_limit(t, p.rate))).collect();
         let nudges =
             net.tors.iter().map(|t| netns::within(t.node.ns.as_fd(), || t.ocs.iter().map(|&l| Ok(prober::frames(l, NUDGE)?.0)).collect()));
-        Ok(Self { kind: Kind::Gates { rates, nudges: nudges.collect::<io::Result<_>>()? }, tors: sockets(net)? })
+        Ok(Self { kind: Kind::Gates { queues, nudges: nudges.collect::<io::Result<_>>()? }, tors: sockets(net)? })
     }
 
     /// Whether they are routes.
@@ -68,8 +69,8 @@ impl Doors {
         let (nl, ports) = &mut self.tors[rack];
         match &mut self.kind {
             Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
-            Kind::Gates { rates, nudges } => {
-                nl.send(vec![(queues::gate(ports[plane], rates[plane], to.index(), true), 0)])?;
+            Kind::Gates { queues: of, nudges } => {
+                nl.send(vec![(queues::gate(ports[plane], of[plane], to.index(), true), 0)])?;
                 // The queue does not look by itself before its old timer; any frame makes it look.
                 nudges[rack][plane].send_to(&[0; 46], None).unwrap_or(Ok(()))
             }
@@ -84,7 +85,7 @@ impl Doors {
         let (nl, ports) = &mut self.tors[rack];
         nl.send(vec![match &self.kind {
             Kind::Routes => (route(ports[plane], to).delete(), 0),
-            Kind::Gates { rates, .. } => (queues::gate(ports[plane], rates[plane], to.index(), false), 0),
+            Kind::Gates { queues: of, .. } => (queues::gate(ports[plane], of[plane], to.index(), false), 0),
         }])
     }
 }
