@@ -207,7 +207,7 @@ fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring networks of switches failed: {e}"));
     let goodput = RATES.iter().map(|&rate| switches::goodput(rate, m, CONGESTION)).collect::<Result<Vec<_>, _>>().map_err(failed)?.concat();
     let shipped = Shelf::Topologies.files().map(|f| config::read_topology(f.text, f.name)).collect::<Result<Vec<_>, _>>()?;
-    let few = |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() <= MOST_LINKS);
+    let few = |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() + t.hosts.len() <= MOST_LINKS);
     let built = shipped.iter().filter(few).map(|t| switches::build(t, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let found = Switches { goodput, built, changes: switches::changes(m).map_err(failed)? };
     if output == Output::Table {

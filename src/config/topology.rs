@@ -265,7 +265,7 @@ impl RawTopology {
                     ..Eps::flat(100)
                 },
                 planes,
-                links,
+                links: Box::new(links),
                 framing: self.framing,
                 loopback: false,
             };

@@ -31,7 +31,7 @@ pub struct Topology {
     pub planes: Vec<Plane>,
     /// What links do beside their rates.
     #[serde(default, skip_serializing_if = "LinkSpecs::is_plain")]
-    pub links: LinkSpecs,
+    pub links: Box<LinkSpecs>,
     /// What a rate counts.
     pub framing: Framing,
     /// Simulations only: what a host sends to itself crosses its interface, out and in, as in simulators whose hosts are ports. Else it
@@ -174,7 +174,7 @@ impl Topology {
             hosts: Vec::with_capacity(racks * hosts),
             eps: Eps::flat(100),
             planes,
-            links: LinkSpecs::default(),
+            links: Box::default(),
             framing: Framing::Tcp,
             loopback: false,
         };

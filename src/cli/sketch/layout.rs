@@ -156,7 +156,7 @@ impl Layout {
             let each = width / order.len().max(1) as i32;
             for (place, (_, number, name)) in order.into_iter().enumerate() {
                 let x = LEFT + width * (2 * place as i32 + 1) / (2 * row.switches.len() as i32);
-                let wide = if s.is_one() { width - 8 } else { (name.len() as i32 * 8 + 16).min(each - 6) };
+                let wide = if s.is_one() { width } else { (name.len() as i32 * 8 + 16).min(each - 6) };
                 self.nodes.push(Node { x, y, width: wide.max(8), name: name.into() });
                 at.insert(number, (x, y));
             }

@@ -25,6 +25,8 @@ use crate::units::{BitRate, Bytes, Span};
 const MARK: &str = "heliostat:doctor";
 /// A flow that takes longer has met something else than its links.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Beyond this share of all processors what other programs take would hide what a flow takes.
+const BUSY: f64 = 0.1;
 /// How often a list is changed.
 const CHANGES: usize = 400;
 
@@ -37,7 +39,7 @@ pub struct Goodput {
     pub switches: usize,
     /// Share of the link's nominal payload rate that it got, 0..=1; a hair above 1 while queues' bursts last.
     pub share: f64,
-    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does not say.
+    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does not say, or other programs were busy.
     pub processors: Option<f64>,
 }
 
@@ -99,7 +101,7 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism, congestion: &str) -> io::Res
         let (got, after) = (bytes.0 as f64 * 8.0 / at.since(start).as_secs_f64(), processor_time());
         // Beside the cables there are four links: of the two hosts, and of their ToRs.
         let links = (switches - 1 + 4) as f64;
-        let processors = before.zip(after).map(|(b, a)| work(b, a, idle) / (got / 1e9) / links);
+        let processors = before.zip(after).filter(|_| idle < BUSY).map(|(b, a)| work(b, a, idle) / (got / 1e9) / links);
         all.push(Goodput { rate, switches, share: got / payload_rate(rate).0 as f64, processors });
     }
     Ok(all)
