@@ -14,7 +14,7 @@ Every ToR, the EPS, every OCS plane and every host is a Mininet node in a networ
 
 The names inside the nodes, the addresses and the MACs are those of the namespaces that Heliostat makes itself, so
 `heliostat run FILE --attach NAME` controls either. Without Heliostat all traffic goes over the EPS and the OCS is dark.
-Rates are not enforced here: Heliostat sets them when it attaches.
+Rates, and what `links` says of queues, delay and loss, are not enforced here: Heliostat sets them when it attaches.
 
 This file writes /run/heliostat/attach/NAME.json (the nodes' process ids) and removes it at the end; it touches
 nothing else outside its own namespaces. `docs/mininet.md` describes it for users.
@@ -75,8 +75,9 @@ class LabError(Exception):
 class Plan:
     """The part of a topology file that shapes the network; `heliostat check FILE` checks the rest of it."""
 
-    def __init__(self, path, name, hosts_of, planes, graph):
+    def __init__(self, path, name, hosts_of, planes, graph, marks):
         self.path, self.name, self.planes, self.graph = path, name, planes, graph
+        self.marks = marks  # whether queues of some links mark packets (ECN), which hosts must ask for
         self.hosts_of = hosts_of  # number of hosts, by rack
         self.racks = len(hosts_of)
 
@@ -134,7 +135,10 @@ def read_plan(path):
         graph = shapes.read_graph(eps.get("graph") if isinstance(eps, dict) else None, len(racks))
     except shapes.InvalidGraph as e:
         raise InvalidTopology("%s: eps.graph: %s" % (path, e)) from e
-    return Plan(os.path.abspath(path), name, racks, len(planes), graph)
+    links = raw.get("links")
+    kinds = links.values() if isinstance(links, dict) else []
+    marks = any(isinstance(kind, dict) and "ecn" in kind for kind in kinds)
+    return Plan(os.path.abspath(path), name, racks, len(planes), graph, marks)
 
 
 def read_racks(path, raw):
@@ -299,6 +303,8 @@ class HybridHost(HybridNode, Host):
         """Set addresses. They follow from `rack` and `k`; Mininet's own (`mn --mac`, `--ipbase`) are ignored."""
         rack, k = self.params["rack"], self.params["k"]
         self.ip_batch(host_lines(rack, k))
+        if self.lab.plan.marks:
+            self.sysctl("ipv4/tcp_ecn", 1)
         intf = self.intf("eth0")
         intf.ip, intf.prefixLen = host_ip(rack, k), "32"
         return {}

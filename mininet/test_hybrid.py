@@ -106,6 +106,15 @@ class Hybrid(NetworkTest):
         done = self.run_hybrid(self.file, "--quiet", "--cli", stdin="h3-1 ip -4 -brief addr show eth0\n")
         self.assertIn("10.3.0.3/32", done.stdout + done.stderr)
 
+    def test_hosts_ask_for_marks_where_links_mark(self):
+        for links, asks in (("", "2"), ("links: {uplink: {buffer: 100kB, ecn: 30kB}}\n", "1")):
+            self.file = self.write(TWO_PLANES + links)
+            lab, attach = self.start_hybrid()
+            said = in_node(attach["nodes"]["h1-0"], "cat", "/proc/sys/net/ipv4/tcp_ecn")
+            self.assertEqual(said.strip(), asks, links)
+            lab.terminate()
+            lab.wait(60)
+
     def test_nodes_are_named_and_addressed_as_heliostat_does(self):
         lab, attach = self.start_hybrid()
         nodes = attach["nodes"]

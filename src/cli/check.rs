@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::files::read_any;
-use super::{CliError, print};
+use super::{CliError, print, sketch, write_bytes};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::control::policy::SchedulerKind;
@@ -27,6 +27,9 @@ pub struct Args {
     /// Prints the JSON Schema of a kind of file instead
     #[arg(long, value_enum, conflicts_with = "files")]
     schema: Option<Kind>,
+    /// Also draws the topology, of which there must be one among the files, as SVG: its switches by tier, racks, planes and rates
+    #[arg(long, value_name = "FILE", conflicts_with = "schema")]
+    svg: Option<PathBuf>,
 }
 
 /// The kinds of files.
@@ -100,6 +103,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     print(&found.said)?;
     for line in &found.advice {
         eprintln!("note: {line}");
+    }
+    if let (Some(file), true) = (&args.svg, found.errors.is_empty()) {
+        let [topology] = &*found.topologies else {
+            return Err(CliError::Usage(format!("--svg draws one topology, and there are {} among the files", found.topologies.len())));
+        };
+        write_bytes(file, &sketch::svg(topology).map_err(CliError::Failed)?)?;
     }
     if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors, args.files.len()))) }
 }

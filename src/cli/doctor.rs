@@ -6,10 +6,14 @@ use serde::Serialize;
 
 use super::tables::Rows;
 use super::{CliError, Output, print, user_namespace};
+use crate::config;
+use crate::config::shipped::Shelf;
 use crate::fabric::kernel::features::{self, Feature, Need};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, ownership, sys};
+use crate::runtime::measure::switches::{self, Built, Changes, Goodput};
 use crate::runtime::measure::{self, Look};
+use crate::topology::Topology;
 use crate::units::{BitRate, Span};
 
 /// Try what an emulation needs of this kernel, and measure what rates and scale this machine carries honestly
@@ -21,6 +25,10 @@ pub struct Args {
     /// Only try the kernel's features
     #[arg(long)]
     no_measure: bool,
+    /// Also measure networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones,
+    /// changes of lists. Half a minute more
+    #[arg(long, conflicts_with = "no_measure")]
+    switches: bool,
     /// How the result is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -42,7 +50,17 @@ struct Report {
     mechanism: Option<&'static str>,
     looks: Vec<Look>,
     capacity: Option<Capacity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    switches: Option<Switches>,
     remarks: Vec<String>,
+}
+
+/// What was measured of networks of packet switches.
+#[derive(Debug, Serialize)]
+struct Switches {
+    goodput: Vec<Goodput>,
+    built: Vec<Built>,
+    changes: Changes,
 }
 
 /// Runs the subcommand.
@@ -56,7 +74,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     // Before a user namespace is entered: there, every user is root.
     let base = ownership::base();
     let mininet = mininet();
-    let mut report = Report { features: vec![rights()], mechanism: None, looks: vec![], capacity: None, remarks: vec![] };
+    let mut report = Report { features: vec![rights()], mechanism: None, looks: vec![], capacity: None, switches: None, remarks: vec![] };
     if report.features[0].ok {
         report.features.extend(features::probe());
     }
@@ -68,7 +86,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let result = match mechanism(&report.features) {
         None => Err(CliError::Failed("nothing can run here: see what is missing above".into())),
         Some(_) if args.no_measure => Ok(()),
-        Some(m) => measured(&mut report, m, &base, args.output),
+        Some(m) => measured(&mut report, m, &base, args.output)
+            .and_then(|()| if args.switches { through_switches(&mut report, m, args.output) } else { Ok(()) }),
     };
     if args.output == Output::Json {
         print(&(serde_json::to_string_pretty(&report).expect("a report is plain data") + "\n"))?;
@@ -176,6 +195,45 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     }
     report.capacity = Some(capacity);
     Ok(())
+}
+
+/// Rates of links that flows go through.
+const RATES: [BitRate; 3] = [BitRate::mbit(10), BitRate::mbit(100), BitRate::mbit(1000)];
+/// Larger networks take many seconds to build.
+const MOST_LINKS: usize = 300;
+
+/// Measures networks of packet switches, and prints the tables.
+fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result<(), CliError> {
+    let failed = |e: std::io::Error| CliError::Failed(format!("measuring networks of switches failed: {e}"));
+    let goodput = RATES.iter().map(|&rate| switches::goodput(rate, m, CONGESTION)).collect::<Result<Vec<_>, _>>().map_err(failed)?.concat();
+    let shipped = Shelf::Topologies.files().map(|f| config::read_topology(f.text, f.name)).collect::<Result<Vec<_>, _>>()?;
+    let few = |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() + t.hosts.len() <= MOST_LINKS);
+    let built = shipped.iter().filter(few).map(|t| switches::build(t, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let found = Switches { goodput, built, changes: switches::changes(m).map_err(failed)? };
+    if output == Output::Table {
+        let asks = |b: &Built| shipped.iter().find(|t| t.name == b.network).and_then(|t| report.capacity.as_ref()?.exceeded_by(t));
+        print(&format!("\n{}\n", switches_tables(&found, asks)))?;
+    }
+    report.switches = Some(found);
+    Ok(())
+}
+
+fn switches_tables(s: &Switches, too_much: impl Fn(&Built) -> Option<String>) -> String {
+    let mut flows = Rows::new(&["links of", "switches", "of what the rate allows", "processors a Gb/s and link"]);
+    for g in &s.goodput {
+        let processors = g.processors.map_or("-".into(), |p| format!("{p:.3}"));
+        flows.rows.push(vec![g.rate.to_string(), g.switches.to_string(), format!("{:.1} %", g.share * 100.0), processors]);
+    }
+    let mut built = Rows::new(&["network", "nodes", "links", "built in", "a link", "gone in", "all racks at once"]);
+    for b in &s.built {
+        let each = Span(b.up.0 / b.links.max(1) as u64);
+        let fits = if too_much(b).is_none() { "at full rate" } else { "slower than their links" };
+        let times = [b.up, each, b.down].map(super::tables::span);
+        built.rows.push([vec![b.network.clone(), b.nodes.to_string(), b.links.to_string()], times.to_vec(), vec![fits.into()]].concat());
+    }
+    let Changes { median, p99 } = s.changes;
+    let (median, p99) = (super::tables::span(median), super::tables::span(p99));
+    format!("{}\n\n{}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}", flows.table(), built.table())
 }
 
 fn looks_table(looks: &[Look]) -> String {

@@ -39,6 +39,7 @@ pub mod schedule;
 pub mod set;
 pub mod show;
 pub mod simulate;
+mod sketch;
 pub mod stop;
 pub mod study;
 pub mod svg;

@@ -13,13 +13,15 @@ use super::client::Where;
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, interrupt, jobs, print, read_policy, read_topology, schedule, study, tables, user_namespace,
-    write_text,
+    CliError, Output, attach, can_write, files, interrupt, jobs, print, read_policy, read_topology, schedule, study, tables,
+    user_namespace, write_text,
 };
 use crate::api;
 use crate::coflows::network::Service;
 use crate::config;
+use crate::config::shipped::Shelf;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
+use crate::fabric::kernel::lacks;
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
@@ -35,6 +37,7 @@ use crate::workload::{Adjust, Workload};
 
 mod detach;
 mod events;
+mod lacking;
 mod progress;
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
@@ -286,6 +289,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     Owned::free(&base, &name).map_err(|e| explain(&e.into()))?;
     let listener = api::reserve(&listen(args)).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
+    check_links(&args.topology, &topology)?;
     let mechanism = match args.mechanism {
         MechanismArg::Auto => None,
         MechanismArg::Timed => Some(Mechanism::Timed),
@@ -293,6 +297,16 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     };
     let options = Options { name, mechanism, base, attach };
     Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, recorder: None, listener })
+}
+
+/// Says before anything is built which links the kernel cannot make, and where the file asks for them.
+fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
+    let missing = lacks::lacks(topology).map_err(|e| CliError::Failed(format!("try what links need: {e}")))?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = files::read_shipped(Shelf::Topologies, file, &[])?;
+    Err(CliError::Failed(lacking::at_their_keys(&text, &file.display().to_string(), &missing).to_string()))
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {

@@ -6,6 +6,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Service};
 use crate::control::policy::Estimator;
 use crate::runtime::settings::RunPlan;
+use crate::topology::links::Loss;
 use crate::topology::{Core, Framing, StopMode, Topology};
 use crate::units::Bytes;
 
@@ -97,6 +98,21 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     }
     if topology.eps.background_percent > 0 {
         out.push(format!("the background traffic of topology {} exists in simulations only", topology.name));
+    }
+    let left_out: Vec<&str> = [
+        ("buffer", topology.links.all().any(|l| l.buffer.is_some())),
+        ("ecn", topology.links.all().any(|l| l.ecn.is_some())),
+        ("loss", topology.links.all().any(|l| l.loss > Loss::default())),
+    ]
+    .into_iter()
+    .filter_map(|(key, given)| given.then_some(key))
+    .collect();
+    if !left_out.is_empty() {
+        let keys = left_out.join("`, `");
+        out.push(format!(
+            "`{keys}` of the links of topology {} exist in emulations only: a simulation counts their rate and delay",
+            topology.name
+        ));
     }
     let name = &policy.name;
     match plan.run.network.kind.service() {

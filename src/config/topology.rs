@@ -14,8 +14,10 @@ use crate::topology::{Core, Eps, Framing, Plane, Pods, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
 mod graph;
+mod links;
 
 use graph::RawGraph;
+use links::RawLinks;
 
 /// The most letters of a network's name, which stands in names of namespaces.
 const LONGEST_NAME: usize = 12;
@@ -60,6 +62,9 @@ pub struct RawTopology {
     #[serde(default)]
     #[schemars(length(max = 64))]
     ocs: Vec<RawPlane>,
+    /// What links do beside their rates; each kind that is left out has its rate and nothing else.
+    #[serde(default)]
+    links: RawLinks,
     /// What rates count: `tcp`, what is on the wire, headers included, or `none`, payload only; tcp if left out.
     #[serde(default)]
     framing: Framing,
@@ -242,6 +247,7 @@ impl RawTopology {
             let path = vec!["eps".into(), "graph".into()];
             flaws.unless(many == 1, path, format!("the servers of this graph relay, and a rack has {many} hosts"), "one host a rack");
         }
+        let links = self.links.check(graph.is_some(), !planes.is_empty(), &mut flaws);
         let total: u64 = racks.iter().map(|r| u64::from(r.hosts)).sum();
         flaws.unless(total <= MAX_HOSTS, vec!["racks".into()], format!("{total} hosts in all"), format!("at most {MAX_HOSTS}"));
         flaws.done(|| {
@@ -259,6 +265,7 @@ impl RawTopology {
                     ..Eps::flat(100)
                 },
                 planes,
+                links: Box::new(links),
                 framing: self.framing,
                 loopback: false,
             };

@@ -45,11 +45,14 @@ pub fn read_checked<R: DeserializeOwned + JsonSchema, T>(
 ) -> Result<T, ConfigError> {
     let raw = read(text, file)?;
     let bare = bare::flaws::<R>(&read(text, file)?);
-    if bare.is_empty() { check(raw) } else { Err(bare) }.map_err(|flaws| {
-        let mut problems: Vec<Problem> = flaws.into_iter().take(MAX_FLAWS).map(|f| place(text, f)).collect();
-        problems.sort_by_key(|p| (p.line, p.column));
-        ConfigError { file: file.into(), problems }
-    })
+    if bare.is_empty() { check(raw) } else { Err(bare) }.map_err(|flaws| placed(text, file, flaws))
+}
+
+/// Flaws at their places in a text.
+pub fn placed(text: &str, file: &str, flaws: Vec<Flaw>) -> ConfigError {
+    let mut problems: Vec<Problem> = flaws.into_iter().take(MAX_FLAWS).map(|f| place(text, f)).collect();
+    problems.sort_by_key(|p| (p.line, p.column));
+    ConfigError { file: file.into(), problems }
 }
 
 /// The keys of the document's mapping, in order: what tells a topology from a policy.

@@ -20,6 +20,7 @@ use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Tampered};
 use crate::control::{Event, Trouble};
 use crate::fabric::kernel::attached::Processes;
+use crate::fabric::kernel::lacks::{self, Lack};
 use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
 use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, sys};
@@ -49,6 +50,9 @@ pub enum StartError {
     /// The network is larger than the address plan.
     #[error("this network cannot be emulated: {0}")]
     TooLarge(String),
+    /// Links ask for what this kernel has no queue for.
+    #[error("this network cannot be emulated: links.{}.{}: {}", .0.kind, .0.key, .0)]
+    Lack(Lack),
     /// The name cannot be had.
     #[error(transparent)]
     Own(#[from] OwnError),
@@ -110,6 +114,8 @@ impl Emulation {
         recorder: Option<Recorder>,
     ) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
+        let missing = lacks::lacks(&topology).map_err(kernel("try what links need"))?;
+        missing.into_iter().next().map_or(Ok(()), |lack| Err(StartError::Lack(lack)))?;
         sys::raise_open_files();
         check_congestion(&plan.run.congestion)?;
         let clock = Clock::start();

@@ -20,6 +20,8 @@ use crate::plan::Op;
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 
+pub mod switches;
+
 /// Share of its nominal payload rate that a rack must carry for its circuit to be honest.
 pub const HONEST: f64 = 0.95;
 /// Slow start, and the queues' filling, are over by then.

@@ -10,9 +10,11 @@ use crate::units::{BitRate, Span};
 
 pub mod addresses;
 pub mod graph;
+pub mod links;
 mod shapes;
 
 use graph::Graph;
+use links::LinkSpecs;
 
 /// A hybrid network of racks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Topology {
     pub eps: Eps,
     /// The optical planes; empty for a purely electrical network.
     pub planes: Vec<Plane>,
+    /// What links do beside their rates.
+    #[serde(default, skip_serializing_if = "LinkSpecs::is_plain")]
+    pub links: Box<LinkSpecs>,
     /// What a rate counts.
     pub framing: Framing,
     /// Simulations only: what a host sends to itself crosses its interface, out and in, as in simulators whose hosts are ports. Else it
@@ -169,6 +174,7 @@ impl Topology {
             hosts: Vec::with_capacity(racks * hosts),
             eps: Eps::flat(100),
             planes,
+            links: Box::default(),
             framing: Framing::Tcp,
             loopback: false,
         };

@@ -15,7 +15,7 @@ use heliostat::control::policy::CircuitPolicy;
 use heliostat::fabric::kernel::msg::Route;
 use heliostat::fabric::kernel::nl::Netlink;
 use heliostat::fabric::kernel::route_lists::HOST_TABLES;
-use heliostat::fabric::kernel::{Labelled, Mechanism, netns, packet};
+use heliostat::fabric::kernel::{Labelled, Mechanism, netns, queues};
 use heliostat::fabric::{Fabric, PortTo, SwitchPort};
 use heliostat::ids::{HostId, PlaneId, RackId};
 use heliostat::paths::{List, Switches, Units};
@@ -274,7 +274,7 @@ fn a_route_that_somebody_else_removed_stops_no_change() {
             return Ok(());
         }
         let t = on(Graph::leaf_spine(3, 2, BitRate::mbit(100), None), 1, BitRate::mbit(100), 0);
-        let drain = packet::drain(&t, 16);
+        let drain = queues::drain(&t, 16);
         let to = host_ip(&t, HostId(2));
         let mut b = Bench::new(t, mechanism, Admit::Marked);
         let over = |spine: u32| Some(List(vec![0, spine, 2]));

@@ -15,6 +15,7 @@ mod faults_links;
 mod faults_tampering;
 mod flips;
 mod goodput;
+mod links;
 mod lists;
 mod packets;
 mod priorities;

@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use super::{CliError, read_result, results, write_bytes};
 use input::Input;
 
-mod canvas;
+pub(super) mod canvas;
 mod cdf;
 mod gantt;
 pub(super) mod input;

@@ -27,8 +27,8 @@ enum Kind {
     Routes,
     /// Packets are in the queue already.
     Gates {
-        /// By plane.
-        rates: Vec<BitRate>,
+        /// By plane: its rate, and the bytes of a queue.
+        queues: Vec<(BitRate, u32)>,
         nudges: Nudges,
     },
 }
@@ -47,8 +47,9 @@ impl Doors {
     /// # Errors
     /// What the kernel refused.
     pub fn gates(net: &Network) -> io::Result<Self> {
-        let rates = net.topology.planes.iter().map(|p| p.rate).collect();
-        Ok(Self { kind: Kind::Gates { rates, nudges: Nudges::start(net)? }, tors: sockets(net)? })
+        let t = &net.topology;
+        let queues = t.planes.iter().map(|p| (p.rate, queues::waiting_limit(t, p.rate))).collect();
+        Ok(Self { kind: Kind::Gates { queues, nudges: Nudges::start(net)? }, tors: sockets(net)? })
     }
 
     /// Whether they are routes.
@@ -64,8 +65,8 @@ impl Doors {
         let (nl, ports) = &mut self.tors[rack];
         match &mut self.kind {
             Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
-            Kind::Gates { rates, nudges } => {
-                nl.send(vec![(queues::gate(ports[plane], rates[plane], to.index(), true), 0)])?;
+            Kind::Gates { queues: of, nudges } => {
+                nl.send(vec![(queues::gate(ports[plane], of[plane], to.index(), true), 0)])?;
                 nudges.nudge((rack, plane))
             }
         }
@@ -79,7 +80,7 @@ impl Doors {
         let (nl, ports) = &mut self.tors[rack];
         nl.send(vec![match &self.kind {
             Kind::Routes => (route(ports[plane], to).delete(), 0),
-            Kind::Gates { rates, .. } => (queues::gate(ports[plane], rates[plane], to.index(), false), 0),
+            Kind::Gates { queues: of, .. } => (queues::gate(ports[plane], of[plane], to.index(), false), 0),
         }])
     }
 }

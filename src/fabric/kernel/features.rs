@@ -7,6 +7,7 @@ use pnet::datalink;
 use serde::Serialize;
 use socket2::{Domain, Socket, Type};
 
+use super::lacks::Module;
 use super::msg::{self, End};
 use super::nl::{NEW, Netlink, Request};
 use super::tc::{self, Class, Match};
@@ -118,8 +119,10 @@ fn queues() -> Vec<Trial<'static>> {
             "bfifo",
             Need::Run,
             "it bounds every queue in bytes: CONFIG_NET_SCHED (in every kernel that has tc)",
-            Box::new(|b| send(b, vec![(tc::bfifo(LINK, 1, 100_000), NEW)])),
+            Box::new(|b| send(b, vec![(tc::bfifo(LINK, tc::leaf(1), 100_000), NEW)])),
         ),
+        module(Module::Netem),
+        module(Module::Red),
         (
             "clsact",
             Need::Run,
@@ -213,6 +216,11 @@ fn machine() -> Vec<Trial<'static>> {
             }),
         ),
     ]
+}
+
+fn module(module: Module) -> Trial<'static> {
+    let tries = move |b: &mut Bench| module.probe(&mut b.netlink, LINK).map(|()| String::new());
+    (module.name(), Need::Better, module.remedy(), Box::new(tries))
 }
 
 fn packets() -> io::Result<String> {

@@ -16,7 +16,7 @@ use super::network::Network;
 use super::nl::NEW;
 use super::packet::PacketSwitch;
 use super::ways::Ways;
-use super::{Clock, packet, tc};
+use super::{Clock, queues, tc};
 use crate::ids::{HostId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer};
 use crate::units::{Span, Time};
@@ -68,7 +68,7 @@ impl Labels {
             hang(&arrays, k as u16, s)?;
         }
         let places = topology.hosts.iter().map(|h| (h.rack.index(), h.index as usize)).collect();
-        let drain = packet::drain(&topology, HOPS);
+        let drain = queues::drain(&topology, HOPS);
         Ok(Self { arrays, ways, clock, places, lists: Lists::default(), numbers: BTreeMap::new(), book, drain })
     }
 

@@ -21,6 +21,7 @@ pub mod inventory;
 pub mod keeper;
 pub mod kept;
 pub mod labels;
+pub mod lacks;
 pub mod layout;
 pub mod msg;
 pub mod netns;
@@ -129,7 +130,7 @@ pub fn guard(topology: &Topology, admit: Admit) -> Span {
     if admit.waits() {
         return GATE_GUARD;
     }
-    topology.planes.iter().map(|p| queues::guard(p.rate)).max().unwrap_or(Span::ZERO)
+    topology.planes.iter().map(|p| queues::guard(topology, p.rate)).max().unwrap_or(Span::ZERO)
 }
 
 /// What the queues of a fabric are made for; it cannot be changed afterwards.
@@ -221,16 +222,15 @@ impl KernelFabric {
             let why = "`elephants.admit: wait` needs a topology with one OCS plane: packets wait in the queue of a plane, and of several they would not know which";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        let cables = topology.eps.graph().into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
-        let gso = topology.planes.iter().map(|p| p.rate).chain(cables).map(queues::gso_max).min().unwrap_or(65_536);
+        let gso = queues::segment(&topology);
         for (host, h) in net.hosts.iter_mut().zip(&topology.hosts) {
-            let mut v = queues::host_port(host.eth, h.nic, service);
+            let mut v = queues::host_port(host.eth, h.nic, &topology, service);
             v.push((msg::gso_max(host.eth, gso), 0));
             host.node.send(v)?;
         }
         for (tor, rack) in net.tors.iter_mut().zip(&topology.racks) {
             let hosts = topology.hosts_of(rack.id);
-            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::host_port(l, h.nic, service)).collect())?;
+            tor.node.send(tor.hosts.iter().zip(hosts).flat_map(|(&l, h)| queues::host_port(l, h.nic, &topology, service)).collect())?;
         }
         packet::shape(&topology, &mut net.eps, service)?;
         let circuits = match mechanism {

@@ -63,6 +63,14 @@ pub fn nursery() -> io::Result<OwnedFd> {
     Ok(ns)
 }
 
+/// Has TCP of a namespace ask its peers for congestion marks (ECN); by itself it only agrees to them.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn ask_for_marks(ns: BorrowedFd) -> io::Result<()> {
+    within(ns, || write_sysctl("ipv4/tcp_ecn", "1"))
+}
+
 /// Writes `/proc/sys/net/KEY` of the calling thread's namespace.
 fn write_sysctl(key: &str, value: &str) -> io::Result<()> {
     let file = format!("/proc/sys/net/{key}");

@@ -220,11 +220,15 @@ impl Drop for Network {
 /// Every node of a network in a fresh namespace of its own, by all processors at once.
 fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, Node>> {
     let nursery = netns::nursery()?;
+    let marks = topology.links.all().any(|l| l.ecn.is_some());
     let make = |id: NodeId| -> io::Result<(NodeId, Node)> {
         let forward = !matches!(id, NodeId::Ocs(_) | NodeId::Host(_));
         let mut node = Node::new(id.name(topology), netns::create(Some(nursery.as_fd()), forward)?)?;
         // Without lo up there is no local table, and next hops on a link are refused.
         node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
+        if marks && matches!(id, NodeId::Host(_)) {
+            netns::ask_for_marks(node.ns.as_fd())?;
+        }
         Ok((id, node))
     };
     let all = NodeId::all(topology);

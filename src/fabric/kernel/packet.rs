@@ -17,7 +17,8 @@ use crate::fabric::{PortTo, SwitchCounters, SwitchPort};
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::topology::addresses::rack_net;
-use crate::units::{Bytes, Span};
+use crate::topology::graph::Graph;
+use crate::topology::links::LinkSpec;
 
 /// A packet switch.
 pub struct PacketSwitch {
@@ -146,17 +147,17 @@ pub fn wire(topology: &Topology, switches: &mut [PacketSwitch]) -> io::Result<()
     Ok(())
 }
 
-/// Sets the rates of all ports: a rack's by its uplink, a cable's by its own.
+/// Sets the rates and queues of all ports: a rack's by its uplink, a cable's by its own.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn shape(topology: &Topology, switches: &mut [PacketSwitch], service: Service) -> io::Result<()> {
-    let limit = queues::eps_limit(topology);
+    let leaf = |spec| queues::eps_leaf(topology, spec);
+    let of_cable = |g: &Graph, c: usize| (g.cables[c].rate, leaf(topology.links.cable(g, &g.cables[c])));
     for s in switches {
-        let racks = s.racks.iter().map(|&(r, link)| (link, topology.racks[r].uplink));
-        let cables = topology.eps.graph().map_or(&[][..], |g| &g.cables);
-        let all = racks.chain(s.cables.iter().map(|&(c, link)| (link, cables[c].rate)));
-        s.node.send(all.flat_map(|(link, rate)| queues::eps_port(link, rate, limit, service)).collect())?;
+        let racks = s.racks.iter().map(|&(r, link)| (link, (topology.racks[r].uplink, leaf(topology.links.uplink))));
+        let cables = topology.eps.graph().into_iter().flat_map(|g| s.cables.iter().map(move |&(c, link)| (link, of_cable(g, c))));
+        s.node.send(racks.chain(cables).flat_map(|(link, (rate, leaf))| queues::eps_port(link, rate, leaf, service)).collect())?;
     }
     Ok(())
 }
@@ -172,7 +173,7 @@ const LIMIT: (u32, u32) = (1_000_000_002, 1_000_000_003);
 /// # Errors
 /// What the kernel refused.
 pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, (labelled, service): (bool, Service)) -> io::Result<()> {
-    let limit = queues::eps_limit(topology);
+    let leaf = queues::eps_leaf(topology, LinkSpec::default());
     for (k, s) in switches.iter_mut().enumerate() {
         let Some(rate) = topology.eps.graph().and_then(|g| g.switches[k].rate) else { continue };
         // The address that every port of the switch has: a frame is taken as if it had come in by a port.
@@ -182,7 +183,7 @@ pub fn limit(topology: &Topology, switches: &mut [PacketSwitch], mark: &str, (la
             (msg::alias(LIMIT.0, mark), 0),
             (msg::up(LIMIT.1), 0),
         ];
-        v.extend(queues::eps_port(LIMIT.0, rate, limit, service));
+        v.extend(queues::eps_port(LIMIT.0, rate, leaf, service));
         let racks = s.racks.iter().filter(|_| !labelled);
         for &(_, port) in racks.chain(&s.cables) {
             v.push((tc::clsact(port), NEW));
@@ -216,14 +217,4 @@ pub fn counters(topology: &Topology, switches: &mut [PacketSwitch], strays: &[u6
         Ok(SwitchCounters { switch: k as u32, strays: strays.get(k).copied().unwrap_or(0), ports: racks.chain(cables).collect() })
     };
     switches.iter_mut().enumerate().map(one).collect()
-}
-
-/// How long packets may be on their way through the full queues of `switches` switches, each of the slowest rate of all, and a margin.
-pub fn drain(topology: &Topology, switches: usize) -> Span {
-    let limit = Bytes(u64::from(queues::eps_limit(topology)));
-    let graph = topology.eps.graph();
-    let cables = graph.into_iter().flat_map(|g| g.cables.iter().map(|c| c.rate));
-    let limits = graph.into_iter().flat_map(|g| g.switches.iter().filter_map(|s| s.rate));
-    let slowest = cables.chain(limits).chain(topology.racks.iter().map(|r| r.uplink)).min().unwrap_or_default();
-    slowest.time_for(limit) * 2 * switches as u64 + Span::millis(10)
 }

@@ -14,7 +14,7 @@ use super::msg::{self, Route};
 use super::network::Network;
 use super::nl::{NEW, REPLACE, Request};
 use super::ways::Ways;
-use super::{layout, packet};
+use super::{layout, queues};
 use crate::ids::{HostId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer};
 use crate::topology::addresses::{host_ip, rack_net};
@@ -68,7 +68,7 @@ impl RouteLists {
         for (s, m) in net.eps.iter_mut().zip(messages) {
             s.node.send(m)?;
         }
-        let drain = packet::drain(&net.topology, net.eps.len().min(super::bpf::switches::HOPS));
+        let drain = queues::drain(&net.topology, net.eps.len().min(super::bpf::switches::HOPS));
         let (routes, stale, rules) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         Ok(Self { ways, lists: Lists::default(), routes, stale, rules, drain })
     }

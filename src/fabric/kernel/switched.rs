@@ -91,15 +91,15 @@ impl Switched {
     /// What the kernel refused.
     pub fn install(net: &mut Network, Serving { admit, service }: Serving, clock: Clock) -> io::Result<Self> {
         let topology = net.topology.clone();
-        let racks = topology.rack_count();
+        let (racks, shared) = (topology.rack_count(), queues::uplink_is_shared(&topology, service));
         for (r, tor) in net.tors.iter_mut().enumerate() {
             add_sink(&mut tor.node, &net.mark)?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r, service);
-            if service == Service::Strict {
+            if shared {
                 v.extend(count(tor.eps, &topology, r, &net.mark));
             }
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByAddress, admit));
+                v.extend(queues::ocs_port(link, (&topology, p), r, queues::Classes::ByAddress, admit));
                 v.extend(only_own(link, RackId::from(r)));
             }
             if admit.waits()
@@ -125,7 +125,7 @@ impl Switched {
         let doors = if admit.waits() { Doors::gates(net) } else { Doors::routes(net) }?;
         let guard = super::guard(&topology, admit);
         let slots = Arc::new(Mutex::new(Slots::new(topology, guard)));
-        let counting = (service == Service::Strict).then_some(COUNT.0);
+        let counting = shared.then_some(COUNT.0);
         let flips = Flips::start(net, doors, true, guard, slots.clone(), clock)?;
         Ok(Self { clock, counting, counted: BTreeMap::new(), filtered: BTreeMap::new(), flips, slots })
     }

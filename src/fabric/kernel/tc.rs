@@ -15,6 +15,10 @@ use netlink_packet_route::tc::*;
 use super::nl::Netlink;
 use crate::units::BitRate;
 
+mod modules;
+
+pub use modules::{netem, red};
+
 /// The root of a link's egress.
 pub const ROOT: u32 = 0xffff_ffff;
 /// The place of `clsact`.
@@ -177,9 +181,14 @@ fn ticks(bytes: u32, rate: u64) -> u32 {
     (u128::from(bytes) * 1_000_000_000 / u128::from(rate) / 64).min(u128::from(u32::MAX)) as u32
 }
 
-/// A byte-limited FIFO under class 1:`minor`.
-pub fn bfifo(link: u32, minor: u16, limit: u32) -> Message {
-    let mut m = base(link, handle(1, minor), handle(0x1000 + minor, 0), "bfifo");
+/// The parent and the handle of the queue of class 1:`minor`.
+pub const fn leaf(minor: u16) -> (u32, u32) {
+    (handle(1, minor), handle(0x1000 + minor, 0))
+}
+
+/// A byte-limited FIFO of this handle under a parent.
+pub fn bfifo(link: u32, (parent, own): (u32, u32), limit: u32) -> Message {
+    let mut m = base(link, parent, own, "bfifo");
     // struct tc_fifo_qopt is the attribute itself, not a nest.
     m.attributes.push(TcAttribute::Other(DefaultNla::new(2, limit.to_ne_bytes().to_vec())));
     Message::NewQueueDiscipline(m)
@@ -198,7 +207,8 @@ const SHUT_RATE: u64 = (SHUT_COST as u64 - SHUT_BURST as u64) * 100;
 /// them; shut, packets come in and none leaves, because the least cost of one is above what the bucket holds. (The kernel compares
 /// a packet's true length when it comes in.) Sent again it changes the gate, and what waits in it stays.
 pub fn gate(link: u32, minor: u16, rate: BitRate, limit: u32, open: bool) -> Message {
-    let mut m = base(link, handle(1, minor), handle(0x1000 + minor, 0), "tbf");
+    let (parent, own) = leaf(minor);
+    let mut m = base(link, parent, own, "tbf");
     let (rate, burst, cost) = if open { (rate.bytes_per_second().max(1) * 20, OPEN_BURST, 0) } else { (SHUT_RATE, SHUT_BURST, SHUT_COST) };
     // struct tc_tbf_qopt: the rate, no peak rate, limit, buffer, mtu.
     let mut parms = rate_spec(rate);

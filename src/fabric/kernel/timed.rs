@@ -52,7 +52,7 @@ impl Timed {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
             let mut v = queues::tor_eps_port(tor.eps, &topology, r, service);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
-                v.extend(queues::ocs_port(link, p.rate, (r, racks), queues::Classes::ByProgram, admit));
+                v.extend(queues::ocs_port(link, (&topology, p), r, queues::Classes::ByProgram, admit));
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;
                 v.push((tc::clsact(link), NEW));
                 v.push((tc::bpf_ingress(link, arrivals.as_fd(), "heliostat_in"), NEW));

@@ -15,6 +15,7 @@ use crate::coflows::rates::{self, Demand, Free, Group, Rates};
 use crate::coflows::{FlowSpec, bounds};
 use crate::ids::HostId;
 use crate::topology::graph::Graph;
+use crate::topology::links::LinkSpec;
 use crate::topology::{Core, Plane, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 
@@ -58,6 +59,47 @@ fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {
 /// Payload time at `mbit`, rounded up.
 fn time(mbit: u64, bytes: u64) -> u64 {
     bounds::payload_rate(BitRate::mbit(mbit)).time_for(Bytes(bytes)).0
+}
+
+#[test]
+fn a_flow_ends_the_delay_of_its_way_later_and_shares_links_as_before() {
+    // Host 0 and 1 at rack 0, 2 and 3 at rack 1, of a graph of two leaves and one spine.
+    let mut t = (*topology(2, 2, 1000)).clone();
+    t.eps.core = Core::Graph(Box::new(Graph::leaf_spine(2, 1, BitRate::mbit(1000), None)));
+    let flows = [(0, 2, 1_000_000), (0, 1, 500_000), (3, 0, 800_000), (1, 1, 5), (1, 3, 0)];
+    let ends = |t: &Topology, kind| {
+        let settings = Settings { network: Network { kind, ..Network::default() }, ..Settings::default() };
+        let mut f = SimFabric::new(Arc::new(t.clone()), settings);
+        f.add_flows(&coflow(7, 0, &flows), &[false; 5], Time(0));
+        let (mut all, mut now) = (vec![], Time(0));
+        while let Some(next) = f.next_event() {
+            all.extend(f.advance(next).into_iter().inspect(|d| assert!(now <= d.at && d.at <= next)));
+            now = next;
+        }
+        all.extend(f.advance(now));
+        assert!(!f.is_moving());
+        all.sort_by_key(|d| d.flow);
+        all.iter().map(|d| d.at.0).collect::<Vec<_>>()
+    };
+    let mut slow = t.clone();
+    (slow.links.nic.delay, slow.links.uplink.delay) = (Span(7), Span(100));
+    slow.links.cables = [Span(9_000_000); 4].map(|delay| LinkSpec { delay, ..LinkSpec::default() });
+    let (within, between) = (14, 14 + 200 + 18_000_000);
+    for kind in [MaxMin, Varys, Fifo] {
+        let later: Vec<u64> = ends(&slow, kind).into_iter().zip(ends(&t, kind)).map(|(a, b)| a - b).collect();
+        assert_eq!(later, [between, within, between, 0, 0], "{kind:?}");
+    }
+}
+
+#[test]
+fn what_is_taken_back_on_its_way_never_arrives() {
+    let mut t = (*topology(2, 1, 1000)).clone();
+    t.links.uplink.delay = Span::secs(1);
+    let mut f = SimFabric::new(Arc::new(t), Settings::default());
+    f.add_flows(&coflow(0, 0, &[(0, 1, 1_000)]), &[false], Time(0));
+    assert_eq!((f.advance(Time(1_000_000_000)), f.is_moving()), (vec![], true));
+    f.cancel(CoflowId(0), Time(1_000_000_001));
+    assert_eq!((f.next_event(), f.advance(Time(9_000_000_000))), (None, vec![]));
 }
 
 #[test]

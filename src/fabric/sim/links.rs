@@ -10,7 +10,7 @@ use crate::ids::{HostId, RackId};
 use crate::paths::List;
 use crate::topology::graph::{Graph, Hop, Routes, Switch};
 use crate::topology::{Core, Host, Rack, Topology};
-use crate::units::BitRate;
+use crate::units::{BitRate, Span};
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
 /// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate; last a link
@@ -202,6 +202,26 @@ impl Links {
         self.changes += 1;
         self.lists.insert(hosts, (self.changes, way));
         Ok(true)
+    }
+
+    /// How long a packet of a flow that goes this way is on it, beside what rates ask for. Circuits add nothing.
+    pub fn delay(&self, from: HostId, to: HostId, route: Route) -> Span {
+        let specs = &self.topology.links;
+        let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
+        let cables = |way: &[Hop]| {
+            let graph = self.graph().expect("a way leads through a graph");
+            let delays = way.iter().map(|h| specs.cable(graph, &graph.cables[h.cable as usize]).delay.0);
+            Span(delays.sum())
+        };
+        let behind = match (route, &self.graph) {
+            (Route::Local | Route::Wait | Route::Ocs(_), _) => Span::ZERO,
+            (_, None) => specs.uplink.delay * 2,
+            (_, Some(ways)) => {
+                let own = self.lists.get(&(from, to)).filter(|_| route != Route::Eps);
+                specs.uplink.delay * 2 + own.map_or_else(|| cables(&ways.routes.way(a, b)), |(_, way)| cables(way))
+            }
+        };
+        if from == to { Span::ZERO } else { specs.nic.delay * 2 + behind }
     }
 
     /// The links of a flow that goes this way.

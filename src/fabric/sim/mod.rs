@@ -5,6 +5,7 @@
 //! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the
 //! circuit of its rack pair when there is one and it is admitted, else through the EPS, unless elephants have to wait for their
 //! circuits; it changes over at the very instant at which a circuit gets or loses its light.
+//! Where links have a delay, a flow's last byte arrives that of its way later ([`delays`]).
 //! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
 //!
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
@@ -36,6 +37,7 @@ macro_rules! world {
 pub mod bundle;
 mod clock;
 mod crossbar;
+mod delays;
 mod engine;
 pub mod faults;
 mod ledger;
@@ -54,6 +56,7 @@ mod breaking;
 mod laws;
 
 use crossbar::Crossbars;
+use delays::Delays;
 use engine::{Engine, Part, World};
 use faults::{Broken, Which};
 pub use ledger::Delivered;
@@ -84,7 +87,10 @@ pub struct SimFabric {
     crossbars: Crossbars,
     ledger: Ledger,
     engine: Box<dyn Engine>,
+    /// What engines have finished, and has arrived if links have delays.
     done: Vec<FlowFinished>,
+    /// Where links have delays; what is in `done` goes through it before a caller sees it.
+    delays: Option<Delays>,
     /// Links that carry less than their rate, by how many percent of it.
     broken: Vec<(Which, u32)>,
     meter: Option<Meter>,
@@ -129,6 +135,7 @@ impl SimFabric {
             NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
+        let delayed = topology.links.all().any(|l| l.delay > Span::ZERO);
         let switches = match topology.eps.graph() {
             _ if network.kind == NetworkKind::Sunflow => Err("coflows take circuits one after the other under `network: sunflow`"),
             None => Err("its packet network is one switch"),
@@ -148,6 +155,7 @@ impl SimFabric {
             ledger: Ledger::new(&topology),
             engine,
             done: Vec::new(),
+            delays: delayed.then(Delays::default),
             broken: Vec::new(),
         }
     }
@@ -156,7 +164,11 @@ impl SimFabric {
     /// ([`crate::coflows::elephants::marks`]). Flows within a host, and empty ones, finish at once.
     pub fn add_flows(&mut self, coflow: &CoflowSpec, elephants: &[bool], now: Time) {
         self.run(now);
+        if let Some(delays) = &mut self.delays {
+            delays.add(coflow, elephants);
+        }
         self.engine.add(coflow, elephants, world!(self));
+        self.arrive();
     }
 
     /// From now on `coflow`, which may come later, goes before those of larger `priority` under strict priorities. A coflow of
@@ -186,6 +198,9 @@ impl SimFabric {
     pub fn cancel(&mut self, coflow: CoflowId, now: Time) {
         self.run(now);
         self.engine.cancel(coflow, world!(self));
+        if let Some(delays) = &mut self.delays {
+            delays.cancel(coflow);
+        }
     }
 
     /// Something breaks at `now`, or is well again. Links need [`Settings::may_fail`].
@@ -200,6 +215,7 @@ impl SimFabric {
                 }
                 self.links.suffer(&self.broken);
                 self.engine.limit(world!(self));
+                self.arrive();
             }
             Broken::Port { plane, side, rack, how } => {
                 self.crossbars.strike((plane, side, rack), how, begins);
@@ -214,14 +230,16 @@ impl SimFabric {
         std::mem::take(&mut self.done)
     }
 
-    /// When something will next happen by itself: a flow finishes, or a circuit gets or loses its light. `None`: never.
+    /// When something will next happen by itself: a flow finishes or its last byte arrives, or a circuit gets or loses its light. `None`:
+    /// never.
     pub fn next_event(&self) -> Option<Time> {
-        self.engine.next_event().into_iter().chain(self.crossbars.next_edge()).min()
+        let arrives = self.delays.as_ref().and_then(Delays::next);
+        self.engine.next_event().into_iter().chain(self.crossbars.next_edge()).chain(arrives).min()
     }
 
     /// Whether any flow will finish if nothing changes.
     pub fn is_moving(&self) -> bool {
-        self.engine.is_moving()
+        self.engine.is_moving() || self.delays.as_ref().is_some_and(|d| d.next().is_some())
     }
 
     /// Where a probe frame sent into this input now would come out.
@@ -267,12 +285,27 @@ impl SimFabric {
             self.read_meter(Time(t.0.saturating_sub(1)));
             self.now = self.now.max(t);
             self.engine.pass(world!(self));
+            self.arrive();
             if self.crossbars.next_edge().is_some_and(|e| e <= self.now) {
                 self.edges();
             }
         }
         self.read_meter(to);
         self.now = self.now.max(to);
+    }
+
+    /// Where links have delays, what engines have finished goes on its way, and `done` has what has arrived.
+    fn arrive(&mut self) {
+        let Some(mut delays) = self.delays.take() else { return };
+        let mut done = std::mem::take(&mut self.done);
+        let world = world!(self);
+        let of = |(from, to, marked): delays::Ends| {
+            let t = world.links.topology();
+            let route = world.route((from, to), (t.rack_of(from), t.rack_of(to)), marked);
+            world.links.delay(from, to, route)
+        };
+        delays.pass(&mut done, world.now, of);
+        (self.delays, self.done) = (Some(delays), done);
     }
 
     /// Ends the buckets up to `to`, before which nothing happens by itself.
@@ -297,6 +330,7 @@ impl SimFabric {
     fn edges(&mut self) {
         let changed = self.crossbars.refresh(self.now);
         self.engine.reroute(&changed, world!(self));
+        self.arrive();
     }
 
     /// Changes one list; pairs whose flows take another way from now on are added to `changed`.
@@ -353,6 +387,7 @@ impl Fabric for SimFabric {
         let mut changed = BTreeSet::new();
         let results = ops.iter().map(|op| SteerResult { op: op.clone(), outcome: self.steer_one(op, &mut changed) }).collect();
         self.engine.steer(&changed, world!(self));
+        self.arrive();
         results
     }
 

@@ -1,0 +1,52 @@
+//! What is on its way where links have a delay: a flow's last byte arrives that much after it was sent.
+//!
+//! The delay counts by the way that the flow goes when its last byte is sent. Set-up of connections, windows and what is sent again after
+//! a loss are not in this model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::FlowFinished;
+use crate::coflows::CoflowSpec;
+use crate::ids::{CoflowId, FlowId, HostId};
+use crate::units::{Bytes, Span, Time};
+
+/// A flow's hosts, and whether it is marked.
+pub type Ends = (HostId, HostId, bool);
+
+/// Flows that are being sent, and last bytes that are on their way.
+#[derive(Debug, Default)]
+pub struct Delays {
+    sending: BTreeMap<(CoflowId, FlowId), Ends>,
+    arriving: BTreeSet<(Time, CoflowId, FlowId)>,
+}
+
+impl Delays {
+    /// A coflow begins; `marked` says of each flow whether it is marked. A flow without bytes ends at once.
+    pub fn add(&mut self, coflow: &CoflowSpec, marked: &[bool]) {
+        let flows = coflow.flows.iter().zip(marked).enumerate().filter(|(_, (f, _))| f.bytes > Bytes::ZERO);
+        self.sending.extend(flows.map(|(k, (f, &m))| ((coflow.id, FlowId::from(k)), (f.from, f.to, m))));
+    }
+
+    /// A coflow is taken back, what is on its way included.
+    pub fn cancel(&mut self, coflow: CoflowId) {
+        self.sending.retain(|(id, _), _| *id != coflow);
+        self.arriving.retain(|(_, id, _)| *id != coflow);
+    }
+
+    /// These flows have sent their last bytes, each with the delay that `of` gives; what has arrived by `now` is left in `done`, by time.
+    pub fn pass(&mut self, done: &mut Vec<FlowFinished>, now: Time, of: impl Fn(Ends) -> Span) {
+        for d in done.drain(..) {
+            let delay = self.sending.remove(&(d.coflow, d.flow)).map_or(Span::ZERO, &of);
+            self.arriving.insert((d.at + delay, d.coflow, d.flow));
+        }
+        while let Some(&(at, coflow, flow)) = self.arriving.first().filter(|a| a.0 <= now) {
+            self.arriving.pop_first();
+            done.push(FlowFinished { coflow, flow, at });
+        }
+    }
+
+    /// When the next last byte arrives.
+    pub fn next(&self) -> Option<Time> {
+        self.arriving.first().map(|a| a.0)
+    }
+}
