@@ -21,9 +21,6 @@ mod turns;
 use ports::{BITS, FIRST, Place, Ports, Spot, Taker, begun, ends_of, place, step};
 use turns::{Turn, Turns};
 
-/// So many links on a side that have something left are asked for their coflows. Of more, the next coflow has one most of the time.
-const FEW: usize = 16;
-
 /// Flows that take something, and when they end.
 pub struct Reach {
     ready: bool,
@@ -246,14 +243,8 @@ impl Reach {
     /// The first flow of a link behind a place whose other link has something left for it.
     fn search(&mut self, link: u32, behind: Place, coflows: &[Live]) -> Option<Turn> {
         let first = begun(behind).saturating_sub(1);
-        let (mut few, all) = ([0; FEW], if link < self.downs { self.downs..2 * self.downs } else { 0..self.downs });
-        let few = self.ports.open_among(first, all, &mut few);
         for word in first / 64..self.words {
             let mut may = self.present[link as usize * self.words + word];
-            if let Some(few) = few {
-                // A link that is shut stays shut behind that: only coflows at these links come into question.
-                may &= few.iter().fold(0, |any, &l| any | self.present[l as usize * self.words + word]);
-            }
             if word == first / 64 {
                 may &= u64::MAX << (first % 64);
             }

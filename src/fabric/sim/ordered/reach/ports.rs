@@ -144,27 +144,6 @@ impl Ports {
         &self.open[coflow * self.words..(coflow + 1) * self.words]
     }
 
-    /// Of these links those that are not shut before a coflow, put into `few`; `None` if they are more than fit. Without such a coflow none
-    /// is. O(links / 64 + those).
-    pub fn open_among<'a>(&self, coflow: usize, links: std::ops::Range<u32>, few: &'a mut [u32]) -> Option<&'a [u32]> {
-        let mut n = 0;
-        if coflow < self.coflows && !links.is_empty() {
-            let open = self.open(coflow);
-            for word in links.start / 64..=(links.end - 1) / 64 {
-                let mut may = open[word as usize];
-                while may != 0 {
-                    let link = 64 * word + may.trailing_zeros();
-                    may &= may - 1;
-                    if links.contains(&link) {
-                        *few.get_mut(n)? = link;
-                        n += 1;
-                    }
-                }
-            }
-        }
-        Some(&few[..n])
-    }
-
     /// Of the links `64 * word ..` the first one of `may`, as a bit, that has something left behind a flow; zero if there is none. The
     /// flow's place is `first` for the first of those links, and `step` later for every further one.
     pub fn open_behind(&self, word: u32, mut may: u64, first: Place, step: Place) -> u64 {
