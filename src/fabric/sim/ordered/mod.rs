@@ -43,8 +43,7 @@ pub struct Ordered {
     coflows: Vec<Live>,
     /// Priorities that were given, by coflow.
     given: BTreeMap<CoflowId, u64>,
-    /// The earliest of the coflows' next events, and of all.
-    calm: Option<Time>,
+    /// The earliest of their next events.
     next: Option<Time>,
     /// What a flow's end reaches, where that is known.
     reach: Reach,
@@ -79,7 +78,6 @@ impl Ordered {
             free: Free::new(capacity),
             coflows: Vec::new(),
             given: BTreeMap::new(),
-            calm: None,
             next: None,
             reach: Reach::new(capacity.len()),
             ended: Vec::new(),
@@ -122,15 +120,12 @@ impl Ordered {
         !self.coflows.is_empty() && self.guard.as_ref().is_some_and(phase_before)
     }
 
-    /// Sets when something happens next: at `first`, to a coflow, or when the guard against starvation turns. `anew`: coflows' next events
-    /// are others than before.
-    fn await_next(&mut self, first: Option<Time>, anew: bool, now: Time) {
-        if anew {
-            self.calm = self.coflows.iter().filter_map(|c| c.next).min();
-        }
+    /// Sets when something happens next: at `first`, to a coflow of those that are looked at, or when the guard against starvation turns.
+    fn await_next(&mut self, first: Option<Time>, coflows: bool, now: Time) {
+        let calm = self.coflows.iter().filter_map(|c| c.next).filter(|_| coflows);
         // Where nothing moves in one phase, no link is well, and nothing will in the other.
         let turn = self.guard.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
-        self.next = self.calm.into_iter().chain(first).chain(turn).min();
+        self.next = calm.chain(first).chain(turn).min();
     }
 
     /// Goes on without deciding, so that what ended flows had idles; but if nothing moves any more, no coflow would ever end.
@@ -187,11 +182,16 @@ impl Ordered {
     /// The first coflow from a place on that must be looked at now, where flows of `ends` have ended.
     fn next_due(&self, from: usize, ends: Option<usize>, now: Time) -> Option<usize> {
         let to = ends.unwrap_or(self.coflows.len());
-        if self.calm.is_none_or(|t| t > now) {
+        if self.reach.is_ready() && !self.has_calm_events() {
             return ends;
         }
         let calm = (from..to).find(|&k| self.coflows[k].next.is_some_and(|t| t <= now));
         calm.or(ends)
+    }
+
+    /// Whether something happens to coflows while no flow with an extra rate ends.
+    fn has_calm_events(&self) -> bool {
+        self.discipline.queues().is_some() || self.discipline.by_coflow()
     }
 
     /// The first of those that share with the coflow at `place` as equals.
@@ -272,11 +272,10 @@ impl Ordered {
         if over {
             return self.decide(ALL, world);
         }
-        let queues = self.discipline.queues();
-        if queues.is_some() {
-            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(queues, c)));
+        if let Some(queues) = self.discipline.queues() {
+            self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(Some(queues), c)));
         }
-        self.await_next(self.reach.next(), queues.is_some(), world.now);
+        self.await_next(self.reach.next(), self.has_calm_events(), world.now);
     }
 
     /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether a group turned out to be
