@@ -111,3 +111,23 @@ fn by_ports(text: &str, format: Source) -> Option<Topology> {
     };
     Some(plain_network(ports.min(100_000) as usize, 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_that_is_not_read_again_is_refused_before_its_flows_are_made() {
+        let to = |format| To { format, to: None };
+        let least = config::workload::SHORTEST_FLOW.len() as u64;
+        let most = config::MAX_BYTES as u64 / least;
+        assert!(to(Format::Yaml).refuse_flows(most).is_ok() && to(Format::Htsim).refuse_flows(u64::MAX).is_ok());
+        let told = to(Format::Coflows).refuse_flows(most + 1).unwrap_err().to_string();
+        assert!(told.contains(&format!("{} bytes of YAML at least", (most + 1) * least)) && told.contains("--format trace"), "{told}");
+        let t = plain_network(1, 2);
+        let workload = "name: w\ncoflows: [{flows: [{from: h0-0, to: h0-1, bytes: 1B}]}]";
+        let w = config::read_workload(workload, "f", &t, &Default::default()).unwrap();
+        let line = config::workload::write(&w, &t).lines().last().map(str::len);
+        assert_eq!(line.map(|n| n as u64 + 1), Some(least));
+    }
+}
