@@ -115,6 +115,11 @@ impl Usable {
     pub fn all(racks: usize) -> Self {
         Self { input: vec![true; racks], output: vec![true; racks] }
     }
+
+    /// Whether that is every port.
+    pub fn is_all(&self) -> bool {
+        self.input.iter().chain(&self.output).all(|&usable| usable)
+    }
 }
 
 /// What a scheduler is asked: everything it may look at.

@@ -34,6 +34,9 @@ use crate::workload::Workload;
 /// The most flows of one workload file.
 const MAX_FLOWS: usize = 5_000_000;
 
+/// No flow is written shorter.
+pub const SHORTEST_FLOW: &str = "      - {from: h0-0, to: h0-0, bytes: 1B}\n";
+
 /// A workload file as it is written.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -209,6 +209,11 @@ impl Trace {
 }
 
 impl TraceCoflow {
+    /// The most flows that it may be: one for each mapper and reducer.
+    pub fn most_flows(&self) -> u64 {
+        self.mappers.len() as u64 * self.reducers.len() as u64
+    }
+
     /// The flows by host pair, in the order of the pairs; `None` if a port has no host.
     fn flows(&self, mapping: &Mapping, host: &impl Fn(u64) -> Option<HostId>) -> Option<Vec<FlowSpec>> {
         let mut pairs: BTreeMap<(HostId, HostId), u64> = BTreeMap::new();

@@ -64,8 +64,9 @@ pub fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &Demand
     let mut left = ask.demand.clone();
     let mut all = Vec::with_capacity(ask.planes.len());
     for (p, plane) in ask.planes.iter().enumerate() {
-        let pairs = pairs || plane.duplex;
-        let m = one(p, &left.map_pairs(|i, j, d| if usable_pair(&ask.usable[p], pairs, i, j) { d } else { 0 }));
+        let (pairs, usable) = (pairs || plane.duplex, &ask.usable[p]);
+        let may = |i, j, d| if usable_pair(usable, pairs, i, j) { d } else { 0 };
+        let m = if usable.is_all() { one(p, &left) } else { one(p, &left.map_pairs(may)) };
         deduct(&mut left, ask, p, &m);
         all.push(m);
     }

@@ -62,13 +62,25 @@ struct To {
 impl To {
     /// Writes the text. Our own YAML is refused where it would be longer than what is read again.
     fn put(&self, text: &str) -> Result<(), CliError> {
-        let long = text.len() > config::MAX_BYTES && matches!(self.format, Format::Yaml | Format::Coflows);
-        if long {
-            let (n, most) = (text.len(), config::MAX_BYTES);
-            let why = format!("this would be {n} bytes of YAML, of which at most {most} are read again");
-            return Err(CliError::Usage(format!("{why}; write --format trace or htsim (jobs: swim), or fewer coflows or jobs")));
-        }
+        self.refuse_long(text.len() as u64, "")?;
         self.to.as_ref().map_or_else(|| print(text), |file| write_text(file, text))
+    }
+
+    /// Refuses coflows of so many flows, before they are made, if they would be too long.
+    ///
+    /// # Errors
+    /// How long they would be at least, and what to do.
+    fn refuse_flows(&self, flows: u64) -> Result<(), CliError> {
+        self.refuse_long(flows.saturating_mul(config::workload::SHORTEST_FLOW.len() as u64), " at least")
+    }
+
+    fn refuse_long(&self, bytes: u64, least: &str) -> Result<(), CliError> {
+        let (yaml, most) = (matches!(self.format, Format::Yaml | Format::Coflows), config::MAX_BYTES);
+        if !yaml || bytes <= most as u64 {
+            return Ok(());
+        }
+        let why = format!("this would be {bytes} bytes of YAML{least}, of which at most {most} are read again");
+        Err(CliError::Usage(format!("{why}; write --format trace or htsim (jobs: swim), or fewer coflows or jobs")))
     }
 }
 
@@ -98,4 +110,24 @@ fn by_ports(text: &str, format: Source) -> Option<Topology> {
         _ => return None,
     };
     Some(plain_network(ports.min(100_000) as usize, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yaml_that_is_not_read_again_is_refused_before_its_flows_are_made() {
+        let to = |format| To { format, to: None };
+        let least = config::workload::SHORTEST_FLOW.len() as u64;
+        let most = config::MAX_BYTES as u64 / least;
+        assert!(to(Format::Yaml).refuse_flows(most).is_ok() && to(Format::Htsim).refuse_flows(u64::MAX).is_ok());
+        let told = to(Format::Coflows).refuse_flows(most + 1).unwrap_err().to_string();
+        assert!(told.contains(&format!("{} bytes of YAML at least", (most + 1) * least)) && told.contains("--format trace"), "{told}");
+        let t = plain_network(1, 2);
+        let workload = "name: w\ncoflows: [{flows: [{from: h0-0, to: h0-1, bytes: 1B}]}]";
+        let w = config::read_workload(workload, "f", &t, &Default::default()).unwrap();
+        let line = config::workload::write(&w, &t).lines().last().map(str::len);
+        assert_eq!(line.map(|n| n as u64 + 1), Some(least));
+    }
 }

@@ -12,7 +12,7 @@ use super::{Format, To, plain_network};
 use crate::cli::CliError;
 use crate::topology::Topology;
 use crate::units::Span;
-use crate::workload::coflow_benchmark::{Mapping, Trace};
+use crate::workload::coflow_benchmark::{Mapping, Trace, TraceCoflow};
 use crate::workload::coflowsim::{self, Custom};
 use crate::workload::jobs::JobList;
 use crate::workload::spread::spread;
@@ -171,6 +171,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     if a.to.format == Format::Trace && a.scale == 1 {
         return a.to.put(&trace.write());
     }
+    a.to.refuse_flows(trace.coflows.iter().map(TraceCoflow::most_flows).sum())?;
     let topology = plain_network(racks, hosts);
     let name = format!("synth-{racks}x{hosts}-seed-{}", a.seed);
     let workload = trace.to_workload(&name, &topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))?;

@@ -34,7 +34,7 @@ pub use max_min::max_min;
 pub const MAX_HOPS: usize = 15;
 
 /// The links that a flow crosses: first its sender's interface, then its receiver's, then those between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Path {
     links: [u32; MAX_HOPS],
     len: u8,

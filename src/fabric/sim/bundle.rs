@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::waiting::Waiting;
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::units::{Bytes, NANOS};
 
@@ -15,7 +16,12 @@ pub const BYTE: u128 = 8 * NANOS as u128;
 
 /// Units as whole bytes, rounded down.
 pub fn bytes(units: u128) -> Bytes {
-    Bytes(u64::try_from(units / BYTE).unwrap_or(u64::MAX))
+    // A byte has 2^12 x 5^9 units: after a shift 64 bits nearly always do.
+    let shift = BYTE.trailing_zeros();
+    match u64::try_from(units >> shift) {
+        Ok(small) => Bytes(small / (BYTE >> shift) as u64),
+        Err(_) => Bytes(u64::try_from(units / BYTE).unwrap_or(u64::MAX)),
+    }
 }
 
 /// Which way flows go.
@@ -73,13 +79,28 @@ pub struct Bundle {
     pub flows: BinaryHeap<Reverse<Underway>>,
     /// When that is due, so that the heap need not be looked into.
     due: u128,
+    /// When all of them are due; nothing until that is asked for.
+    waiting: Option<Box<Waiting>>,
 }
 
 impl Bundle {
     /// No flows.
     pub fn new(from: HostId, to: HostId, racks: (RackId, RackId), elephant: bool) -> Self {
         let route = if racks.0 == racks.1 { Route::Local } else { Route::Eps };
-        Self { from, to, racks, elephant, route, link: None, ahead: 0, booked: 0, booked_ocs: 0, flows: BinaryHeap::new(), due: u128::MAX }
+        Self {
+            from,
+            to,
+            racks,
+            elephant,
+            route,
+            link: None,
+            ahead: 0,
+            booked: 0,
+            booked_ocs: 0,
+            flows: BinaryHeap::new(),
+            due: u128::MAX,
+            waiting: None,
+        }
     }
 
     /// Adds a flow. The bundle must be booked at its start.
@@ -88,6 +109,7 @@ impl Bundle {
         let due = self.booked + size;
         self.flows.push(Reverse(Underway { due, coflow, flow, ocs_before: self.booked_ocs, size }));
         self.due = self.due.min(due);
+        self.waiting.iter_mut().for_each(|w| w.push(due));
     }
 
     /// The flow that will be done first.
@@ -121,6 +143,7 @@ impl Bundle {
         let first = *self.first().filter(|f| f.due <= self.booked)?;
         self.flows.pop();
         self.due = self.first().map_or(u128::MAX, |f| f.due);
+        self.waiting.iter_mut().for_each(|w| w.pop(first.due));
         let beyond = self.booked - first.due;
         Some((first, self.over_ocs(&first), beyond))
     }
@@ -129,6 +152,7 @@ impl Bundle {
     pub fn cancel(&mut self, coflow: CoflowId) {
         self.flows.retain(|f| f.0.coflow != coflow);
         self.due = self.first().map_or(u128::MAX, |f| f.due);
+        self.waiting = None;
     }
 
     /// What a flow has sent as of the last booking, in units.
@@ -141,12 +165,14 @@ impl Bundle {
         f.due.saturating_sub(self.booked)
     }
 
-    /// What all flows still have to send, of each at most `most` units. O(1) while the first to be done has as much.
-    pub fn backlog(&self, most: u128) -> u128 {
-        if self.due.saturating_sub(self.booked) < most {
-            return self.flows().map(|f| self.left(f).min(most)).sum();
+    /// What all flows still have to send, of each at most `most`, which must be the same at every call or grow. No flow is overdue.
+    pub fn backlog(&mut self, most: u128) -> u128 {
+        // Most bundles have flows that are all far from their ends.
+        if self.due.saturating_sub(self.booked) >= most {
+            return most * self.flows.len() as u128;
         }
-        most * self.flows.len() as u128
+        let flows = &self.flows;
+        self.waiting.get_or_insert_with(|| Box::new(flows.iter().map(|f| f.0.due).collect())).sum(self.booked, most)
     }
 
     /// What a flow has sent over circuits, in units.

@@ -117,9 +117,10 @@ pub trait Engine: Send {
     /// What is under way, as of the last [`Engine::settle`].
     fn parts(&self, each: &mut dyn FnMut(Part));
 
-    /// Units that wait at the senders as of the last [`Engine::settle`], of each flow at most `most`: `each(sender and receiver, units)`,
-    /// perhaps several times for the same two.
-    fn backlog(&self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128)) {
+    /// [`Engine::settle`], and passes units that wait at the senders then, of each flow at most `most`: `each(sender and receiver,
+    /// units)`, perhaps several times for the same two.
+    fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
     }
 }

@@ -23,6 +23,10 @@ pub struct Links {
     capacity: Vec<u64>,
     /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
     wide: Vec<bool>,
+    /// By rack: what its hosts' interfaces carry together. A circuit that carries as much as either of its racks' is left out of paths, too.
+    nics: Vec<u64>,
+    /// Whether links may fail: then none is left out.
+    may_fail: bool,
     /// The number of the first pod's link, and how many pods there are.
     pods: (u32, u32),
     /// A link without capacity, for flows that wait.
@@ -92,6 +96,7 @@ impl Links {
         capacity.extend(t.eps.core_rate().map(eps));
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
         let wide = t.racks.iter().map(|r| !may_fail && (alone(r) || all(r) <= eps(r.uplink))).collect();
+        let nics = t.racks.iter().map(all).collect();
         let graph = t.eps.graph().map(|g| Ways::new(g, eps, &mut capacity));
         let nowhere = capacity.len() as u32;
         capacity.push(0);
@@ -99,6 +104,8 @@ impl Links {
             whole: capacity.clone(),
             capacity,
             wide,
+            nics,
+            may_fail,
             pods: (first, pods as u32),
             nowhere,
             graph,
@@ -237,7 +244,12 @@ impl Links {
         match route {
             Route::Local => {}
             Route::Wait => push(self.nowhere),
-            Route::Ocs(plane) => push(2 * hosts + (2 + plane.0) * racks + a.0),
+            Route::Ocs(plane) => {
+                let circuit = 2 * hosts + (2 + plane.0) * racks + a.0;
+                if self.may_fail || self.whole[circuit as usize] < self.nics[a.index()].min(self.nics[b.index()]) {
+                    push(circuit);
+                }
+            }
             Route::Eps | Route::List(_) => {
                 if !self.wide[a.index()] {
                     push(2 * hosts + a.0);
@@ -299,6 +311,26 @@ mod tests {
         assert_eq!(now, [1000, 0, 0, 0, 0, 1000, 1000, 2000, 70], "the worst of what holds");
         l.suffer(&[(Which::Eps, 0)]);
         assert_eq!((l.capacity()[2], (20..30).map(|k| l.capacity()[k]).sum::<u64>()), (1000, 0));
+    }
+
+    #[test]
+    fn a_circuit_as_wide_as_the_interfaces_of_either_rack_is_left_out() {
+        let plane = |id, rate| crate::topology::Plane {
+            id: crate::ids::PlaneId(id),
+            rate: BitRate(rate),
+            delta: crate::units::Span(1),
+            stop: crate::topology::StopMode::NotAllStop,
+            duplex: false,
+        };
+        let mut t = Topology::uniform("t", 2, 2, BitRate(1000), BitRate(500), vec![plane(0, 1999), plane(1, 2000)]);
+        t.push_rack(1, 2, BitRate(1000), BitRate(500));
+        let t = Arc::new(t);
+        let links = |a, b, plane, may_fail| {
+            let l = Links::new(t.clone(), true, may_fail);
+            l.path(HostId(a), HostId(b), Route::Ocs(crate::ids::PlaneId(plane))).links().len()
+        };
+        assert_eq!([links(0, 2, 0, false), links(0, 2, 1, false), links(0, 2, 1, true)], [3, 2, 3]);
+        assert_eq!([links(0, 4, 0, false), links(4, 0, 0, false)], [2, 2], "the third rack has one host");
     }
 
     #[test]

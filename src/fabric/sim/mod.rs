@@ -44,11 +44,13 @@ mod ledger;
 mod links;
 pub mod maxmin;
 pub mod meter;
+mod numbers;
 mod ordered;
 mod pairs;
 mod shared;
 mod soonest;
 mod sunflow;
+mod waiting;
 
 #[cfg(test)]
 mod breaking;
@@ -97,6 +99,8 @@ pub struct SimFabric {
     /// Why flows take no lists of switches here; else the switches.
     switches: Result<Switches, &'static str>,
     lists: Lists,
+    /// By rack pair, while a backlog is summed up; else zero.
+    waiting: Vec<u128>,
 }
 
 /// What a [`SimFabric`] is for.
@@ -145,6 +149,7 @@ impl SimFabric {
             switches,
             lists: Lists::default(),
             meter: bucket.map(|b| Meter::new(b, &links)),
+            waiting: vec![0; topology.rack_count() * topology.rack_count()],
             links,
             // Where no circuit can ever come, elephants do not wait for one.
             admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
@@ -345,16 +350,25 @@ impl SimFabric {
         Ok(self.now)
     }
 
-    fn backlog(&self) -> DemandMatrix {
+    /// Brings the books up to now. Gives the bytes that wait at the senders, by rack pair.
+    fn settle(&mut self) -> DemandMatrix {
         let most = u128::from(self.buffer.0) * bundle::BYTE;
-        let mut m = DemandMatrix::zero(self.links.topology().rack_count());
         let t = self.links.topology();
-        let mut waiting = vec![0u128; t.rack_count() * t.rack_count()];
-        self.engine.backlog(most, &mut |hosts, units| {
-            waiting[t.rack_of(hosts.0).index() * t.rack_count() + t.rack_of(hosts.1).index()] += units;
-        });
-        for (cell, units) in waiting.into_iter().enumerate().filter(|w| w.1 > 0) {
-            m.set(RackId::from(cell / t.rack_count()), RackId::from(cell % t.rack_count()), bundle::bytes(units).0);
+        let (racks, waiting) = (t.rack_count(), &mut self.waiting);
+        let mut pairs = Vec::new();
+        let mut add = |hosts: (HostId, HostId), units| {
+            let (from, to) = (t.rack_of(hosts.0), t.rack_of(hosts.1));
+            let sum = &mut waiting[from.index() * racks + to.index()];
+            if *sum == 0 && units > 0 {
+                pairs.push((from, to));
+            }
+            *sum += units;
+        };
+        self.engine.backlog(most, &mut add, world!(self));
+        let mut m = DemandMatrix::zero(racks);
+        for (from, to) in pairs {
+            let units = std::mem::take(&mut waiting[from.index() * racks + to.index()]);
+            m.set(from, to, bundle::bytes(units).0);
         }
         m
     }
@@ -363,12 +377,11 @@ impl SimFabric {
 impl Fabric for SimFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         self.run(now);
-        self.engine.settle(world!(self));
+        let backlog = self.settle();
         let (sent, over_ocs) = self.ledger.matrices();
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
-        let (backlog, ports) = (self.backlog(), self.ledger.ports());
-        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, ports, damage: vec![] })
+        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, ports: self.ledger.ports(), damage: vec![] })
     }
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {

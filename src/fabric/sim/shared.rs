@@ -12,6 +12,7 @@ use super::bundle::Bundle;
 use super::clock::Clock;
 use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
+use super::numbers::Numbers;
 use super::soonest::Soonest;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
@@ -29,7 +30,7 @@ pub struct Shared {
     by_hosts: HashMap<(HostId, HostId, bool), u32>,
     by_racks: BTreeMap<(RackId, RackId), Vec<u32>>,
     /// Bundles with flows.
-    active: BTreeSet<u32>,
+    active: Numbers,
     /// Bundles that got or lost flows, or go another way.
     touched: Vec<u32>,
     /// Links whose clock must be read anew.
@@ -46,7 +47,7 @@ impl Shared {
             bundles: Vec::new(),
             by_hosts: HashMap::new(),
             by_racks: BTreeMap::new(),
-            active: BTreeSet::new(),
+            active: Numbers::default(),
             touched: Vec::new(),
             stale: Vec::new(),
         }
@@ -70,7 +71,7 @@ impl Shared {
     /// Puts a bundle with flows on the way that it must go now, if that is another one.
     fn change_over(&mut self, b: u32, world: &mut World) {
         let bundle = &self.bundles[b as usize];
-        if self.active.contains(&b) && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route {
+        if self.active.contains(b) && world.route((bundle.from, bundle.to), bundle.racks, bundle.elephant) != bundle.route {
             self.book(b, world);
             self.enter(b, world);
         }
@@ -152,7 +153,7 @@ impl Shared {
             }
             if bundle.flows.is_empty() {
                 (bundle.link, bundle.ahead) = (None, service);
-                self.active.remove(&b);
+                self.active.remove(b);
             }
             self.enter(b, world);
         }
@@ -183,7 +184,7 @@ impl Engine for Shared {
     }
 
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
-        for b in self.active.iter().copied().collect::<Vec<_>>() {
+        for b in self.active.iter().collect::<Vec<_>>() {
             if !self.bundles[b as usize].flows().any(|f| f.coflow == coflow) {
                 continue;
             }
@@ -196,7 +197,7 @@ impl Engine for Shared {
             if bundle.flows.is_empty() {
                 self.stale.extend(bundle.link);
                 (bundle.link, bundle.ahead) = (None, service);
-                self.active.remove(&b);
+                self.active.remove(b);
             }
             self.enter(b, world);
         }
@@ -250,12 +251,12 @@ impl Engine for Shared {
 
     fn settle(&mut self, world: &mut World) {
         let active = std::mem::take(&mut self.active);
-        active.iter().for_each(|&b| self.book(b, world));
+        active.iter().for_each(|b| self.book(b, world));
         self.active = active;
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
-        for b in self.active.iter().map(|&b| &self.bundles[b as usize]) {
+        for b in self.active.iter().map(|b| &self.bundles[b as usize]) {
             for f in b.flows() {
                 each(Part { coflow: f.coflow, hosts: (b.from, b.to), sent: b.sent(f), over_ocs: b.over_ocs(f), left: b.left(f) });
             }
@@ -263,14 +264,18 @@ impl Engine for Shared {
     }
 
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
-        for b in self.active.iter().map(|&b| &self.bundles[b as usize]) {
+        for b in self.active.iter().map(|b| &self.bundles[b as usize]) {
             b.flows().for_each(|f| each(f.coflow, f.flow, b.left(f)));
         }
     }
 
-    fn backlog(&self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128)) {
-        for b in self.active.iter().map(|&b| &self.bundles[b as usize]) {
-            each((b.from, b.to), b.backlog(most));
+    fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        let active = std::mem::take(&mut self.active);
+        for b in active.iter() {
+            self.book(b, world);
+            let bundle = &mut self.bundles[b as usize];
+            each((bundle.from, bundle.to), bundle.backlog(most));
         }
+        self.active = active;
     }
 }
