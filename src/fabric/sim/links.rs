@@ -23,7 +23,8 @@ pub struct Links {
     capacity: Vec<u64>,
     /// By rack: its uplink carries all that its hosts' interfaces do, so it is never the tightest link of a flow, and left out of paths.
     wide: Vec<bool>,
-    /// By rack: what its hosts' interfaces carry together. A circuit that carries as much as either of its racks' is left out of paths, too.
+    /// By rack: what its hosts' interfaces carry together. A circuit that carries as much as those of either rack is left out of paths,
+    /// too.
     nics: Vec<u64>,
     /// Whether links may fail: then none is left out.
     may_fail: bool,
