@@ -28,7 +28,6 @@ const INEXACT: &[&str] = &[
 /// Files side by side that use each other; no more of them.
 const CIRCLES: &[(&str, &str)] = &[
     ("circuits/matching/bipartite", "circuits/matching/edmonds"),
-    ("cli/run", "cli/schedule"),
     ("cli/workload/reading", "cli/workload/synth"),
     ("config/error", "config/yaml"),
     ("fabric/kernel/detach", "fabric/kernel/network"),

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run not look in time.
+/// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run
+/// not look in time.
 pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let (flag, (listens, heard)) = (stop.clone(), std::sync::mpsc::channel());

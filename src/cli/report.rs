@@ -11,8 +11,8 @@ use crate::api::page;
 /// Writes results of runs as one HTML file: tables, completion times, timelines
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Results (run --json, simulate --json, schedule --json, -o json) and event logs (run --events, simulate --events); an event log is shown with
-    /// the result of the same name
+    /// Results (run --json, simulate --json, schedule --json, -o json) and event logs (run --events, simulate --events); an event log is
+    /// shown with the result of the same name
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Where to
