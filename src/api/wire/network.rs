@@ -313,7 +313,8 @@ mod tests {
     fn a_graph_that_makes_no_sense_is_refused() {
         let text = std::fs::read_to_string("topologies/fat-tree-4.yaml").unwrap();
         let wire = Topology::from(&crate::config::read_topology(&text, "fat-tree-4").unwrap());
-        let spoils: [(fn(&mut Graph), &str); 4] = [
+        type Spoil = fn(&mut Graph);
+        let spoils: [(Spoil, &str); 4] = [
             (|g| g.links[3].to = 20, "no switch 20"),
             (|g| g.racks[0] = 99, "no switch 99"),
             (|g| g.racks.truncate(7), "join 7 racks"),
