@@ -1,7 +1,7 @@
 //! The whole machine: control loop, circuits, probes and traffic together.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
@@ -147,6 +147,15 @@ fn a_large_buffer_shows_what_waits_and_a_small_one_what_its_socket_holds() {
     });
 }
 
+/// Stops a run when it goes: a test that fails beside a run does not wait for its end.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
 /// A run while others use the API: their coflows end nothing, its own numbers are not given to them, and a coflow of its own that is taken
 /// back is over.
 fn beside_others(mechanism: Mechanism) -> Timing {
@@ -163,9 +172,10 @@ fn beside_others(mechanism: Mechanism) -> Timing {
     let late = Time(Span::secs(2).0);
     let own =
         vec![coflow(0, (0, 1), 100_000_000_000, Time::ZERO), coflow(1, (2, 3), 1_000_000, Time::ZERO), coflow(7, (2, 3), 1_000_000, late)];
-    let (workload, stop) = (Workload::new("w", own), AtomicBool::new(false));
+    let (workload, stop) = (Workload { name: "w".into(), coflows: own }, AtomicBool::new(false));
     let result = std::thread::scope(|s| {
         let run = s.spawn(|| d.emulation().run(&workload, &stop, |_| {}));
+        let _ends = Stops(&stop);
         d.wait("the first two coflows", |s| s.coflows.get(CoflowId(1)).is_some());
         let body = json!({ "pairs": [{ "from": 3, "to": 2, "bytes": 1000 }], "send": true });
         let (status, refused) = d.call("PUT", "coflows/5", Some(&body));
