@@ -67,7 +67,8 @@ impl Doors {
             Kind::Routes => nl.send(vec![(route(ports[plane], to).add(), REPLACE)]),
             Kind::Gates { queues: of, nudges } => {
                 nl.send(vec![(queues::gate(ports[plane], of[plane], to.index(), true), 0)])?;
-                nudges.nudge((rack, plane))
+                nudges.nudge((rack, plane));
+                Ok(())
             }
         }
     }

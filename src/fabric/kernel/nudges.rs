@@ -47,11 +47,11 @@ impl Nudges {
 
     /// Has a port's queues look again.
     ///
-    /// # Errors
-    /// The thread has ended.
-    pub fn nudge(&self, port: Port) -> io::Result<()> {
+    /// # Panics
+    /// The thread has died: then the thread of the caller dies too, and the run ends.
+    pub fn nudge(&self, port: Port) {
         let told = self.ports.as_ref().is_some_and(|p| p.send(port).is_ok());
-        if told { Ok(()) } else { Err(io::Error::other("the thread that wakes queues has ended")) }
+        assert!(told, "the thread that wakes queues has died");
     }
 }
 
