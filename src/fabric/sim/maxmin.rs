@@ -7,7 +7,7 @@
 //!
 //! Two things keep that cheap. Links are filled in the order of level and number, and a change undoes only the end of the last filling,
 //! from the first link on whose turn may come otherwise now. And users between the same two racks are held back together, as one
-//! [`Trunk`], when a link behind their interfaces is full. The result is the same as that of filling everything, user by user.
+//! `Trunk`, when a link behind their interfaces is full. The result is the same as that of filling everything, user by user.
 //!
 //! Source: Bertsekas and Gallager, Data Networks, 2nd edition, section 6.5.2.
 

@@ -5,7 +5,7 @@
 //! of its payload ([`bounds::payload_rate`](crate::coflows::bounds::payload_rate)). A flow between racks goes over the
 //! circuit of its rack pair when there is one and it is admitted, else through the EPS, unless elephants have to wait for their
 //! circuits; it changes over at the very instant at which a circuit gets or loses its light.
-//! Where links have a delay, a flow's last byte arrives that of its way later ([`delays`]).
+//! Where links have a delay, a flow's last byte arrives that of its way later (`delays`).
 //! There are no packets, queues, losses or round trips: what the kernel fabric measures beyond this model is TCP's.
 //!
 //! Time is in whole nanoseconds and rates in whole bits per second; work is exact (see [`bundle`]). The same calls give the same
