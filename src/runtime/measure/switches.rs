@@ -39,7 +39,7 @@ pub struct Goodput {
     pub switches: usize,
     /// Share of the link's nominal payload rate that it got, 0..=1; a hair above 1 while queues' bursts last.
     pub share: f64,
-    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does not say, or other programs were busy.
+    /// Processors for each Gb/s and link, the hosts' part included; `None` where the kernel does not say, or other programs took as much.
     pub processors: Option<f64>,
 }
 
@@ -101,17 +101,22 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism, congestion: &str) -> io::Res
         let (got, after) = (bytes.0 as f64 * 8.0 / at.since(start).as_secs_f64(), processor_time());
         // Beside the cables there are four links: of the two hosts, and of their ToRs.
         let links = (switches - 1 + 4) as f64;
-        let processors = before.zip(after).filter(|_| idle < BUSY).map(|(b, a)| work(b, a, idle) / (got / 1e9) / links);
+        let processors = before.zip(after).filter(|_| idle < BUSY).and_then(|(b, a)| work(b, a, idle));
+        let processors = processors.map(|p| p / (got / 1e9) / links);
         all.push(Goodput { rate, switches, share: got / payload_rate(rate).0 as f64, processors });
     }
     Ok(all)
 }
 
-/// Processors that worked between two readings of busy and all ticks, beyond those that were busy before.
-fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> f64 {
+/// The least share of all processors that ticks tell apart from nothing.
+const TOLD: f64 = 0.02;
+
+/// Processors that worked between two readings of busy and all ticks, beyond the share that was busy before; `None` if they are no more
+/// than what was busy before, or than ticks can tell.
+fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> Option<f64> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
-    let share = (busy_now - busy) as f64 / (all_now - all).max(1) as f64;
-    (share - idle).max(0.0) * cores
+    let share = (busy_now - busy) as f64 / (all_now - all).max(1) as f64 - idle;
+    (share > idle.max(TOLD)).then_some(share * cores)
 }
 
 /// Builds a network and takes it down.
@@ -172,8 +177,9 @@ mod tests {
     #[test]
     fn work_is_what_is_beyond_the_idle_share() {
         let cores = std::thread::available_parallelism().unwrap().get() as f64;
-        assert!((work((100, 1000), (300, 2000), 0.1) - 0.1 * cores).abs() < 1e-9);
-        assert_eq!(work((100, 1000), (110, 2000), 0.1), 0.0);
-        assert_eq!(work((100, 1000), (100, 1000), 0.0), 0.0);
+        assert!((work((100, 1000), (300, 2000), 0.05).unwrap() - 0.15 * cores).abs() < 1e-9);
+        assert_eq!(work((100, 1000), (290, 2000), 0.1), None, "as much was busy before");
+        assert_eq!(work((100, 1000), (110, 2000), 0.0), None, "too little to tell");
+        assert_eq!(work((100, 1000), (100, 1000), 0.0), None);
     }
 }
