@@ -17,7 +17,9 @@ impl Drop for Stops {
         if note(&self.0).exists() {
             let _ = output(heliostat().args(["stop", &self.0]));
         }
-        let _ = std::fs::remove_file(note(&self.0).with_extension("log"));
+        for log in ["log", "log.1"] {
+            let _ = std::fs::remove_file(note(&self.0).with_extension(log));
+        }
     }
 }
 
