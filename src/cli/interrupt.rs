@@ -40,7 +40,7 @@ pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Ve
     heard.recv().await;
     stop.store(true, Relaxed);
     tracing::info!("stopping; ask again to stop at once");
-    // Who closes a terminal, or stops a service, may send a hang-up beside another signal.
+    // A terminal that is closed, or a service that is stopped, may send a hang-up beside another signal.
     while heard.recv().await == Some(SignalKind::hangup()) {}
     let left = tokio::task::spawn_blocking(abandon).await.unwrap_or_default();
     let left = if left.is_empty() {

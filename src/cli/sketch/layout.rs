@@ -59,7 +59,7 @@ pub struct Bar {
     pub text: String,
 }
 
-/// What stands in the margin: the height of its middle, and its lines.
+/// Text in the margin: the height of its middle, and its lines.
 pub struct Note {
     pub y: i32,
     pub lines: Vec<String>,

@@ -66,7 +66,7 @@ impl To {
         self.to.as_ref().map_or_else(|| print(text), |file| write_text(file, text))
     }
 
-    /// Refuses coflows of so many flows, before they are made, if they would be too long.
+    /// Refuses coflows of `flows` flows in all, before they are made, if their YAML would have more bytes than Heliostat reads.
     ///
     /// # Errors
     /// How long they would be at least, and what to do.

@@ -63,7 +63,8 @@ struct Link {
 }
 
 impl Link {
-    /// This many flows more grow, which had the rate `rate` before; below zero: so many stop growing and have it from now on.
+    /// `flows` flows that were held back at `rate` bits a second each grow again, and leave what they took. If negative, that number of
+    /// flows stops growing, and each takes `rate`. New flows had no rate: 0.
     fn grow(&mut self, flows: i64, rate: u64) {
         self.growing = self.growing.wrapping_add_signed(flows);
         self.left = self.left.wrapping_add_signed(flows.wrapping_mul(rate.cast_signed()));
@@ -87,7 +88,7 @@ struct Filled {
     trunks: usize,
 }
 
-/// What may be another way since the last [`MaxMin::refill`].
+/// What may have changed since the last [`MaxMin::refill`].
 #[derive(Debug, Default)]
 struct Changed {
     /// Links, each with the level that it had then.
@@ -218,7 +219,8 @@ impl MaxMin {
         self.grow(user, i64::from(flows) - i64::from(before), 0);
     }
 
-    /// So many flows of a user more grow ([`Link::grow`]).
+    /// `flows` flows of a user grow again, or stop growing if negative, on every link of its path ([`Link::grow`]). Its trunk and ports
+    /// count them, too.
     fn grow(&mut self, user: u32, flows: i64, rate: u64) {
         let u = &self.users[user as usize];
         let trunk = self.trunks.at_mut(u.trunk);
