@@ -2,17 +2,21 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::interrupt::stopped_by_ctrl_c;
+use super::interrupt::{stopped_by_ctrl_c, wait_for_signal};
+use super::run::MechanismArg;
 use super::tables::{self, Rows};
+use super::user_namespace::REMEDY;
 use super::{CliError, can_write, print, read_workload, write_text};
 use crate::experiment::claim::Verdict;
 use crate::experiment::free::Free;
-use crate::experiment::report::{Report, Row, name};
+use crate::experiment::live::{self, Place, Slower};
+use crate::experiment::report::{Live, Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
-use crate::experiment::{Paper, Size};
+use crate::experiment::{Experiment, Paper, Size};
+use crate::fabric::kernel::{ownership, sys};
 use crate::units::Bytes;
 use crate::workload::coflow_benchmark::Trace;
 use crate::workload::{TraceError, coflow_benchmark};
@@ -49,6 +53,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
+    emulated: Emulated,
+    #[command(flatten)]
     unprinted: Unprinted,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
@@ -56,6 +62,24 @@ pub struct Args {
     /// Writes everything to this file, every repetition included
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// The evaluation on a network that this machine emulates.
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "On an emulated network (Hit; needs root)")]
+struct Emulated {
+    /// Runs the jobs by real TCP on a network of namespaces, and in virtual time beside it: single jobs, unless --only names others
+    #[arg(long, conflicts_with = "threads")]
+    live: bool,
+    /// How packets know their lists of switches
+    #[arg(long, value_enum, default_value_t, requires = "live")]
+    mechanism: MechanismArg,
+    /// Rates are divided by this, and bytes
+    #[arg(long, value_name = "N", default_value_t = Slower::default().rates, requires = "live", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    slower: u64,
+    /// Times are divided by this, and bytes once more
+    #[arg(long, value_name = "N", default_value_t = Slower::default().times, requires = "live", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    shorter: u64,
 }
 
 /// Numbers that the papers do not print; without an option, the calibrated one (docs/experiments.md).
@@ -113,17 +137,15 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let size = Size { seed: args.seed, repeats, jobs_percent: 100, thin: args.quick, free };
     let trace = if args.paper == Paper::Pushbox { trace(args.trace.as_ref())? } else { None };
     let mut experiment = args.paper.experiment_with(size, trace.as_ref());
-    experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
-    let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
-    let tell = |p: Progress| {
-        let ((done, of), (setting, system, seed)) = (p.done, p.last);
-        eprintln!("{done}/{of} {setting}, {system}, seed {seed}: {:.1} s", p.took);
+    let report = if args.emulated.live {
+        emulate(args, experiment, size)?
+    } else {
+        experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
+        let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
+        let outcomes = run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
+        say_if_stopped(&stop);
+        Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads)
     };
-    let outcomes = run_all(&experiment, size, threads, &stop, &tell).map_err(CliError::Failed)?;
-    if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped: the report is that of the runs so far");
-    }
-    let report = Report::new(&experiment, &outcomes, began.elapsed().as_secs_f64(), threads);
     let json = || tables::json(&report);
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &json()))?;
     print(&match args.output {
@@ -132,6 +154,41 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         Output::Table => text(&report, Rows::table),
         Output::Markdown => text(&report, Rows::markdown),
     })
+}
+
+/// Runs what the paper ran in Mininet on networks of this machine.
+fn emulate(args: &Args, mut experiment: Experiment, size: Size) -> Result<Report, CliError> {
+    let usual: Vec<String> = args.paper.live_settings().iter().map(|s| (*s).to_owned()).collect();
+    if usual.is_empty() {
+        return Err(CliError::Usage("--live: of the evaluations only that of `hit` was made on an emulated network".into()));
+    }
+    experiment.only(if args.only.is_empty() { &usual } else { &args.only }, &args.system).map_err(CliError::Usage)?;
+    if !sys::is_root() {
+        return Err(CliError::Failed(format!("--live builds networks: {REMEDY}")));
+    }
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
+    let (stop, base) = (Arc::new(AtomicBool::new(false)), ownership::base());
+    let (options, slower) = (
+        live::options(base.clone(), args.emulated.mechanism.wanted()),
+        Slower { rates: args.emulated.slower, times: args.emulated.shorter },
+    );
+    let name = options.name.clone();
+    runtime.spawn(wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().collect()));
+    let (place, began) = (Place { options, slower }, Instant::now());
+    let both = live::run(&experiment, size, &place, &stop, &tell).map_err(CliError::Failed)?;
+    say_if_stopped(&stop);
+    Ok(Report::live(&experiment, &both, slower, began.elapsed().as_secs_f64()))
+}
+
+fn tell(p: Progress) {
+    let ((done, of), (setting, system, seed)) = (p.done, p.last);
+    eprintln!("{done}/{of} {setting}, {system}, seed {seed}: {:.1} s", p.took);
+}
+
+fn say_if_stopped(stop: &AtomicBool) {
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("stopped: the report is that of the runs so far");
+    }
 }
 
 /// The trace that was named, or where it usually is.
@@ -153,6 +210,14 @@ fn text(r: &Report, draw: impl Fn(&Rows) -> String) -> String {
     let mut out = format!("{}\n\n{}\n", draw(&numbers(r)), draw(&means(r)));
     for (setting, about) in &r.settings {
         out += &format!("\n{setting}: {about}");
+    }
+    if let Some(live) = &r.live {
+        let Slower { rates, times } = live.slower;
+        out += &format!(
+            "\n\nOn networks emulated by {}, with rates divided by {rates}, times by {times} and bytes by both; what was measured is multiplied back:\n\n{}",
+            live.mechanism,
+            draw(&pairs(live))
+        );
     }
     out += &format!("\n\n{}\n{}", r.unprinted(), counted(r));
     let differ: Vec<&Row> = r.rows.iter().filter(|w| !w.why.is_empty()).collect();
@@ -189,6 +254,17 @@ fn numbers(r: &Report) -> Rows {
     rows
 }
 
+/// The emulated network beside virtual time.
+fn pairs(live: &Live) -> Rows {
+    let mut rows = Rows::new(&["setting", "system", "measured", "simulated", "live", "live more"]);
+    for p in &live.pairs {
+        let cells = [p.setting, p.system, name(p.measure)].map(str::to_owned).into_iter();
+        rows.rows
+            .push(cells.chain([shown(p.measure, p.simulated), shown(p.measure, p.live), format!("{:+.1}%", p.more_percent)]).collect());
+    }
+    rows
+}
+
 fn exact(r: &Report) -> Rows {
     let mut rows = Rows::new(&["setting", "figure", "unit", "paper", "mean", "half_interval", "runs", "off", "verdict", "source"]);
     let number = |v: Option<f64>| v.map_or(String::new(), |v| v.to_string());
@@ -212,9 +288,12 @@ fn exact(r: &Report) -> Rows {
 /// What is behind the comparisons.
 fn means(r: &Report) -> Rows {
     use Measure::{Computing, Crossing, Makespan, MapTime, MeanCct, MeanJct, MedianJct, OcsShare, ReduceTime, RouteLength, ShuffleCost};
-    use Measure::{P95Jct, P99Jct, Unfinished, Waiting};
+    use Measure::{CountedCost, P95Jct, P99Jct, Unfinished, Waiting};
     let shown_ones = match r.paper {
         Paper::Pushbox => [Makespan, MeanJct, MedianJct, P95Jct, P99Jct, MeanCct, Crossing, Waiting, Unfinished],
+        Paper::Hit if r.live.is_some() => {
+            [Makespan, MeanJct, MapTime, ReduceTime, MeanCct, RouteLength, ShuffleCost, CountedCost, Unfinished]
+        }
         Paper::Hit => [Makespan, MeanJct, MapTime, ReduceTime, MeanCct, RouteLength, ShuffleCost, Waiting, Unfinished],
         _ => [Makespan, MeanJct, MedianJct, MeanCct, OcsShare, Crossing, Waiting, Computing, Unfinished],
     };
@@ -234,6 +313,7 @@ fn shown(m: Measure, v: f64) -> String {
         Measure::OcsShare | Measure::Crossing | Measure::Waiting => format!("{v:.1}%"),
         Measure::Unfinished => format!("{v:.0}"),
         Measure::RouteLength => format!("{v:.2}"),
+        Measure::CountedCost => format!("{v:.3}"),
         Measure::ShuffleCost => format!("{v:.1}GB"),
         _ => format!("{v:.1}s"),
     }

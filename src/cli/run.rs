@@ -115,6 +115,17 @@ pub enum MechanismArg {
     Netlink,
 }
 
+impl MechanismArg {
+    /// The mechanism that is asked for; `None`: the best that the kernel allows.
+    pub fn wanted(self) -> Option<Mechanism> {
+        match self {
+            Self::Auto => None,
+            Self::Timed => Some(Mechanism::Timed),
+            Self::Netlink => Some(Mechanism::Netlink),
+        }
+    }
+}
+
 /// What a run needs, read and checked.
 struct Plan {
     topology: Arc<Topology>,
@@ -290,12 +301,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let listener = api::reserve(&listen(args)).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
     check_links(&args.topology, &topology)?;
-    let mechanism = match args.mechanism {
-        MechanismArg::Auto => None,
-        MechanismArg::Timed => Some(Mechanism::Timed),
-        MechanismArg::Netlink => Some(Mechanism::Netlink),
-    };
-    let options = Options { name, mechanism, base, attach };
+    let options = Options { name, mechanism: args.mechanism.wanted(), base, attach };
     Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, recorder: None, listener })
 }
 

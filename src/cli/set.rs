@@ -6,10 +6,12 @@ use serde_json::json;
 
 use super::client::Where;
 use super::{CliError, read_policy};
+use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::Client;
 use crate::config::policy::RawPolicy;
+use crate::units::BitRate;
 
-/// Changes what a running network does: its policy, or circuits that are set by hand
+/// Changes what a running network does: its policy, or circuits and lists of switches that are set by hand
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -44,6 +46,21 @@ enum What {
         #[arg(value_parser = circuit, value_name = "FROM-TO[@PLANE]")]
         circuits: Vec<Circuit>,
     },
+    /// Sets the list of switches that flows from one host to another cross; says what that changes
+    Path {
+        /// Sending host, such as h0-0
+        from: String,
+        /// Receiving host
+        to: String,
+        /// The switches by name, from the first host's to the last one's (`heliostat show switches`); none: the list is given back
+        switches: Vec<String>,
+        /// Only the flow with these TCP or UDP ports, FROM:TO; else all flows that have no list of their own
+        #[arg(long, value_parser = ports, value_name = "FROM:TO")]
+        ports: Option<(u16, u16)>,
+        /// Says what would change, and changes nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// A circuit as it is written.
@@ -73,7 +90,29 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             let all: Vec<_> = circuits.iter().map(|c| json!({ "plane": c.plane, "input": c.from, "output": c.to })).collect();
             put(&client, "/api/v1/circuits", &json!({ "circuits": all }).to_string())
         }
+        What::Path { from, to, switches, ports, dry_run } => {
+            let flow = ports.map(|(a, b)| format!("&fromPort={a}&toPort={b}")).unwrap_or_default();
+            let path = format!("/api/v1/paths/{from}/{to}?dryRun={dry_run}{flow}");
+            let text = if switches.is_empty() {
+                answer(&client, "DELETE", &path, "")?
+            } else {
+                answer(&client, "PUT", &path, &json!({ "switches": switches }).to_string())?
+            };
+            let change = serde_json::from_str(&text).map_err(|e| CliError::Invalid(format!("the daemon's answer makes no sense: {e}")))?;
+            changed(&change).iter().for_each(|line| println!("{line}"));
+            Ok(())
+        }
     }
+}
+
+/// A change of lists in words: the lists that are other ones, the load of the switches, the cost.
+fn changed(c: &PathChange) -> Vec<String> {
+    let flow = |p: &PathView| p.ports.map_or_else(String::new, |f| format!(" port {} to port {}", f.from, f.to));
+    let list = |p: &PathView| format!("host {} to host {}{}: {}", p.from, p.to, flow(p), p.switches.join(" "));
+    let of = |b: Option<u64>| b.map_or_else(String::new, |b| format!(" of {}", BitRate(b)));
+    let load = |s: &LoadChange| format!("{}: {} -> {}{}", s.name, BitRate(s.before_bps), BitRate(s.after_bps), of(s.capacity_bps));
+    let cost = (c.cost_before != c.cost_after).then(|| format!("bytes x switches: {} -> {}", c.cost_before, c.cost_after));
+    c.paths.iter().map(list).chain(c.switches.iter().map(load)).chain(cost).collect()
 }
 
 fn put(client: &Client, path: &str, body: &str) -> Result<(), CliError> {
@@ -82,9 +121,20 @@ fn put(client: &Client, path: &str, body: &str) -> Result<(), CliError> {
 
 /// Says nothing if it was done.
 fn ask(client: &Client, method: &str, path: &str, body: &str) -> Result<(), CliError> {
+    answer(client, method, path, body).map(drop)
+}
+
+fn answer(client: &Client, method: &str, path: &str, body: &str) -> Result<String, CliError> {
     // Whatever policy is in force is replaced.
     let (status, text) = client.ask(method, path, &[("if-match", "*")], body)?;
-    if (200..300).contains(&status) { Ok(()) } else { Err(client.refused(status, &text).into()) }
+    if (200..300).contains(&status) { Ok(text) } else { Err(client.refused(status, &text).into()) }
+}
+
+/// The ports of a flow as `40000:5201`.
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let port = |t: &str| t.parse().ok().filter(|&p: &u16| p > 0);
+    let both = text.split_once(':').and_then(|(a, b)| Some((port(a)?, port(b)?)));
+    both.ok_or_else(|| "write the ports of a flow as 40000:5201, each from 1 to 65535".into())
 }
 
 /// A rack as `r3`, or its number.
@@ -111,6 +161,22 @@ mod tests {
         for bad in ["", "r0", "r0-", "-r0", "r0-r1@", "r0-r1@x", "r0-r1-r2", "h0-r1", "r-r", "r0-r99999999999"] {
             assert!(circuit(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_ports_of_a_flow_are_two_numbers() {
+        assert_eq!(ports("40000:5201"), Ok((40_000, 5201)));
+        for bad in ["", ":", "1", "1:", ":1", "0:1", "1:0", "1:65536", "1:2:3", "-1:2", "a:b"] {
+            assert!(ports(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_by_lists_loads_and_cost() {
+        let text = r#"{"made":true,"cost_before":4,"cost_after":6,"paths":[{"from":0,"to":7,"ports":{"from":9,"to":5201},"switches":["a","b"],
+            "by":"manual","held":false,"bytes":1,"rate_bps":2}],"switches":[{"name":"b","before_bps":0,"after_bps":1000000,"capacity_bps":null}]}"#;
+        let told = changed(&serde_json::from_str(text).expect("a change"));
+        assert_eq!(told, ["host 0 to host 7 port 9 to port 5201: a b", "b: 0b/s -> 1Mb/s", "bytes x switches: 4 -> 6"]);
     }
 
     proptest::proptest! {

@@ -260,8 +260,8 @@ fn topology(t: &wire::Topology) -> Rows {
 }
 
 fn paths(p: &wire::Paths, exact: bool) -> Rows {
-    let people = ["from", "to", "switches", "decided by", "held", "bytes", "rate"];
-    let programs = ["from", "to", "switches", "by", "held", "bytes", "rate_bps"];
+    let people = ["from", "to", "flow", "switches", "decided by", "held", "bytes", "rate"];
+    let programs = ["from", "to", "ports", "switches", "by", "held", "bytes", "rate_bps"];
     let mut rows = header(exact, &people, &programs);
     for p in &p.paths {
         let by = match p.by {
@@ -272,6 +272,7 @@ fn paths(p: &wire::Paths, exact: bool) -> Rows {
         rows.rows.push(vec![
             p.from.to_string(),
             p.to.to_string(),
+            p.ports.map_or_else(|| if exact { String::new() } else { "all".into() }, |f| format!("{}:{}", f.from, f.to)),
             p.switches.join(if exact { " " } else { " > " }),
             by.into(),
             if exact { p.held.to_string() } else { if p.held { "yes" } else { "not yet" }.into() },

@@ -17,7 +17,7 @@ use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::paths::List;
 use crate::placement::codecide::Proposal;
 use crate::plan::Op;
-use crate::plan::paths::{Steer, SteerResult};
+use crate::plan::paths::{Ports, Steer, SteerResult};
 use crate::units::{Bytes, Span, Time};
 
 mod accounts;
@@ -120,12 +120,15 @@ pub enum Event {
         /// Whether the switch carries packets again.
         over: bool,
     },
-    /// All flows from one host to another get a list of switches by hand, and keep it.
+    /// All flows from one host to another, or one of them, get a list of switches by hand, and keep it.
     ManualList {
         /// Where they begin.
         from: HostId,
         /// Where they end.
         to: HostId,
+        /// The one flow; `None`: all that have no list of their own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ports: Option<Ports>,
         /// The switches.
         list: List,
     },
@@ -135,6 +138,9 @@ pub enum Event {
         from: HostId,
         /// Where they end.
         to: HostId,
+        /// The one flow, if it is the list of one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ports: Option<Ports>,
     },
     /// Payload of a coflow that has been received so far, by rack pair (cumulative).
     CoflowProgress {

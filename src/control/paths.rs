@@ -1,7 +1,7 @@
 //! Which lists of switches the flows of coflows take: decided when a coflow begins and when one ends, or set by hand.
 //!
-//! All flows between two hosts take one list. A pair of hosts between which no coflow sends takes the network's default way, unless its
-//! list was set by hand.
+//! All flows between two hosts take one list, but for those that were given one by hand, each for itself. A pair of hosts between which no
+//! coflow sends takes the network's default way, unless its list was set by hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -14,13 +14,13 @@ use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::{PathPolicy, default_list, load_of, rates, shortest, valiant};
 use crate::paths::optimise::{Flow, cost, optimise};
 use crate::paths::{List, Switches, Units};
-use crate::plan::paths::{Lists, PathError, Steer, SteerResult, check, diff};
+use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer, SteerResult, check, diff};
 use crate::topology::Topology;
 use crate::topology::graph::{Routes, Tier};
 use crate::units::{BitRate, Bytes};
 
 /// A pair of hosts, from and to.
-type Ends = (HostId, HostId);
+type Pair = (HostId, HostId);
 
 /// What decided a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -41,6 +41,9 @@ pub struct PairView {
     pub from: HostId,
     /// Where it ends.
     pub to: HostId,
+    /// The flow that takes it, if it is not that of the whole pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Ports>,
     /// The switches on it, by number.
     pub list: List,
     /// What decided it.
@@ -79,6 +82,9 @@ pub struct PathsView {
     pub pairs: Vec<PairView>,
     /// The switches, by number.
     pub switches: Vec<SwitchView>,
+    /// Pairs of switches whose link is down, by number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<(u32, u32)>,
     /// Bytes of all open coflows times the switches that they cross.
     pub cost: u64,
 }
@@ -99,7 +105,7 @@ pub struct Decided {
 struct Web {
     /// The network when all is well.
     whole: Arc<Switches>,
-    /// The network now: switches that have failed carry nothing.
+    /// The network now: switches that have failed carry nothing, and links that are down join nothing.
     net: Arc<Switches>,
     routes: Arc<Routes>,
 }
@@ -112,10 +118,12 @@ pub struct Paths {
     seed: u64,
     coflows: BTreeMap<CoflowId, Vec<Flow>>,
     /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the default way.
-    flows: BTreeMap<Ends, Flow>,
+    flows: BTreeMap<Pair, Flow>,
     manual: BTreeMap<Ends, List>,
     /// Switches that have failed.
     failed: BTreeSet<u32>,
+    /// Pairs of switches whose link is down, of several at least one: which of them a list takes is the fabric's choice.
+    apart: BTreeSet<(u32, u32)>,
     /// What the fabric holds.
     held: Lists,
     /// Whether the fabric has been asked, and has not answered.
@@ -133,8 +141,8 @@ impl Paths {
             Web { whole: net.clone(), net, routes: Arc::new(Routes::new(graph)) }
         });
         let (coflows, flows, manual) = Default::default();
-        let (failed, held, view) = Default::default();
-        Self { topology, web, policy, seed, coflows, flows, manual, failed, held, asked: false, refused: false, view }
+        let (failed, apart, held, view) = Default::default();
+        Self { topology, web, policy, seed, coflows, flows, manual, failed, apart, held, asked: false, refused: false, view }
     }
 
     /// Whether the network has several switches.
@@ -168,7 +176,7 @@ impl Paths {
         if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {
             return Err(Rejected::Invalid(format!("hosts are 0 to {}, not {}", hosts - 1, wrong.0)));
         }
-        let mut sums: BTreeMap<Ends, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
         for f in given.iter().filter(|f| f.from != f.to && f.bytes > Bytes::ZERO) {
             let sum = sums.entry((f.from, f.to)).or_default();
             *sum = sum.saturating_add(f.bytes.0);
@@ -207,19 +215,23 @@ impl Paths {
         }
     }
 
-    /// A pair of hosts gets a list by hand, which no decision changes.
+    /// A pair of hosts, or one of its flows, gets a list by hand, which no decision changes. How much a single flow sends is not known: it
+    /// counts as part of its pair.
     ///
     /// # Errors
     /// Why no flow could take it, or not beside the others; nothing is changed then.
-    pub fn set(&mut self, (from, to): Ends, list: List) -> Result<(), Rejected> {
+    pub fn set(&mut self, ends: Ends, list: List) -> Result<(), Rejected> {
         let web = self.web()?;
         let invalid = |e: PathError| Rejected::Invalid(e.to_string());
-        check(&Steer { from, to, list: Some(list.clone()) }, &web.net).map_err(invalid)?;
-        if let Some(f) = self.flows.get(&(from, to)) {
-            let others = self.effective(web).filter(|o| (o.from, o.to) != (from, to)).collect::<Vec<_>>();
+        check(&Steer::new(ends, Some(list.clone())), &web.whole).map_err(invalid)?;
+        if !web.net.holds(&list) {
+            return Err(Rejected::Conflict("a link of the list is down".into()));
+        }
+        if let Some(f) = self.flows.get(&ends.hosts()).filter(|_| ends.ports.is_none()) {
+            let others = self.effective(web).filter(|o| (o.from, o.to) != ends.hosts()).collect::<Vec<_>>();
             load_of(&web.net, &others).check(&web.net, &list, f.rate).map_err(|e| Rejected::Conflict(e.to_string()))?;
         }
-        self.manual.insert((from, to), list);
+        self.manual.insert(ends, list);
         self.view.take();
         Ok(())
     }
@@ -227,11 +239,11 @@ impl Paths {
     /// A list that was set by hand is given back.
     ///
     /// # Errors
-    /// None was set by hand for this pair.
-    pub fn unset(&mut self, (from, to): Ends) -> Result<(), Rejected> {
+    /// None was set by hand for this pair, or this flow.
+    pub fn unset(&mut self, ends: Ends) -> Result<(), Rejected> {
         self.web()?;
-        let none = || Rejected::NotFound(format!("a list set by hand from host {} to host {}", from.0, to.0));
-        self.manual.remove(&(from, to)).map(drop).ok_or_else(none)?;
+        let none = || Rejected::NotFound(format!("a list set by hand {}", told(ends)));
+        self.manual.remove(&ends).map(drop).ok_or_else(none)?;
         self.view.take();
         Ok(())
     }
@@ -250,11 +262,29 @@ impl Paths {
         } else {
             self.failed.insert(switch);
         }
+        self.renew();
+        Ok(())
+    }
+
+    /// Only these links between switches are down from now on, by number. Under `hit` flows take others from the next decision on. Returns
+    /// whether that is news. O(links), or O(those) without news.
+    pub fn down(&mut self, cables: impl Iterator<Item = u32>) -> bool {
+        let Some(graph) = self.topology.eps.graph() else { return false };
+        let apart = cables.filter_map(|c| graph.cables.get(c as usize)).map(|c| (c.ends.0.min(c.ends.1), c.ends.0.max(c.ends.1))).collect();
+        if apart == self.apart {
+            return false;
+        }
+        self.apart = apart;
+        self.renew();
+        true
+    }
+
+    /// Makes the network what it is now.
+    fn renew(&mut self) {
         if let Some(web) = &mut self.web {
-            web.net = Arc::new(web.whole.without(&self.failed));
+            web.net = Arc::new(web.whole.without(&self.failed, &self.apart));
         }
         self.view.take();
-        Ok(())
     }
 
     fn web(&self) -> Result<&Web, Rejected> {
@@ -285,8 +315,9 @@ impl Paths {
 
     /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no list with room.
     fn optimise(&mut self, web: &Web) -> usize {
-        let by_hand: Vec<Flow> = self.effective(web).filter(|f| self.manual.contains_key(&(f.from, f.to))).collect();
-        let mut own: Vec<Flow> = self.flows.values().filter(|f| !self.manual.contains_key(&(f.from, f.to))).cloned().collect();
+        let by_hand: Vec<Flow> = self.effective(web).filter(|f| self.is_by_hand(f)).collect();
+        let mut own: Vec<Flow> = self.flows.values().filter(|f| !self.is_by_hand(f)).cloned().collect();
+        own.iter_mut().filter(|f| !web.net.holds(&f.list)).for_each(|f| f.list = List::default());
         let mut load = load_of(&web.net, own.iter().chain(&by_hand));
         // A topology has a way between any two hosts; where there were none, flows keep what they have.
         let saturated = optimise(&web.net, &mut load, &mut own).map_or(0, |o| o.saturated);
@@ -296,9 +327,13 @@ impl Paths {
         saturated
     }
 
+    fn is_by_hand(&self, f: &Flow) -> bool {
+        self.manual.contains_key(&Ends::pair(f.from, f.to))
+    }
+
     /// What the fabric should hold: lists that were set by hand, and those of flows under way.
     fn wanted(&self) -> Lists {
-        let chosen = self.flows.iter().filter(|f| !f.1.list.0.is_empty()).map(|(ends, f)| (*ends, f.list.clone()));
+        let chosen = self.flows.iter().filter(|f| !f.1.list.0.is_empty()).map(|(&pair, f)| (pair.into(), f.list.clone()));
         let mut all: BTreeMap<Ends, List> = chosen.collect();
         all.extend(self.manual.iter().map(|(ends, list)| (*ends, list.clone())));
         Lists(all)
@@ -321,7 +356,7 @@ impl Paths {
         for SteerResult { op, outcome } in results {
             match outcome {
                 Ok(_) => drop(self.held.follow(&op)),
-                Err(e) => drop(why.get_or_insert_with(|| format!("from host {} to host {}: {e}", op.from.0, op.to.0))),
+                Err(e) => drop(why.get_or_insert_with(|| format!("{}: {e}", told(op.ends())))),
             }
         }
         self.refused = why.is_some();
@@ -330,7 +365,7 @@ impl Paths {
     }
 
     /// The network's default way between two hosts.
-    fn default_list(&self, web: &Web, (from, to): Ends) -> List {
+    fn default_list(&self, web: &Web, (from, to): Pair) -> List {
         let (a, b) = (self.topology.rack_of(from), self.topology.rack_of(to));
         default_list(&web.net, &web.routes, (a, b), (from, to))
     }
@@ -338,9 +373,9 @@ impl Paths {
     /// The flows under way with the lists that they take.
     fn effective<'a>(&'a self, web: &'a Web) -> impl Iterator<Item = Flow> + 'a {
         self.flows.values().map(|f| {
-            let ends = (f.from, f.to);
-            let chosen = self.manual.get(&ends).or(Some(&f.list).filter(|l| !l.0.is_empty()));
-            Flow { list: chosen.cloned().unwrap_or_else(|| self.default_list(web, ends)), ..f.clone() }
+            let pair = (f.from, f.to);
+            let chosen = self.manual.get(&pair.into()).or(Some(&f.list).filter(|l| !l.0.is_empty()));
+            Flow { list: chosen.cloned().unwrap_or_else(|| self.default_list(web, pair)), ..f.clone() }
         })
     }
 
@@ -356,17 +391,16 @@ impl Paths {
     }
 
     fn make_view(&self, web: &Web) -> PathsView {
-        let idle = self.manual.iter().filter(|m| !self.flows.contains_key(m.0));
-        let idle = idle.map(|(&(from, to), list)| Flow { from, to, bytes: 0, rate: 0, list: list.clone() });
+        let idle = self.manual.iter().filter(|m| m.0.ports.is_none() && !self.flows.contains_key(&m.0.hosts()));
+        let idle = idle.map(|(e, list)| Flow { from: e.from, to: e.to, bytes: 0, rate: 0, list: list.clone() });
         let mut flows: Vec<Flow> = self.effective(web).chain(idle).collect();
         flows.sort_by_key(|f| (f.from, f.to));
         let load = load_of(&web.net, &flows);
         let mut crossing = vec![0u32; web.net.len()];
         flows.iter().flat_map(|f| &f.list.0).for_each(|&s| crossing[s as usize] += 1);
         let pair = |f: &Flow| {
-            let ends = (f.from, f.to);
-            let chosen = self.flows.get(&ends).is_some_and(|f| !f.list.0.is_empty());
-            let by = match (self.manual.contains_key(&ends), chosen) {
+            let chosen = self.flows.get(&(f.from, f.to)).is_some_and(|f| !f.list.0.is_empty());
+            let by = match (self.is_by_hand(f), chosen) {
                 (true, _) => DecidedBy::Manual,
                 (false, true) => DecidedBy::Policy,
                 (false, false) => DecidedBy::Default,
@@ -375,8 +409,21 @@ impl Paths {
                 Some(list) => *list == f.list,
                 None => by == DecidedBy::Default,
             };
-            PairView { from: f.from, to: f.to, list: f.list.clone(), by, held, bytes: Bytes(f.bytes), rate: BitRate(f.rate) }
+            let (bytes, rate) = (Bytes(f.bytes), BitRate(f.rate));
+            PairView { from: f.from, to: f.to, ports: None, list: f.list.clone(), by, held, bytes, rate }
         };
+        let single = self.manual.iter().filter(|m| m.0.ports.is_some()).map(|(&ends, list)| PairView {
+            from: ends.from,
+            to: ends.to,
+            ports: ends.ports,
+            list: list.clone(),
+            by: DecidedBy::Manual,
+            held: self.held.at(ends) == Some(list),
+            bytes: Bytes::ZERO,
+            rate: BitRate(0),
+        });
+        let mut pairs: Vec<PairView> = flows.iter().map(pair).chain(single).collect();
+        pairs.sort_by_key(|p| (p.from, p.to, p.ports));
         let switch = |s: u32| SwitchView {
             name: web.net.name(s).to_owned(),
             tier: web.net.tier(s),
@@ -387,8 +434,9 @@ impl Paths {
         PathsView {
             policy: self.policy,
             seed: self.seed,
-            pairs: flows.iter().map(pair).collect(),
+            pairs,
             switches: (0..web.net.len() as u32).map(switch).collect(),
+            apart: self.apart.iter().copied().collect(),
             cost: self.cost(web),
         }
     }
@@ -396,19 +444,20 @@ impl Paths {
     /// The state that a view shows, to try things on it: its coflows are one.
     pub fn of(topology: Arc<Topology>, view: &PathsView) -> Self {
         let mut paths = Self::new(topology, view.policy, view.seed);
-        if let Some(web) = &mut paths.web {
+        if let Some(web) = &paths.web {
             let fails = |s: &u32| view.switches[*s as usize].capacity == Some(BitRate::ZERO) && web.whole.capacity(*s) != Some(0);
             paths.failed = (0..view.switches.len() as u32).filter(fails).collect();
-            web.net = Arc::new(web.whole.without(&paths.failed));
         }
+        paths.apart = view.apart.iter().copied().collect();
+        paths.renew();
         for p in &view.pairs {
-            let (ends, chosen) = ((p.from, p.to), p.by == DecidedBy::Policy);
+            let (ends, chosen) = (Ends { from: p.from, to: p.to, ports: p.ports }, p.by == DecidedBy::Policy);
             if p.by == DecidedBy::Manual {
                 paths.manual.insert(ends, p.list.clone());
             }
             let list = if chosen { p.list.clone() } else { List::default() };
             if p.bytes > Bytes::ZERO {
-                paths.flows.insert(ends, Flow { from: p.from, to: p.to, bytes: p.bytes.0, rate: p.rate.0, list });
+                paths.flows.insert(ends.hosts(), Flow { from: p.from, to: p.to, bytes: p.bytes.0, rate: p.rate.0, list });
             }
             if p.held && p.by != DecidedBy::Default {
                 paths.held.0.insert(ends, p.list.clone());
@@ -416,6 +465,12 @@ impl Paths {
         }
         paths
     }
+}
+
+/// A pair of hosts, or a flow between them, in words.
+fn told(Ends { from, to, ports }: Ends) -> String {
+    let flow = ports.map_or_else(String::new, |p| format!(" of the flow from port {} to port {}", p.from, p.to));
+    format!("from host {} to host {}{flow}", from.0, to.0)
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn what_lasts_is_new_once_and_what_comes_again_is_new_again() {
         let mut w = World::default();
-        let damage = |n: usize| (0..n).map(|k| Damage { what: format!("l{k}"), port: None, cut: None }).collect::<Vec<_>>();
+        let damage = |n: usize| (0..n).map(|k| Damage { what: format!("l{k}"), ..Damage::default() }).collect::<Vec<_>>();
         assert_eq!(w.look(&[], Time(1)), None);
         assert_eq!(w.tampered(), None);
         assert_eq!(w.look(&damage(2), Time(2)), Some(("l0; l1".into(), true)));

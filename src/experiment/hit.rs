@@ -26,6 +26,8 @@ const HEAVY: &str = "one heavy job";
 const MEDIUM: &str = "one medium job";
 const LIGHT: &str = "one light job";
 const SHAPES: [&str; 3] = ["fat-tree", "VL2", "BCube"];
+/// Single jobs on networks of 64 hosts, as the paper ran them in Mininet: seconds each.
+pub const LIVE: [&str; 6] = [HEAVY, MEDIUM, LIGHT, SHAPES[0], SHAPES[1], SHAPES[2]];
 const RATES: [(&str, u64); 4] =
     [("512, 0.1 Mb/s", 100_000), ("512, 1 Mb/s", 1_000_000), ("512, 10 Mb/s", 10_000_000), ("512, 60 Mb/s", 60_000_000)];
 const JOBS: [(&str, usize); 4] = [("3 jobs", 3), ("6 jobs", 6), ("12 jobs", 12), ("18 jobs", 18)];

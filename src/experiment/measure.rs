@@ -46,6 +46,9 @@ pub enum Measure {
     PlanTime,
     /// Bytes of shuffles times the switches that they cross, GB.
     ShuffleCost,
+    /// Bytes that left all switches of an emulated network, headers and acknowledgements included, over bytes of its shuffles between racks
+    /// times the switches that they cross by their lists.
+    CountedCost,
     /// Hosts and switches on the way of a shuffle's flow between two hosts, in the mean over flows.
     RouteLength,
     /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.

@@ -19,6 +19,7 @@ pub mod coscheduler;
 pub mod free;
 pub mod hit;
 pub mod jobpacker;
+pub mod live;
 pub mod measure;
 pub mod pushbox;
 pub mod report;
@@ -102,6 +103,11 @@ impl Experiment {
 }
 
 impl Paper {
+    /// The settings that are run where networks are emulated, if nothing else is asked for; none: this paper's are for virtual time only.
+    pub fn live_settings(self) -> &'static [&'static str] {
+        if self == Self::Hit { &hit::LIVE } else { &[] }
+    }
+
     /// The evaluation; without a trace of coflows those that want one have a mix of its classes.
     pub fn experiment(self, size: Size) -> Experiment {
         self.experiment_with(size, None)

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::claim::{Claim, Printed, Verdict};
 use super::free::{Calibration, Free};
+use super::live::{Both, Pair, Slower};
 use super::runs::{Measure, Outcomes};
 use super::setting::Setting;
 use super::{Experiment, Paper, Size};
@@ -75,6 +76,20 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The means behind them.
     pub measured: Vec<Measured>,
+    /// Where the network was emulated: how, and virtual time beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
+}
+
+/// What was measured on an emulated network beside virtual time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Live {
+    /// The mechanism of the emulation.
+    pub mechanism: &'static str,
+    /// By how much rates and times were smaller; what was measured is multiplied back.
+    pub slower: Slower,
+    /// By setting, system and measure.
+    pub pairs: Vec<Pair>,
 }
 
 impl Report {
@@ -92,7 +107,14 @@ impl Report {
             settings: e.settings.iter().map(|s| (s.name, about(s))).collect(),
             rows: e.claims.iter().map(|c| row(c, outcomes)).collect(),
             measured: pairs.map(|(s, y)| measured(s, y, outcomes)).collect(),
+            live: None,
         }
+    }
+
+    /// Of what was run on an emulated network.
+    pub fn live(e: &Experiment, both: &Both, slower: Slower, took_s: f64) -> Self {
+        let live = Live { mechanism: both.mechanism, slower, pairs: both.pairs(e) };
+        Self { live: Some(live), ..Self::new(e, &both.live, took_s, 1) }
     }
 }
 
@@ -162,6 +184,7 @@ pub fn name(m: Measure) -> &'static str {
         Measure::Gap => "gap to the lower bound",
         Measure::PlanTime => "time to plan",
         Measure::ShuffleCost => "shuffle cost",
+        Measure::CountedCost => "bytes counted at switches, over those by lists",
         Measure::RouteLength => "route length",
         Measure::Throughput => "shuffle throughput",
         Measure::MapTime => "map time",

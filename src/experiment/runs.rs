@@ -18,6 +18,7 @@ use crate::runtime::parallel::in_parallel;
 use crate::runtime::report::percentile;
 use crate::runtime::study::SMALL_JOB;
 use crate::scheduler::record::{JobRecord, TaskRun};
+use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobList;
 
@@ -43,7 +44,17 @@ pub struct Outcomes {
     by: BTreeMap<(&'static str, &'static str), Vec<Option<Outcome>>>,
 }
 
+/// What makes a run: its setting, its system, and its outcome if it was run.
+pub(super) type Run = ((&'static str, &'static str), Option<Outcome>);
+
 impl Outcomes {
+    /// The outcomes of runs, those of one setting and system by repetition.
+    pub(super) fn new(size: Size, runs: impl IntoIterator<Item = Run>) -> Self {
+        let mut by: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        runs.into_iter().for_each(|(of, outcome)| by.entry(of).or_default().push(outcome));
+        Self { size, by }
+    }
+
     /// Of one system on one setting, by repetition.
     pub fn of(&self, setting: &str, system: &str) -> &[Option<Outcome>] {
         self.by.iter().find(|(k, _)| **k == (setting, system)).map_or(&[], |(_, v)| v)
@@ -79,12 +90,9 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
         watch(Progress { done, last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
         Ok(outcome)
     };
-    let mut by: BTreeMap<_, Vec<Option<Outcome>>> = BTreeMap::new();
-    for (k, outcome) in in_parallel(total, threads, one).into_iter().enumerate() {
-        let (setting, system) = pairs[k % pairs.len()];
-        by.entry((setting.name, system.name)).or_default().push(outcome?);
-    }
-    Ok(Outcomes { size, by })
+    let name = |k: usize| (pairs[k % pairs.len()].0.name, pairs[k % pairs.len()].1.name);
+    let runs = in_parallel(total, threads, one).into_iter().enumerate().map(|(k, outcome)| Ok((name(k), outcome?)));
+    Ok(Outcomes::new(size, runs.collect::<Result<Vec<Run>, String>>()?))
 }
 
 /// One run; `None` if it was stopped.
@@ -104,15 +112,25 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
         Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
     let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), ..Course::default() };
-    let mut ways = Ways::new(&setting.topology);
-    let result = simulate_with(&ask, &course, &mut |line| ways.iter_mut().for_each(|w| w.hear(&line)))?;
-    let slots = setting.topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
-    let mut outcome = measured(&result, &jobs, slots, setting.load.window);
+    simulated(&ask, &course, setting.load.window).map(|o| (!stop.load(Ordering::Relaxed)).then_some(o))
+}
+
+/// A run in virtual time of jobs that arrive within `window`.
+pub(super) fn simulated(ask: &Ask, course: &Course, window: Span) -> Result<Outcome, String> {
+    let mut ways = Ways::new(ask.topology);
+    let result = simulate_with(ask, course, &mut |line| ways.iter_mut().for_each(|w| w.hear(&line)))?;
+    Ok(outcome(&result, ask.jobs, ask.topology, window, ways.as_ref()))
+}
+
+/// What a run measured; `ways` has heard its shuffles, if its network has several switches.
+pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, window: Span, ways: Option<&Ways>) -> Outcome {
+    let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
+    let mut out = measured(r, jobs, slots, window);
     if let Some(ways) = ways {
-        outcome.extend(ways.measures());
-        outcome.extend(by_task(&result, &jobs));
+        out.extend(ways.measures());
+        out.extend(by_task(r, jobs));
     }
-    Ok((!stop.load(Ordering::Relaxed)).then_some(outcome))
+    out
 }
 
 fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {

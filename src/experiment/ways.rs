@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::measure::Measure;
-use crate::control::record::What;
+use crate::coflows::CoflowSpec;
+use crate::control::record::{Record, What};
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::default_list;
 use crate::paths::{Switches, Units};
@@ -27,6 +28,8 @@ pub struct Ways<'a> {
     open: BTreeMap<CoflowId, Flows>,
     /// Bytes times switches.
     cost: u128,
+    /// Of that, what flows between racks cost: those within one cross no port of the graph.
+    between: u128,
     bytes: u128,
     flows: u64,
     /// Hosts and switches on the ways of all flows, together.
@@ -41,41 +44,57 @@ impl<'a> Ways<'a> {
         let routes = Routes::new(topology.eps.graph()?);
         let net = Switches::new(topology, Units::default());
         let (lists, open) = Default::default();
-        Some(Self { topology, net, routes, lists, open, cost: 0, bytes: 0, flows: 0, nodes: 0, first: None, last: Time::ZERO })
+        Some(Self { topology, net, routes, lists, open, cost: 0, between: 0, bytes: 0, flows: 0, nodes: 0, first: None, last: Time::ZERO })
     }
 
     /// Takes a line of the event log.
     pub fn hear(&mut self, line: &Line) {
         match line {
-            Line::Jobs { at, job_action: Action::StartCoflow { coflow, shuffle: true, .. } } => {
-                self.first.get_or_insert(*at);
-                self.open.insert(coflow.id, coflow.flows.iter().map(|f| (f.from, f.to, f.bytes)).collect());
-            }
+            Line::Jobs { at, job_action: Action::StartCoflow { coflow, shuffle: true, .. } } => self.begins(*at, coflow),
             Line::Jobs { .. } => {}
-            Line::Network(record) => match &record.what {
-                What::Paths { lists, .. } => {
-                    for s in lists {
-                        self.lists.follow(s);
-                    }
-                }
-                // Lists that its end gives back are told of after it.
-                What::CoflowFinished { id, .. } => {
-                    if let Some(flows) = self.open.remove(id) {
-                        self.last = record.at;
-                        flows.into_iter().for_each(|f| self.count(f));
-                    }
-                }
-                _ => {}
-            },
+            Line::Network(record) => self.record(record),
         }
     }
 
+    /// A shuffle begins.
+    pub fn begins(&mut self, at: Time, shuffle: &CoflowSpec) {
+        self.first.get_or_insert(at);
+        self.open.insert(shuffle.id, shuffle.flows.iter().map(|f| (f.from, f.to, f.bytes)).collect());
+    }
+
+    /// Takes a line of the controller's log.
+    pub fn record(&mut self, record: &Record) {
+        match &record.what {
+            What::Paths { lists, .. } => {
+                for s in lists {
+                    self.lists.follow(s);
+                }
+            }
+            // Lists that its end gives back are told of after it.
+            What::CoflowFinished { id, .. } => {
+                if let Some(flows) = self.open.remove(id) {
+                    self.last = record.at;
+                    flows.into_iter().for_each(|f| self.count(f));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Bytes times switches of the flows between racks, as the ports of switches count them but for headers and acknowledgements.
+    pub fn between(&self) -> u128 {
+        self.between
+    }
+
     fn count(&mut self, (from, to, bytes): (HostId, HostId, Bytes)) {
+        let racks = (self.topology.rack_of(from), self.topology.rack_of(to));
         let list = match self.lists.of(from, to) {
             Some(list) => list.clone(),
-            None => default_list(&self.net, &self.routes, (self.topology.rack_of(from), self.topology.rack_of(to)), (from, to)),
+            None => default_list(&self.net, &self.routes, racks, (from, to)),
         };
-        self.cost += u128::from(bytes.0) * u128::from(self.net.cost(&list));
+        let cost = u128::from(bytes.0) * u128::from(self.net.cost(&list));
+        self.cost += cost;
+        self.between += if racks.0 == racks.1 { 0 } else { cost };
         self.bytes += u128::from(bytes.0);
         self.flows += 1;
         self.nodes += list.0.len() as u64 + 2;
@@ -95,8 +114,7 @@ impl<'a> Ways<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coflows::{CoflowSpec, FlowSpec};
-    use crate::control::record::Record;
+    use crate::coflows::FlowSpec;
     use crate::ids::JobId;
     use crate::paths::List;
     use crate::plan::paths::Steer;
@@ -128,7 +146,7 @@ mod tests {
         w.hear(&Line::Jobs { at: Time::ZERO + Span::secs(1), job_action: &read });
         let at = |secs, what| Line::Network(Record { seq: 0, at: Time::ZERO + Span::secs(secs), what });
         let finished = |id| What::CoflowFinished { id: CoflowId(id), cct: Span::secs(1) };
-        let steer = Steer { from: HostId(0), to: HostId(3), list: Some(List(vec![0, 3, 1])) };
+        let steer = Steer { from: HostId(0), to: HostId(3), ports: None, list: Some(List(vec![0, 3, 1])) };
         w.hear(&at(1, What::Paths { lists: vec![steer], saturated: 0, before: 0, after: 0 }));
         w.hear(&at(2, finished(1)));
         w.hear(&at(3, finished(0)));

@@ -51,7 +51,7 @@ pub struct Observation {
 }
 
 /// Something of ours that another process removed, took down or changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// What, and what was found: `link ocs0 of tor3 is gone`.
     pub what: String,
@@ -61,6 +61,9 @@ pub struct Damage {
     /// Who cannot send or receive any more, whatever is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
+    /// The link between two switches, by number, that carries nothing because of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cable: Option<u32>,
 }
 
 /// What is cut off for good: its link was removed.

@@ -222,12 +222,21 @@ impl Switches {
         self.capacity[switch as usize]
     }
 
-    /// The same network in which these switches carry nothing. O(switches + links).
+    /// The same network in which these switches carry nothing, and no link joins these pairs of switches. O(switches + links).
     #[must_use]
-    pub fn without(&self, dead: &BTreeSet<u32>) -> Self {
+    pub fn without(&self, dead: &BTreeSet<u32>, apart: &BTreeSet<(u32, u32)>) -> Self {
         let mut net = self.clone();
         dead.iter().for_each(|&s| net.capacity[s as usize] = Some(0));
+        for &(a, b) in apart {
+            net.neighbours[a as usize].retain(|&s| s != b);
+            net.neighbours[b as usize].retain(|&s| s != a);
+        }
         net
+    }
+
+    /// Whether links join all neighbours in a list. O(length x log degree).
+    pub fn holds(&self, list: &List) -> bool {
+        list.0.windows(2).all(|w| self.neighbours[w[0] as usize].binary_search(&w[1]).is_ok())
     }
 
     /// Whether no switch has a limit to what it carries.

@@ -1,8 +1,8 @@
 //! Lists of switches as wanted and observed state: what a flow between two hosts crosses, if a decision gave it something else than the
 //! default way.
 //!
-//! [`Lists`] holds the decisions of a fabric; a pair of hosts that it does not name takes the default way of its racks
-//! ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one pair, [`apply`] is the one definition of what that does, and [`diff`]
+//! [`Lists`] holds the decisions of a fabric; a flow that it does not name takes the way of its pair of hosts, and a pair that it does not
+//! name the default way of its racks ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one of either, [`apply`] is the one definition of what that does, and [`diff`]
 //! gives the changes between two states.
 
 use std::collections::BTreeMap;
@@ -13,40 +13,82 @@ use crate::ids::HostId;
 use crate::paths::{List, ListError, Switches};
 use crate::units::Time;
 
-/// By pair of hosts, from and to: the list that was decided. One direction; the other has its own.
+/// The TCP or UDP ports of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Ports {
+    /// That of the sender.
+    pub from: u16,
+    /// That of the receiver.
+    pub to: u16,
+}
+
+/// What has a list of its own: all that goes from one host to another, or one flow between them. One direction; the other has its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ends {
+    /// Where it begins.
+    pub from: HostId,
+    /// Where it ends.
+    pub to: HostId,
+    /// The flow; `None`: all that has no list as a flow.
+    pub ports: Option<Ports>,
+}
+
+impl Ends {
+    /// All from one host to another.
+    pub fn pair(from: HostId, to: HostId) -> Self {
+        Self { from, to, ports: None }
+    }
+
+    /// The hosts, from and to.
+    pub fn hosts(self) -> (HostId, HostId) {
+        (self.from, self.to)
+    }
+}
+
+impl From<(HostId, HostId)> for Ends {
+    fn from((from, to): (HostId, HostId)) -> Self {
+        Self::pair(from, to)
+    }
+}
+
+/// By pair of hosts or flow: the list that was decided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Steer>", into = "Vec<Steer>")]
-pub struct Lists(pub BTreeMap<(HostId, HostId), List>);
+pub struct Lists(pub BTreeMap<Ends, List>);
 
 impl Lists {
     /// The list of a pair; `None`: the default way.
     pub fn of(&self, from: HostId, to: HostId) -> Option<&List> {
-        self.0.get(&(from, to))
+        self.at(Ends::pair(from, to))
+    }
+
+    /// The list of a pair or a flow, if it has one of its own.
+    pub fn at(&self, ends: Ends) -> Option<&List> {
+        self.0.get(&ends)
     }
 
     /// Takes over what a change that was made leaves; returns whether it changed anything. O(log pairs).
     pub fn follow(&mut self, made: &Steer) -> bool {
-        let pair = (made.from, made.to);
         match &made.list {
-            None => self.0.remove(&pair).is_some(),
-            Some(list) => self.0.insert(pair, list.clone()).as_ref() != Some(list),
+            None => self.0.remove(&made.ends()).is_some(),
+            Some(list) => self.0.insert(made.ends(), list.clone()).as_ref() != Some(list),
         }
     }
 }
 
 impl From<Vec<Steer>> for Lists {
     fn from(v: Vec<Steer>) -> Self {
-        Self(v.into_iter().filter_map(|s| Some(((s.from, s.to), s.list?))).collect())
+        Self(v.into_iter().filter_map(|s| Some((s.ends(), s.list?))).collect())
     }
 }
 
 impl From<Lists> for Vec<Steer> {
     fn from(lists: Lists) -> Self {
-        lists.0.into_iter().map(|((from, to), list)| Steer { from, to, list: Some(list) }).collect()
+        lists.0.into_iter().map(|(ends, list)| Steer::new(ends, Some(list))).collect()
     }
 }
 
-/// All that goes from one host to another takes this list from now on. Packets that are on their way stay on the list that they
+/// All that goes from one host to another, or one flow of it, takes this list from now on. Packets that are on their way stay on the list that they
 /// began; none is lost. Names the state that it wants: doing it twice is doing it once.
 ///
 /// Refused, with the state as it was, as [`PathError`] says.
@@ -56,8 +98,23 @@ pub struct Steer {
     pub from: HostId,
     /// Where they end.
     pub to: HostId,
-    /// The switches that they cross; `None`: back to the default way.
+    /// The flow; `None`: all that has no list as a flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<Ports>,
+    /// The switches that they cross; `None`: a pair goes back to the default way, a flow to the way of its pair.
     pub list: Option<List>,
+}
+
+impl Steer {
+    /// A change of what these ends have.
+    pub fn new(Ends { from, to, ports }: Ends, list: Option<List>) -> Self {
+        Self { from, to, ports, list }
+    }
+
+    /// Whose list changes.
+    pub fn ends(&self) -> Ends {
+        Ends { from: self.from, to: self.to, ports: self.ports }
+    }
 }
 
 /// What became of one change.
@@ -98,7 +155,13 @@ pub enum PathError {
     /// Every number by which packets name their list is in use. The same change succeeds once the packets on older lists have arrived.
     #[error("all {0} lists that this fabric holds at once are in use")]
     Full(usize),
-    /// This fabric carries no lists. No change ever succeeds.
+    /// More flows between two hosts than can have lists of their own.
+    #[error("{0} flows between these hosts have lists of their own, and more cannot")]
+    ManyFlows(usize),
+    /// More pairs of hosts than can have flows with lists of their own.
+    #[error("flows of {0} pairs of hosts have lists of their own, and those of more pairs cannot")]
+    ManyPairs(usize),
+    /// This fabric carries no lists, or none of single flows. No such change ever succeeds.
     #[error("this fabric has no lists of switches: {0}")]
     NotHere(String),
     /// The kernel did not do it.
@@ -133,10 +196,10 @@ pub fn apply(state: &mut Lists, op: &Steer, net: &Switches) -> Result<bool, Path
 
 /// The changes that bring `observed` to `wanted`, by pair; none if they are alike. O(pairs).
 pub fn diff(wanted: &Lists, observed: &Lists) -> Vec<Steer> {
-    let back = observed.0.keys().filter(|&p| !wanted.0.contains_key(p)).map(|&(from, to)| Steer { from, to, list: None });
+    let back = observed.0.keys().filter(|&p| !wanted.0.contains_key(p)).map(|&ends| Steer::new(ends, None));
     let news = wanted.0.iter().filter(|&(p, list)| observed.0.get(p) != Some(list));
-    let mut all: Vec<Steer> = back.chain(news.map(|(&(from, to), list)| Steer { from, to, list: Some(list.clone()) })).collect();
-    all.sort_by_key(|s| (s.from, s.to));
+    let mut all: Vec<Steer> = back.chain(news.map(|(&ends, list)| Steer::new(ends, Some(list.clone())))).collect();
+    all.sort_by_key(Steer::ends);
     all
 }
 
@@ -158,7 +221,7 @@ mod tests {
     }
 
     fn steer(from: u32, to: u32, list: Option<&[u32]>) -> Steer {
-        Steer { from: HostId(from), to: HostId(to), list: list.map(|l| List(l.to_vec())) }
+        Steer::new(Ends::pair(HostId(from), HostId(to)), list.map(|l| List(l.to_vec())))
     }
 
     #[test]
@@ -173,7 +236,7 @@ mod tests {
             (steer(0, 1, Some(&[0, 4, 0])), ListError::Loop("leaf0".into()).into()),
             (steer(0, 7, Some(&[0, 4, 1, 5, 3])), ListError::Valley("spine1".into()).into()),
         ];
-        let before = Lists([((HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
+        let before = Lists([(Ends::pair(HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
         for (op, why) in cases {
             let mut state = before.clone();
             assert_eq!(apply(&mut state, &op, &net()), Err(why));
@@ -183,17 +246,21 @@ mod tests {
 
     #[test]
     fn lists_are_written_as_what_would_make_them() {
-        let lists = Lists([((HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
+        let lists = Lists([(Ends::pair(HostId(0), HostId(7)), List(vec![0, 5, 3]))].into());
         let text = serde_json::to_string(&lists).unwrap();
         assert_eq!(text, r#"[{"from":0,"to":7,"list":[0,5,3]}]"#);
         assert_eq!(serde_json::from_str::<Lists>(&text).unwrap(), lists);
+        let flow = Ends { ports: Some(Ports { from: 40_000, to: 5201 }), ..Ends::pair(HostId(0), HostId(7)) };
+        let text = serde_json::to_string(&Steer::new(flow, None)).unwrap();
+        assert_eq!(text, r#"{"from":0,"to":7,"ports":{"from":40000,"to":5201},"list":null}"#);
     }
 
-    /// Any change of a pair of racks apart, over either spine or back to the default; some are impossible.
+    /// Any change of a pair of racks apart or of a flow of theirs, over either spine or back; some are impossible.
     fn op() -> impl Strategy<Value = Steer> {
-        (0..9u32, 0..9u32, 3..7u32).prop_map(|(from, to, spine)| {
+        (0..9u32, 0..9u32, 3..7u32, 0..4u16).prop_map(|(from, to, spine, port)| {
             let list = (spine > 3).then(|| List(vec![from / 2, spine, to / 2]));
-            Steer { from: HostId(from), to: HostId(to), list }
+            let ports = (port > 1).then_some(Ports { from: port, to: 5201 });
+            Steer { from: HostId(from), to: HostId(to), ports, list }
         })
     }
 
@@ -230,7 +297,7 @@ mod tests {
                 Err(_) => prop_assert_eq!(state, before),
                 Ok(changed) => {
                     prop_assert_eq!(changed, state != before);
-                    prop_assert_eq!(state.of(last.from, last.to), last.list.as_ref());
+                    prop_assert_eq!(state.at(last.ends()), last.list.as_ref());
                     let once = state.clone();
                     prop_assert_eq!(apply(&mut state, &last, &net), Ok(false));
                     prop_assert_eq!(state, once);

@@ -207,6 +207,13 @@ impl Emulation {
         move || workload.lock().as_ref().and_then(|run| run.last)
     }
 
+    /// What the traffic says from now on, until another caller or a workload listens.
+    pub fn listen(&self) -> mpsc::Receiver<TrafficEvent> {
+        let (tell, heard) = mpsc::channel();
+        *self.workload.lock() = Some(UnderWay { tell, last: None });
+        heard
+    }
+
     /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now. `watch` is called a few times a second;
     /// `stop` ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {

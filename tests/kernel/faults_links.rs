@@ -9,13 +9,16 @@ use heliostat::control::record::{Record, Snapshot, What};
 use heliostat::demand::Estimator;
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, HostId, RackId};
+use heliostat::paths::choose::PathPolicy;
 use heliostat::runtime::report::End;
+use heliostat::topology::graph::Graph;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 use serde_json::Value;
 use tokio::sync::broadcast::Receiver;
 
 use crate::daemon::Daemon;
+use crate::lists::on;
 use crate::support::{each_mechanism, topology};
 use crate::tries::Timing;
 
@@ -83,6 +86,40 @@ fn a_circuit_whose_tor_s_link_goes_down_is_left_and_used_again() {
 #[test]
 fn a_circuit_whose_ocs_port_goes_down_is_left_and_used_again() {
     each_mechanism("a_circuit_whose_ocs_port_goes_down_is_left_and_used_again", |m| takes_another_way(m, "wd-dark", "ocs0", "tor0"));
+}
+
+/// Takes a link between two switches down under a flow that crosses it: the flow takes another list, and all of it arrives.
+fn leaves_a_link_of_the_graph(mechanism: Mechanism) -> Timing {
+    let t = on(Graph::fat_tree(4, BitRate::mbit(100), None), 1, BitRate::mbit(100), 0);
+    let graph = t.eps.graph().expect("a graph").clone();
+    let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, paths: PathPolicy::Hit, ..CircuitPolicy::default() };
+    let d = Daemon::start("wd-cable", t, policy, mechanism);
+    let id = d.send(0, 7, 40_000_000);
+    let list = |s: &Snapshot| s.paths.as_ref()?.pairs.first().filter(|p| p.held).map(|p| p.list.0.clone());
+    let s = d.wait("a list", |s| list(s).is_some());
+    let before = list(&s).expect("waited for");
+    let (a, b) = (before[1], before[2]);
+    let cable = graph.cables.iter().position(|c| [(a, b), (b, a)].contains(&c.ends)).expect("a link");
+    let cycle = s.stats.cycles;
+    d.tool("ip", &format!("sw{a}"), &format!("link set cable{cable} down"));
+    let leaves = |list: &[u32]| list.windows(2).all(|w| ![[a, b], [b, a]].contains(&[w[0], w[1]]));
+    let s = d.wait("another list", |s| list(s).is_some_and(|l| leaves(&l)));
+    in_time!(s.stats.cycles <= cycle + 4, "another list after {} cycles", s.stats.cycles - cycle);
+    let shown = d.get("paths");
+    assert_eq!(shown["links_down"].as_array().map(Vec::len), Some(1), "{shown}");
+    let s = d.wait("the whole coflow", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some()));
+    assert_eq!(s.coflows.get(CoflowId(id as u32)).map(|c| c.received), Some(Bytes(40_000_000)));
+    assert!(!s.failures.is_empty() && d.ready() == 200);
+    d.tool("ip", &format!("sw{a}"), &format!("link set cable{cable} up"));
+    d.wait("the repair", |s| s.failures.is_empty() && s.paths.as_ref().is_some_and(|p| p.apart.is_empty()));
+    d.send(0, 7, 1_000_000);
+    d.wait("the second coflow", |s| s.coflows.open() == 0);
+    Ok(())
+}
+
+#[test]
+fn a_flow_leaves_a_link_between_switches_that_goes_down() {
+    each_mechanism("a_flow_leaves_a_link_between_switches_that_goes_down", leaves_a_link_of_the_graph);
 }
 
 /// A mirror goes dark while its circuit is up: nothing is down and nothing of ours has changed, but nothing crosses.

@@ -19,7 +19,7 @@ use heliostat::fabric::kernel::{Labelled, Mechanism, netns, queues};
 use heliostat::fabric::{Fabric, PortTo, SwitchPort};
 use heliostat::ids::{HostId, PlaneId, RackId};
 use heliostat::paths::{List, Switches, Units};
-use heliostat::plan::paths::{PathError, Steer};
+use heliostat::plan::paths::{Ends, Lists, PathError, Ports, Steer};
 use heliostat::topology::addresses::host_ip;
 use heliostat::topology::graph::{Cable, Graph, Routes, Switch, Tier};
 use heliostat::topology::{Core, Plane, StopMode, Topology};
@@ -65,7 +65,7 @@ pub fn lists(net: &Switches, graph: &Graph, from: HostId, to: HostId) -> Vec<Lis
 
 fn steer(b: &mut Bench, from: HostId, to: HostId, list: Option<List>) -> Result<(), PathError> {
     let now = b.clock.now();
-    b.fabric.steer(&[Steer { from, to, list }], now).remove(0).outcome.map(drop)
+    b.fabric.steer(&[Steer { from, to, ports: None, list }], now).remove(0).outcome.map(drop)
 }
 
 /// Bytes that left every switch by its links to other switches and to racks.
@@ -123,6 +123,77 @@ fn a_flow_crosses_exactly_the_switches_of_its_list() {
     });
 }
 
+/// Where datagrams go in [`flows_of_the_same_two_hosts_have_lists_of_their_own`].
+const SINK: u16 = 5201;
+
+/// Sends datagrams from a port of one host to [`SINK`] of another, and waits until all have arrived.
+fn datagrams(b: &Bench, t: &Topology, (from, to): (HostId, HostId), port: u16, count: usize) {
+    let inside = |host: HostId, bind: u16| {
+        let own = &t.hosts[host.index()];
+        let name = format!("h{}-{}", own.rack.0, own.index);
+        let ns = b.fabric.network().namespace(&name).expect("a host").as_fd().try_clone_to_owned().expect("a descriptor");
+        netns::within(ns.as_fd(), || UdpSocket::bind((host_ip(t, host), bind))).expect("bound")
+    };
+    let (sender, receiver) = (inside(from, port), inside(to, SINK));
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a deadline");
+    for k in 0..count {
+        sender.send_to(&[k as u8; 1000], (host_ip(t, to), SINK)).expect("sent");
+    }
+    let mut room = [0; 2000];
+    (0..count).for_each(|k| assert_eq!(receiver.recv(&mut room).expect("it arrives"), 1000, "datagram {k}"));
+}
+
+#[test]
+fn flows_of_the_same_two_hosts_have_lists_of_their_own() {
+    each_mechanism("flows_of_the_same_two_hosts_have_lists_of_their_own", |mechanism| {
+        let t = on(Graph::fat_tree(4, BitRate::mbit(1000), None), 2, BitRate::mbit(1000), 0);
+        let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
+        let mut b = Bench::new(t.clone(), mechanism, Admit::Marked);
+        let hosts = (HostId(0), HostId(14));
+        let all = lists(&net, &graph, hosts.0, hosts.1);
+        let ends = |port: u16| Ends { ports: (port > 0).then_some(Ports { from: port, to: SINK }), ..hosts.into() };
+        let give = |b: &mut Bench, port: u16, list: Option<usize>| {
+            let now = b.clock.now();
+            let op = Steer::new(ends(port), list.map(|k| all[k].clone()));
+            b.fabric.steer(&[op], now).remove(0).outcome.map(drop)
+        };
+        let crosses = |b: &mut Bench, port: u16, list: usize| {
+            let before = carried(b);
+            datagrams(b, &t, hosts, port, 30);
+            let crossed: Vec<u64> = carried(b).iter().zip(&before).map(|(after, before)| after - before).collect();
+            let seen: BTreeSet<u32> = (0..crossed.len() as u32).filter(|&s| crossed[s as usize] >= 30_000).collect();
+            assert_eq!(seen, all[list].0.iter().copied().collect(), "{} port {port}: {crossed:?}", mechanism.name());
+        };
+        for (port, list) in [(0, 0), (40_001, 1), (40_002, 3)] {
+            give(&mut b, port, Some(list)).expect("steered");
+        }
+        for (port, list) in [(40_000, 0), (40_001, 1), (40_002, 3)] {
+            crosses(&mut b, port, list);
+        }
+        give(&mut b, 0, Some(2)).expect("steered");
+        give(&mut b, 40_001, None).expect("steered");
+        for (port, list) in [(40_000, 2), (40_001, 2), (40_002, 3)] {
+            crosses(&mut b, port, list);
+        }
+        assert_eq!(b.fabric.steered(), Lists([(ends(0), all[2].clone()), (ends(40_002), all[3].clone())].into()));
+        // No datagram is lost while the list of its flow, or of its pair, becomes another one or goes.
+        for k in 0..200 {
+            let (port, list) = if k % 3 == 0 { (0, k % 4) } else { (40_002, (k / 2) % 4) };
+            give(&mut b, port, (k % 7 > 0).then_some(list)).expect("steered");
+            datagrams(&b, &t, hosts, 40_002, 2);
+        }
+        if mechanism == Mechanism::Timed {
+            (0..16).for_each(|k| give(&mut b, 50_000 + k, Some(1)).unwrap_or_else(|e| assert!(k == 15, "{k}: {e}")));
+            let before = b.fabric.steered();
+            assert_eq!(give(&mut b, 60_000, Some(1)), Err(PathError::ManyFlows(16)));
+            assert_eq!(b.fabric.steered(), before);
+            let l = settled(&mut b);
+            assert_eq!((l.strays, l.dropped), (0, 0), "{l:?}");
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn a_thousand_changes_under_load_lose_nothing() {
     each_mechanism("a_thousand_changes_under_load_lose_nothing", |mechanism| {
@@ -138,7 +209,7 @@ fn a_thousand_changes_under_load_lose_nothing() {
         let mut took = vec![];
         for _ in 0..1000 {
             let k = random.random_range(0..16);
-            let op = Steer { from: HostId(pairs[k].0), to: HostId(pairs[k].1), list: all[k].choose(&mut random).cloned() };
+            let op = Steer { from: HostId(pairs[k].0), to: HostId(pairs[k].1), ports: None, list: all[k].choose(&mut random).cloned() };
             let begun = b.clock.now();
             b.fabric.steer(&[op], begun).remove(0).outcome.expect("steered");
             took.push(b.clock.now().since(begun));

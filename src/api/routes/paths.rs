@@ -1,12 +1,14 @@
 //! The ways of flows through a network of several switches: to see, and to set by hand.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::body::Trial;
 use crate::api::problem::{Body, Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire;
@@ -14,6 +16,7 @@ use crate::control::Event;
 use crate::control::paths::{Paths, PathsView};
 use crate::control::record::Snapshot;
 use crate::paths::List;
+use crate::plan::paths::{Ends, Ports};
 
 /// The lists of switches that flows take, the load and capacity of every switch, and the counters of its ports.
 #[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths",
@@ -23,10 +26,39 @@ pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
     Ok(Json(wire::Paths::new(&*view(&s)?, s.switches.as_deref(), (s.revision, s.now.0))))
 }
 
-/// Sets the list of all flows from one host to another by hand; it stays until it is deleted, whatever the policy. Answers with what
-/// that changes.
+/// Which flow a list is for, and whether the change is only tried.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Change {
+    /// The TCP or UDP port from which the one flow comes that the list is for; `toPort` must be given with it. Without both the list is
+    /// that of all flows that have none of their own.
+    #[param(inline, value_type = Option<u16>, minimum = 1)]
+    pub from_port: Option<NonZeroU16>,
+    /// The port to which that flow goes.
+    #[param(inline, value_type = Option<u16>, minimum = 1)]
+    pub to_port: Option<NonZeroU16>,
+    /// Whether to say only what would come of it, and change nothing.
+    #[serde(default)]
+    #[param(inline)]
+    pub dry_run: bool,
+}
+
+impl Change {
+    fn read(query: Result<Query<Self>, QueryRejection>) -> Reply<(Option<Ports>, bool)> {
+        let Query(c) = query.map_err(|e| Problem::bad(e.body_text()))?;
+        let ports = match (c.from_port, c.to_port) {
+            (Some(from), Some(to)) => Some(Ports { from: from.get(), to: to.get() }),
+            (None, None) => None,
+            _ => return Err(Problem::bad("a flow has two ports: give fromPort and toPort, or neither")),
+        };
+        Ok((ports, c.dry_run))
+    }
+}
+
+/// Sets the list of all flows from one host to another by hand, or of one of them; it stays until it is deleted, whatever the policy.
+/// Answers with what that changes.
 #[utoipa::path(put, path = "/api/v1/paths/{from}/{to}", operation_id = "setPath", tag = "paths",
-    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Trial),
+    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Change),
     request_body = wire::PathBody,
     responses(
         (status = 200, body = wire::PathChange), (status = 400, body = Problem),
@@ -37,10 +69,10 @@ pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
 pub async fn put(
     State(app): State<App>,
     Path((from, to)): Path<(String, String)>,
-    trial: Result<Query<Trial>, QueryRejection>,
+    change: Result<Query<Change>, QueryRejection>,
     body: Body<wire::PathBody>,
 ) -> Reply<Json<wire::PathChange>> {
-    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::bad(e.body_text()))?;
+    let (ports, dry_run) = Change::read(change)?;
     let (from, to) = (app.host(&from)?, app.host(&to)?);
     let before = view(&app.snapshot())?;
     let number = |(k, name): (usize, &String)| {
@@ -49,29 +81,29 @@ pub async fn put(
     };
     let list = List(body.value.switches.iter().enumerate().map(number).collect::<Reply<_>>()?);
     if dry_run {
-        return what_if(&app, &before, |p| p.set((from, to), list.clone()));
+        return what_if(&app, &before, |p| p.set(Ends { from, to, ports }, list.clone()));
     }
-    app.tell(Event::ManualList { from, to, list }).await?;
+    app.tell(Event::ManualList { from, to, ports, list }).await?;
     Ok(Json(wire::PathChange::new(&before, &*view(&app.snapshot())?, true)))
 }
 
-/// Gives the list of a pair of hosts that was set by hand back to the policy. Answers with what that changes.
+/// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its pair's again. Answers with what that changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
-    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Trial),
+    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Change),
     responses((status = 200, body = wire::PathChange), (status = 400, body = Problem),
         (status = 404, body = Problem, description = "No such list set by hand")))]
 pub async fn delete(
     State(app): State<App>,
     Path((from, to)): Path<(String, String)>,
-    trial: Result<Query<Trial>, QueryRejection>,
+    change: Result<Query<Change>, QueryRejection>,
 ) -> Reply<Json<wire::PathChange>> {
-    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::bad(e.body_text()))?;
+    let (ports, dry_run) = Change::read(change)?;
     let (from, to) = (app.host(&from)?, app.host(&to)?);
     let before = view(&app.snapshot())?;
     if dry_run {
-        return what_if(&app, &before, |p| p.unset((from, to)));
+        return what_if(&app, &before, |p| p.unset(Ends { from, to, ports }));
     }
-    app.tell(Event::ManualListEnds { from, to }).await?;
+    app.tell(Event::ManualListEnds { from, to, ports }).await?;
     Ok(Json(wire::PathChange::new(&before, &*view(&app.snapshot())?, true)))
 }
 

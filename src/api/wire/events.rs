@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::FlowPorts;
 use crate::control::record;
 use crate::ids::CoflowId;
 use crate::plan::paths::Steer;
@@ -20,14 +21,17 @@ pub struct Record {
     pub what: What,
 }
 
-/// The list of switches of a pair of hosts.
+/// The list of switches of a pair of hosts, or of one flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Steered {
     /// The host where it begins.
     pub from: u32,
     /// The host where it ends.
     pub to: u32,
-    /// The switches, by their place in `GET /api/v1/paths`; `null`: the default way.
+    /// The one flow that takes it; left out: all of the pair that have no list of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<FlowPorts>,
+    /// The switches, by their place in `GET /api/v1/paths`; `null`: the default way, and of a flow that of its pair.
     pub switches: Option<Vec<u32>>,
 }
 
@@ -122,7 +126,8 @@ impl From<&record::Record> for Record {
             W::PortFaulty { plane, rack, why } => What::PortFaulty { plane: plane.0, rack: rack.0, why },
             W::PortRepaired { plane, rack } => What::PortRepaired { plane: plane.0, rack: rack.0 },
             W::Paths { lists, saturated, before, after } => {
-                let one = |s: Steer| Steered { from: s.from.0, to: s.to.0, switches: s.list.map(|l| l.0) };
+                let one =
+                    |s: Steer| Steered { from: s.from.0, to: s.to.0, ports: s.ports.map(FlowPorts::from), switches: s.list.map(|l| l.0) };
                 let lists = lists.into_iter().map(one).collect();
                 What::Paths { lists, saturated, cost_before: before, cost_after: after }
             }

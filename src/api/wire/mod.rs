@@ -4,6 +4,7 @@
 mod coflows;
 mod events;
 mod graph;
+mod links;
 mod network;
 mod paths;
 mod placement;
@@ -14,11 +15,12 @@ pub use coflows::{
 };
 pub use events::{Record, Steered, What};
 pub use graph::{Graph, GraphLink, GraphSwitch};
+pub use links::{Link, Links};
 pub use network::{
     Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
     Queues, Rack, Topology,
 };
-pub use paths::{DecidedBy, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
+pub use paths::{DecidedBy, FlowPorts, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
 pub use placement::{
     Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score,
     SoonFree, Way,

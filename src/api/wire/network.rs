@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::graph::Graph;
+use super::links::Links;
 use crate::control::record;
 use crate::demand::DemandMatrix;
 use crate::fabric;
@@ -30,6 +31,9 @@ pub struct Topology {
     /// The packet switches behind the racks' uplinks; left out where they are one switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
+    /// What links do beside their rates; left out where they do nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
 }
 
 /// A rack.
@@ -91,6 +95,7 @@ impl From<&topology::Topology> for Topology {
             planes: t.planes.iter().map(plane).collect(),
             payload_only: t.framing == topology::Framing::None,
             graph: t.eps.graph().map(Into::into),
+            links: Links::of(&t.links),
         }
     }
 }
@@ -127,6 +132,7 @@ impl TryFrom<&Topology> for topology::Topology {
         if let Some(graph) = &w.graph {
             t.eps.core = topology::Core::Graph(Box::new(graph.read(w.racks.len())?));
         }
+        t.links = w.links.as_ref().map(Links::read).unwrap_or_default();
         Ok(t)
     }
 }

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::control::paths as of;
 use crate::control::record::SwitchesSeen;
 use crate::fabric::{self, PortTo};
+use crate::plan::paths::Ports;
 use crate::topology::graph::Tier;
 
 /// The ways of flows, and what switches carry.
@@ -26,6 +27,9 @@ pub struct Paths {
     pub measured_ns: Option<u64>,
     /// All switches, by number.
     pub switches: Vec<SwitchLoad>,
+    /// Pairs of switches whose link is down, by name.
+    #[serde(default)]
+    pub links_down: Vec<(String, String)>,
 }
 
 /// The way from one host to another.
@@ -35,6 +39,9 @@ pub struct PathView {
     pub from: u32,
     /// The host where it ends.
     pub to: u32,
+    /// The one flow that takes it; left out: all of the pair that have no list of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<FlowPorts>,
     /// The names of the switches on it.
     pub switches: Vec<String>,
     /// What decided it.
@@ -45,6 +52,21 @@ pub struct PathView {
     pub bytes: u64,
     /// What they take of each switch.
     pub rate_bps: u64,
+}
+
+/// The TCP or UDP ports of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FlowPorts {
+    /// That of the sender.
+    pub from: u16,
+    /// That of the receiver.
+    pub to: u16,
+}
+
+impl From<Ports> for FlowPorts {
+    fn from(Ports { from, to }: Ports) -> Self {
+        Self { from, to }
+    }
 }
 
 /// What decided a list of switches.
@@ -147,6 +169,7 @@ impl PathView {
         Self {
             from: p.from.0,
             to: p.to.0,
+            ports: p.ports.map(FlowPorts::from),
             switches: p.list.0.iter().map(|&s| name(s, view)).collect(),
             by: match p.by {
                 of::DecidedBy::Default => DecidedBy::Default,
@@ -199,14 +222,15 @@ impl Paths {
         let policy = serde_json::to_value(view.policy).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
         let paths = view.pairs.iter().map(|p| PathView::new(p, view)).collect();
         let switches = view.switches.iter().enumerate().map(|s| SwitchLoad::new(s, view, seen)).collect();
-        Self { revision, now_ns, policy, cost: view.cost, paths, measured_ns: seen.map(|s| s.at.0), switches }
+        let links_down = view.apart.iter().map(|&(a, b)| (name(a, view), name(b, view))).collect();
+        Self { revision, now_ns, policy, cost: view.cost, paths, measured_ns: seen.map(|s| s.at.0), switches, links_down }
     }
 }
 
 impl PathChange {
     /// The change from one view to another.
     pub fn new(before: &of::PathsView, after: &of::PathsView, made: bool) -> Self {
-        let was = |p: &of::PairView| before.pairs.iter().find(|b| (b.from, b.to) == (p.from, p.to));
+        let was = |p: &of::PairView| before.pairs.iter().find(|b| (b.from, b.to, b.ports) == (p.from, p.to, p.ports));
         let other = after.pairs.iter().filter(|p| was(p).is_none_or(|b| (&b.list, b.by) != (&p.list, p.by)));
         let loads = before.switches.iter().zip(&after.switches).filter(|(b, a)| b.load != a.load);
         let load = |(b, a): (&of::SwitchView, &of::SwitchView)| LoadChange {

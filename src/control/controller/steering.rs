@@ -4,6 +4,7 @@ use super::Controller;
 use crate::control::record::What;
 use crate::control::{Action, Event, Rejected, Trouble};
 use crate::ids::CoflowId;
+use crate::plan::paths::Ends;
 use crate::units::Time;
 
 impl Controller {
@@ -21,8 +22,8 @@ impl Controller {
                 self.paths.begin(id, &flows)?;
             }
             Event::SwitchFault { switch, over } => self.paths.fault(switch, over)?,
-            Event::ManualList { from, to, list } => self.paths.set((from, to), list)?,
-            Event::ManualListEnds { from, to } => self.paths.unset((from, to))?,
+            Event::ManualList { from, to, ports, list } => self.paths.set(Ends { from, to, ports }, list)?,
+            Event::ManualListEnds { from, to, ports } => self.paths.unset(Ends { from, to, ports })?,
             Event::Steered { results } => {
                 match self.paths.answered(results) {
                     // It is asked for again in the next cycle.

@@ -437,7 +437,7 @@ fn a_port_that_is_down_is_left_told_of_once_and_used_again() {
     w.run_until(at(250));
     let joined = |w: &World| w.snapshot().circuits.iter().any(|c| c.input == RackId(0) && c.until.is_none());
     assert!(joined(&w));
-    w.damage = vec![Damage { what: "link ocs0 of tor0 is gone".into(), port: Some((PlaneId(0), RackId(0))), cut: None }];
+    w.damage = vec![Damage { what: "link ocs0 of tor0 is gone".into(), port: Some((PlaneId(0), RackId(0))), ..Damage::default() }];
     w.run_until(at(650));
     let s = w.snapshot();
     assert!(!joined(&w) && s.ports[0].faulty.as_deref() == Some("link ocs0 of tor0 is gone"));

@@ -32,6 +32,9 @@ impl Controller {
         let down: BTreeMap<Port, String> = seen.damage.iter().filter_map(|d| Some((d.port?, d.what.clone()))).collect();
         let changes = self.faults.down(down);
         self.blame_moved(changes, now);
+        if self.paths.down(seen.damage.iter().filter_map(|d| d.cable)) {
+            self.steer(now);
+        }
         for r in self.dark_circuits(seen) {
             self.actions.push_back(Action::Probe { plane: r.plane, input: r.input, output: r.output, dark_from: now, at: now });
         }

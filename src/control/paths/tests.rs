@@ -95,6 +95,30 @@ fn a_failed_switch_is_left_by_all_flows_that_can() {
 }
 
 #[test]
+fn flows_leave_a_link_that_is_down() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(1, 5, 100)]).unwrap();
+    p.decide();
+    carry(&mut p);
+    let graph = leaves(None).eps.graph().unwrap().clone();
+    let cable = |a: u32, b: u32| graph.cables.iter().position(|c| c.ends == (a, b) || c.ends == (b, a)).unwrap() as u32;
+    let spine = lists(&p)[0][1];
+    assert!(p.down([cable(0, spine)].into_iter()) && !p.down([cable(0, spine)].into_iter()), "said twice it is no news");
+    assert_eq!(p.decide().unwrap().saturated, 0);
+    carry(&mut p);
+    assert!(lists(&p).iter().all(|l| l[0] != 0 || l[1] == 9 - spine), "{:?}", lists(&p));
+    let view = p.view().unwrap();
+    assert_eq!(view.apart, [(0, spine)]);
+    assert_eq!(Paths::of(leaves(None), &view).view().unwrap().apart, view.apart);
+    let by_hand = p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap_err().to_string();
+    assert!(by_hand.contains("a link of the list is down"), "{by_hand}");
+    assert!(p.down(std::iter::empty()));
+    p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, spine, 3])).unwrap();
+    // A number that no link has is of no link of ours.
+    assert!(!p.down([9999].into_iter()));
+}
+
+#[test]
 fn other_policies_choose_once_a_pair() {
     for policy in [PathPolicy::Shortest, PathPolicy::Vlb] {
         let mut p = Paths::new(leaves(None), policy, 3);
@@ -118,14 +142,14 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
     p.decide();
     carry(&mut p);
     let before = p.view().unwrap();
-    let ends = (HostId(0), HostId(7));
+    let ends = Ends::pair(HostId(0), HostId(7));
     let refused = [
         (ends, vec![0, 9, 3], "there is no switch 9"),
         (ends, vec![0, 4, 2], "the last switch of the list is leaf2"),
         (ends, vec![0, 3], "no link joins leaf0 and leaf3"),
         (ends, vec![0, 4, 0, 5, 3], "switch leaf0 is in the list twice"),
         (ends, vec![0, 4, 3], "spine0 carries 0 b/s of 60 b/s: 100 b/s more do not fit"),
-        ((HostId(0), HostId(8)), vec![0], "there is no host 8"),
+        (Ends::pair(HostId(0), HostId(8)), vec![0], "there is no host 8"),
     ];
     for (ends, list, why) in refused {
         let e = p.set(ends, List(list)).unwrap_err().to_string();
@@ -147,6 +171,34 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
     let mut flat = Paths::new(flat, PathPolicy::Hit, 1);
     assert!(flat.set(ends, List(vec![0])).unwrap_err().to_string().contains("one switch"));
     assert!(flat.decide().is_none() && flat.view().is_none() && flat.ops().is_empty());
+}
+
+#[test]
+fn a_flow_has_its_list_beside_that_of_its_pair() {
+    let mut p = Paths::new(leaves(Some(1000)), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 1000)]).unwrap();
+    let pair = Ends::pair(HostId(0), HostId(7));
+    let single = Ends { ports: Some(Ports { from: 40_000, to: 5201 }), ..pair };
+    assert!(p.set(single, List(vec![0, 3])).unwrap_err().to_string().contains("no link joins"));
+    p.set(single, List(vec![0, 5, 3])).unwrap();
+    p.set(pair, List(vec![0, 4, 3])).unwrap();
+    p.decide();
+    let before = p.view().unwrap();
+    let seen: Vec<_> = before.pairs.iter().map(|v| (v.ports, v.list.0.clone(), v.held, v.bytes)).collect();
+    assert_eq!(seen, [(None, vec![0, 4, 3], false, Bytes(1000)), (single.ports, vec![0, 5, 3], false, Bytes::ZERO)]);
+    assert_eq!(carry(&mut p), 2);
+    assert!(p.view().unwrap().pairs.iter().all(|v| v.held && v.by == DecidedBy::Manual));
+    let copy = Paths::of(leaves(Some(1000)), &p.view().unwrap());
+    assert_eq!(copy.view().unwrap().pairs, p.view().unwrap().pairs, "a view is enough to try changes on");
+    p.unset(pair).unwrap();
+    let why = p.unset(Ends { ports: Some(Ports { from: 1, to: 5201 }), ..pair }).unwrap_err().to_string();
+    assert!(why.contains("from host 0 to host 7 of the flow from port 1 to port 5201"), "{why}");
+    p.decide();
+    carry(&mut p);
+    assert_eq!(p.view().unwrap().pairs[1].list, List(vec![0, 5, 3]), "the flow keeps its own");
+    p.unset(single).unwrap();
+    p.decide();
+    assert_eq!(p.ops(), [Steer::new(single, None)]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::network::{Network, Node};
 use super::nl::{Netlink, Request};
 use super::ownership::{PREFIX, link_mark};
 use super::packet::LIMIT_NAME;
-use super::route_lists::{HOST_RULES, RACK_RULES};
+use super::route_lists::{FLOW_RULES, HOST_RULES, RACK_RULES};
 use super::switched::{COUNT_NAME, RULE_PRIORITY, SINK_NAME};
 use super::{msg, tc};
 
@@ -145,7 +145,7 @@ fn remove_lists(nl: &mut Netlink, is_ours: impl Fn(u32) -> bool) -> io::Result<(
         let Message::NewRule(rule) = m else { return };
         let attribute = |pick: fn(&RuleAttribute) -> Option<u32>| rule.attributes.iter().find_map(pick);
         let place = attribute(|a| if let RuleAttribute::Priority(p) = a { Some(*p) } else { None });
-        if place.is_some_and(|p| [HOST_RULES, RACK_RULES].contains(&p)) {
+        if place.is_some_and(|p| [FLOW_RULES, HOST_RULES, RACK_RULES].contains(&p)) {
             tables.extend(attribute(|a| if let RuleAttribute::Table(t) = a { Some(*t) } else { None }));
             v.push((Message::DelRule(rule), 0));
         }

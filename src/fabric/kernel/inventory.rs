@@ -238,7 +238,7 @@ fn rule(body: &[u8]) -> Option<(Part, Print)> {
     let attributes = body.get(12..)?;
     let own = |kind| attribute(attributes, kind);
     let priority = word(own(6), 0)?;
-    // Those of hosts come and go with their lists.
+    // Those of hosts and flows come and go with their lists.
     let lasts = [RULE_PRIORITY, RACK_RULES].contains(&priority);
     let print = print((NEW_RULE, &body[1..4], own(2), priority, own(15), own(25), own(30)));
     lasts.then_some((Part { link: 0, side: Side::Ways }, print))

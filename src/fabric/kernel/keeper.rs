@@ -197,16 +197,22 @@ fn is_ours(port: u32) -> bool {
     port == std::process::id() || (port as i32) < 0
 }
 
+/// The links of a packet switch.
+fn switch_ties(s: &PacketSwitch) -> Vec<Tie> {
+    let cable = |link: u32| s.cables.iter().find(|c| c.1 == link).map(|&(c, _)| c as u32);
+    let tie = |(link, name)| Tie { link, name, port: None, cut: None, cable: cable(link) };
+    s.named_links().into_iter().map(tie).collect()
+}
+
 /// By node, in the order of [`Network::nodes`]: its links, and how circuits come and go there.
 fn roles(net: &Network, turner: Option<&Turner>) -> Vec<(Vec<Tie>, Turns)> {
-    let plain = |(link, name): (u32, String)| Tie { link, name, port: None, cut: None };
+    let plain = |(link, name): (u32, String)| Tie { link, name, port: None, cut: None, cable: None };
     let (crossbar, doors) = match turner {
         Some(t) if t.has_routes() => (Turns::Crossbar, Turns::Doors),
         Some(t) if t.has_crossbars() => (Turns::Crossbar, Turns::Nothing),
         _ => (Turns::Nothing, Turns::Nothing),
     };
-    let mut all: Vec<(Vec<Tie>, Turns)> =
-        net.eps.iter().map(|s: &PacketSwitch| (s.named_links().into_iter().map(plain).collect(), Turns::Nothing)).collect();
+    let mut all: Vec<(Vec<Tie>, Turns)> = net.eps.iter().map(|s| (switch_ties(s), Turns::Nothing)).collect();
     for (p, core) in net.ocs.iter().enumerate() {
         let port = |(r, &link): (usize, &u32)| Tie { port: Some((PlaneId::from(p), RackId::from(r))), ..plain((link, format!("tor{r}"))) };
         all.push((core.ports.iter().enumerate().map(port).collect(), crossbar));

@@ -26,6 +26,8 @@ pub struct Tie {
     pub port: Option<(PlaneId, RackId)>,
     /// What is cut off without it.
     pub cut: Option<Cut>,
+    /// The link of a graph of switches, by number, of which it is one end.
+    pub cable: Option<u32>,
 }
 
 /// A node, and what must be there.
@@ -67,7 +69,7 @@ impl Kept {
     pub fn compare(&mut self, turner: Option<&Turner>) -> Seen {
         let mut seen = Seen::default();
         if let Err(e) = self.look(turner, &mut seen) {
-            seen.standing.push(Damage { what: format!("node {} cannot be compared: {e}", self.name), port: None, cut: None });
+            seen.standing.push(Damage { what: format!("node {} cannot be compared: {e}", self.name), ..Damage::default() });
         }
         seen
     }
@@ -82,7 +84,7 @@ impl Kept {
             if up != Some(true) {
                 down.insert(tie.link);
                 let what = format!("link {} of {} is {}", tie.name, self.name, if up.is_none() { "gone" } else { "down" });
-                seen.standing.push(Damage { what, port: tie.port, cut: tie.cut.filter(|_| up.is_none()) });
+                seen.standing.push(Damage { what, port: tie.port, cut: tie.cut.filter(|_| up.is_none()), cable: tie.cable });
             } else if self.down.contains(&tie.link) {
                 again.extend(tie.port);
             }
@@ -177,7 +179,7 @@ impl Kept {
         let tie = self.tie(part.link);
         let name = tie.map(|t| t.name.as_str()).or_else(|| self.right.links.get(&part.link).map(|l| l.name.as_str()));
         let of = name.map_or_else(|| format!("the rules of {}", self.name), |n| format!("{} of link {n} of {}", part.side, self.name));
-        Damage { what: format!("{of} {what}"), port: tie.and_then(|t| t.port), cut: None }
+        Damage { what: format!("{of} {what}"), port: tie.and_then(|t| t.port), ..Damage::default() }
     }
 
     /// What brings a part back: what is left of it away, and all of it again.

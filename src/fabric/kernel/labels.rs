@@ -6,19 +6,20 @@
 //!
 //! Source: Reitblatt et al., *Abstractions for network update*, SIGCOMM 2012: per-packet consistency by versions stamped at the ingress.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, HOPS};
+use super::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, FLOWS, HOPS, SETS};
 use super::network::Network;
 use super::nl::NEW;
 use super::packet::PacketSwitch;
 use super::ways::Ways;
 use super::{Clock, queues, tc};
 use crate::ids::{HostId, RackId};
-use crate::plan::paths::{Lists, PathError, Steer};
+use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer};
 use crate::units::{Span, Time};
 
 /// Paths beside the racks' default ones that a fabric holds at once.
@@ -35,8 +36,9 @@ pub struct Labels {
     places: Vec<(usize, usize)>,
     /// The daemon is the only writer, so this is what the programs do.
     lists: Lists,
-    /// By pair that has a list: the number of its path.
-    numbers: BTreeMap<(HostId, HostId), u32>,
+    /// By pair or flow that has a list: the number of its path.
+    numbers: BTreeMap<Ends, u32>,
+    sets: Sets,
     book: Book,
     drain: Span,
 }
@@ -69,41 +71,63 @@ impl Labels {
         }
         let places = topology.hosts.iter().map(|h| (h.rack.index(), h.index as usize)).collect();
         let drain = queues::drain(&topology, HOPS);
-        Ok(Self { arrays, ways, clock, places, lists: Lists::default(), numbers: BTreeMap::new(), book, drain })
+        let (lists, numbers, sets) = Default::default();
+        Ok(Self { arrays, ways, clock, places, lists, numbers, sets, book, drain })
     }
 
-    /// Changes the list of one pair of hosts; gives when packets had it.
+    /// Changes the list of one pair of hosts, or of one flow; gives when packets had it.
     ///
     /// # Errors
     /// Why not; nothing has changed then.
     pub fn steer(&mut self, op: &Steer) -> Result<Time, PathError> {
         let record = self.ways.wanted(op)?;
-        let pair = (op.from, op.to);
-        if self.lists.of(op.from, op.to) == op.list.as_ref() {
+        let ends = op.ends();
+        if self.lists.at(ends) == op.list.as_ref() {
             return Ok(self.clock.now());
         }
         if record.len() > HOPS {
             return Err(PathError::TooLong { length: record.len(), most: HOPS });
         }
-        let at = self.arrays.pair(self.places[op.from.index()], self.places[op.to.index()]);
-        let old = self.numbers.get(&pair).copied();
-        match &op.list {
-            None => {
-                self.arrays.pairs.cell(at, 0).store(0, Release);
-                self.numbers.remove(&pair);
-            }
-            Some(_) => {
-                let number = self.number(record)?;
-                self.arrays.pairs.cell(at, 0).store(u64::from(number), Release);
-                self.numbers.insert(pair, number);
-            }
+        // A flow's cell first: there may be none left.
+        let cell = ends.ports.map(|p| self.sets.cell(ends.hosts(), p)).transpose()?;
+        let number = op.list.is_some().then(|| self.number(record)).transpose()?;
+        match (ends.ports, cell) {
+            (Some(ports), Some(cell)) => self.give_flow(ends.hosts(), ports, cell, number),
+            _ => self.give_pair(ends.hosts(), number.unwrap_or(0)),
         }
+        let old = match number {
+            Some(n) => self.numbers.insert(ends, n),
+            None => self.numbers.remove(&ends),
+        };
         self.lists.follow(op);
         let now = self.clock.now();
         if let Some(old) = old {
             self.book.leave(old, now);
         }
         Ok(now)
+    }
+
+    /// Where the array has a pair of hosts.
+    fn pair(&self, (from, to): (HostId, HostId)) -> &AtomicU64 {
+        self.arrays.pairs.cell(self.arrays.pair(self.places[from.index()], self.places[to.index()]), 0)
+    }
+
+    /// All of a pair's packets that are of no flow with a path of its own get this number from now on.
+    fn give_pair(&self, hosts: (HostId, HostId), number: u32) {
+        let set = self.sets.of(hosts).unwrap_or(0);
+        self.pair(hosts).store(u64::from(number) | (set as u64) << 32, Release);
+    }
+
+    /// A flow's packets get this number from now on; `None`: that of its pair. The cell is the flow's.
+    fn give_flow(&mut self, hosts: (HostId, HostId), ports: Ports, (set, k): (usize, usize), number: Option<u32>) {
+        let of_pair = self.numbers.get(&hosts.into()).copied().unwrap_or(0);
+        self.arrays.flows.cell(set, k).store(number.map_or(0, |n| switches::flow_cell(ports, n)), Release);
+        if number.is_some() {
+            self.sets.keep(hosts, ports, (set, k));
+        } else {
+            self.sets.leave(hosts, ports);
+        }
+        self.give_pair(hosts, of_pair);
     }
 
     /// The number of a path with this record, for one more pair; written if there is none yet.
@@ -140,6 +164,54 @@ impl Labels {
     /// By switch, the packets that it dropped because it is not on their path.
     pub fn strays(&self) -> Vec<u64> {
         (0..self.arrays.strays.len()).map(|s| self.arrays.strays.cell(s, 0).load(Relaxed)).collect()
+    }
+}
+
+/// Which flows have paths of their own, and where the arrays have them.
+#[derive(Debug, Default)]
+struct Sets {
+    /// By pair of hosts: its set, and the cells of its flows.
+    by_pair: BTreeMap<(HostId, HostId), (usize, BTreeMap<Ports, usize>)>,
+    used: BTreeSet<usize>,
+    /// The set that was taken last. Those behind it come first, so that no packet finds a set that has just changed its pair.
+    last: usize,
+}
+
+impl Sets {
+    /// The set of a pair of hosts, if flows of it have paths of their own.
+    fn of(&self, hosts: (HostId, HostId)) -> Option<usize> {
+        self.by_pair.get(&hosts).map(|s| s.0)
+    }
+
+    /// The cell of a flow, or the one that it would have.
+    ///
+    /// # Errors
+    /// As many flows or pairs as there is room for have paths of their own.
+    fn cell(&self, hosts: (HostId, HostId), ports: Ports) -> Result<(usize, usize), PathError> {
+        let Some((set, flows)) = self.by_pair.get(&hosts) else {
+            let mut all = (self.last + 1..SETS).chain(1..=self.last);
+            let free = all.find(|s| !self.used.contains(s));
+            return free.map(|s| (s, 0)).ok_or(PathError::ManyPairs(SETS - 1));
+        };
+        let free = || (0..FLOWS).find(|k| flows.values().all(|used| used != k));
+        let cell = flows.get(&ports).copied().or_else(free);
+        cell.map(|k| (*set, k)).ok_or(PathError::ManyFlows(FLOWS))
+    }
+
+    fn keep(&mut self, hosts: (HostId, HostId), ports: Ports, (set, k): (usize, usize)) {
+        if self.used.insert(set) {
+            self.last = set;
+        }
+        self.by_pair.entry(hosts).or_insert_with(|| (set, BTreeMap::new())).1.insert(ports, k);
+    }
+
+    fn leave(&mut self, hosts: (HostId, HostId), ports: Ports) {
+        let Some((set, flows)) = self.by_pair.get_mut(&hosts) else { return };
+        flows.remove(&ports);
+        if flows.is_empty() {
+            self.used.remove(set);
+            self.by_pair.remove(&hosts);
+        }
     }
 }
 

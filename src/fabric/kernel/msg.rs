@@ -10,7 +10,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{RouteAttribute, RouteMetric};
-use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
 use rtnetlink::{LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 /// A hardware address.
@@ -191,19 +191,38 @@ pub fn route_dump() -> Message {
 
 /// Removes the rule at a priority that leads to `table`, whatever its TOS byte.
 pub fn remove_rule(table: u32, priority: u32) -> Message {
-    match rule(None, table, priority) {
+    without_rule(rule(None, table, priority))
+}
+
+/// Removes the rule that a message makes.
+pub fn without_rule(rule: Message) -> Message {
+    match rule {
         Message::NewRule(m) => Message::DelRule(m),
         other => other,
     }
 }
 
 /// A rule: packets from a prefix look into `table` first.
-pub fn rule_from((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> Message {
+pub fn rule_from(prefix: (Ipv4Addr, u8), table: u32, priority: u32) -> Message {
+    Message::NewRule(from_prefix(prefix, table, priority))
+}
+
+fn from_prefix((from, length): (Ipv4Addr, u8), table: u32, priority: u32) -> RuleMessage {
     let mut m = RuleMessage::default();
     m.header.family = AddressFamily::Inet;
     m.header.src_len = length;
     m.header.action = RuleAction::ToTable;
     m.attributes = vec![RuleAttribute::Source(IpAddr::V4(from)), RuleAttribute::Table(table), RuleAttribute::Priority(priority)];
+    m
+}
+
+/// A rule: packets of one flow look into `table` first.
+pub fn rule_of_flow((from, to): (Ipv4Addr, Ipv4Addr), ports: (u16, u16), table: u32, priority: u32) -> Message {
+    let mut m = from_prefix((from, 32), table, priority);
+    m.header.dst_len = 32;
+    let one = |port| RulePortRange { start: port, end: port };
+    m.attributes.push(RuleAttribute::Destination(IpAddr::V4(to)));
+    m.attributes.extend([RuleAttribute::SourcePortRange(one(ports.0)), RuleAttribute::DestinationPortRange(one(ports.1))]);
     Message::NewRule(m)
 }
 

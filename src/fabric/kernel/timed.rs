@@ -102,7 +102,7 @@ impl Timed {
                 "circuit {slot} of {rack}'s port on plane {} was changed in the programs' array, and has been written again",
                 plane.0
             );
-            damage.push(Damage { what, port: Some((plane, rack)), cut: None });
+            damage.push(Damage { what, port: Some((plane, rack)), ..Damage::default() });
         }
         damage
     }

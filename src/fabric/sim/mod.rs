@@ -341,6 +341,9 @@ impl SimFabric {
     /// Changes one list; pairs whose flows take another way from now on are added to `changed`.
     fn steer_one(&mut self, op: &Steer, changed: &mut BTreeSet<(HostId, HostId)>) -> Result<Time, PathError> {
         let switches = self.switches.as_ref().map_err(|why| PathError::NotHere((*why).into()))?;
+        if op.ports.is_some() {
+            return Err(PathError::NotHere("flows have no ports in virtual time, so that none has a list of its own".into()));
+        }
         plan::paths::check(op, switches)?;
         let many = |(links, most)| PathError::Refused(format!("the list has {links} links with those of its hosts; at most {most} here"));
         if self.links.steer((op.from, op.to), op.list.as_ref()).map_err(many)? {

@@ -154,7 +154,7 @@ pub fn changes(mechanism: Mechanism) -> io::Result<Changes> {
     for k in 0..CHANGES {
         let list = Some(List(if k % 2 == 0 { other.clone() } else { own.clone() }));
         let begun = clock.now();
-        let made = fabric.steer(&[Steer { from, to, list }], begun).remove(0);
+        let made = fabric.steer(&[Steer { from, to, ports: None, list }], begun).remove(0);
         took.push(clock.now().since(begun));
         made.outcome.map_err(io::Error::other)?;
     }

@@ -1,7 +1,7 @@
 //! The two programs of a packet switch in a graph, and the arrays that they share with the daemon.
 //!
 //! Every packet carries the number of its path in its destination MAC ([`LABEL`]). The first switch looks the number up by the packet's
-//! hosts and writes it; every switch finds itself in the path's record, which says where the packet goes out; the last one writes the
+//! hosts, and by its ports if flows between these hosts have paths of their own, and writes it; every switch finds itself in the path's record, which says where the packet goes out; the last one writes the
 //! MAC of the rack's ToR. A record never changes while a packet may carry its number, so that no packet sees two lists.
 
 use std::os::fd::OwnedFd;
@@ -11,11 +11,16 @@ use super::asm::Width::{Byte, Half, Long, Word};
 use super::asm::{Asm, FP, R1, R2, R3, R4, R5, R6, R7, R8, R9, Reg};
 use super::programs::{LEN, PROTOCOL, REDIRECT, SHOT, count_one, load_bytes, look_up};
 use super::{SharedArray, load};
+use crate::plan::paths::Ports;
 
 /// The most switches of a path: the cells of its record.
 pub const HOPS: usize = 16;
 /// How a MAC begins that carries a path's number in its last four bytes, little endian.
 pub const LABEL: [u8; 2] = [0x02, 0xfe];
+/// Flows between two hosts that have paths of their own: the cells of a set.
+pub const FLOWS: usize = 16;
+/// Pairs of hosts with such flows: the sets, of which the first is never used.
+pub const SETS: usize = 4096;
 /// Counters of a path, as cells: packets as the kernel handles them (aggregated), and bytes, that its first switch sent off.
 pub const ADMITTED: usize = 0;
 /// The same at its last switch.
@@ -56,8 +61,11 @@ pub struct Arrays {
     pub racks: usize,
     /// Places for hosts in a rack.
     pub places: usize,
-    /// By pair of places ([`Arrays::pair`]): the number of its path; 0: that of its racks, `from * R + to`.
+    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks, `from * R + to`; and in the upper half the set
+    /// of its flows that have paths of their own, 0 for none.
     pub pairs: SharedArray,
+    /// By set: flows and the numbers of their paths ([`flow_cell`]); 0: nothing.
+    pub flows: SharedArray,
     /// By path: its switches from the first to the last ([`Entry::cell`]), then zeros.
     pub paths: SharedArray,
     /// By path: [`ADMITTED`] and [`DELIVERED`].
@@ -85,6 +93,7 @@ impl Arrays {
             racks,
             places,
             pairs: make(hosts * hosts, 1)?,
+            flows: make(SETS, FLOWS)?,
             paths: make(paths, HOPS)?,
             counts: make(paths, COUNTERS)?,
             strays: make(switches, 1)?,
@@ -98,12 +107,23 @@ impl Arrays {
     }
 }
 
+/// The cell of a set for a flow with these ports, whose path has this number.
+pub fn flow_cell(ports: Ports, number: u32) -> u64 {
+    let [a, b] = [ports.from.to_be_bytes(), ports.to.to_be_bytes()];
+    u64::from(number) | u64::from(u32::from_ne_bytes([a[0], a[1], b[0], b[1]])) << 32
+}
+
 const SOURCE: i16 = -8;
 const DESTINATION: i16 = -4;
 const KEY: i16 = -12;
 /// Two bytes, and behind them the path's number at a multiple of four.
 const MAC: i16 = -22;
 const NUMBER: i16 = -20;
+/// An IPv4 header without options, and the ports behind it.
+const HEADER: i16 = -48;
+const HEADER_BYTES: i32 = 24;
+/// In a frame: where that header begins.
+const HEADER_AT: i32 = 14;
 
 /// The program on a port of switch `own` to rack `rack`: packets get the number of their path, and go on where its record says; or all to
 /// the link `divert`, through which the switch sends what it carries in all, and behind which [`next`] takes them on.
@@ -125,8 +145,10 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
     a.add(R9, (rack * arrays.places) as i32).mul(R9, (arrays.racks * arrays.places) as i32).add_reg(R9, R7);
     a.copy(R1, R8).mul(R1, arrays.places as i32).add_reg(R9, R1).store(Word, FP, KEY, R9);
     look_up(&mut a, &arrays.pairs, i32::from(KEY), "stray");
-    a.load(Long, R9, R0_CELL, 0).jump_if(R9, Ne, 0, "steered");
-    a.copy(R9, R8).add(R9, (rack * arrays.racks) as i32).label("steered");
+    a.load(Long, R9, R0_CELL, 0).jump_if(R9, Eq, 0, "default");
+    flow(&mut a, arrays);
+    a.label("pair").shl(R9, 32).shr(R9, 32).jump_if(R9, Ne, 0, "steered");
+    a.label("default").copy(R9, R8).add(R9, (rack * arrays.racks) as i32).label("steered");
     a.store(Word, FP, NUMBER, R9);
     find(&mut a, arrays, own);
     count(&mut a, arrays, ADMITTED);
@@ -138,6 +160,23 @@ pub fn first(arrays: &Arrays, own: u16, rack: usize, divert: Option<u32>) -> Vec
     write_mac(&mut a);
     leave(&mut a, arrays, own, divert.is_none());
     a.finish()
+}
+
+/// The number of the path of the packet's flow into R9 and on to the label `steered`, if the pair of hosts whose cell R9 holds has a set in
+/// which the flow is; else on to `pair`. What is no whole TCP or UDP packet, or has IP options, is of no flow.
+fn flow(a: &mut Asm, arrays: &Arrays) {
+    const FRAGMENT: i32 = 0xff3f;
+    a.copy(R1, R9).shr(R1, 32).jump_if(R1, Eq, 0, "pair").store(Word, FP, KEY, R1);
+    load_bytes(a, HEADER_AT, i32::from(HEADER), HEADER_BYTES, "pair");
+    a.load(Byte, R1, FP, HEADER).jump_if(R1, Ne, 0x45, "pair");
+    a.load(Half, R1, FP, HEADER + 6).and(R1, FRAGMENT).jump_if(R1, Ne, 0, "pair");
+    a.load(Byte, R1, FP, HEADER + 9).jump_if(R1, Eq, 6, "ports").jump_if(R1, Ne, 17, "pair").label("ports");
+    look_up(a, &arrays.flows, i32::from(KEY), "pair");
+    a.load(Word, R7, FP, HEADER + 20);
+    for k in 0..FLOWS {
+        a.load(Long, R1, R0_CELL, 8 * k as i16).copy(R2, R1).shr(R2, 32).jump_if_reg(R2, Eq, R7, "flow");
+    }
+    a.jump("pair").label("flow").copy(R9, R1).shl(R9, 32).shr(R9, 32).jump("steered");
 }
 
 /// The program on a port of switch `own` to another switch: packets go on where the record of their path says.
@@ -233,6 +272,21 @@ mod tests {
         Packet { len: 900, protocol, segments: 3, link: 1, bytes }
     }
 
+    /// Writes the header of an IPv4 packet and its ports into a frame; `odd` may make it one of no flow. Returns whether it is one of a flow.
+    fn ip(frame: &mut [u8], ports: Ports, odd: u8) -> bool {
+        frame[14] = if odd == 0 { 0x46 } else { 0x45 };
+        // Not to be fragmented; the last of several fragments; the first one.
+        frame[20..22].copy_from_slice(match odd {
+            1 => &[0, 9],
+            2 => &[0x20, 0],
+            _ => &[0x40, 0],
+        });
+        frame[23] = [6, 17, 1][usize::from(odd % 3)];
+        frame[34..36].copy_from_slice(&ports.from.to_be_bytes());
+        frame[36..38].copy_from_slice(&ports.to.to_be_bytes());
+        odd > 2 && odd % 3 < 2
+    }
+
     fn label(number: u32) -> [u8; 6] {
         let n = number.to_le_bytes();
         [LABEL[0], LABEL[1], n[0], n[1], n[2], n[3]]
@@ -286,7 +340,7 @@ mod tests {
     }
 
     fn run(code: &[u64], a: &Arrays, p: &Packet) -> (Verdict, Vec<u8>) {
-        run_over(code, &[&a.pairs, &a.paths, &a.counts, &a.strays], p, 0)
+        run_over(code, &[&a.pairs, &a.flows, &a.paths, &a.counts, &a.strays], p, 0)
     }
 
     #[test]
@@ -304,9 +358,14 @@ mod tests {
             (from, to) in ((0..4u8, 0..5u8), (0..4u8, 0..5u8)),
             odd in 0..12u8,
             divert in prop::option::of(5000..6000u32),
+            (own_flows, header) in (prop::collection::vec((0..3u16, 1..PATHS as u32), 0..4), (0..3u16, 0..8u8)),
         ) {
             let arrays = arrays(&paths);
-            steered.iter().enumerate().for_each(|(k, &n)| arrays.pairs.cell(k, 0).store(n, Relaxed));
+            // The flows of all pairs of hosts are those of one set.
+            let set = if own_flows.is_empty() { 0 } else { SETS - 1 };
+            steered.iter().enumerate().for_each(|(k, &n)| arrays.pairs.cell(k, 0).store(n | (set as u64) << 32, Relaxed));
+            let ports = |k: u16| Ports { from: 40_000 + k, to: 5201 };
+            own_flows.iter().enumerate().for_each(|(k, &(p, n))| arrays.flows.cell(set, k).store(flow_cell(ports(p), n), Relaxed));
             let mut source = [10, from.0, 0, from.1];
             let mut destination = [10, to.0, 0, to.1];
             match odd {
@@ -317,12 +376,14 @@ mod tests {
                 _ => {}
             }
             let protocol = if odd == 4 { 0x0806 } else { 0x0800 };
-            let p = packet(source, destination, protocol, [2, 0, 0, 7, 0, 0]);
+            let mut p = packet(source, destination, protocol, [2, 0, 0, 7, 0, 0]);
+            let is_whole = ip(&mut p.bytes, ports(header.0), header.1);
             let place = |x: u8| usize::from(x).checked_sub(2).filter(|&k| k < PLACES);
             let number = match (place(from.1), place(to.1)) {
                 (Some(a), Some(b)) if odd > 4 && usize::from(from.0) == rack && usize::from(to.0) < RACKS => {
                     let n = steered[((rack * PLACES + a) * RACKS + usize::from(to.0)) * PLACES + b] as usize;
-                    Some(if n == 0 { rack * RACKS + usize::from(to.0) } else { n })
+                    let own = own_flows.iter().find(|f| is_whole && f.0 == header.0);
+                    Some(own.map_or(if n == 0 { rack * RACKS + usize::from(to.0) } else { n }, |f| f.1 as usize))
                 }
                 _ => None,
             };

@@ -13,7 +13,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 /// Leaf switches 0 to 3 of two hosts each below the spines 4 and 5; the first carries less than its cables.
 fn steer(&(from, to, spine, at): &Move) -> (u64, Steer) {
     let list = spine.map(|s| if from / 2 == to / 2 { List(vec![from / 2]) } else { List(vec![from / 2, s, to / 2]) });
-    (at, Steer { from: HostId(from), to: HostId(to), list })
+    (at, Steer { from: HostId(from), to: HostId(to), ports: None, list })
 }
 
 /// Plays a script in which lists change; what every flow and coflow came to.
@@ -96,7 +96,7 @@ fn what_no_flow_can_take_is_refused_and_changes_nothing() {
     let s = Script { flows: vec![], gaps: vec![], circuits: vec![], admit_all: false, uplink: 100, network: Network::default(), pods: 4 };
     let t = tree(&s);
     let mut f = SimFabric::new(t, Settings::default());
-    let op = |from, to, list: &[u32]| Steer { from: HostId(from), to: HostId(to), list: Some(List(list.to_vec())) };
+    let op = |from, to, list: &[u32]| Steer { from: HostId(from), to: HostId(to), ports: None, list: Some(List(list.to_vec())) };
     let results = f.steer(&[op(0, 7, &[0, 4, 3]), op(0, 7, &[0, 4, 2]), op(3, 3, &[]), op(0, 99, &[0])], Time(5));
     let said: Vec<String> =
         results.iter().map(|r| r.outcome.as_ref().map_or_else(ToString::to_string, |at| format!("at {}", at.0))).collect();

@@ -1,0 +1,262 @@
+//! An evaluation on the emulated network of this machine, beside virtual time: the same jobs on the same network, smaller and faster.
+//!
+//! No machine carries 64 hosts of 1 Gb/s honestly. So rates are divided by one number, times by another, and bytes by both: a flow then takes
+//! a part of its time, and everything else is in proportion. What is measured is multiplied back, so that it compares with the paper's.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::sync::broadcast::Receiver;
+
+use super::measure::Measure;
+use super::runs::{Outcome, Outcomes, Progress, Run, outcome, simulated};
+use super::setting::{Setting, System};
+use super::ways::Ways;
+use super::{Experiment, Size};
+use crate::config::Select;
+use crate::control::record::{Record, Snapshot};
+use crate::fabric::kernel::Mechanism;
+use crate::fabric::kernel::ownership::Owned;
+use crate::placement::Policy;
+use crate::runtime::emulation::{Emulation, Options};
+use crate::runtime::jobs::emulated::Emulated;
+use crate::runtime::jobs::live::{self, Outcome as Ended};
+use crate::runtime::jobs::report::JobsResult;
+use crate::runtime::jobs::simulate::{Ask, Course};
+use crate::runtime::report::{Counted, Names, RunResult};
+use crate::scheduler::spec::JobPolicy;
+use crate::topology::{Core, Framing, Topology};
+use crate::units::{BitRate, Bytes};
+use crate::workload::jobs::JobList;
+
+/// How long the counters of switches may take to be read; they are read once a second.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// By how much the emulated network is slower and its jobs are shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Slower {
+    /// Rates are divided by this.
+    pub rates: u64,
+    /// Times are divided by this, and bytes by both.
+    pub times: u64,
+}
+
+impl Default for Slower {
+    fn default() -> Self {
+        Self { rates: 50, times: 10 }
+    }
+}
+
+impl Slower {
+    /// A network of slower links. Its frames have headers, as the emulated ones do.
+    fn network(self, t: &Topology) -> Topology {
+        let slow = |r: &mut BitRate| r.0 = r.0.div_ceil(self.rates);
+        let mut t = t.clone();
+        t.framing = Framing::default();
+        t.racks.iter_mut().for_each(|r| slow(&mut r.uplink));
+        t.hosts.iter_mut().for_each(|h| slow(&mut h.nic));
+        if let Core::Graph(g) = &mut t.eps.core {
+            g.cables.iter_mut().for_each(|c| slow(&mut c.rate));
+            g.switches.iter_mut().filter_map(|s| s.rate.as_mut()).for_each(slow);
+        }
+        t
+    }
+
+    fn jobs(self, list: JobList) -> JobList {
+        Select { scale: self.rates * self.times, time_scale: self.times, ..Select::default() }.of(list, 0)
+    }
+
+    /// A policy whose own times are in proportion, too.
+    fn policy(self, of: &JobPolicy, seed: u64) -> JobPolicy {
+        let mut p = of.clone();
+        p.placement.common.seed = seed;
+        if let Policy::Pna(options) = &mut p.placement.policy {
+            options.retry.0 /= self.times;
+        }
+        p
+    }
+
+    /// What was measured, at the size of the paper.
+    fn back(self, outcome: Outcome) -> Outcome {
+        use Measure::{Computing, Makespan, MapTime, MeanCct, MeanJct, MedianJct, P95Jct, P99Jct, ReduceTime, ShuffleCost, Throughput};
+        let factor = |m| match m {
+            Makespan | MeanJct | MedianJct | P95Jct | P99Jct | MeanCct | MapTime | ReduceTime | Computing => self.times,
+            ShuffleCost => self.rates * self.times,
+            Throughput => self.rates,
+            _ => 1,
+        };
+        outcome.into_iter().map(|(m, v)| (m, v * factor(m) as f64)).collect()
+    }
+}
+
+/// Where and how the network is emulated.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The fabric's name, and the folder of running fabrics.
+    pub options: Options,
+    /// The scale.
+    pub slower: Slower,
+}
+
+/// What both ways of running gave, by setting, system and repetition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Both {
+    /// On the emulated network.
+    pub live: Outcomes,
+    /// In virtual time.
+    pub simulated: Outcomes,
+    /// The mechanism of the emulation.
+    pub mechanism: &'static str,
+}
+
+/// A measure of a system on a setting, in the mean of its repetitions, both ways.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pair {
+    /// The setting.
+    pub setting: &'static str,
+    /// The system.
+    pub system: &'static str,
+    /// What is measured.
+    pub measure: Measure,
+    /// In virtual time.
+    pub simulated: f64,
+    /// On the emulated network.
+    pub live: f64,
+    /// How much more that is, in per cent.
+    pub more_percent: f64,
+}
+
+impl Both {
+    /// Everything that both ways measured, system after system.
+    pub fn pairs(&self, e: &Experiment) -> Vec<Pair> {
+        let of = |setting, system, measure| {
+            let mean = |o: &Outcomes| crate::runtime::statistics::mean(&o.values(setting, system, measure));
+            let (simulated, live) = (mean(&self.simulated), mean(&self.live));
+            let more_percent = if simulated == 0.0 { 0.0 } else { 100.0 * (live / simulated - 1.0) };
+            Pair { setting, system, measure, simulated, live, more_percent }
+        };
+        let systems = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s.name, y.name)));
+        let shown = [Measure::MeanJct, Measure::Makespan, Measure::RouteLength, Measure::ShuffleCost];
+        let was_run = |s, y| self.live.of(s, y).iter().any(Option::is_some);
+        systems.filter(|&(s, y)| was_run(s, y)).flat_map(|(s, y)| shown.map(|m| of(s, y, m))).collect()
+    }
+}
+
+/// Runs every system on every setting for every seed: in virtual time, then on a network that is built for that run.
+///
+/// # Errors
+/// The first run that failed: which, and why.
+pub fn run(e: &Experiment, size: Size, place: &Place, stop: &AtomicBool, watch: &dyn Fn(Progress)) -> Result<Both, String> {
+    let pairs: Vec<(&Setting, &System)> = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s, y))).collect();
+    let total = pairs.len() * size.repeats;
+    let (mut live, mut simulated): (Vec<Run>, Vec<Run>) = (vec![], vec![]);
+    for k in 0..total {
+        let ((setting, system), seed) = (pairs[k % pairs.len()], size.seed + (k / pairs.len()) as u64);
+        let (of, began) = ((setting.name, system.name), Instant::now());
+        let both = if stop.load(Relaxed) { None } else { play(setting, system, seed, place, stop) }.transpose();
+        let both = both.map_err(|why| format!("{}, {}, seed {seed}: {why}", setting.name, system.name))?;
+        let (a, b) = both.unzip();
+        simulated.push((of, a));
+        live.push((of, b));
+        watch(Progress { done: (k + 1, total), last: (setting.name, system.name, seed), took: began.elapsed().as_secs_f64() });
+    }
+    let mechanism = place.options.mechanism.unwrap_or_else(Mechanism::best).name();
+    Ok(Both { live: Outcomes::new(size, live), simulated: Outcomes::new(size, simulated), mechanism })
+}
+
+/// One run in virtual time, and on the emulated network; `None` if it was stopped.
+fn play(setting: &Setting, system: &System, seed: u64, place: &Place, stop: &AtomicBool) -> Option<Result<(Outcome, Outcome), String>> {
+    let slower = place.slower;
+    let (topology, jobs) = (Arc::new(slower.network(&setting.topology)), slower.jobs(setting.load.draw(seed)));
+    let jobs_by = slower.policy(&system.jobs_by, seed);
+    let ask = Ask { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let course = Course { stop: Some(stop), ..Course::default() };
+    let both = simulated(&ask, &course, setting.load.window).and_then(|s| Ok((s, emulated(&ask, &topology, setting, place, stop)?)));
+    let stopped = stop.load(Relaxed);
+    match both {
+        Ok((simulated, live)) => (!stopped).then(|| Ok((slower.back(simulated), slower.back(live)))),
+        Err(why) => (!stopped).then_some(Err(why)),
+    }
+}
+
+fn emulated(ask: &Ask, topology: &Arc<Topology>, setting: &Setting, place: &Place, stop: &AtomicBool) -> Result<Outcome, String> {
+    let o = &place.options;
+    let owned = Owned::take(&o.base, &o.name).map_err(|e| e.to_string())?;
+    let e = Emulation::start(owned, topology.clone(), ask.plan.clone(), o, None).map_err(|e| e.to_string())?;
+    let mut events = e.live.handle.events();
+    let mut ways = Ways::new(topology).ok_or("the network has no graph of switches")?;
+    let began = std::cell::RefCell::new(vec![]);
+    let mut note = |at, coflow: &_| began.borrow_mut().push((at, Clone::clone(coflow)));
+    let mut network = Emulated::new(&e, &mut note);
+    let live = live::Ask { topology, jobs_by: ask.jobs_by, elephant: ask.plan.policy.elephant_threshold, jobs: ask.jobs, failures: &[] };
+    let mut missed = Ok(());
+    let mut hear = |ways: &mut Ways| {
+        began.borrow_mut().drain(..).for_each(|(at, c)| ways.begins(at, &c));
+        let heard = listen(&mut events, |r| ways.record(r));
+        missed = std::mem::replace(&mut missed, Ok(())).and(heard);
+    };
+    let ended = live::run(&live, None, &mut network, stop, &mut |_| hear(&mut ways))?;
+    if let Some(why) = &ended.broken {
+        return Err(why.clone());
+    }
+    if stop.load(Relaxed) {
+        return Ok(Outcome::new());
+    }
+    let counted = counted(&e)?;
+    hear(&mut ways);
+    missed?;
+    let mut out = outcome(&result(ask, &ended, &e), ask.jobs, topology, setting.load.window, Some(&ways));
+    out.extend((ways.between() > 0).then(|| (Measure::CountedCost, counted as f64 / ways.between() as f64)));
+    Ok(out)
+}
+
+/// Takes the lines of the controller's log that there are.
+fn listen(events: &mut Receiver<Arc<Record>>, mut take: impl FnMut(&Record)) -> Result<(), String> {
+    use tokio::sync::broadcast::error::TryRecvError;
+    loop {
+        match events.try_recv() {
+            Ok(record) => take(&record),
+            Err(TryRecvError::Lagged(n)) => return Err(format!("{n} lines of the event log came too fast to be read")),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+/// Bytes that left all switches of a network that carries nothing any more.
+fn counted(e: &Emulation) -> Result<u64, String> {
+    let (now, deadline) = (e.clock.now(), Instant::now() + PATIENCE);
+    let sum = |s: &Snapshot| {
+        let seen = s.switches.as_ref().filter(|seen| seen.at > now)?;
+        Some(seen.switches.iter().flat_map(|s| &s.ports).map(|p| p.bytes).sum())
+    };
+    loop {
+        if let Some(bytes) = sum(&e.live.handle.snapshot()) {
+            return Ok(bytes);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("the counters of the switches were not read within {} s", PATIENCE.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What the scheduler says of a run whose network is measured elsewhere.
+fn result(ask: &Ask, ended: &Ended, e: &Emulation) -> JobsResult {
+    let policy = &ask.plan.policy.name;
+    let names = Names { mechanism: e.mechanism.name(), topology: &ask.topology.name, policy, workload: &ask.jobs.name };
+    let network = RunResult::new(names, vec![], Counted { ended: ended.end.now, ..Counted::default() }, Bytes::ZERO);
+    JobsResult::new(&ended.end, &ended.timeline, "host", network)
+}
+
+/// The name of the networks of an experiment, one of this process.
+pub fn name() -> String {
+    format!("experiment{}", std::process::id())
+}
+
+/// Options for a network of that name.
+pub fn options(base: PathBuf, mechanism: Option<Mechanism>) -> Options {
+    Options { name: name(), mechanism, base, attach: None }
+}
