@@ -105,7 +105,9 @@ fn main() {
     for (topology, flows, cycles) in [("tree-64", 100, 1000), ("tree-64", 1000, 1000), ("tree-64", 10_000, 200), ("tree-512", 10_000, 100)]
     {
         let (mut l, open) = (Loop::new(topology), flows / FLOWS);
-        (0..open).for_each(|id| drop(l.begin(id)));
+        for id in 0..open {
+            l.begin(id);
+        }
         let (mut plain, mut begins, mut ends) = (vec![], vec![], vec![]);
         for k in 0..cycles {
             plain.push(l.cycle());

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 from test_hybrid import ATTACH, HERE, HYBRID, NAME, PYTHON, SKIP, Lines, NetworkTest, in_node, run_tests
 
 BIN = os.environ.get("HELIOSTAT_BIN", os.path.join(HERE, "..", "target", "debug", "heliostat"))
 POLICY = os.path.join(HERE, "..", "policies", "c-through.yaml")
+PRIORITIES = os.path.join(HERE, "..", "policies", "priority.yaml")
 MECHANISMS = ("timed", "netlink")
 if SKIP is None and not os.access(BIN, os.X_OK):
     SKIP = "%s is not there; name it by HELIOSTAT_BIN" % BIN
@@ -81,8 +83,8 @@ class Cli:
 class Controller:
     """`heliostat run --attach`."""
 
-    def __init__(self, test, mechanism="auto", name=NAME):
-        command = [BIN, "run", test.file, "--policy", POLICY, "--attach", NAME, "--name", name]
+    def __init__(self, test, mechanism="auto", name=NAME, policy=POLICY):
+        command = [BIN, "run", test.file, "--policy", policy, "--attach", NAME, "--name", name]
         command += ["--listen", "127.0.0.1:0", "--mechanism", mechanism]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         test.addCleanup(self.process.stderr.close)
@@ -102,6 +104,17 @@ class Controller:
     def show(self, what):
         command = [BIN, "show", what, "-o", "json", "--controller", self.url]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    def post(self, coflow):
+        """Has a coflow sent; returns its number."""
+        body = json.dumps({"send": True, **coflow}).encode()
+        asked = urllib.request.Request(self.url + "/api/v1/coflows", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            return json.load(answer)["id"]
+
+    def coflow(self, number):
+        with urllib.request.urlopen("%s/api/v1/coflows/%d" % (self.url, number), timeout=10) as answer:
+            return json.load(answer)
 
     def end(self, number=signal.SIGINT):
         """Send a signal (none if 0), and wait; returns the exit code."""
@@ -177,6 +190,34 @@ class Attach(NetworkTest):
             self.assertGreater(min(cli.iperf("h0-0", "h1-0")), 0)
         cli.leave()
         self.assert_gone()
+
+    def carried(self, controller, node, port, priority):
+        """Bytes that left a queue, as of the last reading of the counters."""
+        ports = [p for p in controller.show("queues")["ports"] if (p["node"], p["port"]) == (node, port)]
+        return sum(q["bytes"] for q in ports[0]["queues"] if q["priority"] == priority)
+
+    def test_ports_serve_strict_priorities_and_are_left_as_they_were(self):
+        cli = Cli(self)
+        before = self.snapshot(cli)
+        for mechanism in MECHANISMS:
+            controller = self.attach(mechanism=mechanism, policy=PRIORITIES)
+            self.assertIn("strict priorities at every port", controller.said)
+            # Both cross the rack's link to the EPS, of 100 Mb/s: 4 s of it, and 0.8 s.
+            last = controller.post({"name": "last", "priority": 7, "flows": [{"from": 0, "to": 2, "bytes": 48000000}]})
+            self.comes(lambda: controller.coflow(last)["received_bytes"] > 0)
+            first = controller.post({"name": "first", "priority": 0, "flows": [{"from": 1, "to": 3, "bytes": 10000000}]})
+            self.comes(lambda: controller.coflow(first)["state"] == "finished")
+            self.assertEqual(controller.coflow(last)["state"], "active")
+            # A fair share would be half of the link.
+            self.assertLess(controller.coflow(first)["cct_ns"], 1.3e9)
+            self.comes(lambda: min(self.carried(controller, "tor0", "eps0", priority) for priority in (0, 7)) > 5000000)
+            deadline = time.monotonic() + 30
+            while controller.coflow(last)["state"] != "finished":
+                self.assertLess(time.monotonic(), deadline)
+            self.assertEqual(controller.coflow(last)["received_bytes"], 48000000)
+            self.assertEqual(controller.end(), 0, controller.said)
+            self.assertEqual(self.snapshot(cli), before, mechanism)
+            self.assertIn("0% dropped (56/56 received)", cli.pingall())
 
     def test_what_a_killed_controller_left_is_no_hindrance_and_can_be_cleaned(self):
         cli = Cli(self)

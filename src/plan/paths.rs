@@ -2,8 +2,8 @@
 //! default way.
 //!
 //! [`Lists`] holds the decisions of a fabric; a flow that it does not name takes the way of its pair of hosts, and a pair that it does not
-//! name the default way of its racks ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one of either, [`apply`] is the one definition of what that does, and [`diff`]
-//! gives the changes between two states.
+//! name the default way of its racks ([`crate::topology::graph::Routes::way`]). [`Steer`] changes one of either, [`apply`] is the one
+//! definition of what that does, and [`diff`] gives the changes between two states.
 
 use std::collections::BTreeMap;
 
@@ -88,8 +88,8 @@ impl From<Lists> for Vec<Steer> {
     }
 }
 
-/// All that goes from one host to another, or one flow of it, takes this list from now on. Packets that are on their way stay on the list that they
-/// began; none is lost. Names the state that it wants: doing it twice is doing it once.
+/// All that goes from one host to another, or one flow of it, takes this list from now on. Packets that are on their way stay on the list
+/// that they began; none is lost. Names the state that it wants: doing it twice is doing it once.
 ///
 /// Refused, with the state as it was, as [`PathError`] says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,14 +152,15 @@ pub enum PathError {
         /// The most.
         most: usize,
     },
-    /// Every number by which packets name their list is in use. The same change succeeds once the packets on older lists have arrived.
+    /// Everything by which switches tell lists apart is in use: numbers of paths, or tables of flows. The same change succeeds once the
+    /// packets on older lists have arrived.
     #[error("all {0} lists that this fabric holds at once are in use")]
     Full(usize),
     /// More flows between two hosts than can have lists of their own.
-    #[error("{0} flows between these hosts have lists of their own, and more cannot")]
+    #[error("{0} flows between these two hosts have lists of their own already; more cannot")]
     ManyFlows(usize),
     /// More pairs of hosts than can have flows with lists of their own.
-    #[error("flows of {0} pairs of hosts have lists of their own, and those of more pairs cannot")]
+    #[error("flows of {0} pairs of hosts have lists of their own already; those of more pairs cannot")]
     ManyPairs(usize),
     /// This fabric carries no lists, or none of single flows. No such change ever succeeds.
     #[error("this fabric has no lists of switches: {0}")]

@@ -87,7 +87,8 @@ pub async fn put(
     Ok(Json(wire::PathChange::new(&before, &*view(&app.snapshot())?, true)))
 }
 
-/// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its pair's again. Answers with what that changes.
+/// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its pair's again. Answers with what that
+/// changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
     params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Change),
     responses((status = 200, body = wire::PathChange), (status = 400, body = Problem),

@@ -87,9 +87,8 @@ mod tests {
     #[test]
     fn links_survive_the_way_over_the_wire() {
         assert_eq!(Links::of(&LinkSpecs::default()), None);
-        let mut specs = LinkSpecs::default();
-        specs.nic =
-            LinkSpec { buffer: Some(Bytes(30_000)), ecn: Some(Bytes(9000)), delay: Span::millis(2), loss: "0.25%".parse().unwrap() };
+        let nic = LinkSpec { buffer: Some(Bytes(30_000)), ecn: Some(Bytes(9000)), delay: Span::millis(2), loss: "0.25%".parse().unwrap() };
+        let mut specs = LinkSpecs { nic, ..LinkSpecs::default() };
         specs.cables[3].delay = Span::millis(5);
         let wire = Links::of(&specs).unwrap();
         let text = serde_json::to_string(&wire).unwrap();

@@ -132,7 +132,7 @@ impl TryFrom<&Topology> for topology::Topology {
         if let Some(graph) = &w.graph {
             t.eps.core = topology::Core::Graph(Box::new(graph.read(w.racks.len())?));
         }
-        t.links = w.links.as_ref().map(Links::read).unwrap_or_default();
+        t.links = Box::new(w.links.as_ref().map(Links::read).unwrap_or_default());
         Ok(t)
     }
 }

@@ -1,9 +1,9 @@
 //! Lists of switches by rules and routes, for kernels that refuse bpf().
 //!
 //! At every switch a rule sends packets from a rack to a table of that rack, which holds its default ways to the other racks; a rule for a
-//! host with a list of its own comes before it, and before that a rule for a flow with one. A change is made from the last switch to the first, so that wherever a packet meets the
-//! new list, all of the rest is there: none is lost and none goes in a circle. A packet on its way meanwhile may cross the beginning of
-//! the old list and the end of the new one.
+//! host with a list of its own comes before it, and before that a rule for a flow with one. A change is made from the last switch to the
+//! first, so that wherever a packet meets the new list, all of the rest is there: none is lost and none goes in a circle. A packet on its
+//! way meanwhile may cross the beginning of the old list and the end of the new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -105,8 +105,8 @@ impl RouteLists {
         Ok(now)
     }
 
-    /// A flow takes the way of its pair from now on: its rules go where it crosses that way, the last switch first. Elsewhere they stay until
-    /// the packets that are on their way have arrived.
+    /// A flow takes the way of its pair from now on: its rules go where it crosses that way, the last switch first. Elsewhere they stay
+    /// until the packets that are on their way have arrived.
     fn join_pair(&mut self, net: &mut Network, ends: Ends) -> Result<(), PathError> {
         let pair = Ends { ports: None, ..ends };
         let way = self.ways.wanted(&Steer::new(pair, self.lists.at(pair).cloned()))?;
@@ -125,7 +125,7 @@ impl RouteLists {
             return Ok(table);
         }
         let free = (FLOW_TABLES..).take(FLOWS).find(|t| self.tables.values().all(|used| used != t));
-        let table = free.ok_or(PathError::ManyFlows(FLOWS))?;
+        let table = free.ok_or(PathError::Full(FLOWS))?;
         self.tables.insert(ends, table);
         Ok(table)
     }

@@ -1,8 +1,8 @@
 //! Jobs by the wall clock: the scheduler over a network that another process controls.
 //!
 //! Everything that moves is handed to a [`Network`], which is told what to send and says what has arrived: over HTTP in the command line,
-//! in process in experiments and tests. Blocks are where they shall be as soon as a job is submitted, as in [`super::simulate`]; scheduler and driver
-//! ([`super::drive`]) are the same.
+//! in process in experiments and tests. Blocks are where they shall be as soon as a job is submitted, as in [`super::simulate`]; scheduler
+//! and driver ([`super::drive`]) are the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

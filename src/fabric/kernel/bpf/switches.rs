@@ -1,8 +1,9 @@
 //! The two programs of a packet switch in a graph, and the arrays that they share with the daemon.
 //!
 //! Every packet carries the number of its path in its destination MAC ([`LABEL`]). The first switch looks the number up by the packet's
-//! hosts, and by its ports if flows between these hosts have paths of their own, and writes it; every switch finds itself in the path's record, which says where the packet goes out; the last one writes the
-//! MAC of the rack's ToR. A record never changes while a packet may carry its number, so that no packet sees two lists.
+//! hosts, and by its ports if flows between these hosts have paths of their own, and writes it; every switch finds itself in the path's
+//! record, which says where the packet goes out; the last one writes the MAC of the rack's ToR. A record never changes while a packet may
+//! carry its number, so that no packet sees two lists.
 
 use std::os::fd::OwnedFd;
 
@@ -61,8 +62,8 @@ pub struct Arrays {
     pub racks: usize,
     /// Places for hosts in a rack.
     pub places: usize,
-    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks, `from * R + to`; and in the upper half the set
-    /// of its flows that have paths of their own, 0 for none.
+    /// By pair of places ([`Arrays::pair`]): the number of its path, 0 for that of its racks, `from * R + to`; and in the upper half the
+    /// set of its flows that have paths of their own, 0 for none.
     pub pairs: SharedArray,
     /// By set: flows and the numbers of their paths ([`flow_cell`]); 0: nothing.
     pub flows: SharedArray,
@@ -272,7 +273,8 @@ mod tests {
         Packet { len: 900, protocol, segments: 3, link: 1, bytes }
     }
 
-    /// Writes the header of an IPv4 packet and its ports into a frame; `odd` may make it one of no flow. Returns whether it is one of a flow.
+    /// Writes the header of an IPv4 packet and its ports into a frame; `odd` may make it one of no flow. Returns whether it is one of a
+    /// flow.
     fn ip(frame: &mut [u8], ports: Ports, odd: u8) -> bool {
         frame[14] = if odd == 0 { 0x46 } else { 0x45 };
         // Not to be fragmented; the last of several fragments; the first one.
