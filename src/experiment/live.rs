@@ -140,7 +140,7 @@ impl Both {
             Pair { setting, system, measure, simulated, live, more_percent }
         };
         let systems = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s.name, y.name)));
-        let shown = [Measure::MeanJct, Measure::Makespan, Measure::RouteLength, Measure::ShuffleCost];
+        let shown = [Measure::MeanJct, Measure::RouteLength, Measure::ShuffleCost];
         let was_run = |s, y| self.live.of(s, y).iter().any(Option::is_some);
         systems.filter(|&(s, y)| was_run(s, y)).flat_map(|(s, y)| shown.map(|m| of(s, y, m))).collect()
     }

@@ -28,7 +28,7 @@ pub struct Ways<'a> {
     open: BTreeMap<CoflowId, Flows>,
     /// Bytes times switches.
     cost: u128,
-    /// Of that, what flows between racks cost: those within one cross no port of the graph.
+    /// Bytes of flows between racks times the switches and relaying servers that they cross: those within a rack cross no port of the graph.
     between: u128,
     bytes: u128,
     flows: u64,
@@ -81,7 +81,7 @@ impl<'a> Ways<'a> {
         }
     }
 
-    /// Bytes times switches of the flows between racks, as the ports of switches count them but for headers and acknowledgements.
+    /// Bytes that should leave all switches and relaying servers, without headers and acknowledgements.
     pub fn between(&self) -> u128 {
         self.between
     }
@@ -92,9 +92,10 @@ impl<'a> Ways<'a> {
             Some(list) => list.clone(),
             None => default_list(&self.net, &self.routes, racks, (from, to)),
         };
-        let cost = u128::from(bytes.0) * u128::from(self.net.cost(&list));
-        self.cost += cost;
-        self.between += if racks.0 == racks.1 { 0 } else { cost };
+        self.cost += u128::from(bytes.0) * u128::from(self.net.cost(&list));
+        // Servers that relay count here: they have ports like switches.
+        let links = self.routes.along(&list.0, racks.0, racks.1).map_or(0, |way| way.len());
+        self.between += if racks.0 == racks.1 { 0 } else { u128::from(bytes.0) * (links as u128 + 1) };
         self.bytes += u128::from(bytes.0);
         self.flows += 1;
         self.nodes += list.0.len() as u64 + 2;

@@ -317,7 +317,7 @@ fn an_experiment_measures_the_same_live_as_in_virtual_time() {
         }
         for system in ["Capacity", "Hit"] {
             let counted = both.live.values("one light job", system, Measure::CountedCost);
-            assert!(counted.len() == 1 && (1.04..1.25).contains(&counted[0]), "{system}: {counted:?} of what lists say, by counters");
+            assert!(counted.len() == 1 && (1.04..1.5).contains(&counted[0]), "{system}: {counted:?} of what lists say, by counters");
         }
         in_time!(slow.is_empty(), "{}", slow.join("; "));
         Ok(())
