@@ -301,9 +301,9 @@ fn an_experiment_measures_the_same_live_as_in_virtual_time() {
     each_mechanism("an_experiment_measures_the_same_live_as_in_virtual_time", |mechanism| {
         let size = Size { seed: 1, repeats: 1, jobs_percent: 100, thin: true, free: Free::default() };
         let mut e = Paper::Hit.experiment(size);
-        e.only(&["one light job".into()], &["Capacity".into(), "Hit".into()]).expect("they are there");
+        e.only(&["one medium job".into()], &["Capacity".into(), "Hit".into()]).expect("they are there");
         let options = Options { name: "hst-exp".into(), ..live::options(base(), Some(mechanism)) };
-        let place = Place { options, slower: Slower { rates: 50, times: 20 } };
+        let place = Place { options, slower: Slower { rates: 50, times: 10 } };
         let both = live::run(&e, size, &place, &AtomicBool::new(false), &|_| ()).expect("it runs");
         let mut slow = vec![];
         for p in both.pairs(&e) {
@@ -316,7 +316,7 @@ fn an_experiment_measures_the_same_live_as_in_virtual_time() {
             }
         }
         for system in ["Capacity", "Hit"] {
-            let counted = both.live.values("one light job", system, Measure::CountedCost);
+            let counted = both.live.values("one medium job", system, Measure::CountedCost);
             assert!(counted.len() == 1 && (1.04..1.5).contains(&counted[0]), "{system}: {counted:?} of what lists say, by counters");
         }
         in_time!(slow.is_empty(), "{}", slow.join("; "));
