@@ -181,8 +181,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     let Virtual { network, events, .. } = run.transport;
     let network = RunResult { end, events: Some(events), ..network.result(&ask.jobs.name, &[]) };
-    let explained = run.scheduler.explained().to_vec();
-    Ok(JobsResult { explained, ..JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, network) })
+    let explained = run.scheduler.explained().iter().map(|e| e.named(ask.topology)).collect();
+    Ok(JobsResult { explained, ..JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), ask.topology, grain, network) })
 }
 
 /// The simulated network, and its clock.

@@ -140,8 +140,8 @@ fn strictly(topology: &Topology, jobs: Vec<JobSpec>) -> JobsResult {
 }
 
 /// Racks in which reduces ran.
-fn reduce_racks(r: &JobsResult) -> std::collections::BTreeSet<u32> {
-    r.timeline.iter().filter(|t| t.task.stage == 1).map(|t| t.host.0 / 2).collect()
+fn reduce_racks(r: &JobsResult) -> std::collections::BTreeSet<&str> {
+    r.timeline.iter().filter(|t| t.task.stage == 1).map(|t| t.host.split('-').next().unwrap()).collect()
 }
 
 #[test]
