@@ -168,6 +168,9 @@ pub struct Counters {
     pub outputs_lost: u64,
     /// Blocks all of whose replicas were gone.
     pub blocks_restored: u64,
+    /// Offers that the fallback decided, since the program of the policy `external` gave no answer in time, or a wrong one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fallbacks: u64,
 }
 
 /// What the scheduler shows.
@@ -191,4 +194,11 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,
+    /// Why the fallback decided the first of [`Counters::fallbacks`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_fallback: Option<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

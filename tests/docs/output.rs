@@ -46,7 +46,8 @@ fn jobs(network: &RunResult) -> JobsResult {
     let course = Course { explain: Some(ids::JobId(0)), ..Course::default() };
     let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
     (r.machine, r.utilisation, r.events) = (network.machine, network.utilisation.clone(), network.events);
-    (r.seed, r.tampered, r.network.stats.fallbacks) = (network.seed, network.tampered.clone(), 1);
+    (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
+    (r.origin, r.tampered, r.network.stats.fallbacks) = (network.origin.clone(), network.tampered.clone(), 1);
     r.coflows[0].lost.clone_from(&network.coflows[0].lost);
     r.network.bytes_sent_again = network.summary.bytes_sent_again;
     r
@@ -83,9 +84,9 @@ fn every_key_of_a_result_has_its_row() {
     let tables = [
         ("Result of coflows", &with_baseline, ""),
         ("Result of jobs", &jobs, ""),
-        ("`coflows[]`", &jobs, "coflows[]"),
         ("`origin`", &with_baseline, "origin"),
         ("`origin`", &jobs, "origin"),
+        ("`coflows[]`", &jobs, "coflows[]"),
         ("`coflows[]`", &with_baseline, "coflows[]"),
         ("`tampered`", &with_baseline, "tampered"),
         ("`summary` of coflows, `network` of jobs", &with_baseline, "summary"),

@@ -119,18 +119,22 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
         None => (theirs.clone(), "the daemon's policy".into()),
     };
     let jobs_by = jobs::scheduling(&plan, &file)?;
+    if ask.policy.is_none() && jobs_by.placement.kind() == Kind::External {
+        let why = "the daemon's policy names a program, which is started only from a file of yours";
+        return Err(CliError::Usage(format!("{why}: give it with --policy")));
+    }
     fits(&topology, &jobs_by, (&plan.policy, &theirs.policy), &file)?;
     let list = ask.tuning.read(ask.workload, &plan, &ask.reading, ask.seed)?;
     let failures = ask.tuning.failures(&topology)?;
     let what =
         live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
+    let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
+    let result = JobsResult { origin, ..result };
     print(&jobs::result(&result, ask.output))?;
     if let Some(file) = ask.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
-    let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     }
-    let result = JobsResult { origin, ..result };
     if let Some(file) = &ask.tuning.timeline {
         write_text(file, &timeline::svg(&result, &topology))?;
     }

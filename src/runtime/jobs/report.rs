@@ -106,6 +106,9 @@ pub struct JobsSummary {
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,
+    /// Why the fallback decided the first of [`Counters::fallbacks`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_fallback: Option<String>,
 }
 
 impl JobsSummary {
@@ -134,6 +137,7 @@ impl JobsSummary {
             near: [near(0), near(1), near(2)],
             counters: end.counters,
             fallbacks: end.fallbacks.clone(),
+            first_fallback: end.first_fallback.clone(),
         }
     }
 }
