@@ -1,4 +1,4 @@
-"""A circuit scheduler for Heliostat in ten lines of Python.
+"""A circuit scheduler or a placement policy for Heliostat in ten lines of Python.
 
     import heliostat
 
@@ -16,13 +16,26 @@ time. `decide` gets an `Ask` and returns one of:
 - a list with one list of `Configuration`s for each plane: one after another, each for `hold_ns` nanoseconds;
 - a list of `Circuit`s with times of their own.
 
+A placement policy is the same with `place`, under `placement: {policy: external, ...}`:
+
+    import heliostat
+
+    def place(offer):
+        job = offer.ready[0]
+        return heliostat.Start(job.job, job.stages[0].stage)
+
+    heliostat.serve(place=place)
+
+Heliostat asks it whenever a rack has a free slot. `place` gets an `Offer` and returns a `Start`, or None: nothing starts until something
+changes in the rack, a stage becomes ready, or the time of an `Again(at_ns)` that it returns instead has come.
+
 Print to standard error only: standard output belongs to the answers. Needs Python 3.8, and nothing else.
 """
 
 import json
 import sys
 from dataclasses import dataclass, field
-from typing import Callable, List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple, Union
 
 PROTOCOL = 1
 
@@ -91,6 +104,88 @@ class Ask:
         return rows
 
 
+@dataclass
+class Shuffled:
+    """A shuffle into a stage."""
+
+    stage: int  # that sends
+    bytes: int  # all of it
+    output_in: List[Tuple[int, int]]  # rack, finished tasks whose output is there
+
+
+@dataclass
+class ReadyStage:
+    """A stage of which a task may start."""
+
+    stage: int  # its place in the job
+    pending: int  # tasks without a slot
+    running: int
+    finished: int
+    near: str  # how near to its block a task can run in the offered rack: host, rack, remote
+    running_in: List[Tuple[int, int]]  # rack, tasks of the stage that hold slots there
+    inputs: List[Shuffled]
+
+
+@dataclass
+class ReadyJob:
+    """A job that has a task which may start."""
+
+    job: int
+    name: str
+    queue: int
+    arrival_ns: int
+    stages: List[ReadyStage]  # those of which a task may start
+
+
+@dataclass
+class Offer:
+    """A free slot of a rack, and all that a decision may depend on."""
+
+    offer: int  # its number, from 0
+    at_ns: int  # now
+    rack: int
+    hosts: List[Tuple[int, int]]  # of the rack: host, free slots
+    free: List[int]  # free slots by rack
+    shuffling_into: List[int]  # bytes of shuffles on their way into each rack
+    ready: List[ReadyJob]  # in the order of the queues: whose turn it is comes first
+
+    @classmethod
+    def of(cls, message: dict) -> "Offer":
+        """From a line of JSON that was read."""
+
+        def stage(s: dict) -> ReadyStage:
+            inputs = [Shuffled(i["from"], i["bytes"], _tuples(i["output_in"])) for i in s["inputs"]]
+            return ReadyStage(**{**s, "running_in": _tuples(s["running_in"]), "inputs": inputs})
+
+        ready = [ReadyJob(**{**j, "stages": [stage(s) for s in j["stages"]]}) for j in message["ready"]]
+        return cls(**{**message, "hosts": _tuples(message["hosts"]), "ready": ready})
+
+
+@dataclass
+class Start:
+    """A task that starts."""
+
+    job: int
+    stage: int
+    host: Optional[int] = None  # of any rack; None: the one of the offered rack that suits the stage best
+    task: Optional[int] = None  # None: the one whose block is nearest
+
+
+@dataclass
+class Again:
+    """Nothing starts; the slot is offered again at this time at the latest."""
+
+    at_ns: int
+
+
+def start(offer: Offer, decision) -> dict:
+    """What `place` returned as the protocol has it."""
+    if isinstance(decision, Again):
+        return {"offer": offer.offer, "start": None, "again_at_ns": decision.at_ns}
+    chosen = decision and {k: v for k, v in vars(decision).items() if v is not None}
+    return {"offer": offer.offer, "start": chosen}
+
+
 def _tuples(lists: List[list]) -> List[tuple]:
     return [tuple(x) for x in lists]
 
@@ -127,12 +222,18 @@ def answer(ask: Ask, decision: list) -> dict:
     return {"cycle": ask.cycle, "planes": [[c.message() for c in plane] for plane in planes]}
 
 
-def serve(decide: Callable[[Ask], list]) -> None:
-    """Answers questions until Heliostat has no more."""
+def serve(
+    decide: Optional[Callable[[Ask], list]] = None,
+    place: Optional[Callable[[Offer], Union[Start, Again, None]]] = None,
+) -> None:
+    """Answers questions until Heliostat has no more: about circuits, about slots, or about both."""
     for line in sys.stdin:
         message = json.loads(line)
         if "protocol" in message:
             reply = {"protocol": PROTOCOL}
+        elif "offer" in message:
+            offer = Offer.of(message)
+            reply = start(offer, place(offer))
         else:
             ask = Ask.of(message)
             reply = answer(ask, decide(ask))

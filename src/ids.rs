@@ -3,6 +3,41 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Ids by their names, such as `r3`, for `#[serde(serialize_with = ..)]` in what people and other programs read.
+pub mod by_name {
+    use std::fmt::Display;
+
+    use serde::{Serialize, Serializer};
+
+    struct Name<'a, T>(&'a T);
+
+    impl<T: Display> Serialize for Name<'_, T> {
+        fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+            s.collect_str(self.0)
+        }
+    }
+
+    /// One id.
+    pub fn one<T: Display, S: Serializer>(id: &T, s: S) -> Result<S::Ok, S::Error> {
+        Name(id).serialize(s)
+    }
+
+    /// Several ids.
+    pub fn list<T: Display, S: Serializer>(ids: &[T], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(ids.iter().map(Name))
+    }
+
+    /// Several lists of ids.
+    pub fn lists<T: Display, S: Serializer>(all: &[Vec<T>], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(all.iter().map(|ids| ids.iter().map(Name).collect::<Vec<_>>()))
+    }
+
+    /// Ids, each with a value.
+    pub fn pairs<T: Display, V: Serialize, S: Serializer>(all: &[(T, V)], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(all.iter().map(|(id, value)| (Name(id), value)))
+    }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $t:ident, $prefix:literal) => {
         $(#[$doc])*

@@ -55,10 +55,13 @@ pub struct Label {
     /// Topology, policy, mechanism.
     pub run: String,
     /// First arrival to last finish.
+    #[serde(rename = "makespan_ns")]
     pub makespan: Span,
     /// Mean completion time.
+    #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
     /// 95th percentile of the completion times.
+    #[serde(rename = "p95_cct_ns")]
     pub p95_cct: Span,
     /// Share of the bytes between racks that went over circuits.
     pub ocs_share: f64,
@@ -76,8 +79,10 @@ pub struct Line {
     /// Its payload.
     pub bytes: Bytes,
     /// Completion time in the first run.
+    #[serde(rename = "cct_a_ns")]
     pub cct_a: Option<Span>,
     /// Completion time in the second run.
+    #[serde(rename = "cct_b_ns")]
     pub cct_b: Option<Span>,
     /// The second over the first; absent unless both finished and the first took time.
     pub ratio: Option<f64>,

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use super::tables::Rows;
+use super::tables::{self, Rows};
 use super::{CliError, Output, print, user_namespace};
 use crate::config;
 use crate::config::shipped::Shelf;
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             .and_then(|()| if args.switches { through_switches(&mut report, m, args.output) } else { Ok(()) }),
     };
     if args.output == Output::Json {
-        print(&(serde_json::to_string_pretty(&report).expect("a report is plain data") + "\n"))?;
+        print(&tables::json(&report))?;
     }
     result
 }
@@ -228,11 +228,11 @@ fn switches_tables(s: &Switches, too_much: impl Fn(&Built) -> Option<String>) ->
     for b in &s.built {
         let each = Span(b.up.0 / b.links.max(1) as u64);
         let fits = if too_much(b).is_none() { "at full rate" } else { "slower than their links" };
-        let times = [b.up, each, b.down].map(super::tables::span);
+        let times = [b.up, each, b.down].map(tables::span);
         built.rows.push([vec![b.network.clone(), b.nodes.to_string(), b.links.to_string()], times.to_vec(), vec![fits.into()]].concat());
     }
     let Changes { median, p99 } = s.changes;
-    let (median, p99) = (super::tables::span(median), super::tables::span(p99));
+    let (median, p99) = (tables::span(median), tables::span(p99));
     format!("{}\n\n{}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}", flows.table(), built.table())
 }
 

@@ -7,7 +7,6 @@ use crate::placement::policy::Locality;
 use crate::placement::why::{Moment, Refusal, Why};
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::{Explained, TaskRun};
-use crate::topology::Topology;
 use crate::workload::jobs::JobList;
 
 /// The most jobs that are named in a message or a cell.
@@ -30,7 +29,7 @@ pub fn find(jobs: &JobList, job: &str) -> Result<JobId, CliError> {
 }
 
 /// A row an attempt of a task, in the order of their starts.
-pub fn table(r: &JobsResult, topology: &Topology) -> Rows {
+pub fn table(r: &JobsResult) -> Rows {
     let mut rows = Rows::new(&[
         "task",
         "started",
@@ -47,12 +46,12 @@ pub fn table(r: &JobsResult, topology: &Topology) -> Rows {
     ]);
     for e in &r.explained {
         let ran = r.timeline.iter().find(|t| (t.task, t.attempt) == (e.task, e.attempt));
-        rows.rows.push(row(r, topology, (e, ran)));
+        rows.rows.push(row(r, (e, ran)));
     }
     rows
 }
 
-fn row(r: &JobsResult, topology: &Topology, (e, ran): (&Explained, Option<&TaskRun>)) -> Vec<String> {
+fn row(r: &JobsResult, (e, ran): (&Explained<String>, Option<&TaskRun<String>>)) -> Vec<String> {
     let again = if e.attempt > 1 { format!(" ({})", e.attempt) } else { String::new() };
     let near = match e.near {
         Locality::Host => "host",
@@ -66,7 +65,7 @@ fn row(r: &JobsResult, topology: &Topology, (e, ran): (&Explained, Option<&TaskR
         format!("{}.{}{again}", e.task.stage, e.task.task),
         tables::span(e.started.since(crate::units::Time::ZERO)),
         tables::span(e.started.since(e.waited_since)),
-        topology.host_name(e.host),
+        e.host.clone(),
         near.into(),
         of(&because),
         of(&|w| left_by(r, w)),
@@ -118,24 +117,24 @@ mod tests {
         std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
-    fn explained(policy: &str) -> (JobsResult, Topology) {
+    fn explained(policy: &str) -> JobsResult {
         let topology = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "t").unwrap();
         let plan = config::read_policy(&text(policy), policy).unwrap();
         let jobs_by: JobPolicy = plan.jobs.clone().unwrap();
         let jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "jobs").unwrap();
         let course = Course { explain: Some(find(&jobs, "sort-1").unwrap()), ..Course::default() };
         let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
-        (simulate_with(&ask, &course, &mut |_| {}).unwrap(), topology)
+        simulate_with(&ask, &course, &mut |_| {}).unwrap()
     }
 
     #[test]
     fn every_start_of_the_job_has_a_row_and_pushbox_says_why() {
         for (policy, says_why) in [("policies/pushbox.yaml", true), ("policies/fair.yaml", false)] {
-            let (r, t) = explained(policy);
+            let r = explained(policy);
             let job = r.jobs.iter().find(|j| j.name == "sort-1").unwrap();
             assert_eq!(r.explained.len() as u64, job.tasks, "{policy}");
             assert!(r.explained.iter().all(|e| e.task.job == job.id && e.why.is_some() == says_why && e.started >= e.waited_since));
-            let rows = table(&r, &t);
+            let rows = table(&r);
             assert_eq!((rows.rows.len() as u64, rows.table().contains("arrival, ")), (job.tasks, says_why), "{}", rows.table());
         }
     }
@@ -158,7 +157,7 @@ mod tests {
             (because(&why(false, 0, vec![])), because(&why(false, 1, vec![]))),
             ("free slot, local".into(), "free slot, room".into())
         );
-        let (r, _) = explained("policies/fair.yaml");
+        let r = explained("policies/fair.yaml");
         let (a, b) = (&r.jobs[0].name, &r.jobs[1].name);
         assert_eq!(left_by(&r, &why(false, 0, left)), format!("{a} (network), {b} (too long)"));
     }

@@ -226,10 +226,18 @@ impl Virtual {
 /// A run of jobs as it is printed. Table: the jobs, then the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base units.
 pub fn result(r: &JobsResult, output: Output) -> String {
     match output {
-        Output::Table => format!("{}\n\n{}\n{}", table(r).table(), summary(r).table(), tables::tampered(r.tampered.as_ref())),
+        Output::Table => {
+            format!("{}\n\n{}\n{}{}", table(r).table(), summary(r).table(), tables::tampered(r.tampered.as_ref()), first_fallback(r))
+        }
         Output::Json => tables::json(r),
         Output::Csv => exact(r).csv(),
     }
+}
+
+/// Why a program did not decide, where it did not.
+fn first_fallback(r: &JobsResult) -> String {
+    let why = |why: &String| format!("\nthe fallback decided, the first time since: {why}\n");
+    r.summary.first_fallback.as_ref().map_or(String::new(), why)
 }
 
 fn table(r: &JobsResult) -> Rows {
@@ -323,6 +331,9 @@ pub fn summary(r: &JobsResult) -> Rows {
     row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
     row("task starts (outputs lost, gave way)", format!("{} ({}, {})", s.counters.starts, s.counters.outputs_lost, s.counters.preempted));
     row("starts outside a guideline", s.counters.violations.to_string());
+    if s.counters.fallbacks > 0 {
+        row("offers decided by the fallback", s.counters.fallbacks.to_string());
+    }
     if !s.fallbacks.is_empty() {
         row("guidelines dropped", s.fallbacks.len().to_string());
     }

@@ -25,6 +25,7 @@ pub mod jobs;
 pub mod limits;
 pub mod list;
 pub mod logs;
+pub mod origin;
 pub mod plan;
 pub mod plot;
 pub mod progress;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::plot::{input, labels};
 use super::{CliError, read_result, write_text};
 use crate::api::page;
+use crate::runtime::report::form;
 
 /// Writes results of runs as one HTML file: tables, completion times, timelines
 #[derive(clap::Args, Clone, Debug)]
@@ -58,7 +59,7 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str) -> Result<(), CliError> {
         return Err(CliError::Invalid(format!("{name}: results of several policies; a report shows one run a file")));
     };
     // Event logs are many lines, and no JSON as a whole.
-    let value: Option<Value> = serde_json::from_str(text).ok().filter(|v: &Value| v.get("summary").is_some());
+    let value = serde_json::from_str(text).ok().and_then(|v| form::current(v).ok()).filter(|v| v.get("summary").is_some());
     if value.is_none() && input.circuits.is_none() && input.demand.is_none() {
         return Err(CliError::Invalid(format!("{name}: neither a result nor an event log; it has: {}", input.holds())));
     }
@@ -93,16 +94,17 @@ fn of_run(run: &Run, label: &str) -> Value {
     let circuits = run.input.circuits.as_ref();
     let bars = circuits.map(|c| c.bars.iter().map(bar).collect::<Vec<Value>>());
     let demand = run.input.demand.as_ref().map(|d| d.iter().map(|(t, v)| json!([t.0, v])).collect::<Vec<Value>>());
-    let ended = [&value["summary"]["ended"], &value["network"]["ended"], &value["summary"]["makespan"]].into_iter().find_map(Value::as_u64);
+    let (sums, network) = (&value["summary"], &value["network"]);
+    let ended = [&sums["ended_ns"], &network["ended_ns"], &sums["makespan_ns"]].into_iter().find_map(Value::as_u64);
     json!({
         "label": label,
         "about": about,
         "summary": value["summary"],
         "stats": stats,
-        "ended": ended.max(circuits.map(|c| c.end.0)).unwrap_or(0),
-        "coflows": keep("coflows", &["name", "bytes", "ocs_share", "arrival", "finished", "cct", "bound"]),
-        "jobs": keep("jobs", &["id", "name", "jct"]),
-        "timeline": keep("timeline", &["job", "stage", "task", "host", "slot", "started", "computes", "ended"]),
+        "ended_ns": ended.max(circuits.map(|c| c.end.0)).unwrap_or(0),
+        "coflows": keep("coflows", &["name", "bytes", "ocs_share", "arrival_ns", "finished_ns", "cct_ns", "bound_ns"]),
+        "jobs": keep("jobs", &["id", "name", "jct_ns"]),
+        "timeline": keep("timeline", &["job", "stage", "task", "host", "slot", "started_ns", "computes_ns", "ended_ns"]),
         "utilisation": value["utilisation"],
         "circuits": bars,
         "demand": demand,
@@ -173,7 +175,7 @@ mod tests {
         assert_eq!(both.len(), 1);
         assert_eq!(both[0]["circuits"], json!([{"plane": 0, "input": 1, "output": 2, "setup": 1, "up": 2, "until": 7}]));
         assert_eq!(both[0]["coflows"][0]["name"], "c");
-        assert_eq!((both[0]["ended"].as_u64(), both[0]["demand"].clone()), (Some(9), json!([[8, 5.0]])));
+        assert_eq!((both[0]["ended_ns"].as_u64(), both[0]["demand"].clone()), (Some(9), json!([[8, 5.0]])));
         assert_eq!(read(&[("a.json", result), ("b.jsonl", log)]).len(), 2);
         assert!(take(&mut vec![], Path::new("x.json"), "{}").is_err());
     }

@@ -1,11 +1,13 @@
 //! Results of runs, read from the files that `--json` wrote: one, a list of them, or a directory that `sweep` filled.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{CliError, read_result, tables};
+use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::study::AnyResult;
 
 /// The results in a file, in their order; in a directory, those of its files that end in `.json`, by name.
@@ -44,6 +46,7 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
     /// What tells the kinds of results apart: only jobs have `jobs`.
     #[derive(Deserialize)]
     struct Peek {
+        format: Option<u64>,
         jobs: Option<IgnoredAny>,
     }
     let bad = |e: serde_json::Error| CliError::Invalid(format!("{}: {}", file.display(), why(text, &e)));
@@ -51,12 +54,21 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
         if list { serde_json::from_str(text) } else { serde_json::from_str(text).map(|one| vec![one]) }
     }
     let list = text.trim_start().starts_with('[');
-    let jobs: Vec<bool> = read::<Peek>(text, list).map_err(bad)?.iter().map(|p| p.jobs.is_some()).collect();
+    let peeks = read::<Peek>(text, list).map_err(bad)?;
+    let jobs: Vec<bool> = peeks.iter().map(|p| p.jobs.is_some()).collect();
+    let text = if peeks.iter().all(|p| p.format == Some(FORMAT)) { text.into() } else { upgraded(text, file)? };
+    let text: &str = &text;
     match (jobs.contains(&true), jobs.contains(&false)) {
         (true, true) => Err(CliError::Invalid(format!("{}: some of its results are of jobs, others of coflows", file.display()))),
         (true, false) => Ok(read(text, list).map_err(bad)?.into_iter().map(|r| AnyResult::Jobs(Box::new(r))).collect()),
         _ => Ok(read(text, list).map_err(bad)?.into_iter().map(|r| AnyResult::Coflows(Box::new(r))).collect()),
     }
+}
+
+/// Results of another form as text of today's.
+fn upgraded(text: &str, file: &Path) -> Result<Cow<'static, str>, CliError> {
+    let results = serde_json::from_str(text).map_err(|e| e.to_string()).and_then(form::current);
+    results.map(|r| r.to_string().into()).map_err(|why| CliError::Invalid(format!("{}: {why}", file.display())))
 }
 
 /// What is wrong with a text that is no result; the parser's own words end with line and column.

@@ -13,7 +13,7 @@ use super::client::Where;
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, print, read_policy, read_topology, schedule, study, tables,
+    CliError, Output, attach, can_write, files, interrupt, jobs, origin, print, read_policy, read_topology, schedule, study, tables,
     user_namespace, write_text,
 };
 use crate::api;
@@ -28,7 +28,7 @@ use crate::fabric::kernel::{Mechanism, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
-use crate::runtime::report::RunResult;
+use crate::runtime::report::{Origin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::study::AnyResult;
 use crate::topology::Topology;
@@ -135,6 +135,8 @@ struct Plan {
     others: Vec<(RunPlan, Workload)>,
     forced: bool,
     options: Options,
+    /// Where results come from: of the first policy, then of the others.
+    origins: Vec<Origin>,
     /// Takes what the machines are told and want.
     recorder: Option<Recorder>,
     /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
@@ -187,10 +189,10 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     let mut results = vec![];
     if args.baseline {
         let off = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, name: "eps-only".into(), ..plan.run.policy.clone() };
-        results.push(one(args, plan, &plan.run.under(off), workload, stop)?);
+        results.push(one(args, plan, (&plan.run.under(off), workload), &plan.origins[0], stop)?);
     }
     if !stop.load(Relaxed) {
-        results.push(one(args, plan, &plan.run, workload, stop)?);
+        results.push(one(args, plan, (&plan.run, workload), &plan.origins[0], stop)?);
     }
     if results.is_empty() {
         return Err(interrupted_at_once());
@@ -221,8 +223,8 @@ fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> 
     };
     let mut results: study::Results = all.iter().map(|_| vec![]).collect();
     let mut unfinished = 0;
-    for (k, (run, workload)) in (0..args.repeat.unwrap_or(1)).flat_map(|_| all.iter().enumerate()) {
-        let result = if stop.load(Relaxed) { break } else { one(args, plan, run, workload, stop)? };
+    for (k, &of) in (0..args.repeat.unwrap_or(1)).flat_map(|_| all.iter().enumerate()) {
+        let result = if stop.load(Relaxed) { break } else { one(args, plan, of, &plan.origins[k], stop)? };
         if !stop.load(Relaxed) {
             unfinished += result.summary.unfinished;
             results[k].push(AnyResult::Coflows(Box::new(result)));
@@ -273,6 +275,8 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
             "--local ports: in an emulation, what stays in a host crosses no interface; it is for `simulate`".into(),
         ));
     }
+    let policies = args.policy.iter().map(|p| Some(p.as_path())).chain(args.policy.is_empty().then_some(None));
+    let origins = policies.map(|p| origin::of(Some(&args.topology), p, args.workload.as_deref())).collect();
     let adjust = |run: &RunPlan| Adjust { scale: args.reading.scale.unwrap_or(run.run.scale), ..args.reading.adjust() };
     let read = args.workload.as_ref().map(|f| args.reading.read(f, &topology)).transpose()?;
     let others = args.policy.iter().skip(1).map(|file| {
@@ -302,7 +306,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     user_namespace::enter_unless_root()?;
     check_links(&args.topology, &topology)?;
     let options = Options { name, mechanism: args.mechanism.wanted(), base, attach };
-    Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, recorder: None, listener })
+    Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, origins, recorder: None, listener })
 }
 
 /// Says before anything is built which links the kernel cannot make, and where the file asks for them.
@@ -385,12 +389,19 @@ fn explain(e: &StartError) -> CliError {
     CliError::Failed(format!("{e}{hint}"))
 }
 
-fn one(args: &Args, plan: &Plan, run: &RunPlan, workload: &Workload, stop: &AtomicBool) -> Result<RunResult, CliError> {
+fn one(
+    args: &Args,
+    plan: &Plan,
+    (run, workload): (&RunPlan, &Workload),
+    origin: &Origin,
+    stop: &AtomicBool,
+) -> Result<RunResult, CliError> {
     let running = start(args, plan, run)?;
     let mut progress = Progress::new(&run.policy.name, workload.coflows.len());
+    let origin = origin::here_and_now(origin);
     let mut result = running.e.run(workload, stop, |s| progress.show(s));
     progress.done();
-    result.forced = plan.forced;
+    (result.forced, result.origin) = (plan.forced, origin);
     let lost = running.lost();
     running.end()?;
     lost.map_or(Ok(result), |why| Err(CliError::Failed(why)))
@@ -400,6 +411,7 @@ fn one(args: &Args, plan: &Plan, run: &RunPlan, workload: &Workload, stop: &Atom
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let ask = schedule::Ask {
+        topology: Some(&args.topology),
         place: Where { controller: Some(running.server.url()), name: None, token: args.token.clone() },
         workload: jobs,
         policy: args.policy.first().map(PathBuf::as_path),
@@ -466,9 +478,17 @@ fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
 
 /// One run is an object; with a baseline, the baseline stands beside it.
 fn write_results(file: &Path, results: &[RunResult]) -> Result<(), CliError> {
-    let mut value = serde_json::to_value(results.last()).expect("a result is plain data");
-    if let [off, _] = results {
-        value["baseline"] = serde_json::to_value(off).expect("a result is plain data");
+    #[derive(serde::Serialize)]
+    struct WithBaseline<'a> {
+        #[serde(flatten)]
+        on: &'a RunResult,
+        baseline: &'a RunResult,
     }
-    write_text(file, &(serde_json::to_string_pretty(&value).expect("a result is plain data") + "\n"))
+    write_text(
+        file,
+        &match results {
+            [baseline, on] => tables::json(&WithBaseline { on, baseline }),
+            _ => tables::json(results.last().expect("at least one run")),
+        },
+    )
 }

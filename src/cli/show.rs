@@ -8,6 +8,7 @@ use super::client::Where;
 use super::tables::{Rows, bytes, percent, span};
 use super::{CliError, Output, print};
 use crate::api::wire;
+use crate::ids::RackId;
 use crate::units::{BitRate, Bytes, Span, Time};
 
 /// Shows what a running daemon sees: circuits, demand, coflows, ports, topology, paths, switches, queues, policy, stats
@@ -151,8 +152,8 @@ pub(super) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
         let manual = if exact { c.manual.to_string() } else { if c.manual { "yes" } else { "" }.to_string() };
         rows.rows.push(vec![
             c.plane.to_string(),
-            c.input.to_string(),
-            c.output.to_string(),
+            RackId(c.input).to_string(),
+            RackId(c.output).to_string(),
             state.into(),
             manual,
             instant(exact, c.setup_at_ns),
@@ -174,7 +175,7 @@ fn demand(d: &wire::Demand, exact: bool) -> Rows {
         let cells = matrices.map(|m| m.get(i).and_then(|row| row.get(j)).copied().unwrap_or(0));
         if cells.iter().any(|&c| c > 0) {
             let cells = cells.map(|c| data(exact, c));
-            rows.rows.push([i.to_string(), j.to_string()].into_iter().chain(cells).collect());
+            rows.rows.push([i, j].map(|r| RackId::from(r).to_string()).into_iter().chain(cells).collect());
         }
     }
     rows
@@ -219,9 +220,9 @@ fn ports(p: &wire::Ports, exact: bool) -> Rows {
     for p in &p.ports {
         rows.rows.push(vec![
             p.plane.to_string(),
-            p.rack.to_string(),
-            or_none(exact, p.sends_to, |r| r.to_string()),
-            or_none(exact, p.receives_from, |r| r.to_string()),
+            RackId(p.rack).to_string(),
+            or_none(exact, p.sends_to, |r| RackId(r).to_string()),
+            or_none(exact, p.receives_from, |r| RackId(r).to_string()),
             data(exact, p.crossed_bytes),
             p.crossed_packets.to_string(),
             p.late_packets.to_string(),
@@ -236,7 +237,7 @@ fn hosts(t: &wire::Topology) -> Rows {
     let mut rows = Rows::new(&["host", "rack", "slots", "nic_bps", "rack_uplink_bps"]);
     for h in &t.hosts {
         let uplink = t.racks.get(h.rack as usize).map_or(0, |r| r.uplink_bps);
-        rows.rows.push(vec![h.name.clone(), h.rack.to_string(), h.slots.to_string(), h.nic_bps.to_string(), uplink.to_string()]);
+        rows.rows.push(vec![h.name.clone(), RackId(h.rack).to_string(), h.slots.to_string(), h.nic_bps.to_string(), uplink.to_string()]);
     }
     rows
 }

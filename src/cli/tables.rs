@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Output;
 use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
+use crate::runtime::report::form::Document;
 use crate::runtime::report::{RunResult, Summary};
 use crate::units::{Bytes, Span};
 
@@ -208,9 +209,9 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A value as JSON for people: indented, with a line break at its end.
-pub fn json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("what is printed is plain data") + "\n"
+/// An object as JSON for people: indented, with the number of its form before all else, and a line break at its end.
+pub fn json(object: &impl Serialize) -> String {
+    serde_json::to_string_pretty(&Document::of(object)).expect("what is printed is plain data") + "\n"
 }
 
 /// A length of time for people, or in nanoseconds.

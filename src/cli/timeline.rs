@@ -18,12 +18,12 @@ const HEIGHT: f64 = 3000.0;
 /// The chart of a run on `topology`.
 pub fn svg(r: &JobsResult, topology: &Topology) -> String {
     let end = r.timeline.iter().map(|t| t.ended.0).max().unwrap_or(0).max(1);
-    let mut rows: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+    let mut rows: BTreeMap<(String, u32), f64> = BTreeMap::new();
     let slots: u32 = topology.hosts.iter().map(|h| h.slots).sum();
     let step = (HEIGHT / f64::from(slots.max(1))).min(14.0);
     for h in &topology.hosts {
         for s in 0..h.slots {
-            rows.insert((h.id.0, s), TOP + step * rows.len() as f64);
+            rows.insert((topology.host_name(h.id), s), TOP + step * rows.len() as f64);
         }
     }
     let x = |t: Time| LEFT + WIDTH * t.0 as f64 / end as f64;
@@ -33,11 +33,12 @@ pub fn svg(r: &JobsResult, topology: &Topology) -> String {
          font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
     );
     for h in topology.hosts.iter().filter(|h| step >= 9.0 || h.index == 0) {
-        let _ =
-            writeln!(out, "<text x=\"4\" y=\"{:.1}\">{}</text>", rows.get(&(h.id.0, 0)).unwrap_or(&TOP) + 9.0, topology.host_name(h.id));
+        let name = topology.host_name(h.id);
+        let y = rows.get(&(name.clone(), 0)).unwrap_or(&TOP) + 9.0;
+        let _ = writeln!(out, "<text x=\"4\" y=\"{y:.1}\">{name}</text>");
     }
     for t in &r.timeline {
-        let Some(&y) = rows.get(&(t.host.0, t.slot)) else { continue };
+        let Some(&y) = rows.get(&(t.host.clone(), t.slot)) else { continue };
         let job = r.jobs.get(t.task.job.index()).map_or("?", |j| j.name.as_str());
         // The golden angle keeps neighbouring numbers apart.
         let hue = (f64::from(t.task.job.0) * 137.508) % 360.0;

@@ -98,22 +98,27 @@ pub struct CoflowRecord {
     /// Payload bytes, all of them.
     pub bytes: Bytes,
     /// Payload bytes of its longest flow; absent in results of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "longest_flow_bytes", default, skip_serializing_if = "Option::is_none")]
     pub longest_flow: Option<Bytes>,
     /// Payload bytes between racks.
+    #[serde(rename = "between_racks_bytes")]
     pub bytes_between_racks: Bytes,
     /// Share of the bytes between racks that went over circuits, 0..=1.
     pub ocs_share: f64,
     /// When it arrived.
+    #[serde(rename = "arrival_ns")]
     pub arrival: Time,
     /// When its last byte was received; `None` if the run ended first.
+    #[serde(rename = "finished_ns")]
     pub finished: Option<Time>,
     /// Coflow completion time.
+    #[serde(rename = "cct_ns")]
     pub cct: Option<Span>,
     /// Why it can never finish, if that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
     /// No schedule on this network is faster ([`bounds::hybrid`]).
+    #[serde(rename = "bound_ns")]
     pub bound: Span,
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::Flaws;
 use super::yaml::plain;
+use crate::placement::external::ProgramOptions;
 use crate::placement::registry::Spec;
 use crate::placement::spec::{BadOption, Common};
 use crate::placement::{Kind, Policy};
@@ -172,6 +173,10 @@ impl<'de> Deserialize<'de> for RawPlacement {
                         "patience" => raw.patience = map.next_value()?,
                         "lost" => raw.lost = map.next_value()?,
                         "busy" => raw.busy = map.next_value()?,
+                        "external" => {
+                            let program = map.next_value::<Option<ProgramOptions>>()?;
+                            raw.options.extend(program.map(|p| (key, serde_json::to_value(p).unwrap_or_default())));
+                        }
                         // Null is a key that is left out, as among the others.
                         _ => match map.next_value::<Scalar>()?.0 {
                             Value::Null => {}
@@ -226,6 +231,8 @@ impl RawPlacement {
             lost_percent,
             busy: self.busy.unwrap_or(usual.common.busy),
         };
+        let named = self.policy != Kind::External || self.options.contains_key("external");
+        flaws.unless(named, at("policy"), "`external` is missing", "`policy: external` together with `external: {command: [...]}`");
         let policy = self.check_options(flaws).unwrap_or(usual.policy);
         let (order, orders) = match &self.order {
             None => (self.policy.order(), vec![]),

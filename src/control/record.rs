@@ -67,8 +67,10 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tampered {
     /// When that was first found.
+    #[serde(rename = "from_ns")]
     pub from: Time,
     /// When it was last found.
+    #[serde(rename = "until_ns")]
     pub until: Time,
     /// What was found first.
     pub what: String,
@@ -227,10 +229,13 @@ pub struct Quantiles {
     /// How many were measured.
     pub count: u64,
     /// Median.
+    #[serde(rename = "p50_ns")]
     pub p50: Span,
     /// 99th percentile.
+    #[serde(rename = "p99_ns")]
     pub p99: Span,
     /// Largest, exact.
+    #[serde(rename = "max_ns")]
     pub max: Span,
 }
 
@@ -282,6 +287,7 @@ pub struct Failure {
     /// Number of attempts so far.
     pub attempts: u32,
     /// When it is tried again.
+    #[serde(rename = "retry_at_ns")]
     pub retry_at: Time,
 }
 

@@ -7,44 +7,63 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// From the first arrival to the last finish, s.
+    #[serde(rename = "makespan_s")]
     Makespan,
     /// Mean job completion time, s.
+    #[serde(rename = "mean_jct_s")]
     MeanJct,
     /// Median job completion time, s.
+    #[serde(rename = "median_jct_s")]
     MedianJct,
     /// 95th percentile of the job completion times, s.
+    #[serde(rename = "p95_jct_s")]
     P95Jct,
     /// 99th percentile, s.
+    #[serde(rename = "p99_jct_s")]
     P99Jct,
     /// Mean job completion time of jobs that shuffle less than 100 MB, s.
+    #[serde(rename = "small_jct_s")]
     SmallJct,
     /// Mean job completion time of the others, s.
+    #[serde(rename = "large_jct_s")]
     LargeJct,
     /// Median of the recurring jobs, s.
+    #[serde(rename = "median_recurring_s")]
     MedianRecurring,
     /// Median of the others, s.
+    #[serde(rename = "median_ad_hoc_s")]
     MedianAdHoc,
     /// Mean time of a shuffle from its first flow to its last, s.
+    #[serde(rename = "mean_cct_s")]
     MeanCct,
     /// Share of the bytes between racks that went over circuits, %.
+    #[serde(rename = "ocs_share_percent")]
     OcsShare,
     /// Bytes that crossed racks, of all that jobs read and shuffle, %.
+    #[serde(rename = "crossing_percent")]
     Crossing,
     /// Time that tasks held slots without computing, of all that they held them, %.
+    #[serde(rename = "waiting_percent")]
     Waiting,
     /// Time that all slots together need to compute all tasks, s: no makespan is below.
+    #[serde(rename = "computing_s")]
     Computing,
     /// Tasks with a block that read it from another rack, %.
+    #[serde(rename = "far_percent")]
     Far,
     /// Makespan in per cent of the time in which the jobs arrive.
+    #[serde(rename = "overrun_percent")]
     Overrun,
     /// Jobs that did not finish.
     Unfinished,
     /// How far the plan is from its lower bound, %.
+    #[serde(rename = "gap_percent")]
     Gap,
     /// Processor time of the planner, s.
+    #[serde(rename = "plan_time_s")]
     PlanTime,
     /// Bytes of shuffles times the switches that they cross, GB.
+    #[serde(rename = "shuffle_cost_gb")]
     ShuffleCost,
     /// Bytes that left all switches of an emulated network, headers and acknowledgements included, over bytes of its shuffles between racks
     /// times the switches that they cross by their lists.
@@ -52,16 +71,22 @@ pub enum Measure {
     /// Hosts and switches on the way of a shuffle's flow between two hosts, in the mean over flows.
     RouteLength,
     /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.
+    #[serde(rename = "throughput_bytes_per_second")]
     Throughput,
     /// Time that a map task holds its slot, s.
+    #[serde(rename = "map_time_s")]
     MapTime,
     /// Time that a reduce task holds its slot, s.
+    #[serde(rename = "reduce_time_s")]
     ReduceTime,
     /// Shuffles in per cent of the bytes that go over the network.
+    #[serde(rename = "shuffle_share_percent")]
     ShuffleShare,
     /// Reads of blocks in per cent of the bytes that go over the network.
+    #[serde(rename = "read_share_percent")]
     ReadShare,
     /// What hosts receive of what their interfaces carry, %.
+    #[serde(rename = "utilisation_percent")]
     Utilisation,
 }
 

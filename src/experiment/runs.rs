@@ -177,7 +177,7 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
 
 /// How long tasks that read blocks and tasks that receive a shuffle hold their slots, and what the network carries of both.
 fn by_task(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
-    let receives = |t: &TaskRun| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
+    let receives = |t: &TaskRun<String>| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
     let mean = |which: bool| {
         let all: Vec<f64> = r.timeline.iter().filter(|t| receives(t) == which).map(|t| t.ended.since(t.started).as_secs_f64()).collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)

@@ -21,16 +21,21 @@ pub struct Cluster {
     /// Tasks that a host runs at once.
     pub slots: u32,
     /// A host's network interface, each direction.
+    #[serde(rename = "nic_bps")]
     pub nic: BitRate,
     /// A rack's link to the electrical core, each direction (BW_EPS).
+    #[serde(rename = "core_bps")]
     pub core: BitRate,
     /// Rate of one circuit (BW_OCS); zero: there are no circuits.
+    #[serde(rename = "ocs_bps")]
     pub ocs: BitRate,
     /// Circuits that a rack holds at once in each direction: planes, or wavelengths (W). At least one where `ocs` is not zero.
     pub circuits: u32,
     /// Reconfiguration delay.
+    #[serde(rename = "delta_ns")]
     pub delta: Span,
     /// Elephant threshold T_e.
+    #[serde(rename = "elephant_bytes")]
     pub elephant: Bytes,
 }
 

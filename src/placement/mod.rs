@@ -16,11 +16,14 @@ pub mod cluster;
 pub mod codecide;
 pub mod corral;
 pub mod coscheduler;
+pub mod external;
 pub mod hdfs;
 pub mod hit;
 pub mod jobpacker;
 pub mod latency;
+pub mod locality;
 pub mod network;
+pub mod offers;
 pub mod policy;
 pub mod pushbox;
 pub mod registry;
@@ -64,4 +67,6 @@ policies! {
     Hit = "hit" => hit::executor::HitOptions,
     /// Few tasks that fetch on a host at once, by strict priority, and others that compute meanwhile.
     Pushbox = "pushbox" => pushbox::PushBoxOptions,
+    /// A program of the user's says which task starts where.
+    External = "external" => external::ExternalOptions,
 }

@@ -5,7 +5,9 @@
 //! job's data is placed, when a rack has a free slot, when a shuffle could start, and when the cluster changes.
 
 use super::codecide::Request;
+pub use super::locality::Locality;
 pub use super::network::{FlowAt, Input, Needs};
+use super::offers::{Answer, Question};
 use super::why::Why;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::topology::Topology;
@@ -14,18 +16,6 @@ use crate::workload::jobs::JobSpec;
 
 /// The hosts that hold a data block: the first replica first. At most one a host; empty only on a network without hosts.
 pub type Block = Vec<HostId>;
-
-/// How near to its block a task runs; the nearest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Locality {
-    /// On a host that holds it. Tasks without a block are at home everywhere.
-    Host,
-    /// In a rack that holds it.
-    Rack,
-    /// Elsewhere.
-    Remote,
-}
 
 /// The order in which jobs get slots, as [`View::ready`] gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -233,6 +223,22 @@ pub trait Placement: Send {
     fn prioritise(&mut self, view: &dyn View, hosts: &[HostId]) -> Vec<(CoflowId, FlowId, u8)> {
         let _ = (view, hosts);
         Vec::new()
+    }
+
+    /// What a program must be asked before the last offer can be decided; `offer` then said `None`, and is called again for the same rack
+    /// after [`Placement::advised`].
+    fn take_question(&mut self) -> Option<Question> {
+        None
+    }
+
+    /// What the program has answered, or why there is no answer.
+    fn advised(&mut self, answer: Result<Answer, String>) {
+        let _ = answer;
+    }
+
+    /// How many offers the fallback decided, since the program did not, and why the first of them.
+    fn unanswered(&self) -> (u64, Option<&str>) {
+        (0, None)
     }
 
     /// Why its last offer was what it was, if it says that.

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use crate::ids::RackId;
+use crate::ids::{RackId, by_name};
 use crate::units::Bytes;
 
 /// The racks of a block's replicas; the first is where its task is meant to run.
@@ -18,6 +18,7 @@ pub type Replicas = [RackId; 3];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sets {
     /// Each in ascending order.
+    #[serde(serialize_with = "by_name::lists")]
     pub sets: [Vec<RackId>; 3],
     /// Whether no rack is in two sets. False where the cluster has too few racks: then each is in as few sets as can be.
     pub disjoint: bool,

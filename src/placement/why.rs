@@ -39,10 +39,13 @@ pub struct Why {
     /// Whether it took its place beyond the limit of those, since its coflow was smaller than theirs.
     pub wild_card: bool,
     /// Bytes that it had to fetch over the network.
+    #[serde(rename = "fetch_bytes")]
     pub fetches: Bytes,
     /// How long the network of the host would still be busy for the tasks there.
+    #[serde(rename = "transfer_ns")]
     pub transfer: Span,
     /// How long the task would compute.
+    #[serde(rename = "computing_ns")]
     pub computing: Span,
 }
 

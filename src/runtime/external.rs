@@ -1,4 +1,5 @@
-//! The program behind the scheduler `external`: a child process that reads questions and writes answers, a line of JSON each.
+//! The program behind the scheduler or the placement policy `external`: a child process that reads questions and writes answers, a line
+//! of JSON each.
 //!
 //! A thread of its own writes to the child and another one reads from it, so that a child that does neither cannot hold up the control
 //! loop. An answer that comes after its time is dropped when the next one is waited for. A program that has ended is not started again.
@@ -9,11 +10,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, TrySendError};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::settings::ProgramSpec;
 use crate::circuits::external::{Advice, Question};
 use crate::fabric::kernel::sys;
+use crate::placement::external::ProgramOptions;
+use crate::placement::offers;
 
 /// What a run says that has no program to ask.
 pub const MISSING: &str = "the run was started without a program";
@@ -32,6 +36,37 @@ const LONGEST: u64 = 16 << 20;
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Hello {
     protocol: u32,
+}
+
+/// What a program answers.
+pub trait Answers: DeserializeOwned {
+    /// What it is asked.
+    type Question: Serialize;
+
+    /// Whether this is the answer to that question, and not to an earlier one.
+    fn answers(&self, question: &Self::Question) -> bool;
+}
+
+impl Answers for Advice {
+    type Question = Question;
+
+    fn answers(&self, question: &Question) -> bool {
+        self.cycle == question.cycle
+    }
+}
+
+impl Answers for offers::Answer {
+    type Question = offers::Question;
+
+    fn answers(&self, question: &offers::Question) -> bool {
+        self.offer == question.offer
+    }
+}
+
+impl From<&ProgramOptions> for ProgramSpec {
+    fn from(p: &ProgramOptions) -> Self {
+        Self { command: p.command.clone(), within: p.within }
+    }
 }
 
 /// A running program. Dropping it ends the process and those that it has started.
@@ -85,15 +120,15 @@ impl Program {
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub fn ask(&mut self, question: &Question) -> Result<Advice, String> {
+    pub fn ask<A: Answers>(&mut self, question: &A::Question) -> Result<A, String> {
         if let Some(why) = &self.ended {
             return Err(why.clone());
         }
         let until = Instant::now() + self.within;
         self.send(question)?;
         while let Some(line) = self.line(until)? {
-            let answer: Advice = serde_json::from_str(&line).map_err(|e| format!("{}: `{}`: {e}", self.name, short(&line)))?;
-            if answer.cycle == question.cycle {
+            let answer: A = serde_json::from_str(&line).map_err(|e| format!("{}: `{}`: {e}", self.name, short(&line)))?;
+            if answer.answers(question) {
                 return Ok(answer);
             }
         }

@@ -41,12 +41,16 @@ pub struct Look {
     /// Number of racks, one host each.
     pub racks: usize,
     /// Every circuit's rate.
+    #[serde(rename = "rate_bps")]
     pub rate: BitRate,
     /// Rate of all circuits together.
+    #[serde(rename = "total_bps")]
     pub total: BitRate,
     /// Share of its nominal payload rate that the average rack carried, 0..=1.
+    #[serde(rename = "average_share")]
     pub average: f64,
     /// What the worst rack carried.
+    #[serde(rename = "worst_share")]
     pub worst: f64,
 }
 

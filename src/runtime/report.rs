@@ -1,5 +1,7 @@
 //! The result of a run, live or simulated: the same columns, so that the two can be compared coflow by coflow.
 
+pub mod form;
+
 use serde::{Deserialize, Serialize};
 
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
@@ -12,8 +14,8 @@ use crate::workload::stats::nearest_rank;
 /// Everything that a run measured; what `--json` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// Heliostat's version.
-    pub version: String,
+    /// Where the result comes from.
+    pub origin: Origin,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
     /// Name of the topology.
@@ -22,9 +24,6 @@ pub struct RunResult {
     pub policy: String,
     /// Name of the workload.
     pub workload: String,
-    /// What was drawn, was drawn from this; absent of live runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
     /// TCP congestion control (`-` in simulation).
     pub congestion: String,
     /// Whether the run went outside the scale that this machine carries honestly.
@@ -50,6 +49,39 @@ pub struct RunResult {
     pub machine: Option<Machine>,
 }
 
+/// Where a result comes from: whether two results are of the same inputs can be told from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Heliostat's version.
+    pub version: String,
+    /// What was drawn, was drawn from this; absent of live runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// SHA-256 of the topology's file in hexadecimal; absent if it was read from no file, or from a pipe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology_sha256: Option<String>,
+    /// The same of the policy's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_sha256: Option<String>,
+    /// The same of the file of the workload or the jobs; absent of mixes, which the seed decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload_sha256: Option<String>,
+    /// Name of the machine. Simulations have it, and `started_at`, only if asked for: all else is the same on every machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// When the run began, in UTC (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+}
+
+impl Default for Origin {
+    /// This version, and nothing else.
+    fn default() -> Self {
+        let version = env!("CARGO_PKG_VERSION").into();
+        Self { version, seed: None, topology_sha256: None, policy_sha256: None, workload_sha256: None, host: None, started_at: None }
+    }
+}
+
 /// What a run was of.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
@@ -68,12 +100,11 @@ impl RunResult {
     pub fn new(of: Names<'_>, coflows: Vec<CoflowRecord>, counted: impl Into<Counted>, received: Bytes) -> Self {
         let counted = counted.into();
         Self {
-            version: env!("CARGO_PKG_VERSION").into(),
+            origin: Origin::default(),
             mechanism: of.mechanism.into(),
             topology: of.topology.into(),
             policy: of.policy.into(),
             workload: of.workload.into(),
-            seed: None,
             congestion: "-".into(),
             forced: false,
             end: End::Finished,
@@ -127,27 +158,34 @@ pub struct Summary {
     /// Coflows that did not.
     pub unfinished: usize,
     /// Time from the first arrival to the last finish.
+    #[serde(rename = "makespan_ns")]
     pub makespan: Span,
     /// Mean completion time of the finished coflows.
+    #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
     /// 95th percentile of their completion times (nearest rank).
+    #[serde(rename = "p95_cct_ns")]
     pub p95_cct: Span,
     /// Share of all bytes between racks that went over circuits, 0..=1.
     pub ocs_share: f64,
     /// Payload bytes asked.
+    #[serde(rename = "asked_bytes")]
     pub bytes_asked: Bytes,
     /// Payload bytes received.
+    #[serde(rename = "received_bytes")]
     pub bytes_received: Bytes,
     /// Payload that the ToRs counted on the wire between racks, sent for the first time or again.
+    #[serde(rename = "on_wire_bytes")]
     pub bytes_on_wire: Bytes,
     /// Bytes among these that TCP says it sent again; live only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "sent_again_bytes", default, skip_serializing_if = "Option::is_none")]
     pub bytes_sent_again: Option<Bytes>,
     /// Packets that came after their circuit had ended and went back to their ToR.
     pub late_packets: u64,
     /// Packets that came out at the wrong rack, whose ToR dropped them.
     pub misdelivered: u64,
     /// When the run ended.
+    #[serde(rename = "ended_ns")]
     pub ended: Time,
     /// The control loop's counters.
     pub stats: Stats,

@@ -120,6 +120,7 @@ impl Scheduler {
                 self.policy.answered(&self.state, job, stage, racks);
                 self.all_dirty();
             }
+            Event::Advised { answer } => self.policy.advised(answer),
             Event::Tick => self.tick(),
         }
         self.stirred = true;

@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::placement::offers::{Answer, Question};
 use crate::placement::policy::{Block, Locality};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -94,6 +95,11 @@ pub enum Event {
         stage: usize,
         /// Tasks by rack; `None`: the controller cannot say.
         racks: Option<Vec<(RackId, u32)>>,
+    },
+    /// The answer to [`Action::Consult`], told before anything else.
+    Advised {
+        /// What the program says, or why it says nothing.
+        answer: Result<Answer, String>,
     },
     /// Time has passed.
     Tick,
@@ -167,6 +173,11 @@ pub enum Action {
         /// What will be shuffled; too long for logs.
         #[serde(skip)]
         request: Box<Request>,
+    },
+    /// Ask the program which task shall start, then say [`Event::Advised`]; nothing else is decided before.
+    Consult {
+        /// What it is asked.
+        question: Box<Question>,
     },
     /// A job is finished.
     FinishJob(JobId),

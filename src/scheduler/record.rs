@@ -6,52 +6,74 @@ use super::TaskRef;
 use crate::ids::{HostId, JobId};
 use crate::placement::policy::Locality;
 use crate::placement::why::Why;
+use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// One attempt of a task: a bar of the timeline.
+/// One attempt of a task: a bar of the timeline. Results have hosts by name (`H` is `String`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskRun {
+pub struct TaskRun<H = HostId> {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
     /// Its attempt, from one.
     pub attempt: u32,
     /// The host.
-    pub host: HostId,
+    pub host: H,
     /// Slot of the host in which it ran.
     pub slot: u32,
     /// How near it was to its block.
     pub near: Locality,
     /// When it got its slot.
+    #[serde(rename = "started_ns")]
     pub started: Time,
     /// When it had its input; `None` if it never did.
+    #[serde(rename = "computes_ns")]
     pub computes: Option<Time>,
     /// When it gave its slot back.
+    #[serde(rename = "ended_ns")]
     pub ended: Time,
     /// Whether it did its work; else it was given up.
     pub finished: bool,
 }
 
-/// Why an attempt of a task started when and where it did.
+impl TaskRun {
+    /// The same with the host's name.
+    pub fn named(&self, topology: &Topology) -> TaskRun<String> {
+        let &Self { task, attempt, host, slot, near, started, computes, ended, finished } = self;
+        TaskRun { host: topology.host_name(host), task, attempt, slot, near, started, computes, ended, finished }
+    }
+}
+
+/// Why an attempt of a task started when and where it did. Results have hosts by name (`H` is `String`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Explained {
+pub struct Explained<H = HostId> {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRef,
     /// Its attempt, from one.
     pub attempt: u32,
     /// Since when it might have had a slot: when its stage might, or its last attempt was given up.
+    #[serde(rename = "waited_since_ns")]
     pub waited_since: Time,
     /// When it got one.
+    #[serde(rename = "started_ns")]
     pub started: Time,
     /// The host.
-    pub host: HostId,
+    pub host: H,
     /// How near it is to its block.
     pub near: Locality,
     /// What the policy says of it, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+}
+
+impl Explained {
+    /// The same with the host's name.
+    pub fn named(&self, topology: &Topology) -> Explained<String> {
+        let Self { task, attempt, waited_since, started, host, near, why } = self.clone();
+        Explained { host: topology.host_name(host), task, attempt, waited_since, started, near, why }
+    }
 }
 
 /// The account of one job: a line of the result table, live and simulated.
@@ -68,24 +90,33 @@ pub struct JobRecord {
     /// Number of tasks.
     pub tasks: u64,
     /// When it was submitted.
+    #[serde(rename = "arrival_ns")]
     pub arrival: Time,
     /// When its first task got a slot.
+    #[serde(rename = "started_ns")]
     pub started: Option<Time>,
     /// When its last task finished; `None` if the run ended first.
+    #[serde(rename = "finished_ns")]
     pub finished: Option<Time>,
     /// Job completion time.
+    #[serde(rename = "jct_ns")]
     pub jct: Option<Span>,
     /// Time that its tasks held slots.
+    #[serde(rename = "slot_time_ns")]
     pub slot_time: Span,
     /// Bytes of its shuffles as specified, wherever they went.
     pub shuffle_bytes: Bytes,
     /// Bytes of shuffles asked of the network.
+    #[serde(rename = "shuffled_bytes")]
     pub shuffled: Bytes,
     /// Bytes of blocks asked of the network.
+    #[serde(rename = "read_bytes")]
     pub read: Bytes,
     /// Bytes between racks, of both.
+    #[serde(rename = "between_racks_bytes")]
     pub between_racks: Bytes,
     /// By stage that has a shuffle over the network: from its first flow to its last.
+    #[serde(rename = "shuffle_ccts_ns")]
     pub shuffle_ccts: Vec<Span>,
     /// Tasks with a block that ran on its host, in its rack, elsewhere.
     pub near: [u32; 3],
@@ -137,6 +168,9 @@ pub struct Counters {
     pub outputs_lost: u64,
     /// Blocks all of whose replicas were gone.
     pub blocks_restored: u64,
+    /// Offers that the fallback decided, since the program of the policy `external` gave no answer in time, or a wrong one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fallbacks: u64,
 }
 
 /// What the scheduler shows.
@@ -160,4 +194,11 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,
+    /// Why the fallback decided the first of [`Counters::fallbacks`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_fallback: Option<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

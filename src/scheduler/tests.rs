@@ -181,6 +181,7 @@ impl World {
                 self.cancelled.insert(id);
             }
             Action::Prioritise { coflow, flows } => assert!(!flows.is_empty(), "{coflow:?}"),
+            Action::Consult { .. } => panic!("a program is asked by the runtime only"),
             Action::FinishJob(_) => {}
         }
     }

@@ -18,28 +18,38 @@ pub struct JobStats {
     /// Tasks of all jobs.
     pub tasks: u64,
     /// Bytes read.
+    #[serde(rename = "input_bytes")]
     pub input: Bytes,
     /// Bytes of all shuffles.
+    #[serde(rename = "shuffle_bytes")]
     pub shuffle: Bytes,
     /// Bytes written.
+    #[serde(rename = "output_bytes")]
     pub output: Bytes,
     /// Slot time of all tasks, network not included.
+    #[serde(rename = "work_ns")]
     pub work: Span,
     /// Time from the first arrival to the last.
+    #[serde(rename = "arrivals_ns")]
     pub arrivals: Span,
     /// Stages a job.
     pub stages: Percentiles,
     /// Tasks a job.
     pub job_tasks: Percentiles,
     /// Bytes read a job.
+    #[serde(rename = "job_input_bytes")]
     pub job_input: Percentiles,
     /// Bytes of all shuffles of a job.
+    #[serde(rename = "job_shuffle_bytes")]
     pub job_shuffle: Percentiles,
     /// Bytes written a job.
+    #[serde(rename = "job_output_bytes")]
     pub job_output: Percentiles,
     /// Nanoseconds of a task, its longest of each stage.
+    #[serde(rename = "task_time_ns")]
     pub task_time: Percentiles,
     /// Nanoseconds from a job's arrival to its end if it had all slots and the network took no time.
+    #[serde(rename = "shortest_ns")]
     pub shortest: Percentiles,
 }
 

@@ -17,8 +17,10 @@ pub struct Stats {
     /// Payload bytes, all.
     pub bytes: Bytes,
     /// Payload bytes between racks.
+    #[serde(rename = "between_racks_bytes")]
     pub bytes_between_racks: Bytes,
     /// Time from the first arrival to the last.
+    #[serde(rename = "arrivals_ns")]
     pub arrivals: Span,
     /// How many coflows are of each of Varys' classes, and their bytes (SIGCOMM 2014, table 3).
     pub classes: [Class; 4],

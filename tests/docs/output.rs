@@ -7,7 +7,8 @@ use heliostat::control::record::Tampered;
 use heliostat::fabric::sim::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
-use heliostat::runtime::report::{Machine, RunResult};
+use heliostat::runtime::report::form::Document;
+use heliostat::runtime::report::{Machine, Origin, RunResult};
 use heliostat::runtime::simulate::simulate;
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::{config, ids};
@@ -23,7 +24,10 @@ fn coflows() -> RunResult {
     let mut r = simulate(&topology, &plan, &workload.expect("a workload"), None, &mut |_| ()).expect("a run");
     r.machine = Some(Machine::new(1, std::time::Duration::from_secs(1)));
     r.summary.bytes_sent_again = Some(Bytes(1));
-    (r.events, r.seed) = (Some(1), Some(1));
+    r.events = Some(1);
+    let some = || Some(String::new());
+    let (topology_sha256, policy_sha256, workload_sha256, host, started_at) = (some(), some(), some(), some(), some());
+    r.origin = Origin { seed: Some(1), topology_sha256, policy_sha256, workload_sha256, host, started_at, ..r.origin };
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);
     let link = Carried { name: "ocs0".into(), rate: BitRate(1), bytes: vec![1] };
@@ -42,7 +46,8 @@ fn jobs(network: &RunResult) -> JobsResult {
     let course = Course { explain: Some(ids::JobId(0)), ..Course::default() };
     let mut r = simulate_with(&ask, &course, &mut |_| ()).expect("a run");
     (r.machine, r.utilisation, r.events) = (network.machine, network.utilisation.clone(), network.events);
-    (r.seed, r.tampered, r.network.stats.fallbacks) = (network.seed, network.tampered.clone(), 1);
+    (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
+    (r.origin, r.tampered, r.network.stats.fallbacks) = (network.origin.clone(), network.tampered.clone(), 1);
     r.coflows[0].lost.clone_from(&network.coflows[0].lost);
     r.network.bytes_sent_again = network.summary.bytes_sent_again;
     r
@@ -73,12 +78,14 @@ fn rows(manual: &str, heading: &str) -> BTreeSet<String> {
 fn every_key_of_a_result_has_its_row() {
     let manual = text("docs/output.md");
     let run = coflows();
-    let mut with_baseline = serde_json::to_value(&run).expect("plain data");
+    let mut with_baseline = serde_json::to_value(Document::of(&run)).expect("plain data");
     with_baseline["baseline"] = with_baseline.clone();
-    let jobs = serde_json::to_value(jobs(&run)).expect("plain data");
+    let jobs = serde_json::to_value(Document::of(&jobs(&run))).expect("plain data");
     let tables = [
         ("Result of coflows", &with_baseline, ""),
         ("Result of jobs", &jobs, ""),
+        ("`origin`", &with_baseline, "origin"),
+        ("`origin`", &jobs, "origin"),
         ("`coflows[]`", &jobs, "coflows[]"),
         ("`coflows[]`", &with_baseline, "coflows[]"),
         ("`tampered`", &with_baseline, "tampered"),

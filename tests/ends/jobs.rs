@@ -54,22 +54,23 @@ fn holds(r: &Value, jobs: usize, dropped: Option<u64>) {
     let mut slots: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for t in timeline {
         assert_eq!(t["finished"], true, "{t}");
-        slots.entry((number(&t["host"]), number(&t["slot"]))).or_default().push((number(&t["started"]), number(&t["ended"])));
+        slots.entry((t["host"].as_str(), number(&t["slot"]))).or_default().push((number(&t["started_ns"]), number(&t["ended_ns"])));
     }
     for (slot, held) in &mut slots {
         held.sort_unstable();
         assert!(held.windows(2).all(|w| w[0].1 <= w[1].0), "slot {slot:?} is held twice: {held:?}");
     }
-    assert!(slots.keys().all(|k| k.0 < 16 && k.1 < 2), "two slots on each of sixteen hosts");
+    let hosts: BTreeSet<_> = slots.keys().map(|k| k.0.expect("a name")).collect();
+    assert!(hosts.len() <= 16 && slots.keys().all(|k| k.1 < 2), "two slots on each of sixteen hosts: {hosts:?}");
 
-    let (planned, received) = (number(&s["bytes_planned"]), number(&s["bytes_received"]));
+    let (planned, received) = (number(&s["planned_bytes"]), number(&s["received_bytes"]));
     let coflows = r["coflows"].as_array().expect("coflows");
     assert!(planned > 0 && planned == received, "planned {planned}, received {received}");
     assert_eq!(coflows.iter().map(|c| number(&c["bytes"])).sum::<u64>(), planned);
-    assert!(coflows.iter().all(|c| number(&c["cct"]) >= number(&c["bound"]) * 9 / 10), "nothing is faster than light");
+    assert!(coflows.iter().all(|c| number(&c["cct_ns"]) >= number(&c["bound_ns"]) * 9 / 10), "nothing is faster than light");
     // On the wire is what the plan asks to cross racks, and what TCP sent of it again: the ToRs' counters and the senders' own.
     let n = &r["network"];
-    let (crossing, wire, again) = (number(&s["bytes_between_racks"]), number(&n["bytes_on_wire"]), number(&n["bytes_sent_again"]));
+    let (crossing, wire, again) = (number(&s["between_racks_bytes"]), number(&n["on_wire_bytes"]), number(&n["sent_again_bytes"]));
     let (expected, off) = (crossing + again, wire.abs_diff(crossing + again));
     println!("{crossing} bytes cross racks, {again} were sent again, the ToRs counted {wire}: {off} off");
     // Each flow says 16 bytes first, and a segment that is as short as headers alone is not counted. TCP counts as sent again also what
@@ -187,8 +188,8 @@ fn run_schedules_jobs_by_itself() {
 const FAILING: [&str; 4] = ["--fail", "r0@2s+4s", "--fail", "h5-1@3s"];
 
 /// When the scheduler heard that hosts had failed, which was to be at a time: then it ended what ran there.
-fn failed_at(timeline: &[Value], hosts: &[u64], planned: u64) -> u64 {
-    let ended = timeline.iter().filter(|t| t["finished"] == false && hosts.contains(&number(&t["host"]))).map(|t| number(&t["ended"]));
+fn failed_at(timeline: &[Value], hosts: &[&str], planned: u64) -> u64 {
+    let ended = timeline.iter().filter(|t| t["finished"] == false && hosts.iter().any(|h| t["host"] == *h)).map(|t| number(&t["ended_ns"]));
     let heard = ended.filter(|at| (planned..planned + 4_000_000_000).contains(at)).min();
     // Nothing ran there: half a second is much for it to hear of it.
     heard.unwrap_or(planned + 500_000_000)
@@ -206,13 +207,13 @@ fn holds_with_failures(r: &Value) {
     assert_eq!(done.len() as u64, jobs.iter().map(|j| number(&j["tasks"])).sum::<u64>(), "every task");
     let reruns: u64 = jobs.iter().map(|j| number(&j["reruns"])).sum();
     assert!(reruns > 0 && timeline.len() as u64 == done.len() as u64 + reruns, "{reruns} started again");
-    let rack_failed = failed_at(timeline, &[0, 1], 2_000_000_000);
+    let rack_failed = failed_at(timeline, &["h0-0", "h0-1"], 2_000_000_000);
     let mut slots: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for t in timeline {
-        let (host, from, until) = (number(&t["host"]), number(&t["started"]), number(&t["ended"]));
+        let (host, from, until) = (t["host"].as_str().expect("a name"), number(&t["started_ns"]), number(&t["ended_ns"]));
         slots.entry((host, number(&t["slot"]))).or_default().push((from, until));
-        let down = if host == 11 { failed_at(timeline, &[11], 3_000_000_000)..u64::MAX } else { rack_failed..6_000_000_000 };
-        assert!(![0, 1, 11].contains(&host) || !down.contains(&from), "{t} started on a host that was down");
+        let down = if host == "h5-1" { failed_at(timeline, &[host], 3_000_000_000)..u64::MAX } else { rack_failed..6_000_000_000 };
+        assert!(!["h0-0", "h0-1", "h5-1"].contains(&host) || !down.contains(&from), "{t} started on a host that was down");
     }
     for (slot, held) in &mut slots {
         held.sort_unstable();
@@ -250,11 +251,11 @@ fn hosts_and_racks_fail() -> Timing {
     assert!(!states.contains(&"active") && states.contains(&"finished"), "{states:?}");
     let s = &live["summary"];
     let coflows = live["coflows"].as_array().expect("coflows");
-    let arrived: u64 = coflows.iter().filter(|c| c["cct"].is_u64()).map(|c| number(&c["bytes"])).sum();
-    let (planned, received) = (number(&s["bytes_planned"]), number(&s["bytes_received"]));
+    let arrived: u64 = coflows.iter().filter(|c| c["cct_ns"].is_u64()).map(|c| number(&c["bytes"])).sum();
+    let (planned, received) = (number(&s["planned_bytes"]), number(&s["received_bytes"]));
     assert!((arrived..=planned).contains(&received), "{arrived} of coflows that arrived, {received} in all, {planned} planned");
     // The same scheduler, told the same: jobs end alike.
-    let mean = |r: &Value| number(&r["summary"]["average_jct"]) as f64;
+    let mean = |r: &Value| number(&r["summary"]["average_jct_ns"]) as f64;
     let ratio = mean(&live) / mean(&sim);
     println!("mean JCT live over simulated: {ratio:.3}; {} and {}", live["summary"]["fallbacks"], sim["summary"]["fallbacks"]);
     let dropped = |r: &Value| r["summary"]["fallbacks"].as_array().map_or(0, Vec::len);

@@ -135,7 +135,7 @@ fn names_follow_contents_and_rows_hold_everything() {
     let runs = read(&runs);
     assert!(runs.len() == 3 && runs[0].starts_with("id,topology,policy,workload,seed,state,error,end,coflows_finished,"), "{}", runs[0]);
     let result = after.values().map(|text| serde_json::from_slice::<Value>(text).expect("JSON")).find(|r| r["policy"] == "c-through");
-    let makespan = result.expect("a result")["summary"]["makespan"].to_string();
+    let makespan = result.expect("a result")["summary"]["makespan_ns"].to_string();
     assert!(runs.iter().any(|r| r.contains(",c-through,") && r.contains(&format!(",{makespan},"))), "{makespan} in {runs:?}");
     assert_eq!(read(&coflows).len(), 1 + 2 * 14);
 }
@@ -154,7 +154,7 @@ fn several_policies_and_seeds_become_one_table_that_other_commands_read() {
     let compared = good(heliostat().arg("compare").arg(&json)).stdout;
     assert_eq!(String::from_utf8_lossy(&compared), table, "from files as from the runs themselves");
     // By hand: the mean over seeds of the difference within each.
-    let mean = |r: &Value| r["summary"]["average_cct"].as_u64().expect("a time") as f64;
+    let mean = |r: &Value| r["summary"]["average_cct_ns"].as_u64().expect("a time") as f64;
     let by_hand = (0..4).map(|k| 100.0 * (mean(&all[4 + k]) / mean(&all[k]) - 1.0)).sum::<f64>() / 4.0;
     let study: Value = serde_json::from_slice(&good(heliostat().arg("compare").arg(&json).args(["-o", "json"])).stdout).expect("JSON");
     let figures = study["policies"][1]["figures"].as_array().expect("figures");

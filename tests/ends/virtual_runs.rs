@@ -81,10 +81,10 @@ fn ctrl_c_at_a_terminal_leaves_valid_results_in_part() {
         assert_eq!(r["end"], "stopped");
         assert!(unfinished > 0 && r["events"].as_u64() > Some(0), "{}", r["summary"]);
         let all = r[list].as_array().expect("a list");
-        assert!(all.len() as u64 >= finished && all.iter().filter(|c| !c["finished"].is_null()).count() as u64 == finished);
+        assert!(all.len() as u64 >= finished && all.iter().filter(|c| !c["finished_ns"].is_null()).count() as u64 == finished);
         let links = r["utilisation"]["links"].as_array().expect("links");
         let lengths: std::collections::BTreeSet<_> = links.iter().map(|l| l["bytes"].as_array().map(Vec::len)).collect();
-        assert!(lengths.len() == 1 && r["utilisation"]["until"].as_u64() > Some(0));
+        assert!(lengths.len() == 1 && r["utilisation"]["until_ns"].as_u64() > Some(0));
     }
 }
 
@@ -107,7 +107,7 @@ fn runs_of_jobs_are_repeated_over_seeds() {
     let runs = one.as_array().expect("a list");
     assert_eq!(runs.len(), 3);
     assert_eq!(runs[0], results(&["--seed", "4"], "plain.json").0, "the first is the plain run");
-    let makespans: Vec<f64> = runs.iter().map(|r| r["summary"]["makespan"].as_u64().expect("a number") as f64 / 1e9).collect();
+    let makespans: Vec<f64> = runs.iter().map(|r| r["summary"]["makespan_ns"].as_u64().expect("a number") as f64 / 1e9).collect();
     assert!(makespans[0] != makespans[1] && makespans[1] != makespans[2], "other seeds, other runs: {makespans:?}");
     let figures: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
     let figures = figures["policies"][0]["figures"].as_array().expect("a list");
@@ -169,4 +169,53 @@ fn what_says_something_of_jobs_is_refused_without_them() {
     }
     let o = output(run(&unique("refused")).args(["--batch"]));
     assert!(o.status.code() == Some(2) && said(&o).contains("it is allowed with --schedule FILE"), "{}", said(&o));
+}
+
+/// A result of a policy by name or file, with more options.
+fn result(scratch: &Scratch, name: &str, policy: &str, more: &[&str]) -> Vec<u8> {
+    let json = scratch.0.join(name);
+    let mut c = heliostat();
+    c.arg("simulate").arg(topology()).args(["--policy", policy, "--workload", "shuffle-4", "--bucket", "1s"]).args(more);
+    let o = output(c.arg("--json").arg(&json));
+    assert!(o.status.success(), "{}", said(&o));
+    std::fs::read(&json).expect("a result")
+}
+
+#[test]
+fn results_say_where_they_come_from_and_are_the_same_wherever_they_are_made() {
+    let scratch = Scratch::new("origin");
+    let policy = file("policies/c-through.yaml");
+    let first = result(&scratch, "a.json", "c-through", &[]);
+    assert!(first == result(&scratch, "b.json", policy.to_str().expect("text"), &[]), "a name and its file are the same input");
+    let sum = String::from_utf8(output(Command::new("sha256sum").arg(&policy)).stdout).expect("text");
+    let r: serde_json::Value = serde_json::from_slice(&first).expect("JSON");
+    let o = &r["origin"];
+    assert_eq!((&r["format"], o["policy_sha256"].as_str(), &o["seed"]), (&2.into(), sum.split_whitespace().next(), &1.into()));
+    assert!(
+        o["topology_sha256"].is_string() && o["workload_sha256"].is_string() && o["host"].is_null() && o["started_at"].is_null(),
+        "{o}"
+    );
+    let timed = result(&scratch, "c.json", "c-through", &["--timing"]);
+    let r: serde_json::Value = serde_json::from_slice(&timed).expect("JSON");
+    assert!(r["origin"]["host"].is_string() && r["origin"]["started_at"].as_str().is_some_and(|t| t.ends_with('Z')), "{}", r["origin"]);
+}
+
+#[test]
+fn results_of_the_form_before_are_read_by_all_that_read_results() {
+    let scratch = Scratch::new("old");
+    result(&scratch, "new.json", "c-through", &[]);
+    let [old, new] = [file("tests/results/coflows-1.json"), scratch.0.join("new.json")];
+    let o = output(heliostat().args(["compare", "-o", "csv"]).args([&old, &new]));
+    let told = String::from_utf8_lossy(&o.stdout).into_owned();
+    let ratios: Vec<&str> = told.lines().skip(1).filter_map(|l| l.rsplit(',').next()).collect();
+    assert!(ratios.len() == 7 && ratios.iter().all(|r| *r == "1.000000"), "the same run, then and now: {told}{}", said(&o));
+    for (command, what, to) in [("plot", &old, "a.svg"), ("plot", &file("tests/results/jobs-1.json"), "b.svg"), ("report", &old, "a.html")]
+    {
+        let o = output(heliostat().arg(command).arg(what).arg("--to").arg(scratch.0.join(to)));
+        assert!(o.status.success(), "{command}: {}", said(&o));
+    }
+    let page = std::fs::read_to_string(scratch.0.join("a.html")).expect("the page");
+    assert!(page.contains("\"makespan_ns\":3794588399"), "the report has the numbers under their new names");
+    let o = output(heliostat().arg("compare").args([&scratch.write("later.json", "{\"format\": 3}"), &new]));
+    assert!(o.status.code() == Some(3) && said(&o).contains("format 3; this version reads 2"), "{}", said(&o));
 }

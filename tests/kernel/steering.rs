@@ -343,9 +343,9 @@ fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
         let number = |v: &serde_json::Value| v.as_u64().unwrap_or_else(|| panic!("no number: {v}"));
         let s = &live["summary"];
         assert_eq!((number(&s["finished"]), number(&s["unfinished"])), (20, 0), "{s}");
-        assert_eq!(number(&s["bytes_planned"]), number(&s["bytes_received"]), "{s}");
-        assert!(number(&live["network"]["bytes_on_wire"]) >= number(&s["bytes_between_racks"]), "{}", live["network"]);
-        let [a, b] = [&live, &simulated].map(|r| number(&r["summary"]["average_jct"]) as f64 / 1e6);
+        assert_eq!(number(&s["planned_bytes"]), number(&s["received_bytes"]), "{s}");
+        assert!(number(&live["network"]["on_wire_bytes"]) >= number(&s["between_racks_bytes"]), "{}", live["network"]);
+        let [a, b] = [&live, &simulated].map(|r| number(&r["summary"]["average_jct_ns"]) as f64 / 1e6);
         println!("{}: average JCT {a:.0} ms live, {b:.0} ms simulated, {:+.1} %", mechanism.name(), (a / b - 1.0) * 100.0);
         in_time!((a / b - 1.0).abs() <= 0.1, "jobs take {a} ms live, {b} ms simulated");
         Ok(())

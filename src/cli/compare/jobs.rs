@@ -36,14 +36,18 @@ pub struct Line {
     /// Its name.
     pub name: String,
     /// Completion time in the first run.
+    #[serde(rename = "jct_a_ns")]
     pub jct_a: Option<Span>,
     /// Completion time in the second run.
+    #[serde(rename = "jct_b_ns")]
     pub jct_b: Option<Span>,
     /// The second over the first; absent unless both finished.
     pub ratio: Option<f64>,
     /// Its longest shuffle in the first run.
+    #[serde(rename = "shuffle_cct_a_ns")]
     pub cct_a: Option<Span>,
     /// Its longest shuffle in the second run.
+    #[serde(rename = "shuffle_cct_b_ns")]
     pub cct_b: Option<Span>,
 }
 

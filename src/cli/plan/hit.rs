@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::lists;
 use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
 use crate::config;
+use crate::ids::HostId;
 use crate::paths::{Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
 use crate::placement::hit::wave::{Ends, Grading, How, MAX_ROUNDS};
@@ -61,9 +63,9 @@ struct Planned<'a> {
 struct Report<'a> {
     workload: &'a str,
     topology: &'a str,
-    /// By number, as lists have them.
+    /// All of them, by number.
     switches: Vec<&'a str>,
-    /// By number.
+    /// All of them, in the order in which `saved` has them.
     hosts: Vec<String>,
     jobs: Vec<Planned<'a>>,
 }
@@ -103,9 +105,27 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             let names: Vec<&str> = chosen.iter().map(|j| j.name.as_str()).collect();
             let jobs_of = names.into_iter().zip(plans).map(|(name, plan)| Planned { name, plan }).collect();
             let report = Report { workload: &jobs.name, topology: &topology.name, switches, hosts, jobs: jobs_of };
+            let mut report = serde_json::to_value(&report).expect("a plan is plain data");
+            name_all(&mut report, &topology, &net);
             tables::json(&report)
         }
     })
+}
+
+/// Writes names in the places of the numbers of hosts and switches.
+fn name_all(report: &mut Value, topology: &Topology, net: &Switches) {
+    let host = |n: &Value| n.as_u64().map_or(Value::Null, |n| topology.host_name(HostId(n as u32)).into());
+    let switch = |n: &Value| n.as_u64().map_or(Value::Null, |n| net.name(n as u32).into());
+    for plan in report["jobs"].as_array_mut().into_iter().flatten().map(|job| &mut job["plan"]) {
+        for (list, keys) in [("tasks", ["first", "host"]), ("flows", ["from", "to"])] {
+            for item in plan[list].as_array_mut().into_iter().flatten() {
+                keys.iter().for_each(|key| item[*key] = host(&item[*key]));
+            }
+        }
+        for flow in plan["flows"].as_array_mut().into_iter().flatten() {
+            flow["list"] = flow["list"].as_array().into_iter().flatten().map(switch).collect();
+        }
+    }
 }
 
 fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<Vec<&'a JobSpec>, CliError> {

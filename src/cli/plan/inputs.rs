@@ -101,13 +101,13 @@ pub fn shuffle_model(name: &str) -> Result<ShuffleModel, String> {
     named(name)
 }
 
-/// Racks as people read them: `0-3 7`.
+/// Racks as people read them: `r0-r3 r7`.
 pub fn rack_list(racks: &[crate::ids::RackId]) -> String {
     let runs = racks.chunk_by(|a, b| a.0 + 1 == b.0);
     let text: Vec<String> = runs
         .map(|run| match run {
-            [one] => one.0.to_string(),
-            _ => format!("{}-{}", run[0].0, run[run.len() - 1].0),
+            [one] => one.to_string(),
+            _ => format!("{}-{}", run[0], run[run.len() - 1]),
         })
         .collect();
     text.join(" ")

@@ -51,5 +51,5 @@ fn wrong_names_are_refused_with_what_is_allowed() {
 #[test]
 fn racks_are_listed_in_runs() {
     let racks: Vec<RackId> = [0, 1, 2, 5, 7, 8].map(RackId).to_vec();
-    assert_eq!((rack_list(&racks), rack_list(&[])), ("0-2 5 7-8".into(), String::new()));
+    assert_eq!((rack_list(&racks), rack_list(&[])), ("r0-r2 r5 r7-r8".into(), String::new()));
 }

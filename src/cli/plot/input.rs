@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::control::record::{Record, What};
 use crate::fabric::sim::meter::Utilisation;
+use crate::runtime::report::form;
 use crate::units::{Span, Time};
 
 /// The keys of a result that tell it from others, the most telling first.
@@ -163,7 +164,8 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
 
 fn whole(text: &str, file: &str) -> Result<Vec<Input>, String> {
     let wrong = |e: serde_json::Error| format!("{file}:{}:{}: not a result, an event log or a plan: {e}", e.line(), e.column());
-    match serde_json::from_str(text).map_err(wrong)? {
+    let today = form::current(serde_json::from_str(text).map_err(wrong)?).map_err(|why| format!("{file}: {why}"))?;
+    match today {
         Value::Array(all) => Ok(pooled(all.iter().map(|v| one(v, file)).collect::<Result<_, _>>()?)),
         value => Ok(vec![one(&value, file)?]),
     }
@@ -177,8 +179,8 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
     };
     Ok(Input {
         about: ABOUT.iter().map(|k| text_of(k)).collect(),
-        ccts: times("coflows", "cct"),
-        jcts: times("jobs", "jct"),
+        ccts: times("coflows", "cct_ns"),
+        jcts: times("jobs", "jct_ns"),
         circuits: plan(value),
         runs: 1,
         utilisation: utilisation(value).map_err(|e| format!("{file}: utilisation: {e}"))?,

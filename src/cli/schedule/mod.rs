@@ -13,13 +13,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, interrupt, jobs, print, read_policy, timeline, write_text};
+use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, timeline, write_text};
 use crate::api::wire;
 use crate::client::counters::Counters;
 use crate::client::remote::Remote;
 use crate::client::{Client, parse};
 use crate::config;
 use crate::control::policy::CircuitPolicy;
+use crate::placement::Kind;
 use crate::runtime::jobs::live;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::record::Recorder;
@@ -65,6 +66,8 @@ pub struct Args {
 
 /// What is run, and where the result goes.
 pub(super) struct Ask<'a> {
+    /// The file of the daemon's network, if it is known.
+    pub topology: Option<&'a Path>,
     pub place: Where,
     pub workload: &'a Path,
     pub policy: Option<&'a Path>,
@@ -86,6 +89,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), Vec::new));
     let ask = Ask {
+        topology: None,
         place: args.place.clone(),
         workload: &args.workload,
         policy: args.policy.as_deref(),
@@ -115,12 +119,18 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
         None => (theirs.clone(), "the daemon's policy".into()),
     };
     let jobs_by = jobs::scheduling(&plan, &file)?;
+    if ask.policy.is_none() && jobs_by.placement.kind() == Kind::External {
+        let why = "the daemon's policy names a program, which is started only from a file of yours";
+        return Err(CliError::Usage(format!("{why}: give it with --policy")));
+    }
     fits(&topology, &jobs_by, (&plan.policy, &theirs.policy), &file)?;
     let list = ask.tuning.read(ask.workload, &plan, &ask.reading, ask.seed)?;
     let failures = ask.tuning.failures(&topology)?;
     let what =
         live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
+    let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
+    let result = JobsResult { origin, ..result };
     print(&jobs::result(&result, ask.output))?;
     if let Some(file) = ask.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
@@ -190,7 +200,7 @@ fn play(
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
     let network = RunResult::new(of, coflows, counted, remote.received());
     let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, ..network };
-    Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, "host", network), ended))
+    Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
 }
 
 /// Jobs that had not arrived when the run ended count as unfinished.

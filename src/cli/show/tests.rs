@@ -84,7 +84,7 @@ fn a_topology_and_stats_are_shown() {
     let table = render(What::Topology, Output::Table, &answer).unwrap();
     assert!(table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"), "{table}");
     let csv = render(What::Topology, Output::Csv, &answer).unwrap();
-    assert!(csv.contains("\nh3-1,3,2,1000000000,100000000\n"), "{csv}");
+    assert!(csv.contains("\nh3-1,r3,2,1000000000,100000000\n"), "{csv}");
     let json = render(What::Topology, Output::Json, &answer).unwrap();
     assert_eq!(serde_json::from_str::<wire::Topology>(&json).unwrap(), wire::Topology::from(&t));
 }

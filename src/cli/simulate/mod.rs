@@ -85,7 +85,8 @@ pub struct Args {
     /// are at most 256 [default: what the last arrival and the bytes suggest]
     #[arg(long, value_name = "TIME", conflicts_with = "alone")]
     bucket: Option<Span>,
-    /// Adds to JSON what the run took on this machine: seconds, and events a second. All else is the same on every machine
+    /// Adds to JSON what the run took on this machine, seconds and events a second, and to `origin` the machine's name and the date. All
+    /// else is the same on every machine
     #[arg(long, conflicts_with = "repeat")]
     timing: bool,
     /// What is printed
@@ -197,7 +198,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     let result = JobsResult { machine, ..result };
     print(&jobs::result(&result, args.output))?;
     if args.explain.is_some() && args.output == Output::Table {
-        print(&format!("\n{}\n", explain::table(&result, play.topology).table()))?;
+        print(&format!("\n{}\n", explain::table(&result).table()))?;
     }
     if let Some(file) = &args.json {
         write_text(file, &jobs::result(&result, Output::Json))?;

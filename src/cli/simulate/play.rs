@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Args;
-use crate::cli::{CliError, explain, jobs, limits, read_policy};
+use crate::cli::{CliError, explain, jobs, limits, origin, read_policy};
 use crate::config;
 use crate::control::record::Record;
 use crate::fabric::sim::faults::Fault;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
 use crate::runtime::record::Recorder;
-use crate::runtime::report::{End, RunResult};
+use crate::runtime::report::{End, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
 use crate::runtime::study::AnyResult;
@@ -32,6 +32,8 @@ pub struct Play<'a> {
     /// What it is to carry.
     pub load: Load<'a>,
     faults: Vec<Fault>,
+    /// Where results come from, but for the seed.
+    origin: Origin,
 }
 
 /// What is to be carried.
@@ -70,7 +72,13 @@ impl<'a> Play<'a> {
             (None, Some(what)) => Load::Coflows { what },
             (None, None) => return Err(CliError::Usage("either --workload or --jobs".into())),
         };
-        Ok(Self { args, topology, plan, load, faults })
+        let origin = origin::of(Some(&args.topology), Some(policy), args.jobs.as_deref().or(args.workload.as_deref()));
+        let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
+        Ok(Self { args, topology, plan, load, faults, origin })
+    }
+
+    fn origin(&self, seed: u64) -> Origin {
+        Origin { seed: Some(seed), ..self.origin.clone() }
     }
 
     /// The run with a seed, without a word; `None` if it was stopped.
@@ -127,7 +135,7 @@ impl<'a> Play<'a> {
             let how = How { until: args.until(), faults, bucket, record };
             simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
         };
-        result.map(|r| RunResult { seed: Some(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
+        result.map(|r| RunResult { origin: self.origin(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
     }
 
     /// The run whose jobs, tasks and errors of foresight are drawn from `seed`. Of a repetition, data is placed by a seed of its own.
@@ -141,7 +149,7 @@ impl<'a> Play<'a> {
         (watch, record): (Option<&dyn Fn(of_jobs::Progress)>, Option<&Recorder>),
         write: &mut dyn FnMut(of_jobs::Line),
     ) -> Result<JobsResult, CliError> {
-        let Self { args, topology, plan, faults, load } = self;
+        let Self { args, topology, plan, faults, load, .. } = self;
         let Load::Jobs { what, by, failures } = load else { return Err(CliError::Usage("no --jobs".into())) };
         let errors = args.wrong.errors(seed);
         let (list, foreseen) = errors.apply(&args.tuning.read(what, plan, &args.reading, seed)?);
@@ -155,6 +163,6 @@ impl<'a> Play<'a> {
         jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(first));
         let ask = Ask { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };
         let result = of_jobs::simulate_with(&ask, &course, write).map_err(CliError::Failed)?;
-        Ok(JobsResult { seed: Some(seed), ..result })
+        Ok(JobsResult { origin: self.origin(seed), ..result })
     }
 }

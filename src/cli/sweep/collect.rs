@@ -54,7 +54,7 @@ fn by_run(runs: &[&Run], out: &Path) -> Result<Rows, CliError> {
             let account = Account::from(&result);
             row.push(end(&result));
             row.extend(account.figures().iter().map(value));
-            figures = account.figures().iter().map(column).collect();
+            figures = account.figures().iter().map(|f| f.key.to_owned()).collect();
         }
         rows.push(row);
     }
@@ -70,16 +70,6 @@ fn end(result: &AnyResult) -> String {
         AnyResult::Jobs(r) => r.end,
     };
     serde_json::to_value(end).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// The name of a figure's column, with its base unit.
-fn column(f: &Figure) -> String {
-    let unit = match f.unit {
-        Unit::Seconds => "_ns",
-        Unit::Gigabytes => "_bytes",
-        Unit::Share | Unit::Count => "",
-    };
-    format!("{}{unit}", f.name.to_lowercase().replace(' ', "_"))
 }
 
 /// A figure in its base unit. Whole nanoseconds and bytes come back from their floating point unless there are more than 2^53 of them.

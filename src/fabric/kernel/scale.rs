@@ -14,10 +14,13 @@ use crate::units::BitRate;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capacity {
     /// Rate of all circuits together, with circuits of 1 Gb/s and more.
+    #[serde(rename = "fast_bps", alias = "fast")]
     pub fast: BitRate,
     /// The same with circuits of 250 Mb/s and more.
+    #[serde(rename = "middle_bps", alias = "middle")]
     pub middle: BitRate,
     /// The same with slower circuits, whose segments are small.
+    #[serde(rename = "slow_bps", alias = "slow")]
     pub slow: BitRate,
     /// Whether it was measured on this machine by `heliostat doctor`; else it is taken from the table.
     pub measured: bool,

@@ -19,8 +19,10 @@ pub const BUCKETS: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Utilisation {
     /// Length of every bucket but the last; the first begins at zero.
+    #[serde(rename = "bucket_ns")]
     pub bucket: Span,
     /// Where the last one ends.
+    #[serde(rename = "until_ns")]
     pub until: Time,
     /// First what stays within racks (`local`), if any rack has several hosts; then every rack's link to the EPS, up and down
     /// (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
@@ -33,6 +35,7 @@ pub struct Carried {
     /// Its name.
     pub name: String,
     /// What it can carry when all is well, in bits of payload per second; background traffic is taken off.
+    #[serde(rename = "rate_bps")]
     pub rate: BitRate,
     /// Payload by bucket.
     pub bytes: Vec<u64>,

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobId, RackId};
+use crate::ids::{JobId, RackId, by_name};
 use crate::units::{Span, Time};
 use crate::workload::jobs::JobSpec;
 
@@ -114,12 +114,15 @@ pub struct Planned {
     /// The job.
     pub job: JobId,
     /// R_j, in ascending order.
+    #[serde(serialize_with = "by_name::list")]
     pub racks: Vec<RackId>,
     /// p_j: 0 is the first; by start, then in the order of prioritisation.
     pub priority: u32,
     /// T_j.
+    #[serde(rename = "start_ns")]
     pub start: Time,
     /// T_j and L'_j.
+    #[serde(rename = "finish_ns")]
     pub finish: Time,
 }
 
@@ -131,6 +134,7 @@ pub struct Plan {
     /// One entry a job, in the order of the jobs.
     pub jobs: Vec<Planned>,
     /// When the last job ends.
+    #[serde(rename = "makespan_ns")]
     pub makespan: Span,
     /// Mean time from arrival to completion, in nanoseconds.
     pub mean_completion_ns: f64,

@@ -1,7 +1,7 @@
 //! The best schedule of a job's reduces: the one that ends its shuffle first (Co-scheduler section IV-F, Algorithm 1, lines 15 to
 //! 18).
 
-use crate::ids::RackId;
+use crate::ids::{RackId, by_name};
 use crate::units::{Bytes, Span};
 
 use super::super::cluster::Cluster;
@@ -28,12 +28,16 @@ pub struct Question<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Candidate {
     /// Racks and the reduce tasks of each, most first.
+    #[serde(serialize_with = "by_name::pairs")]
     pub racks: Vec<(RackId, u32)>,
     /// t_max: all reduce tasks have their slots, from now.
+    #[serde(rename = "start_ns")]
     pub start: Span,
     /// How long the shuffle then takes.
+    #[serde(rename = "cct_ns")]
     pub cct: Span,
     /// t_max and CCT.
+    #[serde(rename = "finish_ns")]
     pub finish: Span,
 }
 

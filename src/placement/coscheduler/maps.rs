@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::ids::RackId;
+use crate::ids::{RackId, by_name};
 
 use super::data::DataGuideline;
 
@@ -13,8 +13,10 @@ pub struct MapGuideline {
     /// R_map.
     pub width: usize,
     /// Racks with its data, in ascending order.
+    #[serde(serialize_with = "by_name::list")]
     pub data: Vec<RackId>,
     /// The sets of racks each of which holds all of it.
+    #[serde(serialize_with = "by_name::lists")]
     pub sets: [Vec<RackId>; 3],
 }
 

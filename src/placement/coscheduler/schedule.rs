@@ -34,6 +34,7 @@ pub struct Planned {
     /// By stage: what was considered for its tasks; nothing where there was no guideline.
     pub decisions: Vec<Option<Decision>>,
     /// When it ends.
+    #[serde(rename = "finish_ns")]
     pub finish: Time,
 }
 
@@ -43,6 +44,7 @@ pub struct Schedule {
     /// In the order of the jobs.
     pub jobs: Vec<Planned>,
     /// When the last job ends.
+    #[serde(rename = "makespan_ns")]
     pub makespan: Span,
     /// Mean time from arrival to completion, in nanoseconds.
     pub mean_completion_ns: f64,

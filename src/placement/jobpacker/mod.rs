@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{JobId, RackId};
+use crate::ids::{JobId, RackId, by_name};
 use crate::units::{Span, Time};
 
 use super::corral::Scenario;
@@ -51,14 +51,17 @@ impl Default for Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
     /// The rack.
+    #[serde(serialize_with = "by_name::one")]
     pub rack: RackId,
     /// Containers that are held, over-provisioned ones included.
     pub containers: u32,
     /// Tasks that run in them, perhaps in waves; none where all containers are over-provisioned.
     pub tasks: u32,
     /// Time from which the containers are held: for the first task, or for the shuffle before it.
+    #[serde(rename = "from_ns")]
     pub from: Time,
     /// Time until which they are held.
+    #[serde(rename = "until_ns")]
     pub until: Time,
 }
 
@@ -70,8 +73,10 @@ pub struct StagePlan {
     /// By time and rack.
     pub groups: Vec<Group>,
     /// How long the longest of its incoming shuffles takes, which all its groups wait for.
+    #[serde(rename = "shuffle_ns")]
     pub shuffle: Span,
     /// When its last task ends.
+    #[serde(rename = "finish_ns")]
     pub finish: Time,
 }
 
@@ -93,10 +98,12 @@ pub struct Planned {
     /// It is shuffle-heavy, and got this (map-width, reduce-width).
     pub pair: Option<(usize, usize)>,
     /// R_map: where its input is to lie.
+    #[serde(serialize_with = "by_name::list")]
     pub data: Vec<RackId>,
     /// All its stages.
     pub stages: Vec<StagePlan>,
     /// When it ends.
+    #[serde(rename = "finish_ns")]
     pub finish: Time,
 }
 
@@ -110,6 +117,7 @@ pub struct Turn {
     /// How many of its tasks.
     pub tasks: u32,
     /// When, in the plan.
+    #[serde(rename = "from_ns")]
     pub from: Time,
 }
 
@@ -123,6 +131,7 @@ pub struct Plan {
     /// By rack: its sequence.
     pub sequences: Vec<Vec<Turn>>,
     /// When the last job ends.
+    #[serde(rename = "makespan_ns")]
     pub makespan: Span,
     /// Mean time from arrival to completion, in nanoseconds.
     pub mean_completion_ns: f64,

@@ -16,6 +16,7 @@ pub struct Cell {
     /// Racks of the reduce tasks.
     pub reduces: usize,
     /// L(r_map, r_red).
+    #[serde(rename = "latency_ns")]
     pub latency: Span,
     /// Whether every shuffle that reaches T_e at all goes by circuits.
     pub circuits: bool,

@@ -118,8 +118,8 @@ struct Played {
 impl Played {
     fn times(&self, name: &str, task: u32) -> (f64, f64, f64) {
         let of = |t: Time| (t.0 as f64 / 1e6).round() / 1e3;
-        let run = |t: &&crate::scheduler::record::TaskRun| self.names[&t.task.job] == name && t.task.task == task && t.host == RECEIVER;
-        let t = self.result.timeline.iter().find(run).unwrap();
+        let mut there = self.result.timeline.iter().filter(|t| t.host == "h0-0");
+        let t = there.find(|t| self.names[&t.task.job] == name && t.task.task == task).unwrap();
         (of(t.started), of(t.computes.unwrap()), of(t.ended))
     }
     /// Job completion time.

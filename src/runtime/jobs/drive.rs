@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::slice::Iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
+use crate::placement::Policy;
 use crate::placement::codecide::Request;
+use crate::placement::external::ExternalOptions;
 use crate::placement::policy::Placement;
+use crate::runtime::external::{MISSING, Program};
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
 use crate::scheduler::state::Settings;
@@ -39,6 +43,16 @@ pub fn scheduler(
         scheduler.misjudge_remaining(percent, seed);
     }
     Ok(scheduler)
+}
+
+/// The program that a placement policy asks, started, if there is one. It is waited for as long as `patience`, if that is given, else as
+/// long as the policy says.
+///
+/// # Errors
+/// A program that does not start, or does not say its version.
+pub fn program(policy: &Policy, patience: Option<Duration>) -> Result<Option<Program>, String> {
+    let Policy::External(ExternalOptions { external }) = policy else { return Ok(None) };
+    Program::start(&external.into(), patience.unwrap_or(external.within.std())).map(Some)
 }
 
 /// What a network has to say.
@@ -177,6 +191,8 @@ pub struct Driver<'a, T> {
     pub transport: T,
     agenda: Agenda<'a>,
     tap: Tap,
+    /// Decides about slots under the placement policy `external`.
+    pub program: Option<Program>,
     /// Instants in a row at which the scheduler was woken by itself, wanted nothing, and the network could say nothing.
     in_vain: u32,
 }
@@ -193,6 +209,7 @@ impl<'a, T: Transport> Driver<'a, T> {
             transport,
             agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming },
             tap: Tap::default(),
+            program: None,
             in_vain: 0,
         }
     }
@@ -272,9 +289,12 @@ impl<'a, T: Transport> Driver<'a, T> {
         }
         let mut acts = 0;
         while let Some(action) = self.scheduler.poll_action() {
-            acts += 1;
+            // A question is no event of the run: a program that is asked and starts nothing has done nothing.
+            if !matches!(action, Action::Consult { .. }) {
+                acts += 1;
+                self.transport.log(&action);
+            }
             self.tap.put(|| Entry::JobAct { action: action.clone() });
-            self.transport.log(&action);
             match action {
                 Action::PlaceData { job, .. } => self.tell(Event::DataPlaced(job))?,
                 Action::Compute { task, attempt, span } => self.compute(span, (task, attempt)),
@@ -292,6 +312,10 @@ impl<'a, T: Transport> Driver<'a, T> {
                 }
                 Action::CancelCoflow(coflow) => self.transport.cancel(coflow)?,
                 Action::Prioritise { coflow, flows } => self.transport.prioritise(coflow, &flows)?,
+                Action::Consult { question } => {
+                    let answer = self.program.as_mut().map_or_else(|| Err(MISSING.into()), |p| p.ask(&*question));
+                    self.tell(Event::Advised { answer })?;
+                }
                 Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
             }
         }

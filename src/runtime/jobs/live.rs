@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub use super::drive::Word;
-use super::drive::{Driver, Round, Transport, scheduler};
+use super::drive::{Driver, Round, Transport, program, scheduler};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
@@ -122,8 +122,10 @@ pub fn run(
     let (elephant, foreseen) = (ask.elephant, &ask.jobs.jobs);
     let placement = policy.placement.build(elephant);
     let scheduler = scheduler(ask.topology.clone(), placement, policy.settings.clone(), foreseen, None)?;
+    let program = program(&policy.placement.policy, None)?;
     let wall = Wall { network, heard: None, on_their_way: BTreeSet::new(), began: Instant::now() };
     let mut run = Driver::new(scheduler, wall, &ask.jobs.jobs, ask.failures);
+    run.program = program;
     if let Some(recorder) = recorder {
         let (topology, foreseen) = ((**ask.topology).clone(), foreseen.clone());
         run.record(recorder, JobsHead { topology, policy, elephant, foreseen, misjudged: None });

@@ -6,15 +6,16 @@ use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
 use crate::fabric::sim::meter::Utilisation;
 use crate::ids::JobId;
-use crate::runtime::report::{End, Machine, RunResult, Summary, mean, percentile};
+use crate::runtime::report::{End, Machine, Origin, RunResult, Summary, mean, percentile};
 use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
+use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that a run of jobs measured; what `--json` writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobsResult {
-    /// Heliostat's version.
-    pub version: String,
+    /// Where the result comes from.
+    pub origin: Origin,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
     /// Name of the topology.
@@ -25,9 +26,6 @@ pub struct JobsResult {
     pub placement: String,
     /// Name of the list of jobs.
     pub workload: String,
-    /// What was drawn, was drawn from this; absent of live runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
     /// `host` or `rack`: between what flows were counted.
     pub grain: String,
     /// Why the run ended.
@@ -48,10 +46,10 @@ pub struct JobsResult {
     /// Every coflow, by id.
     pub coflows: Vec<CoflowRecord>,
     /// Every attempt of a task, by its end.
-    pub timeline: Vec<TaskRun>,
+    pub timeline: Vec<TaskRun<String>>,
     /// Why the tasks of one job started where they did, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub explained: Vec<Explained>,
+    pub explained: Vec<Explained<String>>,
     /// What links carried over time; only in simulation, and if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
@@ -68,28 +66,39 @@ pub struct JobsSummary {
     /// Jobs that did not.
     pub unfinished: usize,
     /// Time from the first arrival to the last finish.
+    #[serde(rename = "makespan_ns")]
     pub makespan: Span,
     /// Mean job completion time.
+    #[serde(rename = "average_jct_ns")]
     pub average_jct: Span,
     /// Median job completion time (nearest rank).
+    #[serde(rename = "median_jct_ns")]
     pub median_jct: Span,
     /// 95th percentile of the job completion times.
+    #[serde(rename = "p95_jct_ns")]
     pub p95_jct: Span,
     /// Mean time of a job's shuffle over the network, from its first flow to its last.
+    #[serde(rename = "average_cct_ns")]
     pub average_cct: Span,
     /// Median of these.
+    #[serde(rename = "median_cct_ns")]
     pub median_cct: Span,
     /// 95th percentile of these.
+    #[serde(rename = "p95_cct_ns")]
     pub p95_cct: Span,
     /// Time that tasks held slots.
+    #[serde(rename = "slot_time_ns")]
     pub slot_time: Span,
     /// Share of the bytes between racks that went over circuits, 0..=1.
     pub ocs_share: f64,
     /// Bytes that the scheduler asked of the network: shuffles and reads.
+    #[serde(rename = "planned_bytes")]
     pub bytes_planned: Bytes,
     /// Bytes between racks, among these.
+    #[serde(rename = "between_racks_bytes")]
     pub bytes_between_racks: Bytes,
     /// Bytes that arrived.
+    #[serde(rename = "received_bytes")]
     pub bytes_received: Bytes,
     /// Tasks with a block that ran on its host, in its rack, elsewhere.
     pub near: [u64; 3],
@@ -97,6 +106,9 @@ pub struct JobsSummary {
     pub counters: Counters,
     /// Jobs whose guideline was dropped, and why.
     pub fallbacks: Vec<(JobId, String)>,
+    /// Why the fallback decided the first of [`Counters::fallbacks`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_fallback: Option<String>,
 }
 
 impl JobsSummary {
@@ -125,21 +137,21 @@ impl JobsSummary {
             near: [near(0), near(1), near(2)],
             counters: end.counters,
             fallbacks: end.fallbacks.clone(),
+            first_fallback: end.first_fallback.clone(),
         }
     }
 }
 
 impl JobsResult {
     /// Puts together what the scheduler and the network say at the end of a run.
-    pub fn new(end: &Snapshot, timeline: &[TaskRun], grain: &str, network: RunResult) -> Self {
+    pub fn new(end: &Snapshot, timeline: &[TaskRun], topology: &Topology, grain: &str, network: RunResult) -> Self {
         Self {
-            version: network.version,
+            origin: network.origin,
             mechanism: network.mechanism,
             topology: network.topology,
             policy: network.policy,
             placement: end.policy.clone(),
             workload: network.workload,
-            seed: network.seed,
             grain: grain.into(),
             end: network.end,
             tampered: network.tampered,
@@ -148,7 +160,7 @@ impl JobsResult {
             summary: JobsSummary::new(end, &network.summary),
             network: network.summary,
             coflows: network.coflows,
-            timeline: timeline.to_vec(),
+            timeline: timeline.iter().map(|t| t.named(topology)).collect(),
             explained: Vec::new(),
             utilisation: network.utilisation,
             machine: network.machine,

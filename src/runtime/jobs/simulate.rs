@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Transport, Word, scheduler};
+use super::drive::{Driver, Round, Transport, Word, program, scheduler};
 use super::report::JobsResult;
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
@@ -20,6 +20,7 @@ use crate::fabric::sim::meter::bucket_for;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::placement::policy::Placement;
+use crate::runtime::external::PATIENCE;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
@@ -165,6 +166,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
         log: &mut |at, job_action| (lines.borrow_mut())(Line::Jobs { at, job_action }),
     };
     let mut run = Driver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
+    // Time stands still while the program thinks: a run gives the same results on a slow machine.
+    run.program = program(&ask.jobs_by.placement.policy, Some(PATIENCE))?;
     if let Some(recorder) = course.record {
         let (topology, policy, foreseen) = ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
         run.transport.network.record(recorder);
@@ -181,8 +184,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     let grain = if grain == Grain::Rack { "rack" } else { "host" };
     let Virtual { network, events, .. } = run.transport;
     let network = RunResult { end, events: Some(events), ..network.result(&ask.jobs.name, &[]) };
-    let explained = run.scheduler.explained().to_vec();
-    Ok(JobsResult { explained, ..JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), grain, network) })
+    let explained = run.scheduler.explained().iter().map(|e| e.named(ask.topology)).collect();
+    Ok(JobsResult { explained, ..JobsResult::new(&run.scheduler.snapshot(), run.scheduler.timeline(), ask.topology, grain, network) })
 }
 
 /// The simulated network, and its clock.
@@ -270,7 +273,7 @@ impl Transport for Virtual<'_> {
     }
 
     fn is_stuck(&self) -> bool {
-        self.network.is_stuck() || self.network.next_event().is_none()
+        self.network.unfinished() == 0 || self.network.is_stuck() || self.network.next_event().is_none()
     }
 
     fn log(&mut self, action: &Action) {

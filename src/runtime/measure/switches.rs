@@ -34,6 +34,7 @@ const CHANGES: usize = 400;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goodput {
     /// Rate of every link.
+    #[serde(rename = "rate_bps")]
     pub rate: BitRate,
     /// Switches of the graph on its way.
     pub switches: usize,
@@ -53,8 +54,10 @@ pub struct Built {
     /// Pairs of interfaces: those of hosts, of ToRs and between switches.
     pub links: usize,
     /// How long building took, queues and programs included.
+    #[serde(rename = "up_ns")]
     pub up: Span,
     /// How long taking down took, as far as the process waits for it.
+    #[serde(rename = "down_ns")]
     pub down: Span,
 }
 
@@ -62,8 +65,10 @@ pub struct Built {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Changes {
     /// Half of them took no longer.
+    #[serde(rename = "median_ns")]
     pub median: Span,
     /// 99 of 100 took no longer.
+    #[serde(rename = "p99_ns")]
     pub p99: Span,
 }
 

@@ -11,6 +11,8 @@ use crate::units::Span;
 pub struct Figure {
     /// Its name.
     pub name: &'static str,
+    /// The name of its column where it is told in its base unit.
+    pub key: &'static str,
     /// Its unit.
     pub unit: Unit,
     /// In that unit.
@@ -45,12 +47,12 @@ impl Figure {
     }
 }
 
-fn span(name: &'static str, value: Span) -> Figure {
-    Figure { name, unit: Unit::Seconds, value: value.as_secs_f64() }
+fn span(name: &'static str, key: &'static str, value: Span) -> Figure {
+    Figure { name, key, unit: Unit::Seconds, value: value.as_secs_f64() }
 }
 
-fn count(name: &'static str, value: u64) -> Figure {
-    Figure { name, unit: Unit::Count, value: value as f64 }
+fn count(name: &'static str, key: &'static str, value: u64) -> Figure {
+    Figure { name, key, unit: Unit::Count, value: value as f64 }
 }
 
 /// Of a run of coflows.
@@ -58,35 +60,35 @@ pub(super) fn of_coflows(r: &RunResult) -> Vec<Figure> {
     let s = &r.summary;
     let ccts: Vec<Span> = r.coflows.iter().filter_map(|c| c.cct).collect();
     vec![
-        count("coflows finished", s.finished as u64),
-        count("coflows unfinished", s.unfinished as u64),
-        span("makespan", s.makespan),
-        span("average CCT", s.average_cct),
-        span("median CCT", percentile(&ccts, 50)),
-        span("p95 CCT", s.p95_cct),
-        Figure { name: "OCS share", unit: Unit::Share, value: s.ocs_share },
-        count("circuits set", s.stats.circuits_set),
+        count("coflows finished", "coflows_finished", s.finished as u64),
+        count("coflows unfinished", "coflows_unfinished", s.unfinished as u64),
+        span("makespan", "makespan_ns", s.makespan),
+        span("average CCT", "average_cct_ns", s.average_cct),
+        span("median CCT", "median_cct_ns", percentile(&ccts, 50)),
+        span("p95 CCT", "p95_cct_ns", s.p95_cct),
+        Figure { name: "OCS share", key: "ocs_share", unit: Unit::Share, value: s.ocs_share },
+        count("circuits set", "circuits_set", s.stats.circuits_set),
     ]
 }
 
 /// Of a run of jobs.
 pub(super) fn of_jobs(r: &JobsResult) -> Vec<Figure> {
     let s = &r.summary;
-    let gigabytes = |name, bytes: crate::units::Bytes| Figure { name, unit: Unit::Gigabytes, value: bytes.0 as f64 / 1e9 };
+    let gigabytes = |name, key, bytes: crate::units::Bytes| Figure { name, key, unit: Unit::Gigabytes, value: bytes.0 as f64 / 1e9 };
     vec![
-        count("jobs finished", s.finished as u64),
-        count("jobs unfinished", s.unfinished as u64),
-        span("makespan", s.makespan),
-        span("average JCT", s.average_jct),
-        span("median JCT", s.median_jct),
-        span("p95 JCT", s.p95_jct),
-        span("average shuffle CCT", s.average_cct),
-        span("median shuffle CCT", s.median_cct),
-        span("p95 shuffle CCT", s.p95_cct),
-        span("slot time", s.slot_time),
-        Figure { name: "OCS share", unit: Unit::Share, value: s.ocs_share },
-        gigabytes("bytes planned", s.bytes_planned),
-        gigabytes("of these between racks", s.bytes_between_racks),
-        count("starts outside a guideline", s.counters.violations),
+        count("jobs finished", "jobs_finished", s.finished as u64),
+        count("jobs unfinished", "jobs_unfinished", s.unfinished as u64),
+        span("makespan", "makespan_ns", s.makespan),
+        span("average JCT", "average_jct_ns", s.average_jct),
+        span("median JCT", "median_jct_ns", s.median_jct),
+        span("p95 JCT", "p95_jct_ns", s.p95_jct),
+        span("average shuffle CCT", "average_cct_ns", s.average_cct),
+        span("median shuffle CCT", "median_cct_ns", s.median_cct),
+        span("p95 shuffle CCT", "p95_cct_ns", s.p95_cct),
+        span("slot time", "slot_time_ns", s.slot_time),
+        Figure { name: "OCS share", key: "ocs_share", unit: Unit::Share, value: s.ocs_share },
+        gigabytes("bytes planned", "planned_bytes", s.bytes_planned),
+        gigabytes("of these between racks", "between_racks_bytes", s.bytes_between_racks),
+        count("starts outside a guideline", "violations", s.counters.violations),
     ]
 }

@@ -2,6 +2,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use super::*;
+use crate::runtime::report::Origin;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::simulate;
 use crate::topology::Topology;
@@ -13,7 +14,7 @@ fn run(uplink: u64, trace: &str, seed: u64) -> AnyResult {
     let t = Arc::new(Topology::uniform("t", 3, 1, BitRate::mbit(1000), BitRate::mbit(uplink), vec![]));
     let w = parse(trace).unwrap().to_workload("w", &t, &Default::default()).unwrap();
     let r = simulate(&t, &RunPlan::default(), &w, None, &mut |_| ()).unwrap();
-    AnyResult::Coflows(Box::new(RunResult { seed: Some(seed), ..r }))
+    AnyResult::Coflows(Box::new(RunResult { origin: Origin { seed: Some(seed), ..r.origin.clone() }, ..r }))
 }
 
 fn group(label: &str, runs: &[AnyResult]) -> Group {
@@ -52,7 +53,7 @@ fn runs_find_their_partner_by_workload_and_seed_in_any_order() {
     let other = run(100, &trace(10), 7);
     assert_eq!(Study::new(&[group("x", from_ref(&a)), group("y", from_ref(&other))]).policies[1].pairs, 0);
     let AnyResult::Coflows(mut live) = other else { panic!("coflows") };
-    live.seed = None;
+    live.origin.seed = None;
     assert_eq!(Study::new(&[group("x", &[a]), group("y", &[AnyResult::Coflows(live)])]).policies[1].pairs, 1);
     assert_eq!(Study::new(&[group("x", &[b]), group("y", &[run(100, &trace(10), 2)])]).policies[1].pairs, 0);
 }

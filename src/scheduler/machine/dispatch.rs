@@ -11,7 +11,10 @@ impl Scheduler {
     pub(super) fn dispatch(&mut self) {
         loop {
             self.tell_arrivals();
-            self.offer_slots();
+            if !self.offer_slots() {
+                // It goes on from here with the program's answer.
+                return;
+            }
             self.begin_reads();
             self.begin_shuffles();
             if !self.is_stuck() || !self.unstick() {
@@ -54,11 +57,17 @@ impl Scheduler {
         self.actions.extend(new.into_iter().map(|(coflow, flows)| Action::Prioritise { coflow, flows }));
     }
 
-    /// Offers free slots rack by rack, one a turn, until the policy has declined every rack that has any.
-    fn offer_slots(&mut self) {
+    /// Offers free slots rack by rack, one a turn, until the policy has declined every rack that has any. Says whether it got there: not
+    /// if a program must be asked first.
+    fn offer_slots(&mut self) -> bool {
         while !self.state.queues.is_idle() {
-            let Some(rack) = self.next_rack() else { return };
-            match self.policy.offer(&self.state, rack).filter(|p| self.state.startable(p.job, p.stage)) {
+            let Some(rack) = self.next_rack() else { break };
+            let pick = self.policy.offer(&self.state, rack);
+            if let Some(question) = self.policy.take_question() {
+                self.actions.push_back(Action::Consult { question: Box::new(question) });
+                return false;
+            }
+            match pick.filter(|p| self.state.startable(p.job, p.stage)) {
                 Some(pick) => {
                     self.last = rack;
                     self.start(pick, rack);
@@ -66,6 +75,7 @@ impl Scheduler {
                 None => drop(self.dirty.remove(&rack)),
             }
         }
+        true
     }
 
     /// The next rack, after the last one, that has a free slot and was not declined.

@@ -16,8 +16,9 @@ impl Scheduler {
             computing: self.state.computing,
             fetching: self.state.fetching,
             coflows: self.state.transfers.len(),
-            counters: self.counters,
+            counters: self.counters(),
             fallbacks: self.policy.fallbacks().to_vec(),
+            first_fallback: self.policy.unanswered().1.map(Into::into),
         }
     }
 
@@ -38,7 +39,7 @@ impl Scheduler {
 
     /// Sums over the run.
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters { fallbacks: self.policy.unanswered().0, ..self.counters }
     }
 
     /// The books.

@@ -36,18 +36,18 @@
     ["end of the run", (r) => (r.about.end === "finished" ? null : r.about.end)],
     ["finished", (r) => r.summary?.finished, String],
     ["unfinished", (r) => r.summary?.unfinished || null, String],
-    ["makespan", (r) => r.summary?.makespan, H.span, true],
-    ["average JCT", (r) => r.summary?.average_jct, H.span, true],
-    ["median JCT", (r) => r.summary?.median_jct, H.span, true],
-    ["p95 JCT", (r) => r.summary?.p95_jct, H.span, true],
-    ["average CCT", (r) => r.summary?.average_cct, H.span, true],
-    ["p95 CCT", (r) => r.summary?.p95_cct, H.span, true],
+    ["makespan", (r) => r.summary?.makespan_ns, H.span, true],
+    ["average JCT", (r) => r.summary?.average_jct_ns, H.span, true],
+    ["median JCT", (r) => r.summary?.median_jct_ns, H.span, true],
+    ["p95 JCT", (r) => r.summary?.p95_jct_ns, H.span, true],
+    ["average CCT", (r) => r.summary?.average_cct_ns, H.span, true],
+    ["p95 CCT", (r) => r.summary?.p95_cct_ns, H.span, true],
     ["OCS share", (r) => r.summary?.ocs_share, (x) => H.percent(x, 1)],
-    ["bytes received", (r) => r.summary?.bytes_received, H.bytes],
-    ["bytes sent again", (r) => r.summary?.bytes_sent_again, H.bytes],
+    ["bytes received", (r) => r.summary?.received_bytes, H.bytes],
+    ["bytes sent again", (r) => r.summary?.sent_again_bytes, H.bytes],
     ["circuits set", (r) => r.stats?.circuits_set, String],
-    ["dark time achieved, p50, p99", (r) => (r.stats?.dark_achieved?.count ? r.stats.dark_achieved : null), (q) => `${H.span(q.p50)}, ${H.span(q.p99)}`],
-    ["control cycle, p50, p99", (r) => (r.stats?.cycle?.max ? r.stats.cycle : null), (q) => `${H.span(q.p50)}, ${H.span(q.p99)}`],
+    ["dark time achieved, p50, p99", (r) => (r.stats?.dark_achieved?.count ? r.stats.dark_achieved : null), (q) => `${H.span(q.p50_ns)}, ${H.span(q.p99_ns)}`],
+    ["control cycle, p50, p99", (r) => (r.stats?.cycle?.max_ns ? r.stats.cycle : null), (q) => `${H.span(q.p50_ns)}, ${H.span(q.p99_ns)}`],
     ["late cycles", (r) => r.stats?.late_cycles || null, String],
     ["packets late, misdelivered", (r) => (r.summary?.late_packets || r.summary?.misdelivered ? r.summary : null), (s) => `${s.late_packets}, ${s.misdelivered}`],
   ];
@@ -105,10 +105,10 @@
   function coflowTimeline(r) {
     if (!r.coflows?.length) return;
     // One scale for all runs, so that they can be compared.
-    const last = Math.max(...runs.filter((x) => x.coflows?.length).map((x) => x.ended));
-    const shown = [...r.coflows].sort((a, b) => a.arrival - b.arrival).slice(0, MOST_ROWS);
+    const last = Math.max(...runs.filter((x) => x.coflows?.length).map((x) => x.ended_ns));
+    const shown = [...r.coflows].sort((a, b) => a.arrival_ns - b.arrival_ns).slice(0, MOST_ROWS);
     const number = new Map(r.coflows.map((c, k) => [c, k]));
-    const bars = shown.map((c, k) => [k, ms(c.arrival), ms(c.arrival), ms(c.finished ?? r.ended), number.get(c)]);
+    const bars = shown.map((c, k) => [k, ms(c.arrival_ns), ms(c.arrival_ns), ms(c.finished_ns ?? r.ended_ns), number.get(c)]);
     const note = r.coflows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${r.coflows.length}, from arrival to finish` : `from arrival to finish${runs.length > 1 ? "; all runs on one scale" : ""}`;
     timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, last, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, false);
   }
@@ -119,18 +119,17 @@
     const racks = 1 + Math.max(...r.circuits.map((c) => Math.max(c.input, c.output)));
     const names = lanes.flatMap((p) => Array.from({ length: racks }, (_, k) => (lanes.length > 1 ? `plane ${p} r${k}` : `r${k}`)));
     const bars = r.circuits.map((c) => [lanes.indexOf(c.plane) * racks + c.input, ms(c.setup), ms(c.up), ms(c.until), c.output]);
-    timeline(`Circuits: ${r.label}`, "a row for every sending rack; number and colour are the receiving rack, grey is dark time", names, bars, r.ended, ([k, setup, up, until, output]) => `${names[k]} to rack ${output}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`);
+    timeline(`Circuits: ${r.label}`, "a row for every sending rack; number and colour are the receiving rack, grey is dark time", names, bars, r.ended_ns, ([k, setup, up, until, output]) => `${names[k]} to r${output}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`);
   }
 
   function taskTimeline(r) {
     if (!r.timeline?.length) return;
-    const key = (t) => t.host * 1e4 + t.slot;
-    const slots = [...new Set(r.timeline.map(key))].sort((a, b) => a - b);
-    const place = new Map(slots.map((s, k) => [s, k]));
-    const names = slots.map((s) => `host ${Math.floor(s / 1e4)}, slot ${s % 1e4}`);
-    const bars = r.timeline.map((t) => [place.get(key(t)), ms(t.started), ms(t.computes ?? t.ended), ms(t.ended), t.job, t.stage, t.task]);
+    const key = (t) => `${t.host}, slot ${t.slot}`;
+    const names = [...new Set(r.timeline.map(key))].sort(new Intl.Collator("en", { numeric: true }).compare);
+    const place = new Map(names.map((name, k) => [name, k]));
+    const bars = r.timeline.map((t) => [place.get(key(t)), ms(t.started_ns), ms(t.computes_ns ?? t.ended_ns), ms(t.ended_ns), t.job, t.stage, t.task]);
     const job = (k) => r.jobs?.find((j) => j.id === k)?.name ?? `job ${k}`;
-    timeline(`Tasks on slots: ${r.label}`, "number and colour are the job; grey is waiting for input", names, bars, Math.max(...runs.filter((x) => x.timeline?.length).map((x) => x.ended)), ([k, from, computes, to, j, stage, task]) => `${job(j)}, stage ${stage}, task ${task}\n${names[k]}: waited ${H.span((computes - from) * 1e6)}, computed ${H.span((to - computes) * 1e6)}`);
+    timeline(`Tasks on slots: ${r.label}`, "number and colour are the job; grey is waiting for input", names, bars, Math.max(...runs.filter((x) => x.timeline?.length).map((x) => x.ended_ns)), ([k, from, computes, to, j, stage, task]) => `${job(j)}, stage ${stage}, task ${task}\n${names[k]}: waited ${H.span((computes - from) * 1e6)}, computed ${H.span((to - computes) * 1e6)}`);
   }
 
   // Sums over links of a kind, as shares of what they can carry.
@@ -143,11 +142,11 @@
       chart(body, 300, `Utilisation of ${r.label}`, (c) => {
         const series = kinds.map(([name, of], k) => {
           const links = u.links.filter((l) => of(l.name));
-          const most = (links.reduce((a, l) => a + l.rate, 0) * u.bucket) / 8e9;
-          const data = links[0].bytes.map((_, b) => [ms(Math.min(u.until, (b + 0.5) * u.bucket)), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / most]);
+          const most = (links.reduce((a, l) => a + l.rate_bps, 0) * u.bucket_ns) / 8e9;
+          const data = links[0].bytes.map((_, b) => [ms(Math.min(u.until_ns, (b + 0.5) * u.bucket_ns)), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / most]);
           return { name, data, colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: k === 1 ? [5, 3] : "solid", width: 1.6 };
         });
-        H.lines(c, { series, x: { min: 0, max: ms(u.until), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: (v) => Math.min(1, Math.max(0.25, Math.ceil(v.max * 4) / 4)) } });
+        H.lines(c, { series, x: { min: 0, max: ms(u.until_ns), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: (v) => Math.min(1, Math.max(0.25, Math.ceil(v.max * 4) / 4)) } });
       });
     }
   }
@@ -155,7 +154,7 @@
   function demand() {
     for (const r of runs.filter((x) => x.demand?.length)) {
       const body = panel(`Demand: ${r.label}`, true, "what the decisions saw");
-      chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(r.ended), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes } }));
+      chart(body, 220, `Demand of ${r.label}`, (c) => H.lines(c, { legend: false, series: [{ name: "demand", colour: H.colour("eps"), step: "end", area: true, data: r.demand.map(([t, v]) => [ms(t), v]) }], x: { min: 0, max: ms(r.ended_ns), format: (v) => H.clock(v * 1e6, 0) }, y: { format: H.bytes } }));
     }
   }
 
@@ -163,13 +162,13 @@
     const having = runs.filter((r) => r.coflows?.length);
     if (!having.length) return;
     const of = having.map((r) => new Map(r.coflows.map((c) => [c.name, c])));
-    const first = [...having[0].coflows].sort((a, b) => (b.cct ?? Infinity) - (a.cct ?? Infinity));
+    const first = [...having[0].coflows].sort((a, b) => (b.cct_ns ?? Infinity) - (a.cct_ns ?? Infinity));
     const shown = first.slice(0, MOST_LINES);
     const body = panel("Coflow by coflow", true, first.length > MOST_LINES ? `the ${MOST_LINES} slowest of ${first.length}` : "the slowest first");
     const head = ["coflow", "bytes", "bound", ...having.flatMap((r) => [`CCT ${r.label}`, "OCS share"])];
-    const line = (c) => H.el("tr", {}, H.el("td", {}, c.name), H.el("td", { class: "n" }, H.bytes(c.bytes)), H.el("td", { class: "n" }, H.span(c.bound)), having.flatMap((_, k) => {
+    const line = (c) => H.el("tr", {}, H.el("td", {}, c.name), H.el("td", { class: "n" }, H.bytes(c.bytes)), H.el("td", { class: "n" }, H.span(c.bound_ns)), having.flatMap((_, k) => {
       const x = of[k].get(c.name);
-      return [H.el("td", { class: "n" }, x?.cct === undefined || x.cct === null ? "–" : H.span(x.cct)), H.el("td", { class: "n" }, x ? H.percent(x.ocs_share) : "–")];
+      return [H.el("td", { class: "n" }, x?.cct_ns === undefined || x.cct_ns === null ? "–" : H.span(x.cct_ns)), H.el("td", { class: "n" }, x ? H.percent(x.ocs_share) : "–")];
     }));
     body.append(H.el("div", { class: "scroll", tabindex: "0", "aria-label": "Table of coflows" }, H.el("table", {}, H.el("thead", {}, H.el("tr", {}, head.map((h, k) => H.el("th", { scope: "col", class: k ? "n" : null }, h)))), H.el("tbody", {}, shown.map(line)))));
   }
@@ -189,8 +188,8 @@
   document.title = title;
   H.byId("made").textContent = `Made by Heliostat ${version}. Bytes and rates are decimal. Hold Ctrl and turn the wheel over a timeline to zoom, drag to move.`;
   summary();
-  distribution("Coflow completion times", "coflows", "cct");
-  distribution("Job completion times", "jobs", "jct");
+  distribution("Coflow completion times", "coflows", "cct_ns");
+  distribution("Job completion times", "jobs", "jct_ns");
   utilisation();
   demand();
   for (const r of runs) [coflowTimeline(r), circuitTimeline(r), taskTimeline(r)];

@@ -1,0 +1,263 @@
+//! A placement policy outside of Heliostat: a program says which task gets a free slot.
+//!
+//! The scheduler asks with [`Question`] where it would ask another policy with [`Placement::offer`], and takes [`Answer`]; how they reach
+//! the program is the runtime's business. All else (where data goes, when a stage may have slots) is as under the fallback, which also
+//! decides where the program does not.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Kind;
+use super::offers::{Answer, Question, ReadyJob, ReadyStage, Shuffled, Start};
+use super::policy::{Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, View, startable};
+use super::registry::Spec;
+use super::spec::{BadOption, Common, PolicyOptions};
+use crate::ids::{JobId, RackId};
+use crate::topology::Topology;
+use crate::units::{Bytes, Span, Time, exact};
+use crate::workload::jobs::JobSpec;
+
+/// The policies that can stand in for a program: they keep no plans of their own.
+pub const FALLBACKS: [Kind; 3] = [Kind::Fair, Kind::Capacity, Kind::Delay];
+/// An offer is made again after this time at the soonest: a program that asks for less does not hold up the run.
+const SOONEST: Span = Span::millis(1);
+/// The longest time that a live run waits for an answer.
+const LONGEST: Span = Span::secs(10);
+
+/// Options of the policy `external`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExternalOptions {
+    /// The program that decides which task starts where.
+    pub external: ProgramOptions,
+}
+
+/// A program that decides about slots: it reads questions and writes answers, a line of JSON each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramOptions {
+    /// The program and its arguments; it runs in the directory in which heliostat was started.
+    pub command: Vec<String>,
+    /// Time for an answer in a live run, 10 s at most; 100 ms if left out.
+    #[serde(default = "within", serialize_with = "exact")]
+    pub within: Span,
+    /// Decides where the program gives no answer in time, or a wrong one: fair, capacity or delay; fair if left out.
+    #[serde(default = "fair")]
+    pub fallback: Kind,
+}
+
+fn within() -> Span {
+    Span::millis(100)
+}
+
+fn fair() -> Kind {
+    Kind::Fair
+}
+
+impl Default for ProgramOptions {
+    fn default() -> Self {
+        Self { command: vec![], within: within(), fallback: fair() }
+    }
+}
+
+impl PolicyOptions for ExternalOptions {
+    fn check(&self) -> Vec<BadOption> {
+        let ProgramOptions { command, within, fallback } = &self.external;
+        let bad = |message: &str, allowed: &str| BadOption { key: "external".into(), message: message.into(), allowed: allowed.into() };
+        let mut all = vec![];
+        let usual = *self == Self::default();
+        if !usual && (command.iter().any(|c| c.contains('\0')) || command.first().is_none_or(String::is_empty)) {
+            all.push(bad("no program", "a program and its arguments, such as `command: [python3, place.py]`"));
+        }
+        if *within == Span::ZERO || *within > LONGEST {
+            all.push(bad(&format!("`within` of {within}"), "above zero, 10 s at most"));
+        }
+        if !FALLBACKS.contains(fallback) {
+            let names = FALLBACKS.map(Kind::name).join(", ");
+            all.push(bad(&format!("`fallback: {}` keeps plans that a program does not follow", fallback.name()), &names));
+        }
+        all
+    }
+
+    fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
+        let fallback = Spec { common: common.clone(), ..Spec::new(self.external.fallback) };
+        Box::new(External {
+            fallback: fallback.build(elephant),
+            asked: None,
+            to_ask: None,
+            answer: None,
+            questions: 0,
+            alarm: Alarm::default(),
+            fallbacks: 0,
+            first_fallback: None,
+        })
+    }
+}
+
+/// The offer of a slot of a rack. O(racks (ready stages + 1) + hosts of the rack x ready stages).
+fn question(view: &dyn View, rack: RackId, offer: u64) -> Question {
+    let racks = || view.topology().racks.iter().map(|r| r.id);
+    let hosts = view.topology().hosts_of(rack).iter().filter(|h| view.is_up(h.id));
+    Question {
+        offer,
+        at_ns: view.now(),
+        rack,
+        hosts: hosts.map(|h| (h.id, view.free_on(h.id))).collect(),
+        free: racks().map(|r| view.free(r)).collect(),
+        shuffling_into: racks().map(|r| view.shuffling_into(r)).collect(),
+        ready: view.ready().map(|job| ready_job(view, job, rack)).filter(|j| !j.stages.is_empty()).collect(),
+    }
+}
+
+fn ready_job(view: &dyn View, job: JobId, rack: RackId) -> ReadyJob {
+    let JobSpec { name, queue, arrival, .. } = view.job(job);
+    let stages = startable(view, job).map(|stage| ready_stage(view, (job, stage), rack)).collect();
+    ReadyJob { job, name: name.clone(), queue: *queue, arrival_ns: *arrival, stages }
+}
+
+fn ready_stage(view: &dyn View, (job, stage): (JobId, usize), rack: RackId) -> ReadyStage {
+    let by_rack = |of: &dyn Fn(RackId) -> u32| -> Vec<(RackId, u32)> {
+        view.topology().racks.iter().map(|r| (r.id, of(r.id))).filter(|n| n.1 > 0).collect()
+    };
+    let StageCounts { pending, running, finished, .. } = view.counts(job, stage);
+    let edges = view.job(job).edges_into(stage);
+    let inputs = edges.map(|e| Shuffled { from: e.from, bytes: e.bytes, output_in: by_rack(&|r| view.output_in(job, e.from, r)) });
+    ReadyStage {
+        stage,
+        pending,
+        running,
+        finished,
+        near: view.locality(job, stage, rack).unwrap_or(Locality::Remote),
+        running_in: by_rack(&|r| view.running_in(job, stage, r)),
+        inputs: inputs.collect(),
+    }
+}
+
+/// The pick that an answer is.
+///
+/// # Errors
+/// What cannot start, and why.
+fn pick(answer: &Answer, view: &dyn View) -> Result<Option<Pick>, String> {
+    let Some(Start { job, stage, host, task }) = answer.start else { return Ok(None) };
+    if !view.ready().any(|j| j == job) || !startable(view, job).any(|s| s == stage) {
+        return Err(format!("no task of stage {stage} of job {} may start now", job.0));
+    }
+    let hosts = view.topology().hosts.len();
+    if let Some(h) = host.filter(|h| h.index() >= hosts || view.free_on(*h) == 0) {
+        let why = if h.index() >= hosts { format!("there are {hosts}") } else { "it has no free slot".into() };
+        return Err(format!("no task can start on host {}: {why}", h.0));
+    }
+    let pending = |k: u32| view.tasks(job, stage).nth(k as usize) == Some(TaskAt::Pending);
+    if let Some(k) = task.filter(|k| !pending(*k)) {
+        return Err(format!("task {k} of stage {stage} of job {} does not wait for a slot", job.0));
+    }
+    Ok(Some(Pick { job, stage, host, task }))
+}
+
+/// The policy. An offer is put off until the program has answered: [`Placement::take_question`], [`Placement::advised`].
+struct External {
+    fallback: Box<dyn Placement>,
+    /// The rack of the offer that is being asked about.
+    asked: Option<RackId>,
+    /// What is asked, until the scheduler has taken it.
+    to_ask: Option<Question>,
+    /// What came of it, for the offer when it is made again.
+    answer: Option<Result<Answer, String>>,
+    questions: u64,
+    alarm: Alarm,
+    fallbacks: u64,
+    first_fallback: Option<String>,
+}
+
+impl External {
+    fn ask(&mut self, view: &dyn View, rack: RackId) {
+        let question = question(view, rack, self.questions);
+        if !question.ready.is_empty() {
+            self.questions += 1;
+            (self.asked, self.to_ask) = (Some(rack), Some(question));
+        }
+    }
+
+    fn decide(&mut self, view: &dyn View, rack: RackId, answer: Result<Answer, String>) -> Option<Pick> {
+        match answer.and_then(|a| Ok((pick(&a, view)?, a.again_at_ns))) {
+            Ok((pick, again)) => {
+                again.filter(|_| pick.is_none()).into_iter().for_each(|t| self.alarm.by(t.max(view.now() + SOONEST)));
+                pick
+            }
+            Err(why) => {
+                self.fallbacks += 1;
+                self.first_fallback.get_or_insert(why);
+                self.fallback.offer(view, rack)
+            }
+        }
+    }
+}
+
+impl Placement for External {
+    fn name(&self) -> &'static str {
+        Kind::External.name()
+    }
+
+    fn plan(&mut self, topology: &Topology, jobs: &[JobSpec]) -> Result<(), String> {
+        self.fallback.plan(topology, jobs)
+    }
+
+    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
+        self.fallback.place_data(view, job)
+    }
+
+    fn slowstart(&self, view: &dyn View, job: JobId) -> u32 {
+        self.fallback.slowstart(view, job)
+    }
+
+    fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
+        match (self.asked.take_if(|r| *r == rack), self.answer.take()) {
+            (Some(_), Some(answer)) => self.decide(view, rack, answer),
+            _ => {
+                self.ask(view, rack);
+                None
+            }
+        }
+    }
+
+    fn take_question(&mut self) -> Option<Question> {
+        self.to_ask.take()
+    }
+
+    fn advised(&mut self, answer: Result<Answer, String>) {
+        self.answer = Some(answer);
+    }
+
+    fn unanswered(&self) -> (u64, Option<&str>) {
+        (self.fallbacks, self.first_fallback.as_deref())
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.alarm.at().into_iter().chain(self.fallback.wake_at()).min()
+    }
+
+    fn woken(&mut self, now: Time) {
+        self.alarm.woken(now);
+        self.fallback.woken(now);
+    }
+
+    fn shuffle(&mut self, view: &dyn View, job: JobId, stage: usize) -> Shuffle {
+        self.fallback.shuffle(view, job, stage)
+    }
+
+    fn submitted(&mut self, view: &dyn View, job: JobId) {
+        self.fallback.submitted(view, job);
+    }
+
+    fn started(&mut self, view: &dyn View, pick: Pick, rack: RackId, near: Locality) {
+        self.fallback.started(view, pick, rack, near);
+    }
+
+    fn stage_finished(&mut self, view: &dyn View, job: JobId, stage: usize) {
+        self.fallback.stage_finished(view, job, stage);
+    }
+
+    fn cluster_changed(&mut self, view: &dyn View) {
+        self.fallback.cluster_changed(view);
+    }
+}

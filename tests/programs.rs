@@ -1,0 +1,122 @@
+//! The placement policy `external`: a program that decides as a policy of ours, programs that fail, and a replay without one.
+
+use std::process::Command;
+
+use heliostat::config;
+use heliostat::placement::external::{ExternalOptions, ProgramOptions};
+use heliostat::placement::{Kind, Policy};
+use heliostat::runtime::jobs::report::JobsResult;
+use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
+use heliostat::runtime::record::replay::replay;
+use heliostat::runtime::record::{Pace, Recording};
+use heliostat::runtime::report::End;
+use heliostat::scheduler::spec::JobPolicy;
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn by_program(command: &[&str]) -> JobPolicy {
+    let command = command.iter().map(|c| (*c).to_owned()).collect();
+    let external = ProgramOptions { command, ..ProgramOptions::default() };
+    let mut policy = JobPolicy::new(Kind::Fair);
+    policy.placement.policy = Policy::External(ExternalOptions { external });
+    policy
+}
+
+/// A shell program that says hello and then does something.
+fn shell(then: &str) -> JobPolicy {
+    by_program(&["sh", "-c", &format!("read hello; echo '{{\"protocol\":1}}'; {then}")])
+}
+
+fn has_python(test: &str) -> bool {
+    let has = Command::new("python3").arg("--version").output().is_ok();
+    if !has {
+        println!("SKIP {test}: no python3");
+    }
+    has
+}
+
+/// A run of the shipped jobs, and every line of its event log.
+fn run(jobs_by: &JobPolicy, course: &Course) -> Result<(JobsResult, Vec<String>), String> {
+    let topology = config::read_topology(&text("topologies/hybrid-8x2.yaml"), "t").unwrap();
+    let plan = config::read_policy(&text("policies/fair.yaml"), "p").unwrap();
+    let jobs = config::read_jobs(&text("workloads/jobs-8.yaml"), "j").unwrap();
+    let ask = Ask { topology: &topology, plan: &plan, jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let mut log = vec![];
+    let result = simulate_with(&ask, course, &mut |line| log.push(serde_json::to_string(&line).unwrap()))?;
+    Ok((result, log))
+}
+
+/// Runs under the policy `fair`, and under a program, whose result is given the name of the other and its counters of failures.
+fn decide_alike(program: &JobPolicy) -> JobsResult {
+    let (ours, our_log) = run(&JobPolicy::new(Kind::Fair), &Course::default()).unwrap();
+    let (own, own_log) = run(program, &Course::default()).unwrap();
+    assert!(our_log == own_log, "the event logs differ");
+    let mut alike = own.clone();
+    (alike.placement, alike.summary.counters.fallbacks, alike.summary.first_fallback) = (ours.placement.clone(), 0, None);
+    assert_eq!(serde_json::to_string(&alike).unwrap(), serde_json::to_string(&ours).unwrap());
+    own
+}
+
+#[test]
+fn a_program_decides_as_the_policy_that_it_copies() {
+    if !has_python("a_program_decides_as_the_policy_that_it_copies") {
+        return;
+    }
+    let own = decide_alike(&by_program(&["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/python/fair.py")]));
+    assert_eq!((own.summary.counters.fallbacks, own.summary.first_fallback), (0, None));
+}
+
+#[test]
+fn where_a_program_fails_its_fallback_decides_every_offer() {
+    let answer = |start: &str| format!(r#"sed -u 's/{{"offer":\([0-9]*\).*/{{"offer":\1,"start":{start}}}/'"#);
+    let (no_job, no_host) = (answer(r#"{"job":99,"stage":0}"#), answer(r#"{"job":0,"stage":0,"host":99}"#));
+    for (then, why) in [
+        ("exit 3", "has ended (exit status: 3)"),
+        ("echo sun", "`sun`: expected value"),
+        (&*no_job, "no task of stage 0 of job 99 may start now"),
+        (&*no_host, "no task can start on host 99: there are 16"),
+        (&*answer(r#"{"job":0,"stage":0,"task":99}"#), "task 99 of stage 0 of job 0 does not wait for a slot"),
+    ] {
+        let own = decide_alike(&shell(then));
+        let first = own.summary.first_fallback.unwrap_or_default();
+        assert!(first.contains(why), "{then}: {first}");
+        assert!(own.summary.counters.fallbacks >= own.summary.counters.starts, "{then}");
+    }
+}
+
+#[test]
+fn a_program_that_starts_nothing_ends_the_run() {
+    // The last job comes after 18 s.
+    for rest in ["", r#","again_at_ns":60000000000"#] {
+        let nothing = format!(r#"sed -u 's/{{"offer":\([0-9]*\).*/{{"offer":\1,"start":null{rest}}}/'"#);
+        let (r, _) = run(&shell(&nothing), &Course::default()).unwrap();
+        assert_eq!((r.end, r.summary.counters.starts, r.summary.counters.fallbacks), (End::Stuck, 0, 0), "{rest}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_start_is_refused() {
+    for (command, why) in [(&["/nowhere/x"][..], "cannot be started"), (&["true"], "has ended"), (&["echo", "hello"], "said `hello` first")]
+    {
+        let refused = run(&by_program(command), &Course::default()).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn a_recording_plays_without_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("r.jsonl");
+    let recording = Recording::start(std::fs::File::create(&file).unwrap(), Pace::Virtual, Some(1)).unwrap();
+    let recorder = recording.recorder();
+    let program =
+        shell(r#"sed -u 's/{"offer":\([0-9]*\).*"job":\([0-9]*\),.*"stage":\([0-9]*\),.*/{"offer":\1,"start":{"job":\2,"stage":\3}}/'"#);
+    let (r, _) = run(&program, &Course { record: Some(&recorder), ..Course::default() }).unwrap();
+    drop(recorder);
+    recording.finish().unwrap();
+    let again = replay(std::io::BufReader::new(std::fs::File::open(&file).unwrap()), None).unwrap();
+    let counters = again.jobs.unwrap().counters;
+    assert_eq!((counters, counters.starts > 0), (r.summary.counters, true));
+}
