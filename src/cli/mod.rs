@@ -9,6 +9,7 @@ pub use files::{can_write, read_policy, read_result, read_text, read_topology, r
 use crate::config::ConfigError;
 
 pub mod attach;
+pub mod capture;
 pub mod check;
 pub mod clean;
 pub mod client;
@@ -82,6 +83,7 @@ commands! {
     Stop => stop,
     Logs => logs,
     Exec => exec,
+    Capture => capture,
     Show => show,
     Set => set,
     Check => check,

@@ -7,6 +7,7 @@
 mod tries;
 
 mod background;
+mod capture;
 mod jobs;
 mod recording;
 mod removed;
