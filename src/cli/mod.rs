@@ -48,6 +48,7 @@ pub mod svg;
 pub mod sweep;
 pub mod tables;
 pub mod timeline;
+pub mod traffic;
 pub mod user_namespace;
 pub mod workload;
 
@@ -84,6 +85,7 @@ commands! {
     Logs => logs,
     Exec => exec,
     Capture => capture,
+    Traffic => traffic,
     Show => show,
     Set => set,
     Check => check,

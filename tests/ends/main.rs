@@ -16,4 +16,5 @@ mod stops;
 mod support;
 mod sweeps;
 mod taken;
+mod traffic;
 mod virtual_runs;
