@@ -26,6 +26,7 @@ pub mod jobs;
 pub mod limits;
 pub mod list;
 pub mod logs;
+pub mod man;
 pub mod origin;
 pub mod plan;
 pub mod plot;
@@ -103,6 +104,7 @@ commands! {
     List => list,
     Copy => copy,
     Completions => completions,
+    Man => man,
 }
 
 /// SDN controller and optical-circuit-switch manager for hybrid networks
