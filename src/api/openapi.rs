@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::http::StatusCode;
 use serde_json::Value;
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 
@@ -25,7 +26,22 @@ pub fn complete(api: &OpenApi) -> Value {
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
         schemas.extend(generator.take_definitions(true));
     }
+    describe_responses(&mut document);
     document
+}
+
+/// Gives responses that say nothing more than their status the words of that, since OpenAPI wants a description of each.
+fn describe_responses(document: &mut Value) {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(|p| p.values_mut());
+    let operations = paths.filter_map(Value::as_object_mut).flat_map(|p| p.values_mut());
+    for responses in operations.filter_map(|o| o["responses"].as_object_mut()) {
+        for (status, response) in responses.iter_mut() {
+            let words = status.parse().ok().and_then(|code| StatusCode::from_u16(code).ok()).and_then(|code| code.canonical_reason());
+            if let (Some(response), Some(words)) = (response.as_object_mut(), words) {
+                response.entry("description").or_insert_with(|| words.into());
+            }
+        }
+    }
 }
 
 /// The handler of `/openapi.json`.

@@ -9,6 +9,7 @@ pub use files::{can_write, read_policy, read_result, read_text, read_topology, r
 use crate::config::ConfigError;
 
 pub mod attach;
+pub mod capture;
 pub mod check;
 pub mod clean;
 pub mod client;
@@ -25,6 +26,7 @@ pub mod jobs;
 pub mod limits;
 pub mod list;
 pub mod logs;
+pub mod man;
 pub mod origin;
 pub mod plan;
 pub mod plot;
@@ -47,6 +49,7 @@ pub mod svg;
 pub mod sweep;
 pub mod tables;
 pub mod timeline;
+pub mod traffic;
 pub mod user_namespace;
 pub mod workload;
 
@@ -82,6 +85,8 @@ commands! {
     Stop => stop,
     Logs => logs,
     Exec => exec,
+    Capture => capture,
+    Traffic => traffic,
     Show => show,
     Set => set,
     Check => check,
@@ -99,6 +104,7 @@ commands! {
     List => list,
     Copy => copy,
     Completions => completions,
+    Man => man,
 }
 
 /// SDN controller and optical-circuit-switch manager for hybrid networks

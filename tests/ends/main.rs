@@ -7,6 +7,7 @@
 mod tries;
 
 mod background;
+mod capture;
 mod jobs;
 mod recording;
 mod removed;
@@ -15,4 +16,5 @@ mod stops;
 mod support;
 mod sweeps;
 mod taken;
+mod traffic;
 mod virtual_runs;

@@ -18,6 +18,7 @@ use crate::units::{Bytes, Span};
 
 /// Whether a change is only tried.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Trial {
     /// Whether to say only what would come of it, and change nothing.

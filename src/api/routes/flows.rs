@@ -19,6 +19,7 @@ use crate::units;
 
 /// Which flows.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
     /// Those that have not arrived: no others are listed.

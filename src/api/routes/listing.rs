@@ -22,6 +22,7 @@ const PIECE: usize = 16 << 10;
 
 /// Which coflows.
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Filter {
     /// Only those in this state.

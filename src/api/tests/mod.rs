@@ -4,6 +4,7 @@ mod crowds;
 mod events;
 mod hostile;
 mod launch;
+mod outside;
 mod page;
 mod paths;
 mod priorities;

@@ -12,6 +12,7 @@ pub mod attached;
 pub mod backlog;
 pub mod book;
 pub mod bpf;
+pub mod capture;
 pub mod detach;
 pub mod diag;
 pub mod doors;

@@ -85,6 +85,62 @@ pub fn tcp_sent_again(socket: BorrowedFd) -> Option<u64> {
     known.then(|| u64::from_ne_bytes(info[AT..].try_into().expect("eight bytes")))
 }
 
+/// What the kernel says of a frame that a socket of frames received.
+pub struct FrameSeen {
+    /// Its length, though the buffer may have been shorter.
+    pub length: usize,
+    /// The number of its interface.
+    pub index: u32,
+    /// Whether it was sent there; else it was received.
+    pub outgoing: bool,
+    /// When, since 1970.
+    pub at: std::time::Duration,
+}
+
+/// Has the kernel stamp what a socket receives.
+pub fn stamp_frames(socket: BorrowedFd) -> io::Result<()> {
+    match last_stamp(socket) {
+        // There is none yet, and from now on there will be.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        stamped => stamped.map(drop),
+    }
+}
+
+/// When the frame that was received last came, since 1970.
+fn last_stamp(socket: BorrowedFd) -> io::Result<std::time::Duration> {
+    // SIOCGSTAMPNS of linux/sockios.h.
+    const LAST_STAMP: libc::Ioctl = 0x8907;
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is a valid timespec for the length of the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), LAST_STAMP, &mut t) })?;
+    Ok(std::time::Duration::new(t.tv_sec as u64, t.tv_nsec as u32))
+}
+
+/// Receives a frame from a socket of frames (AF_PACKET); what does not fit into the buffer is cut off.
+pub fn receive_frame(socket: BorrowedFd, buffer: &mut [u8]) -> io::Result<FrameSeen> {
+    // SAFETY: all zeros are a valid value of this plain structure.
+    let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut length = size_of_val(&from) as libc::socklen_t;
+    let (into, at) = (buffer.as_mut_ptr().cast(), (&raw mut from).cast());
+    // SAFETY: buffer and address are valid for writing for the length of the call, with the lengths that it is told.
+    let r = unsafe { libc::recvfrom(socket.as_raw_fd(), into, buffer.len(), libc::MSG_TRUNC, at, &raw mut length) };
+    check(r.clamp(-1, 0) as i32)?;
+    let (index, outgoing) = (from.sll_ifindex as u32, from.sll_pkttype == libc::PACKET_OUTGOING);
+    Ok(FrameSeen { length: r as usize, index, outgoing, at: last_stamp(socket)? })
+}
+
+/// How many frames a socket of frames has lost since the last call.
+pub fn frames_lost(socket: BorrowedFd) -> io::Result<u32> {
+    // PACKET_STATISTICS and `struct tpacket_stats` of linux/if_packet.h.
+    const STATISTICS: i32 = 6;
+    let mut counted = [0u32; 2];
+    let mut length = size_of_val(&counted) as libc::socklen_t;
+    let into = (&raw mut counted).cast();
+    // SAFETY: `counted` is valid for the length of the call, and `length` is its size.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, STATISTICS, into, &raw mut length) })?;
+    Ok(counted[1])
+}
+
 /// The number of the calling thread.
 pub fn thread_id() -> i32 {
     // SAFETY: takes nothing, cannot fail.

@@ -1,0 +1,46 @@
+//! What others read: the description by a validator of theirs, and the metrics that the shipped dashboard names.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::*;
+
+#[test]
+fn a_validator_accepts_the_description() {
+    // Another Python than that of the path, such as one of a virtual environment, may have the validator.
+    let python = std::env::var("HELIOSTAT_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let has = Command::new(&python).args(["-c", "import openapi_spec_validator"]).output().is_ok_and(|o| o.status.success());
+    if !has {
+        return println!("SKIP a_validator_accepts_the_description: {python} has no openapi-spec-validator");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("openapi.json");
+    std::fs::write(&file, rig().get("/openapi.json").text).unwrap();
+    let o = Command::new(&python).args(["-m", "openapi_spec_validator"]).arg(&file).output().unwrap();
+    assert!(o.status.success(), "{}{}", String::from_utf8_lossy(&o.stdout), String::from_utf8_lossy(&o.stderr));
+}
+
+/// The names of metrics in a text: words that begin as all of ours do.
+fn metrics(text: &str) -> std::collections::BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|w| w.starts_with("heliostat_")).collect()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_is_exported() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/grafana.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let queries = panels.iter().flat_map(|p| p["targets"].as_array().unwrap()).map(|t| t["expr"].as_str().unwrap());
+    let exported = rig().get("/metrics").text;
+    let samples: String = exported.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();
+    let mut named = 0;
+    for query in queries {
+        for metric in metrics(query) {
+            named += 1;
+            assert!(metrics(&samples).contains(metric), "{metric} of the dashboard is not in /metrics");
+        }
+    }
+    assert!(named >= panels.len(), "each panel shows something");
+}
