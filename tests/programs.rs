@@ -11,6 +11,7 @@ use heliostat::runtime::record::replay::replay;
 use heliostat::runtime::record::{Pace, Recording};
 use heliostat::runtime::report::End;
 use heliostat::scheduler::spec::JobPolicy;
+use heliostat::units::{Span, Time};
 
 fn text(path: &str) -> String {
     std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -86,14 +87,25 @@ fn where_a_program_fails_its_fallback_decides_every_offer() {
     }
 }
 
+/// For sed: starts a task of the last stage of the last job that is ready.
+const LAST: &str = r#"s/{"offer":\([0-9]*\).*"job":\([0-9]*\),.*"stage":\([0-9]*\),.*/{"offer":\1,"start":{"job":\2,"stage":\3}}/"#;
+/// For sed: starts nothing.
+const NOTHING: &str = r#"s/{"offer":\([0-9]*\).*/{"offer":\1,"start":null}/"#;
+
 #[test]
 fn a_program_that_starts_nothing_ends_the_run() {
-    // The last job comes after 18 s.
-    for rest in ["", r#","again_at_ns":60000000000"#] {
-        let nothing = format!(r#"sed -u 's/{{"offer":\([0-9]*\).*/{{"offer":\1,"start":null{rest}}}/'"#);
-        let (r, _) = run(&shell(&nothing), &Course::default()).unwrap();
-        assert_eq!((r.end, r.summary.counters.starts, r.summary.counters.fallbacks), (End::Stuck, 0, 0), "{rest}");
-    }
+    let (r, _) = run(&shell(&format!("sed -u '{NOTHING}'")), &Course::default()).unwrap();
+    assert_eq!((r.end, r.summary.counters.starts, r.summary.counters.fallbacks), (End::Stuck, 0, 0));
+}
+
+#[test]
+fn an_offer_is_made_again_when_the_program_asks_for_it() {
+    let declined = NOTHING.replace("null", r#"null,"again_at_ns":5000000000"#);
+    // In the first five seconds.
+    let early = format!(r#"/"at_ns":\([0-4][0-9]\{{9\}}\|[0-9]\{{1,9\}}\),/{{{declined};b}}"#);
+    let (r, _) = run(&shell(&format!("sed -u -e '{early}' -e '{LAST}'")), &Course::default()).unwrap();
+    assert_eq!((r.end, r.summary.unfinished, r.summary.counters.fallbacks), (End::Finished, 0, 0), "{:?}", r.summary.first_fallback);
+    assert_eq!(r.timeline.iter().map(|t| t.started).min(), Some(Time::ZERO + Span::secs(5)));
 }
 
 #[test]
@@ -111,8 +123,7 @@ fn a_recording_plays_without_the_program() {
     let file = dir.path().join("r.jsonl");
     let recording = Recording::start(std::fs::File::create(&file).unwrap(), Pace::Virtual, Some(1)).unwrap();
     let recorder = recording.recorder();
-    let program =
-        shell(r#"sed -u 's/{"offer":\([0-9]*\).*"job":\([0-9]*\),.*"stage":\([0-9]*\),.*/{"offer":\1,"start":{"job":\2,"stage":\3}}/'"#);
+    let program = shell(&format!("sed -u '{LAST}'"));
     let (r, _) = run(&program, &Course { record: Some(&recorder), ..Course::default() }).unwrap();
     drop(recorder);
     recording.finish().unwrap();
