@@ -110,8 +110,8 @@ proptest! {
         prop_assert!(w.held.is_empty());
     }
 
-    /// Where reduces start before the last maps, every job ends, too; a task starts again only if it gave way, and none is left that holds a
-    /// slot or bytes.
+    /// Where reduces start before the last maps, every job ends, too; a task starts again only if it gave way, and none is left that
+    /// holds a slot or bytes.
     #[test]
     fn tasks_that_start_early_give_way(c in case()) {
         let w = run(&Case { reduces: ReduceStart::RampUp, ..c }, false);
