@@ -1,6 +1,6 @@
 //! `heliostat experiment`: a paper's evaluation, each of its numbers beside ours.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -15,11 +15,11 @@ use crate::experiment::free::Free;
 use crate::experiment::live::{self, Place, Slower};
 use crate::experiment::report::{Live, Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
-use crate::experiment::{Experiment, Paper, Size};
+use crate::experiment::setting::shuffling;
+use crate::experiment::{Experiment, Paper, Size, Traces};
 use crate::fabric::kernel::{ownership, sys};
 use crate::units::Bytes;
-use crate::workload::coflow_benchmark::Trace;
-use crate::workload::{TraceError, coflow_benchmark};
+use crate::workload::{TraceError, coflow_benchmark, swim};
 
 /// Runs a paper's evaluation, and prints each of its numbers beside ours
 ///
@@ -48,10 +48,14 @@ pub struct Args {
     /// Runs only this system; may be given more than once
     #[arg(long, value_name = "SYSTEM")]
     system: Vec<String>,
-    /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles [default:
-    /// coflow-benchmark/FB2010-1Hr-150-0.txt in the folder that HELIOSTAT_TRACES names; else a mix of the trace's classes]
+    /// PushBox: the Facebook coflow trace (FB2010-1Hr-150-0.txt), whose coflows are the jobs' shuffles. JobPacker, Co-scheduler: a SWIM
+    /// trace from whose rows the jobs are drawn; more than one are pooled [default: coflow-benchmark/FB2010-1Hr-150-0.txt, or
+    /// SWIM/FB-2009_samples_24_times_1hr_0.tsv and _1.tsv, in the folder that HELIOSTAT_TRACES names; else published percentiles]
     #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    trace: Vec<PathBuf>,
+    /// Draws the jobs from published percentiles, whatever traces there are
+    #[arg(long, conflicts_with = "trace")]
+    no_trace: bool,
     #[command(flatten)]
     emulated: Emulated,
     #[command(flatten)]
@@ -89,6 +93,9 @@ struct Unprinted {
     /// Data a second that a task processes, such as 10MB
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     task_rate: Option<Bytes>,
+    /// The same on the paper's testbed: Corral's 210 machines, JobPacker's GENI
+    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    testbed_rate: Option<Bytes>,
     /// Time in which the jobs of online settings arrive, in per cent of the paper's, such as 3.5
     #[arg(long, value_name = "PERCENT", value_parser = permille)]
     window: Option<u32>,
@@ -132,11 +139,10 @@ enum Output {
 pub fn run(args: &Args) -> Result<(), CliError> {
     can_write(&args.json)?;
     let repeats = args.repeat.map_or_else(|| args.paper.repeats(args.quick), |n| n as usize);
-    let Unprinted { task_rate, window, p_min } = args.unprinted;
-    let free = Free { task_rate, window_permille: window, p_min };
+    let Unprinted { task_rate, testbed_rate, window, p_min } = args.unprinted;
+    let free = Free { task_rate, testbed_rate, window_permille: window, p_min };
     let size = Size { seed: args.seed, repeats, jobs_percent: 100, thin: args.quick, free };
-    let trace = if args.paper == Paper::Pushbox { trace(args.trace.as_ref())? } else { None };
-    let mut experiment = args.paper.experiment_with(size, trace.as_ref());
+    let mut experiment = args.paper.experiment_with(size, &traces(args)?);
     let report = if args.emulated.live {
         emulate(args, experiment, size)?
     } else {
@@ -191,18 +197,34 @@ fn say_if_stopped(stop: &AtomicBool) {
     }
 }
 
-/// The trace that was named, or where it usually is.
-fn trace(file: Option<&PathBuf>) -> Result<Option<Arc<Trace>>, CliError> {
-    let usual = || {
-        let folder = PathBuf::from(std::env::var_os("HELIOSTAT_TRACES")?);
-        Some(folder.join("coflow-benchmark/FB2010-1Hr-150-0.txt")).filter(|f| f.is_file())
+/// The traces that were named, or that are where they usually are.
+fn traces(args: &Args) -> Result<Traces, CliError> {
+    let usual: &[&str] = match args.paper {
+        _ if args.no_trace => &[],
+        Paper::Pushbox => &["coflow-benchmark/FB2010-1Hr-150-0.txt"],
+        Paper::Jobpacker | Paper::CoScheduler => &["SWIM/FB-2009_samples_24_times_1hr_0.tsv", "SWIM/FB-2009_samples_24_times_1hr_1.tsv"],
+        Paper::Corral | Paper::Hit => return Ok(Traces::default()),
     };
-    let Some(file) = file.cloned().or_else(usual) else {
-        eprintln!("no trace (--trace): the jobs are drawn from the published classes of Facebook's coflows");
-        return Ok(None);
+    let there = || {
+        let folder = std::env::var_os("HELIOSTAT_TRACES").map(PathBuf::from)?;
+        Some(usual.iter().map(|f| folder.join(f)).collect::<Vec<_>>()).filter(|all| all.iter().all(|f| f.is_file()))
     };
-    let wrong = |e: TraceError| CliError::Invalid(format!("{}:{}:{}: {}", file.display(), e.line, e.column, e.why));
-    Ok(Some(Arc::new(coflow_benchmark::parse(&read_workload(&file)?).map_err(wrong)?)))
+    let files = if args.trace.is_empty() { there().unwrap_or_default() } else { args.trace.clone() };
+    if files.is_empty() {
+        eprintln!("no trace (--trace): the jobs are drawn from published classes or percentiles");
+        return Ok(Traces::default());
+    }
+    let wrong = |file: &Path, e: TraceError| CliError::Invalid(format!("{}:{}:{}: {}", file.display(), e.line, e.column, e.why));
+    if args.paper == Paper::Pushbox {
+        let [file] = &files[..] else { return Err(CliError::Usage("pushbox takes one --trace".into())) };
+        let trace = coflow_benchmark::parse(&read_workload(file)?).map_err(|e| wrong(file, e))?;
+        return Ok(Traces { coflows: Some(Arc::new(trace)), jobs: None });
+    }
+    let mut rows = Vec::new();
+    for file in &files {
+        rows.extend(swim::parse(&read_workload(file)?).map_err(|e| wrong(file, e))?);
+    }
+    Ok(Traces { coflows: None, jobs: Some(shuffling(rows).into()) })
 }
 
 /// The tables, one after another, and why some numbers differ.
@@ -346,6 +368,6 @@ mod tests {
             assert!(text.matches("not run").count() == r.rows.len() && text.contains("95.2"), "{text}");
         }
         let back: serde_json::Value = serde_json::from_str(&serde_json::to_string(&r).unwrap()).unwrap();
-        assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (20, &227.0.into()));
+        assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (r.rows.len(), &227.0.into()));
     }
 }

@@ -88,6 +88,7 @@ impl Wrong {
     /// The errors, drawn from the seed.
     pub fn errors(&self, seed: u64) -> Errors {
         Errors {
+            shuffle_percent: 0,
             size_percent: self.size_error.unwrap_or(0),
             delayed_percent: if self.arrival_delay.is_some() { self.delayed.unwrap_or(50) } else { 0 },
             delay: self.arrival_delay.unwrap_or(Span::ZERO),

@@ -11,13 +11,14 @@ use serde_json::{Map, Value, json};
 use super::error::Flaws;
 use super::yaml::plain;
 use crate::placement::external::ProgramOptions;
+use crate::placement::policy::ReduceStart;
 use crate::placement::registry::Spec;
 use crate::placement::spec::{BadOption, Common};
 use crate::placement::{Kind, Policy};
 use crate::scheduler::queues::Order;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, Settings};
-use crate::units::{Span, exact, exact_or_null};
+use crate::units::{Span, exact_or_null};
 
 /// The most queues with a weight of their own.
 const MAX_QUEUES: usize = 10_000;
@@ -39,6 +40,10 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     slowstart: Option<u32>,
+    /// When tasks that wait for those before them get slots: all-placed, when all of those have slots or have ended; ramp-up, as in Yarn,
+    /// before them in a growing number. The policy's own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reduces: Option<ReduceStart>,
     /// A waiting reduce task fetches again when this share of the map tasks, in per cent, has finished since; 1 to 100; 20 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
@@ -46,7 +51,7 @@ pub struct RawPlacement {
     /// Where data goes is drawn from this; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<u64>,
-    /// Delay scheduling: how long a job waits for a slot near its data.
+    /// Delay scheduling: how long, or for how many offers, a job waits for a slot near its data; the policy's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wait: Option<RawWait>,
     /// The longest time that a shuffle is held back until more reduce tasks have slots; 30 s if left out.
@@ -167,6 +172,7 @@ impl<'de> Deserialize<'de> for RawPlacement {
                         "order" => raw.order = map.next_value()?,
                         "weights" => raw.weights = map.next_value()?,
                         "slowstart" => raw.slowstart = map.next_value()?,
+                        "reduces" => raw.reduces = map.next_value()?,
                         "fetch" => raw.fetch = map.next_value()?,
                         "seed" => raw.seed = map.next_value()?,
                         "wait" => raw.wait = map.next_value()?,
@@ -191,24 +197,27 @@ impl<'de> Deserialize<'de> for RawPlacement {
     }
 }
 
-/// How long a job waits for a slot near its data.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// How long a job waits for a slot near its data: `host` and `rack`, or `missed`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 struct RawWait {
     /// Time for a slot on a host that holds a block.
-    #[serde(serialize_with = "exact")]
-    host: Span,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
+    host: Option<Span>,
     /// Time after that for a slot in the rack of a block.
-    #[serde(serialize_with = "exact")]
-    rack: Span,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
+    rack: Option<Span>,
+    /// Offers that it misses before it takes a slot in the rack of a block, as in Yarn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missed: Option<u32>,
 }
 
 impl RawPlacement {
     /// A section that says no more than its policy.
     fn of(policy: Kind) -> Self {
         let (order, weights, options) = (None, vec![], Map::new());
-        let (slowstart, fetch, seed, lost) = (None, None, None, None);
-        Self { policy, order, weights, slowstart, fetch, seed, wait: None, patience: None, lost, busy: None, options }
+        let (slowstart, reduces, fetch, seed, lost) = (None, None, None, None, None);
+        Self { policy, order, weights, slowstart, reduces, fetch, seed, wait: None, patience: None, lost, busy: None, options }
     }
 
     /// The checked section; what makes no sense goes to `flaws`.
@@ -223,10 +232,12 @@ impl RawPlacement {
         flaws.unless(many, at("weights"), "weights that no queue can have", format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"));
         let lost_percent = self.lost.unwrap_or(usual.common.lost_percent);
         flaws.unless(lost_percent <= 100, at("lost"), format!("a loss of {lost_percent} %"), "0 to 100");
+        let (wait, missed) = self.check_wait(&usual.common, flaws);
         let common = Common {
             slowstart,
             seed: self.seed.unwrap_or(usual.common.seed),
-            wait: self.wait.map_or(usual.common.wait, |w| (w.host, w.rack)),
+            wait,
+            missed,
             patience: self.patience.unwrap_or(usual.common.patience),
             lost_percent,
             busy: self.busy.unwrap_or(usual.common.busy),
@@ -241,9 +252,29 @@ impl RawPlacement {
         };
         let counts = !matches!(&self.order, Some(RawOrder::Each(each)) if !(1..=MAX_QUEUES).contains(&each.len()));
         flaws.unless(counts, at("order"), "orders of no queue, or of too many", format!("a word, or a list of 1 to {MAX_QUEUES}"));
+        let reduces = self.reduces.unwrap_or(self.policy.reduces());
         JobPolicy {
             placement: Spec { policy, common },
-            settings: Settings { order, orders, weights: self.weights.clone(), fetch_percent, grain: Grain::Host },
+            settings: Settings { order, orders, weights: self.weights.clone(), reduces, fetch_percent, grain: Grain::Host },
+        }
+    }
+
+    /// How long jobs wait for slots near their data, or for how many offers.
+    fn check_wait(&self, usual: &Common, flaws: &mut Flaws) -> ((Span, Span), Option<u32>) {
+        let at = || vec!["placement".into(), "wait".into()];
+        match self.wait {
+            None => (usual.wait, usual.missed),
+            Some(RawWait { host: Some(host), rack: Some(rack), missed: None }) => ((host, rack), None),
+            Some(RawWait { host: None, rack: None, missed: Some(n) }) => {
+                let counting: Vec<&str> = Kind::ALL.iter().filter(|k| k.counts_offers()).map(|k| k.name()).collect();
+                let only = format!("`host` and `rack`; `missed` only with `policy: {}`", counting.join("`, `"));
+                flaws.unless(self.policy.counts_offers(), at(), "this placement policy counts no offers", only);
+                (usual.wait, Some(n))
+            }
+            Some(_) => {
+                flaws.add(at(), "a wait by time and by offers, or by half of the times", "`host` and `rack`, or `missed`");
+                (usual.wait, usual.missed)
+            }
         }
     }
 
@@ -285,9 +316,13 @@ impl From<&JobPolicy> for RawPlacement {
             }),
             weights: p.settings.weights.clone(),
             slowstart: Some(common.slowstart),
+            reduces: Some(p.settings.reduces),
             fetch: Some(p.settings.fetch_percent),
             seed: Some(common.seed),
-            wait: Some(RawWait { host: common.wait.0, rack: common.wait.1 }),
+            wait: Some(match common.missed {
+                Some(n) => RawWait { missed: Some(n), ..RawWait::default() },
+                None => RawWait { host: Some(common.wait.0), rack: Some(common.wait.1), missed: None },
+            }),
             patience: Some(common.patience),
             lost: Some(common.lost_percent),
             busy: Some(common.busy),

@@ -46,25 +46,31 @@ pub struct Claim {
     pub source: &'static str,
     /// A free number was chosen by it: it is no prediction.
     pub calibrated: bool,
+    /// Why no model here can tell, if so.
+    pub untold: Option<&'static str>,
 }
 
 /// How our mean compares with what the paper prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Within what is printed; of a single number, at most five points off.
+    /// Within what is printed; of a single number, at most a tenth of it off.
     Same,
-    /// At most fifteen points off, and in the same direction.
+    /// At most a third of what is printed off.
     Near,
-    /// The same system is better, by more than fifteen points more or less.
+    /// The same system is better, by more than a third more or less than is printed.
     SameDirection,
+    /// The same system is better, by less than a third of what is printed.
+    FarLess,
     /// The other system is better.
     Opposite,
-    /// The 95 % interval of a reduction holds zero, and what is printed does not: we cannot tell which system is better, wherever
-    /// the mean is.
+    /// The 95 % interval does not tell: that of a reduction holds zero and what is printed does not; or it is wider than what is printed;
+    /// or it reaches what is printed, though the mean is far from it.
     Unclear,
-    /// A figure that compares nothing, more than fifteen points off.
+    /// A figure that compares nothing, more than a third off.
     Differs,
+    /// Something decides it that the paper leaves open and that cannot be calibrated: see [`Claim::untold`].
+    CannotTell,
     /// A number that the paper leaves out was chosen so that this one is met: no prediction, no agreement.
     Calibrated,
     /// The paper prints nothing.
@@ -74,20 +80,22 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it is about a number that the paper prints and that we predicted: neither chosen, nor ours alone, nor left out.
+    /// Whether it is about a number that the paper prints and that we predicted: neither chosen, nor open, nor ours alone, nor left out.
     pub fn is_prediction(self) -> bool {
-        !matches!(self, Self::Calibrated | Self::Ours | Self::NotRun)
+        !matches!(self, Self::Calibrated | Self::CannotTell | Self::Ours | Self::NotRun)
     }
 
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
             Self::Same => "as in the paper",
-            Self::Near => "near (15 points)",
+            Self::Near => "near",
             Self::SameDirection => "same direction",
+            Self::FarLess => "far less",
             Self::Opposite => "opposite",
             Self::Unclear => "unclear",
             Self::Differs => "differs",
+            Self::CannotTell => "cannot tell",
             Self::Calibrated => "calibrated",
             Self::Ours => "-",
             Self::NotRun => "not run",
@@ -96,23 +104,33 @@ impl Verdict {
 }
 
 impl Printed {
-    /// How far a value is from what is printed: negative below, zero within. A single number is met by its five points.
-    pub fn off(self, v: f64) -> f64 {
-        let (low, high) = match self {
+    fn ends(self) -> (f64, f64) {
+        match self {
             Self::About(p) => (p, p),
             Self::Between(a, b) => (a, b),
             Self::AtLeast(a) => (a, f64::INFINITY),
             Self::AtMost(b) => (f64::NEG_INFINITY, b),
-        };
+        }
+    }
+
+    /// How far a value is from what is printed: negative below, zero within.
+    pub fn off(self, v: f64) -> f64 {
+        let (low, high) = self.ends();
         if v < low { v - low } else { (v - high).max(0.0) }
     }
 
-    /// Whether a value, `off` points off, is within what is printed. More than zero is not zero.
-    fn is_met(self, v: f64, off: f64) -> bool {
+    /// How large what is printed is, at the end that is nearest to a value.
+    fn size(self, v: f64) -> f64 {
+        let (low, high) = self.ends();
+        if (v < low || !high.is_finite()) && low.is_finite() { low.abs() } else { high.abs() }
+    }
+
+    /// Whether a value is within what is printed, or of a single number at most `slack` off. More than zero is not zero.
+    fn is_met(self, v: f64, slack: f64) -> bool {
         match self {
-            Self::About(_) => off <= 5.0,
-            Self::Between(..) => off == 0.0,
-            Self::AtLeast(bound) | Self::AtMost(bound) => off == 0.0 && v != bound,
+            Self::About(p) => (v - p).abs() <= slack,
+            Self::Between(..) => self.off(v) == 0.0,
+            Self::AtLeast(bound) | Self::AtMost(bound) => self.off(v) == 0.0 && v != bound,
         }
     }
 
@@ -141,7 +159,7 @@ impl Printed {
 impl Claim {
     /// A measure of one system on one setting.
     pub fn of(measure: Measure, (setting, system): Place, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
-        Self { measure, of: Side { setting, system }, against: None, printed: printed.into(), source, calibrated: false }
+        Self { measure, of: Side { setting, system }, against: None, printed: printed.into(), source, calibrated: false, untold: None }
     }
 
     /// By how many per cent a system has less than `base` on the same setting, or more where more is better.
@@ -164,10 +182,10 @@ impl Claim {
 
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
-        use Measure::{Crossing, Far, Gap, OcsShare, Overrun, ReadShare, RouteLength, ShuffleShare, Utilisation, Waiting};
-        let shares = matches!(self.measure, OcsShare | Crossing | Waiting | Far | Gap | Overrun | ShuffleShare | ReadShare | Utilisation);
+        use Measure::{DataSpread, Gap, Overrun, RouteLength};
+        let percent = self.measure.is_share() || matches!(self.measure, DataSpread | Gap | Overrun);
         match self.measure {
-            _ if self.against.is_some() || shares => " %",
+            _ if self.against.is_some() || percent => " %",
             RouteLength => " hops",
             _ => " s",
         }
@@ -176,20 +194,31 @@ impl Claim {
     /// How a mean with half its interval compares with what is printed.
     pub fn verdict(&self, mean: f64, half: Option<f64>) -> Verdict {
         let Some(printed) = self.printed else { return Verdict::Ours };
-        if self.calibrated {
-            return Verdict::Calibrated;
-        }
-        let sign = if self.against.is_some() { printed.sign() } else { 0.0 };
-        // Of a time or a length, points are per cent of what is printed.
-        let point = if let (" s" | " hops", Printed::About(p)) = (self.unit(), printed) { p / 100.0 } else { 1.0 };
-        let off = printed.off(mean).abs() / point;
-        let near = off <= 15.0;
         match () {
-            // First of all: a mean that its interval does not tell from zero neither agrees with the paper nor contradicts it.
-            () if sign != 0.0 && Estimate { mean, half }.is_unclear() => Verdict::Unclear,
-            () if printed.is_met(mean, off) => Verdict::Same,
+            () if self.calibrated => Verdict::Calibrated,
+            () if self.untold.is_some() => Verdict::CannotTell,
+            () => self.compared(printed, Estimate { mean, half }),
+        }
+    }
+
+    fn compared(&self, printed: Printed, ours: Estimate) -> Verdict {
+        let (mean, sign) = (ours.mean, if self.against.is_some() { printed.sign() } else { 0.0 });
+        // Of a share of a whole, a point or two are nothing, however small what is printed.
+        let least = if self.against.is_none() && self.measure.is_share() { (2.0, 5.0) } else { (0.0, 0.0) };
+        let size = printed.size(mean);
+        let (slack, near) = ((size / 10.0).max(least.0), (size / 3.0).max(least.1));
+        let (off, half) = (printed.off(mean).abs(), ours.half.unwrap_or(0.0));
+        let met = printed.is_met(mean, slack);
+        // An interval that is wider than what is printed tells nothing, wherever its mean is.
+        let wide = sign != 0.0 && size > 0.0 && 2.0 * half > size;
+        match () {
+            () if sign != 0.0 && (ours.is_unclear() || mean == 0.0) => Verdict::Unclear,
             () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
-            () if near => Verdict::Near,
+            () if wide && off <= half => Verdict::Unclear,
+            () if met => Verdict::Same,
+            () if off <= near => Verdict::Near,
+            () if off <= half => Verdict::Unclear,
+            () if sign != 0.0 && mean.abs() < size / 3.0 => Verdict::FarLess,
             () if sign != 0.0 => Verdict::SameDirection,
             () => Verdict::Differs,
         }

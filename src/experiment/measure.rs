@@ -27,6 +27,24 @@ pub enum Measure {
     /// Mean job completion time of the others, s.
     #[serde(rename = "large_jct_s")]
     LargeJct,
+    /// Mean job completion time of jobs of at most 50 tasks, s.
+    FewTasksJct,
+    /// Of jobs of 51 to 500 tasks, s.
+    SomeTasksJct,
+    /// Of jobs of more, s.
+    ManyTasksJct,
+    /// Mean of the recurring jobs, s.
+    MeanRecurring,
+    /// 90th percentile of the others, s.
+    P90AdHoc,
+    /// From the first arrival of the others to their last finish, s.
+    MakespanAdHoc,
+    /// Time that all tasks held slots, s.
+    SlotTime,
+    /// Median over jobs of the mean time that their last stage's tasks held slots, s.
+    MedianReduceTime,
+    /// Coefficient of variation of the racks' input data, %.
+    DataSpread,
     /// Median of the recurring jobs, s.
     #[serde(rename = "median_recurring_s")]
     MedianRecurring,
@@ -91,6 +109,12 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// Whether it is a part of a whole, in per cent.
+    pub fn is_share(self) -> bool {
+        use Measure::{Crossing, Far, OcsShare, ReadShare, ShuffleShare, Utilisation, Waiting};
+        matches!(self, OcsShare | Crossing | Waiting | Far | ShuffleShare | ReadShare | Utilisation)
+    }
+
     /// Whether a system is better by more of it.
     pub fn more_is_better(self) -> bool {
         self == Self::Throughput

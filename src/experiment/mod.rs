@@ -25,15 +25,17 @@ pub mod pushbox;
 pub mod report;
 pub mod runs;
 pub mod setting;
+pub mod stored;
 #[cfg(test)]
 mod tests;
 pub mod ways;
 
 use claim::{Claim, Side};
-use free::Free;
+use free::{Calibration, Free};
 use setting::Setting;
 
 use crate::workload::coflow_benchmark::Trace;
+use crate::workload::swim::Row;
 
 /// Whose evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -71,7 +73,9 @@ pub struct Size {
 pub struct Experiment {
     /// Whose.
     pub paper: Paper,
-    /// What was taken for the numbers that the paper does not print.
+    /// What was chosen for the numbers that the paper does not print, for these jobs.
+    pub calibration: Calibration,
+    /// What was taken for them.
     pub free: Free,
     /// In the order of the report.
     pub settings: Vec<Setting>,
@@ -102,28 +106,39 @@ impl Experiment {
     }
 }
 
+/// Public traces from which papers took their jobs; where one is missing, jobs are drawn from published numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Traces {
+    /// Facebook's coflows, for PushBox.
+    pub coflows: Option<Arc<Trace>>,
+    /// Rows of SWIM's Facebook jobs, for JobPacker and Co-scheduler.
+    pub jobs: Option<Arc<[Row]>>,
+}
+
 impl Paper {
     /// The settings that are run where networks are emulated, if nothing else is asked for; none: this paper's are for virtual time only.
     pub fn live_settings(self) -> &'static [&'static str] {
         if self == Self::Hit { &hit::LIVE } else { &[] }
     }
 
-    /// The evaluation; without a trace of coflows those that want one have a mix of its classes.
+    /// The evaluation without traces.
     pub fn experiment(self, size: Size) -> Experiment {
-        self.experiment_with(size, None)
+        self.experiment_with(size, &Traces::default())
     }
 
-    /// The evaluation with a trace of coflows, for those that want one.
-    pub fn experiment_with(self, size: Size, trace: Option<&Arc<Trace>>) -> Experiment {
-        let size = Size { free: size.free.or(self.calibrated().free), ..size };
+    /// The evaluation with traces, if it wants any.
+    pub fn experiment_with(self, size: Size, traces: &Traces) -> Experiment {
+        let calibration = self.calibrated(traces.jobs.is_some());
+        let size = Size { free: size.free.or(calibration.free), ..size };
+        let rows = traces.jobs.as_ref();
         let (settings, claims) = match self {
-            Self::Jobpacker => (jobpacker::settings(size), jobpacker::claims()),
-            Self::CoScheduler => (coscheduler::settings(size), coscheduler::claims()),
+            Self::Jobpacker => (jobpacker::settings(size, rows), jobpacker::claims()),
+            Self::CoScheduler => (coscheduler::settings(size, rows), coscheduler::claims()),
             Self::Corral => (corral::settings(size), corral::claims()),
             Self::Hit => (hit::settings(size), hit::claims()),
-            Self::Pushbox => (pushbox::settings(size, trace), pushbox::claims(size)),
+            Self::Pushbox => (pushbox::settings(size, traces.coflows.as_ref()), pushbox::claims(size)),
         };
-        Experiment { paper: self, free: size.free, settings, claims }
+        Experiment { paper: self, calibration, free: size.free, settings, claims }
     }
 
     /// Repetitions: the paper's, or `quick`ly a few.

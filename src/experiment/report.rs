@@ -62,7 +62,9 @@ pub struct Report {
     pub paper: Paper,
     /// What was asked.
     pub size: Size,
-    /// What was taken for the numbers that the paper does not print.
+    /// What was chosen for the numbers that the paper does not print.
+    pub calibration: Calibration,
+    /// What was taken for them.
     pub free: Free,
     /// It was stopped before its end.
     pub partial: bool,
@@ -100,6 +102,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             paper: e.paper,
             size: outcomes.size,
+            calibration: e.calibration,
             free: e.free,
             partial: outcomes.is_partial(),
             took_s,
@@ -128,7 +131,7 @@ impl Report {
 
     /// What was taken for the numbers that the paper does not print, for people.
     pub fn unprinted(&self) -> String {
-        let Calibration { free, why } = self.paper.calibrated();
+        let Calibration { free, why } = self.calibration;
         let chosen = if self.free == free { format!("calibrated: {why}") } else { format!("asked for; calibrated: {}", free.words()) };
         format!("Not in the paper: {} ({chosen})", self.free.words())
     }
@@ -146,10 +149,10 @@ fn row(c: &Claim, outcomes: &Outcomes) -> Row {
         Some(base) => format!("{what} {less}, {} vs {} ({})", c.of.system, base.system, base.setting),
     };
     let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
-    let why = if matches!(verdict, Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated) {
-        String::new()
-    } else {
-        why(c, outcomes)
+    let why = match (verdict, c.untold) {
+        (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, _) => String::new(),
+        (Verdict::CannotTell, Some(reason)) => reason.into(),
+        _ => why(c, outcomes),
     };
     Row { setting: c.of.setting, figure, unit: c.unit(), paper: c.printed, source: c.source, values, mean, half, off, verdict, why }
 }
@@ -171,6 +174,15 @@ pub fn name(m: Measure) -> &'static str {
         Measure::P99Jct => "99th percentile of the JCT",
         Measure::SmallJct => "mean JCT of jobs below 100 MB",
         Measure::LargeJct => "mean JCT of jobs from 100 MB on",
+        Measure::FewTasksJct => "mean JCT of jobs of 1 to 50 tasks",
+        Measure::SomeTasksJct => "mean JCT of jobs of 51 to 500 tasks",
+        Measure::ManyTasksJct => "mean JCT of jobs of over 500 tasks",
+        Measure::MeanRecurring => "mean JCT of recurring jobs",
+        Measure::P90AdHoc => "90th percentile of the JCT of ad-hoc jobs",
+        Measure::MakespanAdHoc => "makespan of ad-hoc jobs",
+        Measure::SlotTime => "time of all tasks",
+        Measure::MedianReduceTime => "median reduce time of jobs",
+        Measure::DataSpread => "variation of data by rack",
         Measure::MedianRecurring => "median JCT of recurring jobs",
         Measure::MedianAdHoc => "median JCT of ad-hoc jobs",
         Measure::MeanCct => "mean CCT",

@@ -7,10 +7,12 @@ use std::time::Instant;
 use super::concurrency::utilisation;
 pub use super::measure::Measure;
 use super::setting::{Setting, System, Work};
+use super::stored::Stored;
 use super::ways::Ways;
 use super::{Experiment, Size};
+use crate::placement::Policy;
 use crate::placement::cluster::Cluster;
-use crate::placement::corral::{self, Scenario};
+use crate::placement::corral::{self, Provisioning, Scenario};
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
@@ -104,7 +106,7 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
     }
     let (jobs, foreseen) = errors.apply(&setting.load.draw(seed));
     if let Work::Plan(scenario) = setting.work {
-        return Ok(Some(planned(setting, &jobs, scenario)));
+        return Ok(Some(planned(setting, system, &jobs, scenario)));
     }
     let mut jobs_by = system.jobs_by.clone();
     jobs_by.placement.common.seed = seed;
@@ -117,15 +119,21 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
 
 /// A run in virtual time of jobs that arrive within `window`.
 pub(super) fn simulated(ask: &Ask, course: &Course, window: Span) -> Result<Outcome, String> {
-    let mut ways = Ways::new(ask.topology);
-    let result = simulate_with(ask, course, &mut |line| ways.iter_mut().for_each(|w| w.hear(&line)))?;
-    Ok(outcome(&result, ask.jobs, ask.topology, window, ways.as_ref()))
+    let (mut ways, mut stored) = (Ways::new(ask.topology), Stored::new(ask.topology, ask.jobs));
+    let result = simulate_with(ask, course, &mut |line| {
+        ways.iter_mut().for_each(|w| w.hear(&line));
+        stored.hear(&line);
+    })?;
+    let mut out = outcome(&result, ask.jobs, ask.topology, window, ways.as_ref());
+    out.extend(stored.spread().map(|v| (Measure::DataSpread, v)));
+    Ok(out)
 }
 
 /// What a run measured; `ways` has heard its shuffles, if its network has several switches.
 pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, window: Span, ways: Option<&Ways>) -> Outcome {
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let mut out = measured(r, jobs, slots, window);
+    out.extend(by_job(r, jobs));
     if let Some(ways) = ways {
         out.extend(ways.measures());
         out.extend(by_task(r, jobs));
@@ -133,10 +141,14 @@ pub(super) fn outcome(r: &JobsResult, jobs: &JobList, topology: &Topology, windo
     out
 }
 
-fn planned(setting: &Setting, jobs: &JobList, scenario: Scenario) -> Outcome {
+fn planned(setting: &Setting, system: &System, jobs: &JobList, scenario: Scenario) -> Outcome {
+    let provisioning = match system.jobs_by.placement.policy {
+        Policy::Corral(options) => options.provisioning,
+        _ => Provisioning::default(),
+    };
     let cluster = Cluster::of(&setting.topology, Bytes::ZERO);
     let began = Instant::now();
-    let plan = corral::plan(&jobs.jobs, &cluster, corral::Options { scenario, ..corral::Options::default() });
+    let plan = corral::plan(&jobs.jobs, &cluster, corral::Options { scenario, provisioning, ..corral::Options::default() });
     BTreeMap::from([(Measure::PlanTime, began.elapsed().as_secs_f64()), (Measure::Gap, plan.gap * 100.0)])
 }
 
@@ -173,6 +185,32 @@ fn measured(r: &JobsResult, jobs: &JobList, slots: u64, window: Span) -> Outcome
     out.extend(some.into_iter().filter_map(|(measure, value)| Some((measure, value?))));
     out.extend((window > Span::ZERO).then(|| (Measure::Overrun, percent(s.makespan.0, window.0))));
     out
+}
+
+/// What Corral's figures 7, 9 and 11 show of jobs by their kind and size.
+fn by_job(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
+    let jcts = |keep: &dyn Fn(&JobRecord) -> bool| -> Vec<Span> { r.jobs.iter().filter(|j| keep(j)).filter_map(|j| j.jct).collect() };
+    let mean = |all: &[Span]| (!all.is_empty()).then(|| all.iter().map(|t| t.as_secs_f64()).sum::<f64>() / all.len() as f64);
+    let ad_hoc = jcts(&|j| !j.recurring);
+    let of_ad_hoc = || r.jobs.iter().filter(|j| !j.recurring);
+    let (first, last) = (of_ad_hoc().map(|j| j.arrival).min(), of_ad_hoc().filter_map(|j| j.finished).max());
+    let mut reduces: Vec<(Span, u64)> = vec![(Span::ZERO, 0); jobs.jobs.len()];
+    for t in r.timeline.iter().filter(|t| t.task.stage > 0 && t.task.stage as usize + 1 == jobs.jobs[t.task.job.index()].stages.len()) {
+        let of = &mut reduces[t.task.job.index()];
+        (of.0, of.1) = (of.0 + t.ended.since(t.started), of.1 + 1);
+    }
+    let means: Vec<Span> = reduces.into_iter().filter(|r| r.1 > 0).map(|r| Span(r.0.0 / r.1)).collect();
+    let all = [
+        (Measure::FewTasksJct, mean(&jcts(&|j| j.tasks <= 50))),
+        (Measure::SomeTasksJct, mean(&jcts(&|j| (51..=500).contains(&j.tasks)))),
+        (Measure::ManyTasksJct, mean(&jcts(&|j| j.tasks > 500))),
+        (Measure::MeanRecurring, mean(&jcts(&|j| j.recurring))),
+        (Measure::P90AdHoc, (!ad_hoc.is_empty()).then(|| percentile(&ad_hoc, 90).as_secs_f64())),
+        (Measure::MakespanAdHoc, first.zip(last).map(|(a, b)| b.since(a).as_secs_f64())),
+        (Measure::SlotTime, Some(r.summary.slot_time.as_secs_f64())),
+        (Measure::MedianReduceTime, (!means.is_empty()).then(|| percentile(&means, 50).as_secs_f64())),
+    ];
+    all.into_iter().filter_map(|(m, v)| Some((m, v?))).collect()
 }
 
 /// How long tasks that read blocks and tasks that receive a shuffle hold their slots, and what the network carries of both.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rand::seq::index;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -22,7 +23,7 @@ use crate::scheduler::state::Grain;
 use crate::topology::{Framing, Plane, StopMode, Topology};
 use crate::units::{Bytes, Span, Time};
 use crate::workload::coflow_benchmark::Trace;
-use crate::workload::job_model::JobModel;
+use crate::workload::job_model::{JobModel, Row};
 use crate::workload::jobs::{JobList, JobSpec};
 use crate::workload::puma::{self, Class};
 use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
@@ -46,6 +47,8 @@ pub struct Load {
     pub mix: Mix,
     /// The first jobs are those of this trace's coflows, which come when those do; the mix says only what the trace does not.
     pub trace: Option<Arc<Trace>>,
+    /// The jobs are drawn from these rows of a trace; the mix says only what they do not.
+    pub rows: Option<Arc<[Row]>>,
     /// Bytes in per cent of the trace's or the mix's; tasks compute longer in proportion.
     pub bytes_percent: u64,
     /// Small jobs are in queue 0, the others in queue 1.
@@ -56,6 +59,8 @@ pub struct Load {
     pub window: Span,
     /// Per cent that are recurring.
     pub recurring: u32,
+    /// Jobs that are not come all at once, at the beginning.
+    pub ad_hoc_at_once: bool,
     /// Bytes are divided by this; tasks and times stay.
     pub scale: u64,
     /// What is foreseen wrongly.
@@ -64,6 +69,8 @@ pub struct Load {
     pub class: Option<Class>,
     /// Whether map tasks read blocks; else their input costs them time only.
     pub reads: bool,
+    /// Reduce tasks in per cent of the map tasks, if not the mix's own.
+    pub reduce_share: Option<u32>,
     /// Bytes that a map task reads, if not the mix's own.
     pub block: Option<Bytes>,
     /// What the paper does not print; its window is in `window` already.
@@ -105,16 +112,19 @@ impl Load {
         Self {
             mix,
             trace: None,
+            rows: None,
             bytes_percent: 100,
             small_apart: false,
             jobs,
             window: size.free.window(window),
             recurring,
+            ad_hoc_at_once: false,
             scale: 1,
             errors: Errors::default(),
             class: None,
             reads: true,
             block: None,
+            reduce_share: None,
             free: size.free,
         }
     }
@@ -124,11 +134,17 @@ impl Load {
         let mut model = self.free.model(self.mix.preset().model());
         model.recurring = self.recurring;
         model.block = self.block.unwrap_or(model.block);
+        model.reduce_share = self.reduce_share.unwrap_or(model.reduce_share);
+        // What a task takes besides its data shrinks with that.
+        model.setup = Span(model.setup.0 / self.scale.max(1));
         // Of 20 jobs of PUMA, each class has at least four.
         let jobs = if self.class.is_some() { self.jobs.div_ceil(4) * 20 } else { self.jobs };
-        let mut list = match &self.trace {
-            Some(trace) => return self.traced(trace, &model, seed),
-            None => synth_jobs(&SynthJobs { mix: self.mix, model: model.slower(self.bytes_percent), jobs, seed, mean_gap: Span::ZERO }),
+        let mut list = match (&self.trace, &self.rows) {
+            (Some(trace), _) => return self.traced(trace, &model, seed),
+            (None, Some(rows)) => sampled(rows, &model, jobs, seed),
+            (None, None) => {
+                synth_jobs(&SynthJobs { mix: self.mix, model: model.slower(self.bytes_percent), jobs, seed, mean_gap: Span::ZERO })
+            }
         };
         let window = if self.mix == Mix::FacebookJobs { facebook_window(&list) } else { self.window };
         if self.class.is_some() {
@@ -139,6 +155,9 @@ impl Load {
         rng.set_stream(1);
         let mut place = |mut job: JobSpec| {
             job.arrival = Time(rng.random_range(0..=window.0));
+            if self.ad_hoc_at_once && !job.recurring {
+                job.arrival = Time::ZERO;
+            }
             let smaller = |b: &mut Bytes| *b = Bytes(percent_of(b.0, self.bytes_percent).div_ceil(self.scale));
             job.edges.iter_mut().for_each(|e| smaller(&mut e.bytes));
             job.stages.iter_mut().for_each(|s| [&mut s.input, &mut s.output].into_iter().for_each(smaller));
@@ -150,7 +169,7 @@ impl Load {
         JobList::new(list.name, list.jobs.into_iter().map(&mut place).collect())
     }
 
-    /// The jobs of a trace.
+    /// The jobs of a trace of coflows.
     fn traced(&self, trace: &Trace, model: &JobModel, seed: u64) -> JobList {
         let mut trace = Trace { ports: trace.ports, coflows: trace.coflows.iter().take(self.jobs).cloned().collect() };
         for (_, bytes) in trace.coflows.iter_mut().flat_map(|c| &mut c.reducers) {
@@ -166,6 +185,19 @@ impl Load {
         let queue = if self.small_apart { u32::from(job.shuffle_bytes() >= SMALL_JOB) } else { job.queue };
         JobSpec { queue, ..job }
     }
+}
+
+/// Jobs of so many rows, all if there are no more, drawn from the seed. O(rows).
+fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
+    let mut chosen = index::sample(&mut ChaCha8Rng::seed_from_u64(seed), rows.len(), jobs.min(rows.len())).into_vec();
+    chosen.sort_unstable();
+    let rows: Vec<Row> = chosen.into_iter().map(|k| rows[k].clone()).collect();
+    model.jobs("swim", &rows, seed)
+}
+
+/// Rows of shuffles from 80 MB on: those of FB-2009 have the percentiles of JobPacker's table 1.
+pub fn shuffling(rows: Vec<Row>) -> Vec<Row> {
+    rows.into_iter().filter(|r| r.shuffle >= Bytes(80_000_000)).collect()
 }
 
 /// `percent` per cent of `n`.

@@ -48,7 +48,7 @@ impl Cluster {
             hosts: network.racks.iter().map(|r| r.hosts).min().unwrap_or(0),
             slots: network.hosts.iter().map(|h| h.slots).min().unwrap_or(0),
             nic: network.hosts.iter().map(|h| h.nic).min().unwrap_or(BitRate::ZERO),
-            core: network.racks.iter().map(|r| r.uplink).min().unwrap_or(BitRate::ZERO),
+            core: network.racks.iter().map(|r| foreground(network, r.uplink)).min().unwrap_or(BitRate::ZERO),
             ocs: network.planes.iter().map(|p| p.rate).min().unwrap_or(BitRate::ZERO),
             circuits: network.planes.len() as u32,
             delta: network.planes.iter().map(|p| p.delta).max().unwrap_or(Span::ZERO),
@@ -105,6 +105,11 @@ impl Cluster {
     }
 }
 
+/// What background traffic leaves of a link into the core.
+fn foreground(network: &Topology, uplink: BitRate) -> BitRate {
+    BitRate((u128::from(uplink.0) * u128::from(100 - network.eps.background_percent.min(100)) / 100) as u64)
+}
+
 /// The time of `bytes * part / whole` at `rate`, rounded up; `Span::MAX` at rate zero.
 pub(crate) fn share_time(rate: BitRate, bytes: Bytes, part: u64, whole: u64) -> Span {
     let bits = (u128::from(bytes.0) * 8).saturating_mul(u128::from(part));
@@ -136,6 +141,9 @@ mod tests {
         assert_eq!((c.racks, c.hosts, c.slots, c.rack_slots(), c.circuits), (3, 4, 1, 4, 2));
         assert_eq!((c.nic, c.core, c.ocs, c.delta), (BitRate::mbit(10), BitRate::mbit(20), BitRate::mbit(50), Span::millis(3)));
         assert!(!Cluster::is_exact(&t));
+        t.eps.background_percent = 25;
+        assert_eq!(Cluster::of(&t, Bytes(7)).core, BitRate::mbit(15), "a planner has what background traffic leaves");
+        t.eps.background_percent = 0;
         t.planes.pop();
         assert!(Cluster::is_exact(&t) && Cluster::of(&t, Bytes(7)).has_circuits());
         t.push_rack(2, 8, BitRate::mbit(5), BitRate::mbit(20));

@@ -30,6 +30,18 @@ pub enum Order {
     Capacity,
 }
 
+/// When tasks that wait for the stages before theirs get slots, once the slowstart is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReduceStart {
+    /// When every task before them has a slot or has ended.
+    #[default]
+    AllPlaced,
+    /// As in Yarn: before the other tasks of their job, in a number that grows with what has finished; they give way when those before
+    /// them have no slot left.
+    RampUp,
+}
+
 /// A task of this stage shall start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
@@ -122,6 +134,8 @@ pub trait View {
     /// Whether a task of the stage may start now, were there a slot: the job's data is placed, and enough of the stages before
     /// this one has finished.
     fn may_start(&self, job: JobId, stage: usize) -> bool;
+    /// Whether tasks before those of the stage wait for slots: only under [`ReduceStart::RampUp`] may it start then.
+    fn is_ahead(&self, job: JobId, stage: usize) -> bool;
     /// The nearest that a pending task of the stage would run to its block on a free slot of this rack; `None` if none is
     /// pending. O(hosts of the rack).
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality>;
@@ -144,6 +158,8 @@ pub trait View {
     fn slots(&self, rack: RackId) -> u32;
     /// Hosts of a rack that are up.
     fn hosts_up(&self, rack: RackId) -> u32;
+    /// Hosts of the cluster that have a free slot. O(1).
+    fn hosts_open(&self) -> u32;
     /// Whether a host is up.
     fn is_up(&self, host: HostId) -> bool;
     /// Free slots of a host; none while it is down.
@@ -203,8 +219,8 @@ pub trait Placement: Send {
     /// Where the data blocks of a job's stages go: by stage, one block a task; an empty list for a stage without input.
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>>;
 
-    /// Of the tasks of the stages before, how many per cent must have finished before tasks of a stage get slots. (They
-    /// never get one while a task before them is pending: who holds a slot must not wait for who has none.)
+    /// Of the tasks of the stages before, how many per cent must have finished before tasks of a stage get slots. ([`ReduceStart`] says
+    /// what else they wait for.)
     fn slowstart(&self, view: &dyn View, job: JobId) -> u32;
 
     /// A rack has a free slot: a task of which stage shall have it? A policy that thinks of hosts may name one of any rack. `None`:
@@ -332,9 +348,13 @@ impl Alarm {
     }
 }
 
-/// Stages that may start and have a pending task, in the job's order.
+/// Stages that may start and have a pending task: first those ahead of the stages before them, which is how Yarn's priorities have it, then
+/// in the job's order.
 pub fn startable(view: &dyn View, job: JobId) -> impl Iterator<Item = usize> + '_ {
-    (0..view.job(job).stages.len()).filter(move |&s| view.may_start(job, s) && view.counts(job, s).pending > 0)
+    let stages = 0..view.job(job).stages.len();
+    let open =
+        move |ahead: bool| move |&s: &usize| view.is_ahead(job, s) == ahead && view.may_start(job, s) && view.counts(job, s).pending > 0;
+    stages.clone().filter(open(true)).chain(stages.filter(open(false)))
 }
 
 /// The first job in the queues' order that has something for this rack, and which stage.

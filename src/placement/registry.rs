@@ -45,6 +45,27 @@ macro_rules! policies {
                 }
             }
 
+            /// When reduce tasks get slots, in a file that does not say it.
+            pub fn reduces(self) -> ReduceStart {
+                match self {
+                    $(Self::$kind => <$options>::REDUCES),*
+                }
+            }
+
+            /// Whether delay scheduling may count offers under it.
+            pub fn counts_offers(self) -> bool {
+                match self {
+                    $(Self::$kind => <$options>::COUNTS_OFFERS),*
+                }
+            }
+
+            /// The offers that it counts in a file that says nothing of waits.
+            pub fn missed(self) -> Option<u32> {
+                match self {
+                    $(Self::$kind => <$options>::MISSED),*
+                }
+            }
+
             /// Whether it thinks of hosts, so that flows between racks as wholes say nothing of it.
             pub fn is_by_host(self) -> bool {
                 match self {
@@ -130,7 +151,7 @@ pub struct Spec {
 impl Spec {
     /// A policy of a kind, with its usual parameters.
     pub fn new(kind: Kind) -> Self {
-        Self { policy: Policy::usual(kind), common: Common { slowstart: kind.slowstart(), ..Common::default() } }
+        Self { policy: Policy::usual(kind), common: Common { slowstart: kind.slowstart(), missed: kind.missed(), ..Common::default() } }
     }
 
     /// The kind of policy.

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::policy::{Order, Placement};
+use super::policy::{Order, Placement, ReduceStart};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
@@ -18,6 +18,9 @@ pub struct Common {
     pub seed: u64,
     /// Delay scheduling: how long a job waits for a slot on a host of its blocks, and then for one in their rack.
     pub wait: (Span, Span),
+    /// Delay scheduling as Yarn has it, instead of by time: how many offers a job misses before it may run in the rack of a block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u32>,
     /// Longest time for which a shuffle is held back until more reduce tasks have slots.
     pub patience: Span,
     /// Per cent of a guideline's hosts that may be down; if more are, the guideline is dropped.
@@ -30,7 +33,7 @@ impl Default for Common {
     /// A slowstart of 5 per cent as in Hadoop, waits of three seconds each; guidelines are dropped when most of their hosts are down.
     fn default() -> Self {
         let wait = (Span::secs(3), Span::secs(3));
-        Self { slowstart: 5, seed: 1, wait, patience: Span::secs(30), lost_percent: 50, busy: Span::secs(1) }
+        Self { slowstart: 5, seed: 1, wait, missed: None, patience: Span::secs(30), lost_percent: 50, busy: Span::secs(1) }
     }
 }
 
@@ -41,6 +44,12 @@ pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     const SLOWSTART: u32 = 5;
     /// The order of jobs of a file that gives none.
     const ORDER: Order = Order::Fair;
+    /// When reduce tasks get slots, in a file that does not say it.
+    const REDUCES: ReduceStart = ReduceStart::AllPlaced;
+    /// Whether delay scheduling may count offers under this policy.
+    const COUNTS_OFFERS: bool = false;
+    /// The offers that it counts in a file that says nothing of waits.
+    const MISSED: Option<u32> = None;
     /// It thinks of hosts: flows between racks as wholes would say nothing of it.
     const BY_HOST: bool = false;
 

@@ -12,7 +12,7 @@ use super::stage::{Doing, Output, Stage};
 use super::state::{Account, JobState, Settings, State};
 use super::{Action, Event, NEVER, Rejected, TaskRef};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
-use crate::placement::policy::{Locality, Order, Pick, Placement};
+use crate::placement::policy::{Locality, Order, Pick, Placement, ReduceStart};
 use crate::topology::Topology;
 use crate::units::Time;
 use crate::workload::jobs::JobSpec;
@@ -37,6 +37,8 @@ pub struct Scheduler {
     look: BTreeSet<(JobId, usize)>,
     /// Stages whose tasks may have slots since the last dispatch.
     arrivals: BTreeSet<(JobId, usize)>,
+    /// Stages with tasks that hold slots where none of those before them may have one, and some wait for one.
+    starved: BTreeSet<(JobId, usize)>,
     /// Tasks that must read their block over the network.
     reads: BTreeMap<(JobId, usize), Vec<u32>>,
     /// Shuffles that the policy holds back, until when.
@@ -62,6 +64,7 @@ impl Scheduler {
             last: RackId(0),
             look: BTreeSet::new(),
             arrivals: BTreeSet::new(),
+            starved: BTreeSet::new(),
             reads: BTreeMap::new(),
             holds: BTreeMap::new(),
             next_coflow: 0,
@@ -150,7 +153,15 @@ impl Scheduler {
         let racks = self.state.topology.rack_count();
         let stages: Vec<Stage> = (0..spec.stages.len()).map(|s| Stage::new(&spec, s, racks)).collect();
         let unfinished = stages.len() as u32;
-        self.state.jobs.push(JobState { spec, stages, slowstart: 100, placed: false, unfinished, account: Account::default() });
+        self.state.jobs.push(JobState {
+            spec,
+            stages,
+            slowstart: 100,
+            racks: None,
+            placed: false,
+            unfinished,
+            account: Account::default(),
+        });
         let blocks = self.policy.place_data(&self.state, job);
         for (s, b) in blocks.iter().enumerate() {
             let State { topology, jobs, .. } = &mut self.state;
@@ -168,20 +179,30 @@ impl Scheduler {
         self.policy.submitted(&self.state, job);
         let percent = self.policy.slowstart(&self.state, job).min(100);
         self.state.jobs[job.index()].slowstart = percent;
+        self.confine(job);
         let stages = self.state.jobs[job.index()].stages.len();
         (0..stages).for_each(|s| self.reopen(job, s));
         self.state.refresh(job);
         Ok(())
     }
 
-    /// Whether the tasks of a stage may have slots: nothing before it is pending, and enough of that has finished.
+    /// Takes note of the racks of a job.
+    fn confine(&mut self, job: JobId) {
+        self.state.jobs[job.index()].racks = self.policy.guideline(job, 0).map(<[RackId]>::to_vec);
+    }
+
+    /// Whether the tasks of a stage may have slots: enough of what is before it has finished and, unless they ramp up, nothing is pending.
     fn reopen(&mut self, job: JobId, stage: usize) {
+        let ramps = self.state.settings.reduces == ReduceStart::RampUp;
         let j = &self.state.jobs[job.index()];
         let enough = j.stages[stage].incoming.iter().all(|e| {
             let c = j.stages[e.from].counts;
-            c.pending == 0 && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(j.slowstart)
+            (ramps || c.pending == 0) && u64::from(c.finished) * 100 >= u64::from(c.tasks()) * u64::from(j.slowstart)
         });
         let open = j.placed && enough;
+        if ramps && self.state.sides(job, stage).is_starved() {
+            self.starved.insert((job, stage));
+        }
         let s = self.state.stage_mut(job, stage);
         if s.open != open {
             s.open = open;
@@ -343,6 +364,9 @@ impl Scheduler {
             true => drop(self.look.insert((job, s))),
             false if !reading => self.compute(task),
             false => {}
+        }
+        if shuffles && self.state.sides(job, s).is_starved() {
+            self.starved.insert((job, s));
         }
         if all_started {
             self.reopen_after(job, s);

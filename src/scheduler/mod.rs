@@ -41,6 +41,7 @@ use crate::workload::jobs::JobSpec;
 pub mod machine;
 pub mod net;
 pub mod queues;
+pub mod ramp;
 pub mod record;
 pub mod share;
 pub mod slots;

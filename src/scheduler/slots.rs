@@ -44,6 +44,8 @@ pub struct Slots {
     hosts: Vec<Host>,
     racks: Vec<Rack>,
     free: u64,
+    /// Hosts with a free slot.
+    open: u32,
     /// Thousandths by which estimates are off at most, and the seed from which the errors are drawn.
     off: (u64, u64),
 }
@@ -56,7 +58,7 @@ impl Slots {
             .iter()
             .map(|h| Host { rack: h.rack, up: false, free: Vec::new(), works: vec![(None, Span::ZERO); h.slots as usize], total: h.slots })
             .collect();
-        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0, off: (0, 0) };
+        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0, open: 0, off: (0, 0) };
         t.hosts.iter().for_each(|h| s.bring_up(h.id));
         s
     }
@@ -64,6 +66,11 @@ impl Slots {
     /// Free slots of the cluster.
     pub fn free(&self) -> u64 {
         self.free
+    }
+
+    /// Hosts of the cluster that have a free slot.
+    pub fn hosts_open(&self) -> u32 {
+        self.open
     }
 
     /// Free slots of a rack.
@@ -116,6 +123,7 @@ impl Slots {
         if before > 1 {
             r.open.insert((Reverse(before - 1), host));
         }
+        self.open -= u32::from(before == 1);
         r.held.insert((eta, host, slot));
         r.free -= 1;
         self.free -= 1;
@@ -147,6 +155,7 @@ impl Slots {
         r.open.insert((Reverse(before + 1), host));
         r.free += 1;
         self.free += 1;
+        self.open += u32::from(before == 0);
     }
 
     /// Takes a host out; the caller has given back its held slots. Does nothing if it is down.
@@ -163,6 +172,7 @@ impl Slots {
         r.slots -= h.total;
         r.hosts_up -= 1;
         self.free -= u64::from(free);
+        self.open -= u32::from(free > 0);
     }
 
     /// Brings a host back with all its slots free. Does nothing if it is up.
@@ -180,6 +190,7 @@ impl Slots {
         r.slots += h.total;
         r.hosts_up += 1;
         self.free += u64::from(h.total);
+        self.open += u32::from(h.total > 0);
     }
 
     /// When each slot of a rack that is up will be free, in ascending order: now and the estimated remaining time of its task, from
@@ -324,10 +335,10 @@ mod tests {
         s.give(HostId(0), slot, Time(5));
         s.take_down(HostId(0));
         s.take_down(HostId(0));
-        assert_eq!((s.free(), s.slots_in(RackId(0)), s.hosts_up(RackId(0)), s.is_up(HostId(0))), (5, 2, 1, false));
+        assert_eq!((s.free(), s.slots_in(RackId(0)), s.hosts_up(RackId(0)), s.is_up(HostId(0)), s.hosts_open()), (5, 2, 1, false, 2));
         assert_eq!(s.least_loaded(RackId(0)), Some(HostId(1)));
         s.bring_up(HostId(0));
         s.bring_up(HostId(0));
-        assert_eq!((s.free(), s.free_on(HostId(0))), (7, 2));
+        assert_eq!((s.free(), s.free_on(HostId(0)), s.hosts_open()), (7, 2, 3));
     }
 }

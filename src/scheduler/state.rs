@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::TaskRef;
 use super::net::{Net, Part};
 use super::queues::{Order, Queues};
+use super::ramp::Sides;
 use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::network::{FlowAt, Input, Needs};
-use crate::placement::policy::{Block, Locality, StageCounts, TaskAt, View};
+use crate::placement::policy::{Block, Locality, ReduceStart, StageCounts, TaskAt, View};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -27,6 +28,9 @@ pub struct Settings {
     pub orders: Vec<Order>,
     /// Weights of the queues, by number; others have one.
     pub weights: Vec<u32>,
+    /// When tasks that wait for others get slots.
+    #[serde(default)]
+    pub reduces: ReduceStart,
     /// Per cent of the sending stage's tasks that must have finished since before a waiting reduce task fetches again, 1 to 100.
     pub fetch_percent: u32,
     /// Between which places flows go.
@@ -35,7 +39,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { order: Order::Fair, orders: Vec::new(), weights: Vec::new(), fetch_percent: 20, grain: Grain::Host }
+        Self {
+            order: Order::Fair,
+            orders: Vec::new(),
+            weights: Vec::new(),
+            reduces: ReduceStart::AllPlaced,
+            fetch_percent: 20,
+            grain: Grain::Host,
+        }
     }
 }
 
@@ -70,6 +81,8 @@ pub struct JobState {
     pub stages: Vec<Stage>,
     /// Per cent of the stages before that must have finished.
     pub slowstart: u32,
+    /// Racks outside of which none of its tasks runs, if it has such.
+    pub racks: Option<Vec<RackId>>,
     /// Its blocks are where they shall be.
     pub placed: bool,
     /// Number of stages with tasks that have not finished, or must run again.
@@ -259,13 +272,26 @@ impl State {
 
     /// Whether a task may start: in the right state, with a pending task.
     pub fn startable(&self, job: JobId, stage: usize) -> bool {
-        let s = self.stage(job, stage);
-        s.open && s.counts.pending > 0
+        self.may_start(job, stage) && self.stage(job, stage).counts.pending > 0
+    }
+
+    /// The two sides of the shuffles into a stage, and the slots of its job. O(incoming edges + racks of the job).
+    pub fn sides(&self, job: JobId, stage: usize) -> Sides {
+        let j = &self.jobs[job.index()];
+        let free = j.racks.as_ref().map_or(self.slots.free(), |r| r.iter().map(|&r| u64::from(self.slots.free_in(r))).sum());
+        let own = &j.stages[stage];
+        let before = own.incoming.iter().map(|e| j.stages[e.from].counts);
+        before.fold(Sides { free, receiving: own.counts.running.into(), ..Sides::default() }, |s, c| Sides {
+            pending: s.pending + u64::from(c.pending),
+            running: s.running + u64::from(c.running),
+            finished: s.finished + u64::from(c.finished),
+            ..s
+        })
     }
 
     /// Looks anew whether a job has a task that may start, and tells the queues. O(stages).
     pub fn refresh(&mut self, job: JobId) {
-        let ready = (0..self.jobs[job.index()].stages.len()).any(|s| self.startable(job, s));
+        let ready = self.jobs[job.index()].stages.iter().any(|s| s.open && s.counts.pending > 0);
         self.queues.set_ready(job, ready);
     }
 
@@ -311,7 +337,12 @@ impl View for State {
         }))
     }
     fn may_start(&self, job: JobId, stage: usize) -> bool {
-        self.stage(job, stage).open
+        let s = self.stage(job, stage);
+        let allowed = || u64::from(s.counts.running) < self.sides(job, stage).allowed();
+        s.open && (!self.is_ahead(job, stage) || allowed())
+    }
+    fn is_ahead(&self, job: JobId, stage: usize) -> bool {
+        self.stage(job, stage).incoming.iter().any(|e| self.stage(job, e.from).counts.pending > 0)
     }
     fn locality(&self, job: JobId, stage: usize, rack: RackId) -> Option<Locality> {
         self.stage(job, stage).locality(&self.topology, rack, |h| self.slots.free_on(h))
@@ -343,6 +374,9 @@ impl View for State {
     }
     fn hosts_up(&self, rack: RackId) -> u32 {
         self.slots.hosts_up(rack)
+    }
+    fn hosts_open(&self) -> u32 {
+        self.slots.hosts_open()
     }
     fn is_up(&self, host: HostId) -> bool {
         self.slots.is_up(host)

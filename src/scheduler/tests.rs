@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::queues::Order;
 use super::state::{Grain, Settings};
 use super::*;
-use crate::placement::baselines::delay::Delay;
+use crate::placement::baselines::delay::{Delay, Waits};
 use crate::placement::baselines::fair::Fair;
 use crate::placement::codecide;
 use crate::placement::policy::Placement;

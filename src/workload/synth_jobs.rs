@@ -7,7 +7,7 @@
 //! - `corral-w1`: section 6.1 has small (<= 50 tasks), medium (<= 500) and large (>= 1000) jobs, selectivities between 4:1 and 1:4.
 //!   Ours: a third each, at most 5000 tasks, even logarithms.
 //! - `corral-w2`: section 6.2 has 90 % of the jobs below 200 MB of input and 75 MB of shuffle; 2 of 400 read 5.5 TB and shuffle 1.8
-//!   times that. Ours: the rest between, even logarithms.
+//!   times that. Ours: the rest between, even logarithms; 720 reduce tasks for each of the two.
 //! - `corral-w3`: table 1 has 180 and 2060 tasks, 7.1 and 162.3 GB of input, 6 and 71.5 GB of intermediate data at the 50th and 95th
 //!   percentile. Ours: log-normal, all three by one draw; output = intermediate.
 //! - `puma`: Hit-scheduler's table 1, kinds of jobs by their shares ([`puma`]).
@@ -30,6 +30,9 @@ use crate::units::{Bytes, Span, Time};
 
 const MB: u64 = 1_000_000;
 const GB: u64 = 1_000_000_000;
+/// Reduce tasks of the two large jobs of Corral's W2: as many as run at once on three of its racks of 240 slots, which is what the paper's
+/// planner gives each of them.
+const W2_REDUCES: u32 = 720;
 /// The largest input or shuffle of a job: the tail of a distribution ends here.
 const LARGEST: u64 = 100_000 * GB;
 
@@ -144,7 +147,7 @@ fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
             Shape { input: puma::INPUT, shuffle: puma::INPUT / 100 * class.percent(), output: 0, tasks: None, name: Some(name) }
         }
         Mix::CorralW1 => w1(&ask.model, u, rng),
-        Mix::CorralW2 => w2(u, rng),
+        Mix::CorralW2 => w2(&ask.model, u, rng),
         Mix::CorralW3 => {
             let two = |p50, p95| LogNormal { p5: None, p50, p95 }.at(u);
             let (tasks, shuffle) = (two(180, 2060), two(6 * GB, 71_500 * MB));
@@ -172,18 +175,22 @@ fn w1(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     Shape { input, shuffle, output: selected(shuffle), tasks: Some(tasks), name: None }
 }
 
-fn w2(u: u32, rng: &mut ChaCha8Rng) -> Shape {
+fn w2(model: &JobModel, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     // Parts of 400: the lowest 360 are tiny, the highest 2 large.
     let part = (u64::from(u) * 400) >> 32;
+    let mut tasks = None;
     let (input, shuffle) = match part {
         0..360 => (log_uniform(MB, 200 * MB, rng.random()), log_uniform(MB / 10, 75 * MB, rng.random())),
         360..398 => {
             let input = log_uniform(200 * MB, 1000 * GB, rng.random());
             (input, log_uniform(input / 8 * 3, input / 10 * 18, rng.random()))
         }
-        _ => (5_500 * GB, 9_900 * GB),
+        _ => {
+            tasks = Some((model.tasks(Bytes(5_500 * GB), Bytes::ZERO).0, W2_REDUCES));
+            (5_500 * GB, 9_900 * GB)
+        }
     };
-    Shape { input, shuffle, output: shuffle, tasks: None, name: None }
+    Shape { input, shuffle, output: shuffle, tasks, name: None }
 }
 
 #[cfg(test)]

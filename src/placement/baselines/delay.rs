@@ -3,16 +3,18 @@
 //! Zaharia et al., "Delay scheduling", EuroSys 2010, section 3.4 and figure 5: when a slot is free, the jobs are asked in their order. One
 //! with a task whose block is on the host takes it. One with a block in the rack takes it if the job has been skipped for W1
 //! already; one without takes it after W1 + W2. Else it is skipped, and the next job is asked. A job that has started a task nearer than
-//! it was allowed to starts waiting anew. With queues of capacity this is what Corral's authors call Yarn-CS.
+//! it was allowed to starts waiting anew. Yarn counts offers instead of time ([`missed`](super::missed)); so, and with queues of capacity,
+//! this is what Corral's authors call Yarn-CS.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::missed::{Missed, YARN};
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, View, first_of};
+use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, ReduceStart, View, first_of};
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::units::{Bytes, Span, Time};
 
@@ -22,8 +24,10 @@ use crate::units::{Bytes, Span, Time};
 pub struct DelayOptions {}
 
 impl PolicyOptions for DelayOptions {
+    const COUNTS_OFFERS: bool = true;
+
     fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
-        Box::new(Delay::new("delay", common.wait, common.slowstart, common.seed))
+        Box::new(Delay::new("delay", Waits::of(common), common.slowstart, common.seed))
     }
 }
 
@@ -34,9 +38,12 @@ pub struct CapacityOptions {}
 
 impl PolicyOptions for CapacityOptions {
     const ORDER: Order = Order::Capacity;
+    const REDUCES: ReduceStart = ReduceStart::RampUp;
+    const COUNTS_OFFERS: bool = true;
+    const MISSED: Option<u32> = Some(YARN);
 
     fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
-        Box::new(Delay::new("capacity", common.wait, common.slowstart, common.seed))
+        Box::new(Delay::new("capacity", Waits::of(common), common.slowstart, common.seed))
     }
 }
 
@@ -50,15 +57,73 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// Under a name; `host` is W1 and `rack` is W2, `slowstart` in per cent, `seed` for the placement of data.
-    pub fn new(name: &'static str, (host, rack): (Span, Span), slowstart: u32, seed: u64) -> Self {
-        Self { name, slowstart, seed, waits: Waits::new(host, rack) }
+    /// Under a name; `slowstart` in per cent, `seed` for the placement of data.
+    pub fn new(name: &'static str, waits: Waits, slowstart: u32, seed: u64) -> Self {
+        Self { name, slowstart, seed, waits }
     }
 }
 
-/// Jobs that have been skipped, and since when. Other policies use it too, for locality within their racks.
+/// Jobs that have been skipped. Other policies use it too, for locality within their racks.
 #[derive(Clone, Debug)]
-pub struct Waits {
+pub enum Waits {
+    /// They wait by time.
+    Times(Times),
+    /// They wait by offers, as in Yarn.
+    Offers(Missed),
+}
+
+impl Waits {
+    /// As a policy's parameters have it.
+    pub fn of(common: &Common) -> Self {
+        match common.missed {
+            Some(limit) => Self::Offers(Missed::new(limit)),
+            None => Self::by_time(common.wait.0, common.wait.1),
+        }
+    }
+
+    /// `host` until a job may run in the rack of its block, `rack` longer until it may run anywhere.
+    pub fn by_time(host: Span, rack: Span) -> Self {
+        Self::Times(Times::new(host, rack))
+    }
+
+    /// Whether a stage may take a slot so near to a block now; if not, its job has been skipped. O(log jobs).
+    pub fn may(&mut self, view: &dyn View, (job, stage): (JobId, usize), near: Locality) -> bool {
+        match self {
+            Self::Times(w) => w.may(view.now(), job, near),
+            Self::Offers(w) => w.may(view, (job, stage), near),
+        }
+    }
+
+    /// A job started a task so near to its block: it waits anew. Nothing changes where the stage reads no blocks.
+    pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
+        if !view.blocks(pick.job, pick.stage).is_empty() {
+            match self {
+                Self::Times(w) => w.begin_anew(view.now(), pick.job, near),
+                Self::Offers(w) => w.begin_anew(pick.job, near),
+            }
+        }
+    }
+
+    /// When the first wait ends.
+    pub fn wake_at(&self) -> Option<Time> {
+        match self {
+            Self::Times(w) => w.alarm.at(),
+            Self::Offers(w) => w.wake_at(),
+        }
+    }
+
+    /// The wake-up has come: a job that is skipped again will set the next one.
+    pub fn woken(&mut self, now: Time) {
+        match self {
+            Self::Times(w) => w.alarm.woken(now),
+            Self::Offers(w) => w.woken(now),
+        }
+    }
+}
+
+/// Jobs that have been skipped, and since when.
+#[derive(Clone, Debug)]
+pub struct Times {
     host: Span,
     rack: Span,
     since: BTreeMap<JobId, Skipped>,
@@ -72,14 +137,12 @@ struct Skipped {
     level: Locality,
 }
 
-impl Waits {
-    /// `host` until a job may run in the rack of its block, `rack` longer until it may run anywhere.
-    pub fn new(host: Span, rack: Span) -> Self {
+impl Times {
+    fn new(host: Span, rack: Span) -> Self {
         Self { host, rack, since: BTreeMap::new(), alarm: Alarm::default() }
     }
 
-    /// Whether a job may take a slot so near to its block now; if not, it has been skipped. O(log jobs).
-    pub fn may(&mut self, now: Time, job: JobId, near: Locality) -> bool {
+    fn may(&mut self, now: Time, job: JobId, near: Locality) -> bool {
         if near == Locality::Host {
             return true;
         }
@@ -102,29 +165,13 @@ impl Waits {
         if self.rack == Span::ZERO { Locality::Remote } else { Locality::Rack }
     }
 
-    /// A job started a task so near to its block: it waits anew, at that level. Nothing changes where the stage reads no blocks.
-    pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
-        if !view.blocks(pick.job, pick.stage).is_empty() {
-            self.begin_anew(view.now(), pick.job, near);
-        }
-    }
-
+    /// A job started a task so near to its block: it waits anew, at that level.
     fn begin_anew(&mut self, now: Time, job: JobId, near: Locality) {
         if near == Locality::Host {
             self.since.remove(&job);
         } else if let Some(s) = self.since.get_mut(&job) {
             (s.level, s.since) = (near, now);
         }
-    }
-
-    /// When the first wait ends.
-    pub fn wake_at(&self) -> Option<Time> {
-        self.alarm.at()
-    }
-
-    /// The wake-up has come: a job that is skipped again will set the next one.
-    pub fn woken(&mut self, now: Time) {
-        self.alarm.woken(now);
     }
 }
 
@@ -143,7 +190,7 @@ impl Placement for Delay {
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         let waits = &mut self.waits;
-        first_of(view, |job, s| view.locality(job, s, rack).is_some_and(|near| waits.may(view.now(), job, near)))
+        first_of(view, |job, s| view.locality(job, s, rack).is_some_and(|near| waits.may(view, (job, s), near)))
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -165,14 +212,14 @@ mod tests {
 
     #[test]
     fn a_job_climbs_from_host_to_rack_to_anywhere() {
-        let mut w = Waits::new(Span(10), Span(20));
+        let mut w = Times::new(Span(10), Span(20));
         let j = JobId(0);
         assert!(w.may(Time(100), j, Locality::Host));
-        assert!(!w.may(Time(100), j, Locality::Rack) && w.wake_at() == Some(Time(110)));
+        assert!(!w.may(Time(100), j, Locality::Rack) && w.alarm.at() == Some(Time(110)));
         assert!(!w.may(Time(109), j, Locality::Rack));
-        w.woken(Time(110));
+        w.alarm.woken(Time(110));
         assert!(w.may(Time(110), j, Locality::Rack) && !w.may(Time(110), j, Locality::Remote));
-        assert_eq!(w.wake_at(), Some(Time(130)));
+        assert_eq!(w.alarm.at(), Some(Time(130)));
         assert!(!w.may(Time(129), j, Locality::Remote) && w.may(Time(130), j, Locality::Remote));
         // A start in the rack brings it back to that level; one on the host, to the beginning.
         w.begin_anew(Time(140), j, Locality::Rack);
@@ -183,9 +230,9 @@ mod tests {
 
     #[test]
     fn without_waits_nobody_waits() {
-        let mut w = Waits::new(Span(0), Span(0));
+        let mut w = Times::new(Span(0), Span(0));
         assert!(w.may(Time(1), JobId(0), Locality::Remote));
-        let mut w = Waits::new(Span(0), Span(5));
+        let mut w = Times::new(Span(0), Span(5));
         assert!(w.may(Time(1), JobId(0), Locality::Rack) && !w.may(Time(1), JobId(0), Locality::Remote));
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
-use crate::placement::policy::{Block, Pick, Placement, View, first_of};
+use crate::placement::policy::{Block, Pick, Placement, ReduceStart, View, first_of};
 use crate::placement::spec::{Common, PolicyOptions};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes};
@@ -20,6 +20,8 @@ use crate::units::{BitRate, Bytes};
 pub struct FairOptions {}
 
 impl PolicyOptions for FairOptions {
+    const REDUCES: ReduceStart = ReduceStart::RampUp;
+
     fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
         Box::new(Fair::new("fair", common.slowstart, common.seed))
     }
@@ -31,6 +33,8 @@ impl PolicyOptions for FairOptions {
 pub struct FEpsOptions {}
 
 impl PolicyOptions for FEpsOptions {
+    const REDUCES: ReduceStart = ReduceStart::RampUp;
+
     /// An EPS as fast as all circuits of a rack together, and no planes.
     fn network(&self, topology: &Topology) -> Topology {
         let mut t = topology.clone();

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::{Options, Provisioning, Scenario, guidelines};
 use crate::ids::{JobId, RackId};
 use crate::placement::baselines::delay::Waits;
+use crate::placement::baselines::missed::YARN;
 use crate::placement::cluster::Cluster;
-use crate::placement::policy::{Block, Locality, Pick, Placement, View, first_of, is_over, lost_plans, startable};
+use crate::placement::policy::{Block, Locality, Pick, Placement, ReduceStart, View, first_of, is_over, lost_plans, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::placement::{hdfs, replicas};
 use crate::topology::Topology;
@@ -45,6 +46,10 @@ impl Default for CorralOptions {
 }
 
 impl PolicyOptions for CorralOptions {
+    const REDUCES: ReduceStart = ReduceStart::RampUp;
+    const COUNTS_OFFERS: bool = true;
+    const MISSED: Option<u32> = Some(YARN);
+
     fn check(&self) -> Vec<BadOption> {
         let elephant = self.elephant.and_then(|e| outside("elephant", e.0, (1, u64::MAX)));
         outside("imbalance", self.imbalance, (0, 10_000)).into_iter().chain(elephant).collect()
@@ -61,6 +66,10 @@ impl PolicyOptions for CorralOptions {
 pub struct LocalShuffleOptions(pub CorralOptions);
 
 impl PolicyOptions for LocalShuffleOptions {
+    const REDUCES: ReduceStart = CorralOptions::REDUCES;
+    const COUNTS_OFFERS: bool = CorralOptions::COUNTS_OFFERS;
+    const MISSED: Option<u32> = CorralOptions::MISSED;
+
     fn check(&self) -> Vec<BadOption> {
         self.0.check()
     }
@@ -92,7 +101,7 @@ pub struct Corral {
 impl Corral {
     /// Under a name; `elephant` is T_e, unless the options have one.
     fn new(name: &'static str, places_data: bool, (options, common): (CorralOptions, Common), elephant: Bytes) -> Self {
-        let waits = Waits::new(common.wait.0, common.wait.1);
+        let waits = Waits::of(&common);
         let (plan, assigned, held, dropped) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
         let elephant = options.elephant.unwrap_or(elephant);
         Self { name, places_data, options, common, elephant, plan, assigned, held, waits, dropped }
@@ -166,7 +175,7 @@ impl Placement for Corral {
         // In its racks a job waits for a host; a block that is in none of them is worth no wait.
         let mut near = |job: JobId, s: usize| match view.locality(job, s, rack)? {
             Locality::Remote => Some(()),
-            near => waits.may(view.now(), job, near).then_some(()),
+            near => waits.may(view, (job, s), near).then_some(()),
         };
         for &(_, job) in self.assigned.get(rack.index()).into_iter().flatten() {
             if let Some(stage) = startable(view, job).find(|&s| near(job, s).is_some()) {
@@ -174,7 +183,7 @@ impl Placement for Corral {
             }
         }
         let free =
-            |job: JobId, s: usize| !plan.contains_key(&job) && view.locality(job, s, rack).is_some_and(|n| waits.may(view.now(), job, n));
+            |job: JobId, s: usize| !plan.contains_key(&job) && view.locality(job, s, rack).is_some_and(|n| waits.may(view, (job, s), n));
         first_of(view, free)
     }
 

@@ -49,12 +49,15 @@ pub struct CoSchedulerOptions {
     /// A task of a shuffle-heavy job waits for the racks of its guideline, as long as one of them is up. Otherwise any free slot takes
     /// it where nothing else can run (Algorithm 2, lines 8 and 9); false if left out.
     pub strict: bool,
+    /// Reduce tasks of shuffle-heavy jobs run anywhere: data and maps are guided alone, the part that the paper measures as DP + OCAS
+    /// (section V-C); false if left out.
+    pub maps_only: bool,
 }
 
 impl Default for CoSchedulerOptions {
     /// The paper's.
     fn default() -> Self {
-        Self { shuffle_model: ShuffleModel::default(), elephant: None, sir: 100, wavelengths: None, strict: false }
+        Self { shuffle_model: ShuffleModel::default(), elephant: None, sir: 100, wavelengths: None, strict: false, maps_only: false }
     }
 }
 
@@ -327,7 +330,7 @@ impl Placement for CoScheduler {
         let next: Vec<usize> = spec.edges.iter().filter(|e| e.from == stage).map(|e| e.to).collect();
         for to in next.into_iter().filter(|&to| spec.edges_into(to).all(|e| done(e.from))) {
             let question = if self.asks { self.question(view, job, to) } else { None };
-            let best = if self.asks { None } else { self.choose(view, job, to) };
+            let best = if self.asks || self.options.maps_only { None } else { self.choose(view, job, to) };
             self.choose_racks(job, to, best);
             if let Some(q) = question {
                 self.unanswered.insert((job, to));

@@ -132,7 +132,7 @@ impl PushBox {
     pub fn new(options: PushBoxOptions, common: &Common) -> Self {
         let (slowstart, seed, wait) = (common.slowstart, common.seed, common.wait);
         // Whether racks are local is known with the network.
-        let selector = Selector::new(Waits::new(wait.0, wait.1), false, None, Misjudged { factor: 1, seed });
+        let selector = Selector::new(Waits::by_time(wait.0, wait.1), false, None, Misjudged { factor: 1, seed });
         Self { options, slowstart, seed, wait, selector, arrivals: VecDeque::new(), arrived: Time::ZERO, why: None }
     }
 
@@ -255,8 +255,12 @@ impl Placement for PushBox {
 
     fn needs(&mut self, topology: &Topology) -> Needs {
         let rack_local = self.options.rack_local.holds(topology);
-        self.selector =
-            Selector::new(Waits::new(self.wait.0, self.wait.1), rack_local, self.options.random_task.then_some(self.seed), self.wrong());
+        self.selector = Selector::new(
+            Waits::by_time(self.wait.0, self.wait.1),
+            rack_local,
+            self.options.random_task.then_some(self.seed),
+            self.wrong(),
+        );
         Needs { network: true, flows_by_task: true, rack_local, sample: self.options.sample, ema_percent: self.options.ema }
     }
 

@@ -110,7 +110,7 @@ impl Selector {
         let task = if reads {
             let (task, near) = view.nearest(job, stage, host)?;
             let near = self.nearness(near);
-            if !self.waits.may(view.now(), job, near) {
+            if !self.waits.may(view, (job, stage), near) {
                 return None;
             }
             task

@@ -16,6 +16,9 @@ pub struct Errors {
     /// Per cent by which foreseen bytes of a recurring job, and the times of its tasks with them, are off at most: one factor a job,
     /// drawn evenly.
     pub size_percent: u32,
+    /// The same for the bytes of its shuffles alone.
+    #[serde(default)]
+    pub shuffle_percent: u32,
     /// Per cent of the jobs that come at another time than foreseen.
     pub delayed_percent: u32,
     /// How much sooner or later at most, drawn evenly; never before time zero.
@@ -48,14 +51,14 @@ impl Errors {
 
     fn seen(&self, job: &JobSpec, rng: &mut ChaCha8Rng) -> JobSpec {
         // In thousandths.
-        let off = u64::from(self.size_percent.min(100)) * 10;
+        let off = u64::from(self.size_percent.max(self.shuffle_percent).min(100)) * 10;
         let factor = rng.random_range(1000 - off..=1000 + off);
         let mut job = job.clone();
         if !job.recurring || factor == 1000 {
             return job;
         }
         let scaled = |n: u64| u64::try_from(u128::from(n) * u128::from(factor) / 1000).unwrap_or(u64::MAX);
-        for s in &mut job.stages {
+        for s in job.stages.iter_mut().filter(|_| self.size_percent > 0) {
             (s.input, s.output) = (Bytes(scaled(s.input.0)), Bytes(scaled(s.output.0)));
             match &mut s.times {
                 TaskTimes::Even(t) => *t = Span(scaled(t.0)),
@@ -96,6 +99,15 @@ mod tests {
         }
         // Of some 80 recurring jobs, half are more than a quarter off.
         assert!((20..70).contains(&off), "{off}");
+    }
+
+    #[test]
+    fn an_error_of_shuffles_touches_nothing_else() {
+        let e = Errors { shuffle_percent: 50, seed: 4, ..Errors::default() };
+        let (real, seen) = e.apply(&jobs());
+        assert!(real.jobs.iter().zip(&seen).all(|(a, b)| a.stages == b.stages && a.arrival == b.arrival));
+        let other = Errors { size_percent: 50, seed: 4, ..Errors::default() }.apply(&jobs()).1;
+        assert!(seen.iter().zip(&other).all(|(a, b)| a.edges == b.edges) && seen.iter().zip(&real.jobs).any(|(a, b)| a != b));
     }
 
     #[test]

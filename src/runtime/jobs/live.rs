@@ -321,6 +321,7 @@ mod tests {
     fn play(kind: Kind, fake: &mut Fake, failures: &[(Time, Event)]) -> Outcome {
         let (topology, jobs) = (Arc::new(network()), quick());
         let mut by = JobPolicy::new(kind);
+        by.placement.common.missed = None;
         (by.placement.common.wait, by.placement.common.patience) = ((Span::millis(5), Span::millis(5)), Span::millis(50));
         let ask = Ask { topology: &topology, jobs_by: &by, elephant: Bytes(2_000_000), jobs: &jobs, failures };
         run(&ask, None, fake, &AtomicBool::new(false), &mut |_| ()).unwrap()

@@ -41,6 +41,7 @@ fn run(kind: Kind, errors: Errors, told: Told) -> (f64, Vec<String>) {
     let policy =
         CircuitPolicy { demand: Estimator::Declared, scheduler: SchedulerKind::Sunflow, elephant_threshold, ..CircuitPolicy::default() };
     let mut jobs_by = JobPolicy::new(kind);
+    jobs_by.placement.common.missed = None;
     jobs_by.placement.common.wait = (Span::millis(50), Span::millis(50));
     if let Policy::CoScheduler(options) = &mut jobs_by.placement.policy {
         options.strict = true;

@@ -5,6 +5,7 @@ use crate::ids::{HostId, JobId, RackId};
 use crate::scheduler::stage::Doing;
 use crate::scheduler::state::Grain;
 use crate::scheduler::{Action, TaskRef};
+use crate::units::Time;
 
 impl Scheduler {
     /// Decides everything that can be decided now.
@@ -14,6 +15,9 @@ impl Scheduler {
             if !self.offer_slots() {
                 // It goes on from here with the program's answer.
                 return;
+            }
+            if self.make_room() {
+                continue;
             }
             self.begin_reads();
             self.begin_shuffles();
@@ -88,6 +92,34 @@ impl Scheduler {
             }
             self.dirty.remove(&rack);
         }
+    }
+
+    /// Has tasks that wait for others without slots give theirs up, where the job could get no other ([`Sides::giving_way`]): the last to
+    /// start first. Returns whether any did.
+    fn make_room(&mut self) -> bool {
+        let mut any = false;
+        for (job, stage) in self.starved.clone() {
+            let sides = self.state.sides(job, stage);
+            if !sides.is_starved() {
+                self.starved.remove(&(job, stage));
+            }
+            let mut waiting = self.waiting_tasks(job, stage, sides.giving_way() as usize);
+            any |= !waiting.is_empty();
+            self.counters.preempted += waiting.len() as u64;
+            waiting.drain(..).for_each(|task| self.give_up(TaskRef { job, stage: stage as u32, task }, Doing::Fetching));
+        }
+        any
+    }
+
+    /// So many tasks of a stage that hold slots and wait for their input, the last to start first. O(tasks log tasks) if any are wanted.
+    fn waiting_tasks(&self, job: JobId, stage: usize, wanted: usize) -> Vec<u32> {
+        if wanted == 0 {
+            return Vec::new();
+        }
+        let tasks = self.state.stage(job, stage).tasks.iter().enumerate().filter(|(_, t)| t.doing == Doing::Fetching);
+        let mut by_start: Vec<(Time, u32)> = tasks.map(|(k, t)| (t.started, k as u32)).collect();
+        by_start.sort_unstable_by(|a, b| b.cmp(a));
+        by_start.into_iter().take(wanted).map(|t| t.1).collect()
     }
 
     /// Whether tasks wait and nothing is on its way that could end that.

@@ -41,13 +41,17 @@ impl Scheduler {
         let lost: Vec<CoflowId> = lost.map(|e| *e.0).collect();
         lost.into_iter().for_each(|id| self.cancel(id));
         self.counters.hosts_failed += dead.len() as u64;
-        self.policy.cluster_changed(&self.state);
-        self.all_dirty();
+        self.cluster_changed();
     }
 
     pub(super) fn hosts_recovered(&mut self, hosts: &[HostId]) {
         hosts.iter().for_each(|&h| self.state.slots.bring_up(h));
+        self.cluster_changed();
+    }
+
+    fn cluster_changed(&mut self) {
         self.policy.cluster_changed(&self.state);
+        (0..self.state.jobs.len()).for_each(|j| self.confine(JobId::from(j)));
         self.all_dirty();
     }
 

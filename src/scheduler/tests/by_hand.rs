@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
+use crate::placement::policy::ReduceStart;
 use crate::placement::registry::Spec;
 use crate::placement::{Kind, Policy};
 
@@ -95,7 +96,7 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
         let j = w.s.snapshot().jobs[1].clone();
         (j.near, j.finished.unwrap().0)
     };
-    let waits = |host, rack| Box::new(Delay::new("delay", (Span(host), Span(rack)), 5, 1));
+    let waits = |host, rack| Box::new(Delay::new("delay", Waits::by_time(Span(host), Span(rack)), 5, 1));
     let (patient, end) = near(waits(1000, 1000));
     assert_eq!(patient, [2, 0, 0]);
     let (hasty, soon) = near(waits(0, 0));
@@ -104,6 +105,47 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
     // A wait that ends at 350 + 1 is over before the fourth slot comes.
     let (middling, at) = near(waits(175, 175));
     assert!(soon <= at && at <= end, "{middling:?}: {soon} {at} {end}");
+}
+
+/// A job of eight maps and two reduces on four slots, with half of the maps done before reduces start.
+fn ramped(reduces: ReduceStart, order: Order, jobs: Vec<JobSpec>) -> World {
+    let settings = Settings { order, reduces, ..Settings::default() };
+    let mut w = World::with(&network(1, 1, 4), settings, Box::new(Fair::new("fair", 50, 1)));
+    w.submit(jobs);
+    w.run(Time::MAX);
+    w
+}
+
+#[test]
+fn reduces_ramp_up_while_maps_wait_for_slots_as_in_yarn() {
+    let job = || map_reduce(0, (12, 10), (4, 5), 0);
+    let started = |w: &World| -> Vec<u64> {
+        let mut all: Vec<u64> = w.s.timeline().iter().filter(|r| r.task.stage == 1).map(|r| r.started.0).collect();
+        all.sort_unstable();
+        all
+    };
+    // Maps at 0-10, 10-20, 20-30 in all four slots; then the reduces, 30-35.
+    let w = ramped(ReduceStart::AllPlaced, Order::Fifo, vec![job()]);
+    assert_eq!((started(&w), w.ends()), (vec![30; 4], vec![Some(35)]));
+    // At 20, 8 of 12 maps are done and 4 wait: two of four slots (at most half) for reduces, so maps run at 20-30 and 30-40. At 30 no map
+    // waits: the other reduces have slots, and wait until 40.
+    let w = ramped(ReduceStart::RampUp, Order::Fifo, vec![job()]);
+    assert_eq!((started(&w), w.ends(), w.s.counters().preempted), (vec![20, 20, 40, 40], vec![Some(45)], 0));
+}
+
+#[test]
+fn reduces_give_way_where_no_map_of_their_job_has_a_slot() {
+    // The long map is the last of the first four; behind it the job's four reduces and, by fair shares, another job's maps hold all slots.
+    let mut first = map_reduce(0, (8, 10), (4, 5), 0);
+    first.stages[0].times = TaskTimes::Each([10, 10, 10, 10, 90, 90, 90, 90].map(Span).to_vec());
+    let second = map_reduce(11, (12, 40), (0, 0), 0);
+    let w = ramped(ReduceStart::RampUp, Order::Fair, vec![first, second]);
+    assert!(w.ends().iter().all(Option::is_some));
+    for r in w.s.timeline().iter().filter(|r| !r.finished) {
+        let running =
+            |t: u64| w.s.timeline().iter().any(|m| m.task.job == r.task.job && m.task.stage == 0 && m.started.0 < t && m.ended.0 > t);
+        assert!(r.task.stage == 1 && !running(r.ended.0), "a reduce gives way only where no map of its job runs: {r:?}");
+    }
 }
 
 #[test]

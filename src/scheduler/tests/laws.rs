@@ -1,7 +1,7 @@
 //! What holds for all jobs, networks, orders and failures.
 
 use super::*;
-use crate::placement::policy::View;
+use crate::placement::policy::{ReduceStart, View};
 use proptest::prelude::*;
 
 /// A job of up to four stages.
@@ -31,6 +31,7 @@ pub(super) struct Case {
     pub order: Order,
     pub slowstart: u32,
     pub fetch: u32,
+    reduces: ReduceStart,
     waits: Option<(u64, u64)>,
     pub grain: Grain,
     failures: Vec<(u64, u32, u64)>,
@@ -50,15 +51,17 @@ impl Case {
 pub(super) fn case() -> impl Strategy<Value = Case> {
     let order = prop_oneof![Just(Order::Fifo), Just(Order::Fair), Just(Order::Capacity)];
     let grain = prop_oneof![Just(Grain::Host), Just(Grain::Rack)];
+    let reduces = prop_oneof![Just(ReduceStart::AllPlaced), Just(ReduceStart::RampUp)];
     let failures = prop::collection::vec((0u64..600, any::<u32>(), 1u64..300), 0..4);
-    let how = (order, 0u32..=100, 1u32..=100, prop::option::of((0u64..40, 0u64..40)), grain, failures);
+    let how = (order, (0u32..=100, 1u32..=100, reduces), prop::option::of((0u64..40, 0u64..40)), grain, failures);
     ((1usize..4, 1usize..4, 1u32..4), prop::collection::vec(job(), 1..5), how).prop_map(
-        |(network, jobs, (order, slowstart, fetch, waits, grain, failures))| Case {
+        |(network, jobs, (order, (slowstart, fetch, reduces), waits, grain, failures))| Case {
             network,
             jobs,
             order,
             slowstart,
             fetch,
+            reduces,
             waits,
             grain,
             failures,
@@ -70,9 +73,10 @@ fn run(c: &Case, failures: bool) -> World {
     let t = network(c.network.0, c.network.1, c.network.2);
     let policy: Box<dyn Placement> = match c.waits {
         None => Box::new(Fair::new("fair", c.slowstart, 7)),
-        Some((a, b)) => Box::new(Delay::new("delay", (Span(a), Span(b)), c.slowstart, 7)),
+        Some((a, b)) => Box::new(Delay::new("delay", Waits::by_time(Span(a), Span(b)), c.slowstart, 7)),
     };
-    let settings = Settings { order: c.order, weights: vec![2], fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
+    let settings =
+        Settings { order: c.order, weights: vec![2], reduces: c.reduces, fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
     let mut w = World::with(&t, settings, policy);
     w.submit(c.jobs.clone());
     if failures {
@@ -89,6 +93,7 @@ proptest! {
     /// different places, each once. (That no slot is used twice, [`World`] checks at every start.)
     #[test]
     fn every_task_runs_once(c in case()) {
+        let c = Case { reduces: ReduceStart::AllPlaced, ..c };
         let w = run(&c, false);
         let s = w.s.snapshot();
         prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{:?}", s);
@@ -103,6 +108,18 @@ proptest! {
         }
         prop_assert_eq!(w.s.state().inbound.iter().sum::<u64>(), 0);
         prop_assert!(w.held.is_empty());
+    }
+
+    /// Where reduces start before the last maps, every job ends, too; a task starts again only if it gave way, and none is left that
+    /// holds a slot or bytes.
+    #[test]
+    fn tasks_that_start_early_give_way(c in case()) {
+        let w = run(&Case { reduces: ReduceStart::RampUp, ..c }, false);
+        let s = w.s.snapshot();
+        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{:?}", s);
+        prop_assert_eq!(w.starts.values().map(|&n| u64::from(n) - 1).sum::<u64>(), s.counters.preempted);
+        prop_assert_eq!((s.computing, s.fetching, s.coflows, w.s.state().inbound.iter().sum::<u64>()), (0, 0, 0, 0));
+        prop_assert!(w.done.values().all(|&n| n == 1) && w.held.is_empty());
     }
 
     /// Whatever fails and comes back, every job ends, and a task runs again only if its host failed, its output was lost or it
@@ -120,7 +137,7 @@ proptest! {
         prop_assert_eq!((s.computing, s.fetching, s.coflows, w.s.state().inbound.iter().sum::<u64>()), (0, 0, 0, 0));
         prop_assert!(w.held.is_empty());
         if c.failures.is_empty() {
-            prop_assert_eq!(again, 0);
+            prop_assert_eq!(again, s.counters.preempted);
         }
     }
 
