@@ -28,7 +28,8 @@ pub struct Ways<'a> {
     open: BTreeMap<CoflowId, Flows>,
     /// Bytes times switches.
     cost: u128,
-    /// Bytes of flows between racks times the switches and relaying servers that they cross: those within a rack cross no port of the graph.
+    /// Bytes of flows between racks times the switches and relaying servers that they cross: those within a rack cross no port of the
+    /// graph.
     between: u128,
     bytes: u128,
     flows: u64,
