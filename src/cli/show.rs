@@ -8,6 +8,7 @@ use super::client::Where;
 use super::tables::{Rows, bytes, percent, span};
 use super::{CliError, Output, print};
 use crate::api::wire;
+use crate::client::Client;
 use crate::ids::RackId;
 use crate::units::{BitRate, Bytes, Span, Time};
 
@@ -75,19 +76,31 @@ impl What {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let client = args.place.client()?;
     let Some(every) = args.watch else {
-        return print(&render(args.what, args.output, &client.get(args.what.path())?)?);
+        return print(&look(args, &client)?);
     };
     // On a terminal, each look replaces the last one; in a pipe, they follow each other.
     let clear = if std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
-        let text = render(args.what, args.output, &client.get(args.what.path())?)?;
+        let text = look(args, &client)?;
         print(&format!("{clear}{text}"))?;
         std::thread::sleep(every.max(Span::millis(10)).std());
     }
 }
 
-/// An answer of the API as text. JSON stays as it came, with line breaks.
-fn render(what: What, output: Output, answer: &str) -> Result<String, CliError> {
+/// One look, as text. The API has hosts by number; the topology has their names.
+fn look(args: &Args, client: &Client) -> Result<String, CliError> {
+    let answer = client.get(args.what.path())?;
+    let names = if args.what == What::Paths {
+        let topology: wire::Topology = parse(&client.get(What::Topology.path())?)?;
+        topology.hosts.into_iter().map(|h| h.name).collect()
+    } else {
+        vec![]
+    };
+    render(args.what, args.output, &answer, &names)
+}
+
+/// An answer of the API as text. JSON stays as it came, with line breaks. `names` are those of hosts by number, where they are shown.
+fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<String, CliError> {
     if output == Output::Json {
         let value: serde_json::Value = parse(answer)?;
         return Ok(serde_json::to_string_pretty(&value).expect("a JSON value is plain data") + "\n");
@@ -100,7 +113,7 @@ fn render(what: What, output: Output, answer: &str) -> Result<String, CliError> 
         What::Ports => ports(&parse(answer)?, exact),
         What::Topology if exact => hosts(&parse(answer)?),
         What::Topology => topology(&parse(answer)?),
-        What::Paths => paths(&parse(answer)?, exact),
+        What::Paths => paths(&parse(answer)?, names, exact),
         What::Switches => switches(&parse(answer)?, exact),
         What::Queues => queues(&parse(answer)?, exact),
         What::Policy => policy(&parse(answer)?),
@@ -260,7 +273,8 @@ fn topology(t: &wire::Topology) -> Rows {
     rows
 }
 
-fn paths(p: &wire::Paths, exact: bool) -> Rows {
+fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
+    let name = |host: u32| names.get(host as usize).map_or_else(|| host.to_string(), Clone::clone);
     let people = ["from", "to", "flow", "switches", "decided by", "held", "bytes", "rate"];
     let programs = ["from", "to", "ports", "switches", "by", "held", "bytes", "rate_bps"];
     let mut rows = header(exact, &people, &programs);
@@ -271,8 +285,8 @@ fn paths(p: &wire::Paths, exact: bool) -> Rows {
             wire::DecidedBy::Manual => "manual",
         };
         rows.rows.push(vec![
-            p.from.to_string(),
-            p.to.to_string(),
+            name(p.from),
+            name(p.to),
             p.ports.map_or_else(|| if exact { String::new() } else { "all".into() }, |f| format!("{}:{}", f.from, f.to)),
             p.switches.join(if exact { " " } else { " > " }),
             by.into(),

@@ -3,7 +3,6 @@
 use std::net::TcpListener;
 
 use super::*;
-use crate::client::Client;
 
 const CIRCUITS: &str = r#"{"revision":7,"now_ns":5000000,"circuits":[
     {"plane":0,"input":1,"output":3,"state":"up","manual":true,"setup_at_ns":100000000,"up_from_ns":110000000,"until_ns":null},
@@ -18,6 +17,11 @@ const PORTS: &str = r#"{"revision":7,"now_ns":5,"ports":[{"plane":0,"rack":0,"se
     "receives_from":0,"faulty":"no light","crossed_packets":0,"crossed_bytes":0,"late_packets":1,"misdelivered_packets":0}]}"#;
 const POLICY: &str = r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;
 
+/// An answer as text; of hosts, only the first has a name.
+fn rendered(what: What, output: Output, answer: &str) -> Result<String, CliError> {
+    render(what, output, answer, &["h0-0".to_owned()])
+}
+
 #[test]
 fn answers_become_tables_and_csv() {
     let mut all = String::new();
@@ -25,7 +29,7 @@ fn answers_become_tables_and_csv() {
         [(What::Circuits, CIRCUITS), (What::Demand, DEMAND), (What::Coflows, COFLOWS), (What::Ports, PORTS), (What::Policy, POLICY)];
     for (what, answer) in cases {
         for output in [Output::Table, Output::Csv] {
-            all += &format!("{what:?}\n{}\n", render(what, output, answer).unwrap());
+            all += &format!("{what:?}\n{}\n", rendered(what, output, answer).unwrap());
         }
     }
     let all: Vec<&str> = all.lines().map(str::trim_end).collect();
@@ -37,8 +41,8 @@ fn paths_and_switches_are_shown() {
     let answer = r#"{"revision":7,"now_ns":5,"policy":"hit","cost":9000000,"paths":[{"from":0,"to":7,"switches":["leaf0","spine1","leaf3"],
         "by":"manual","held":false,"bytes":3000000,"rate_bps":500000000}],"switches":[{"name":"leaf0","tier":"access","load_bps":500000000,
         "capacity_bps":null,"pairs":1},{"name":"spine1","tier":"core","load_bps":0,"capacity_bps":1000000000,"pairs":0}]}"#;
-    let csv = |what| render(what, Output::Csv, answer).unwrap();
-    assert_eq!(csv(What::Paths), "from,to,ports,switches,by,held,bytes,rate_bps\n0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n");
+    let csv = |what| rendered(what, Output::Csv, answer).unwrap();
+    assert_eq!(csv(What::Paths), "from,to,ports,switches,by,held,bytes,rate_bps\nh0-0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n");
     let ports = "to,link,rate_bps,sent_bps,bytes,packets,drops,backlog_bytes";
     let want =
         format!("switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n");
@@ -48,11 +52,11 @@ fn paths_and_switches_are_shown() {
     };
     let ports = format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("rack 0", 4000), to("spine1", 5000));
     let measured = answer.replacen(r#""pairs":1},"#, &ports, 1);
-    let lines = render(What::Switches, Output::Csv, &measured).unwrap();
+    let lines = rendered(What::Switches, Output::Csv, &measured).unwrap();
     assert!(lines.contains("\nleaf0,access,1,500000000,,spine1,,1000,8,5000,3,1,66\nspine1,core,0,0,1000000000,,"), "{lines}");
-    let lines = render(What::Switches, Output::Table, &measured).unwrap();
+    let lines = rendered(What::Switches, Output::Table, &measured).unwrap();
     assert!(lines.contains("9kB") && lines.contains("5kB") && lines.contains("16b/s") && lines.contains(" 6 "), "sums and ports: {lines}");
-    let table = render(What::Paths, Output::Table, answer).unwrap();
+    let table = rendered(What::Paths, Output::Table, answer).unwrap();
     assert!(table.contains("leaf0 > spine1 > leaf3") && table.contains("not yet") && table.contains("500Mb/s"), "{table}");
 }
 
@@ -70,29 +74,29 @@ fn queues_are_shown() {
     let answer = format!(r#"{{"revision":1,"now_ns":5,"measured_ns":4,"ports":[{port}]}}"#);
     let head = "node,port,to,rate_bps,priority,bytes,packets,drops,backlog_bytes\n";
     let lines = "h0-0,eth0,tor0,1000000,short,5000,5,2,0\nh0-0,eth0,tor0,1000000,0,7000,7,2,0\nh0-0,eth0,tor0,1000000,7,0,0,0,0\n";
-    assert_eq!(render(What::Queues, Output::Csv, &answer).unwrap(), format!("{head}{lines}"));
-    let table = render(What::Queues, Output::Table, &answer).unwrap();
+    assert_eq!(rendered(What::Queues, Output::Csv, &answer).unwrap(), format!("{head}{lines}"));
+    let table = rendered(What::Queues, Output::Table, &answer).unwrap();
     assert!(table.contains("7kB") && table.contains("1Mb/s") && table.lines().filter(|l| l.contains("h0-0")).count() == 2, "{table}");
     let none = r#"{"revision":1,"now_ns":5,"measured_ns":null,"ports":[]}"#;
-    assert_eq!(render(What::Queues, Output::Csv, none).unwrap(), head);
+    assert_eq!(rendered(What::Queues, Output::Csv, none).unwrap(), head);
 }
 
 #[test]
 fn a_topology_and_stats_are_shown() {
     let t = crate::config::read_topology(&std::fs::read_to_string("topologies/hybrid-4x2.yaml").unwrap(), "t").unwrap();
     let answer = serde_json::to_string(&wire::Topology::from(&t)).unwrap();
-    let table = render(What::Topology, Output::Table, &answer).unwrap();
+    let table = rendered(What::Topology, Output::Table, &answer).unwrap();
     assert!(table.contains("20:1") && table.contains("1Gb/s, delta 10ms, not-all-stop, simplex"), "{table}");
-    let csv = render(What::Topology, Output::Csv, &answer).unwrap();
+    let csv = rendered(What::Topology, Output::Csv, &answer).unwrap();
     assert!(csv.contains("\nh3-1,r3,2,1000000000,100000000\n"), "{csv}");
-    let json = render(What::Topology, Output::Json, &answer).unwrap();
+    let json = rendered(What::Topology, Output::Json, &answer).unwrap();
     assert_eq!(serde_json::from_str::<wire::Topology>(&json).unwrap(), wire::Topology::from(&t));
 }
 
 #[test]
 fn what_is_not_an_answer_is_an_error() {
     for answer in ["", "{}", "[]", "<html>"] {
-        assert_eq!(render(What::Circuits, Output::Table, answer).unwrap_err().code(), 1);
+        assert_eq!(rendered(What::Circuits, Output::Table, answer).unwrap_err().code(), 1);
     }
 }
 
@@ -129,7 +133,7 @@ fn everything_is_shown_from_a_server() {
     for what in <What as clap::ValueEnum>::value_variants() {
         let answer = known.get(what.path()).unwrap();
         for output in [Output::Table, Output::Csv, Output::Json] {
-            assert!(!render(*what, output, &answer).unwrap().is_empty());
+            assert!(!rendered(*what, output, &answer).unwrap().is_empty());
         }
     }
     let refused = CliError::from(client(None).unwrap().get("/api/v1/stats").unwrap_err());
