@@ -107,7 +107,7 @@ fn delay_scheduling_waits_for_its_block_and_no_longer_than_it_says() {
     assert!(soon <= at && at <= end, "{middling:?}: {soon} {at} {end}");
 }
 
-/// A job of eight maps and two reduces on four slots, with half of the maps done before reduces start.
+/// Jobs on four slots, where reduces may start when half of the maps are done.
 fn ramped(reduces: ReduceStart, order: Order, jobs: Vec<JobSpec>) -> World {
     let settings = Settings { order, reduces, ..Settings::default() };
     let mut w = World::with(&network(1, 1, 4), settings, Box::new(Fair::new("fair", 50, 1)));
@@ -135,12 +135,14 @@ fn reduces_ramp_up_while_maps_wait_for_slots_as_in_yarn() {
 
 #[test]
 fn reduces_give_way_where_no_map_of_their_job_has_a_slot() {
-    // The long map is the last of the first four; behind it the job's four reduces and, by fair shares, another job's maps hold all slots.
+    // From 10 on the first job has two reduces and two long maps. When those end, at 100, the second job has their slots by its fair share:
+    // one of the reduces gives way to a map.
     let mut first = map_reduce(0, (8, 10), (4, 5), 0);
     first.stages[0].times = TaskTimes::Each([10, 10, 10, 10, 90, 90, 90, 90].map(Span).to_vec());
     let second = map_reduce(11, (12, 40), (0, 0), 0);
     let w = ramped(ReduceStart::RampUp, Order::Fair, vec![first, second]);
-    assert!(w.ends().iter().all(Option::is_some));
+    assert!(w.ends().iter().all(Option::is_some) && w.s.counters().preempted == 1);
+    assert_eq!(w.s.timeline().iter().filter(|r| !r.finished).map(|r| (r.started.0, r.ended.0)).collect::<Vec<_>>(), [(10, 100)]);
     for r in w.s.timeline().iter().filter(|r| !r.finished) {
         let running =
             |t: u64| w.s.timeline().iter().any(|m| m.task.job == r.task.job && m.task.stage == 0 && m.started.0 < t && m.ended.0 > t);
