@@ -29,6 +29,7 @@ pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
 /// Which flow a list is for, and whether the change is only tried.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
 pub struct Change {
     /// The TCP or UDP port from which the one flow comes that the list is for; `toPort` must be given with it. Without both the list is
     /// that of all flows that have none of their own.
