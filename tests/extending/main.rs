@@ -61,7 +61,8 @@ fn a_placement_policy_runs_jobs() {
     let topology = read_topology(&text("topologies/hybrid-8x2.yaml"), "t").unwrap();
     let jobs = read_jobs(&text("workloads/jobs-20.yaml"), "j").unwrap();
     // The scheduler's own settings are those of another policy here; in the table the policy has a kind of its own.
-    let (plan, jobs_by) = (RunPlan::from(CircuitPolicy::default()), JobPolicy::new(Kind::Fair));
+    let (plan, mut jobs_by) = (RunPlan::from(CircuitPolicy::default()), JobPolicy::new(Kind::Fair));
+    jobs_by.settings.reduces = StickyOptions::REDUCES;
     let run = |most| {
         let policy = options(serde_json::json!({"most": most})).unwrap().build(&Common::default(), Bytes::ZERO);
         let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
