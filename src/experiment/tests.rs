@@ -243,10 +243,7 @@ fn corral_gives_the_two_large_jobs_of_w2_three_racks_each() {
 /// JobPacker's table 1: shuffles of 0.1, 2.5 and 82 GB at the 5th, 50th and 95th percentile.
 #[test]
 fn swims_rows_of_2009_with_shuffles_from_80_mb_are_jobpackers_table_1() {
-    let Some(dir) = std::env::var_os("HELIOSTAT_TRACES").map(|d| std::path::PathBuf::from(d).join("SWIM")).filter(|d| d.is_dir()) else {
-        println!("SKIP swims_rows_of_2009_with_shuffles_from_80_mb_are_jobpackers_table_1: no HELIOSTAT_TRACES/SWIM");
-        return;
-    };
+    let Some(dir) = crate::workload::tests::traces("SWIM") else { return };
     let read = |k| std::fs::read_to_string(dir.join(format!("FB-2009_samples_24_times_1hr_{k}.tsv"))).unwrap();
     let rows: Vec<_> = [0, 1].into_iter().flat_map(|k| crate::workload::swim::parse(&read(k)).unwrap()).collect();
     let rows = setting::shuffling(rows);

@@ -99,13 +99,13 @@ impl Workload {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::coflows::FlowSpec;
     use crate::ids::HostId;
 
     /// A folder of real traces, which are not shipped; says that its test is skipped where there is none.
-    pub(super) fn traces(folder: &str) -> Option<std::path::PathBuf> {
+    pub(crate) fn traces(folder: &str) -> Option<std::path::PathBuf> {
         let near = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces");
         let dir = std::env::var_os("HELIOSTAT_TRACES").map_or(near, Into::into).join(folder);
         if !dir.is_dir() {

@@ -42,7 +42,10 @@ fn paths_and_switches_are_shown() {
         "by":"manual","held":false,"bytes":3000000,"rate_bps":500000000}],"switches":[{"name":"leaf0","tier":"access","load_bps":500000000,
         "capacity_bps":null,"pairs":1},{"name":"spine1","tier":"core","load_bps":0,"capacity_bps":1000000000,"pairs":0}]}"#;
     let csv = |what| rendered(what, Output::Csv, answer).unwrap();
-    assert_eq!(csv(What::Paths), "from,to,ports,switches,by,held,bytes,rate_bps\nh0-0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n");
+    assert_eq!(
+        csv(What::Paths),
+        "from,to,ports,switches,by,held,bytes,rate_bps\nh0-0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n"
+    );
     let ports = "to,link,rate_bps,sent_bps,bytes,packets,drops,backlog_bytes";
     let want =
         format!("switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n");
