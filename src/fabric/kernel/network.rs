@@ -217,10 +217,7 @@ impl Drop for Network {
     }
 }
 
-/// Threads that make namespaces, for each processor: most of the time of making one is waiting in the kernel.
-const MAKERS: usize = 4;
-
-/// Every node of a network in a fresh namespace of its own, several at once ([`MAKERS`]).
+/// Every node of a network in a fresh namespace of its own, by all processors at once.
 fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, Node>> {
     let nursery = netns::nursery()?;
     let marks = topology.links.all().any(|l| l.ecn.is_some());
@@ -235,7 +232,7 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
         Ok((id, node))
     };
     let all = NodeId::all(topology);
-    let each = all.len().div_ceil(MAKERS * std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let each = all.len().div_ceil(std::thread::available_parallelism().map_or(1, |n| n.get()));
     std::thread::scope(|s| {
         let parts: Vec<_> =
             all.chunks(each).map(|ids| s.spawn(|| ids.iter().map(|&id| make(id)).collect::<io::Result<Vec<_>>>())).collect();
