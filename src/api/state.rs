@@ -132,11 +132,12 @@ impl App {
         found.map(PlaneId).ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
     }
 
-    /// The host of a path.
+    /// The host of a path, by name or number.
     pub fn host(&self, text: &str) -> Reply<HostId> {
         let n = self.handle.topology.hosts.len();
-        let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
-        found.map(HostId).ok_or_else(|| Problem::not_found(format!("no host `{text}`: {}", up_to(n, "host"))))
+        let by_number = || text.parse().ok().filter(|&k: &u32| (k as usize) < n).map(HostId);
+        let found = self.handle.topology.host_by_name(text).or_else(by_number);
+        found.ok_or_else(|| Problem::not_found(format!("no host `{text}`: they have names such as h0-0, or {}", up_to(n, "host"))))
     }
 
     /// The rack of a path.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::client::Where;
+use super::show::{host_name, host_names};
 use super::{CliError, read_policy};
 use crate::api::wire::{LoadChange, PathChange, PathView};
-use crate::client::Client;
+use crate::client::{Client, parse};
 use crate::config::policy::RawPolicy;
 use crate::units::BitRate;
 
@@ -98,17 +99,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             } else {
                 answer(&client, "PUT", &path, &json!({ "switches": switches }).to_string())?
             };
-            let change = serde_json::from_str(&text).map_err(|e| CliError::Invalid(format!("the daemon's answer makes no sense: {e}")))?;
-            changed(&change).iter().for_each(|line| println!("{line}"));
+            changed(&parse(&text)?, &host_names(&client)?).iter().for_each(|line| println!("{line}"));
             Ok(())
         }
     }
 }
 
 /// A change of lists in words: the lists that are other ones, the load of the switches, the cost.
-fn changed(c: &PathChange) -> Vec<String> {
+fn changed(c: &PathChange, names: &[String]) -> Vec<String> {
     let flow = |p: &PathView| p.ports.map_or_else(String::new, |f| format!(" port {} to port {}", f.from, f.to));
-    let list = |p: &PathView| format!("host {} to host {}{}: {}", p.from, p.to, flow(p), p.switches.join(" "));
+    let name = |host| host_name(names, host);
+    let list = |p: &PathView| format!("{} to {}{}: {}", name(p.from), name(p.to), flow(p), p.switches.join(" "));
     let of = |b: Option<u64>| b.map_or_else(String::new, |b| format!(" of {}", BitRate(b)));
     let load = |s: &LoadChange| format!("{}: {} -> {}{}", s.name, BitRate(s.before_bps), BitRate(s.after_bps), of(s.capacity_bps));
     let cost = (c.cost_before != c.cost_after).then(|| format!("bytes x switches: {} -> {}", c.cost_before, c.cost_after));
@@ -175,8 +176,8 @@ mod tests {
     fn a_change_is_told_by_lists_loads_and_cost() {
         let text = r#"{"made":true,"cost_before":4,"cost_after":6,"paths":[{"from":0,"to":7,"ports":{"from":9,"to":5201},"switches":["a","b"],
             "by":"manual","held":false,"bytes":1,"rate_bps":2}],"switches":[{"name":"b","before_bps":0,"after_bps":1000000,"capacity_bps":null}]}"#;
-        let told = changed(&serde_json::from_str(text).expect("a change"));
-        assert_eq!(told, ["host 0 to host 7 port 9 to port 5201: a b", "b: 0b/s -> 1Mb/s", "bytes x switches: 4 -> 6"]);
+        let told = changed(&serde_json::from_str(text).expect("a change"), &["h0-0".into()]);
+        assert_eq!(told, ["h0-0 to 7 port 9 to port 5201: a b", "b: 0b/s -> 1Mb/s", "bytes x switches: 4 -> 6"]);
     }
 
     proptest::proptest! {

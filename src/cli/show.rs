@@ -90,13 +90,19 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// One look, as text. The API has hosts by number; the topology has their names.
 fn look(args: &Args, client: &Client) -> Result<String, CliError> {
     let answer = client.get(args.what.path())?;
-    let names = if args.what == What::Paths {
-        let topology: wire::Topology = parse(&client.get(What::Topology.path())?)?;
-        topology.hosts.into_iter().map(|h| h.name).collect()
-    } else {
-        vec![]
-    };
+    let names = if args.what == What::Paths { host_names(client)? } else { vec![] };
     render(args.what, args.output, &answer, &names)
+}
+
+/// The names of a network's hosts, by number.
+pub(super) fn host_names(client: &Client) -> Result<Vec<String>, CliError> {
+    let topology: wire::Topology = parse(&client.get(What::Topology.path())?)?;
+    Ok(topology.hosts.into_iter().map(|h| h.name).collect())
+}
+
+/// What a host is called.
+pub(super) fn host_name(names: &[String], host: u32) -> String {
+    names.get(host as usize).map_or_else(|| host.to_string(), Clone::clone)
 }
 
 /// An answer of the API as text. JSON stays as it came, with line breaks. `names` are those of hosts by number, where they are shown.
@@ -274,7 +280,6 @@ fn topology(t: &wire::Topology) -> Rows {
 }
 
 fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
-    let name = |host: u32| names.get(host as usize).map_or_else(|| host.to_string(), Clone::clone);
     let people = ["from", "to", "flow", "switches", "decided by", "held", "bytes", "rate"];
     let programs = ["from", "to", "ports", "switches", "by", "held", "bytes", "rate_bps"];
     let mut rows = header(exact, &people, &programs);
@@ -285,8 +290,8 @@ fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
             wire::DecidedBy::Manual => "manual",
         };
         rows.rows.push(vec![
-            name(p.from),
-            name(p.to),
+            host_name(names, p.from),
+            host_name(names, p.to),
             p.ports.map_or_else(|| if exact { String::new() } else { "all".into() }, |f| format!("{}:{}", f.from, f.to)),
             p.switches.join(if exact { " " } else { " > " }),
             by.into(),

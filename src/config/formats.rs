@@ -151,8 +151,8 @@ impl Default for Select {
 }
 
 impl Select {
-    /// Which of `n` things are kept, in their order.
-    fn keep<T>(&self, all: Vec<T>, shuffle: impl Fn(&T) -> Bytes, seed: u64) -> Vec<T> {
+    /// The things that are kept of `all`, in their order; `shuffle` says what one shuffles, and the seed draws the sample.
+    pub fn keep<T>(&self, all: Vec<T>, shuffle: impl Fn(&T) -> Bytes, seed: u64) -> Vec<T> {
         let mut kept: Vec<T> = all.into_iter().filter(|x| shuffle(x) >= self.min_shuffle).collect();
         if let Some(n) = self.sample.filter(|n| *n < kept.len()) {
             let mut chosen = index::sample(&mut ChaCha8Rng::seed_from_u64(seed), kept.len(), n).into_vec();

@@ -252,12 +252,7 @@ fn result(ask: &Ask, ended: &Ended, e: &Emulation) -> JobsResult {
     JobsResult::new(&ended.end, &ended.timeline, ask.topology, "host", network)
 }
 
-/// The name of the networks of an experiment, one of this process.
-pub fn name() -> String {
-    format!("experiment{}", std::process::id())
-}
-
-/// Options for a network of that name.
+/// Options for the networks of an experiment, whose name is this process's own.
 pub fn options(base: PathBuf, mechanism: Option<Mechanism>) -> Options {
-    Options { name: name(), mechanism, base, attach: None }
+    Options { name: format!("experiment{}", std::process::id()), mechanism, base, attach: None }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rand::seq::index;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -10,6 +9,7 @@ use super::Size;
 use super::free::Free;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind};
+use crate::config::Select;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::PlaneId;
 use crate::placement::Kind;
@@ -187,11 +187,9 @@ impl Load {
     }
 }
 
-/// Jobs of so many rows, all if there are no more, drawn from the seed. O(rows).
+/// A job each of `jobs` rows, which the seed draws; of all rows, if there are fewer. O(rows).
 fn sampled(rows: &[Row], model: &JobModel, jobs: usize, seed: u64) -> JobList {
-    let mut chosen = index::sample(&mut ChaCha8Rng::seed_from_u64(seed), rows.len(), jobs.min(rows.len())).into_vec();
-    chosen.sort_unstable();
-    let rows: Vec<Row> = chosen.into_iter().map(|k| rows[k].clone()).collect();
+    let rows = Select { sample: Some(jobs), ..Select::default() }.keep(rows.to_vec(), |r| r.shuffle, seed);
     model.jobs("swim", &rows, seed)
 }
 

@@ -59,7 +59,7 @@ impl Change {
 /// Sets the list of all flows from one host to another by hand, or of one of them; it stays until it is deleted, whatever the policy.
 /// Answers with what that changes.
 #[utoipa::path(put, path = "/api/v1/paths/{from}/{to}", operation_id = "setPath", tag = "paths",
-    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Change),
+    params(("from" = String, Path, description = "The host where flows begin: h0-0, or its number"), ("to" = String, Path, description = "The host where they end"), Change),
     request_body = wire::PathBody,
     responses(
         (status = 200, body = wire::PathChange), (status = 400, body = Problem),
@@ -91,7 +91,7 @@ pub async fn put(
 /// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its pair's again. Answers with what that
 /// changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
-    params(("from" = u32, Path, description = "The host where flows begin"), ("to" = u32, Path, description = "The host where they end"), Change),
+    params(("from" = String, Path, description = "The host where flows begin: h0-0, or its number"), ("to" = String, Path, description = "The host where they end"), Change),
     responses((status = 200, body = wire::PathChange), (status = 400, body = Problem),
         (status = 404, body = Problem, description = "No such list set by hand")))]
 pub async fn delete(

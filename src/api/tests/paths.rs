@@ -96,7 +96,9 @@ fn each_mistake_has_one_clear_error_and_changes_nothing() {
         ("0/0", &["leaf0"], 422, "host 0 reaches itself"),
         ("0/7", &["leaf0", "spine0", "leaf3"], 409, "spine0 carries 0 b/s of 150000000 b/s"),
         ("0/8", &["leaf0"], 404, "no host `8`"),
-        ("x/7", &["leaf0"], 404, "no host `x`"),
+        ("x/7", &["leaf0"], 404, "no host `x`: they have names such as h0-0, or they are 0 to 7"),
+        ("h0-0/h4-0", &["leaf0"], 404, "no host `h4-0`"),
+        ("h0-0/h0-0", &["leaf0"], 422, "host 0 reaches itself"),
     ] {
         for how in ["", "?dryRun=true"] {
             let said = put(&format!("{path}{how}"), switches, status).1;

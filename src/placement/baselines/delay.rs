@@ -86,7 +86,7 @@ impl Waits {
         Self::Times(Times::new(host, rack))
     }
 
-    /// Whether a stage may take a slot so near to a block now; if not, its job has been skipped. O(log jobs).
+    /// Whether a stage may take a slot now that is `near` to one of its blocks; if not, its job has been skipped. O(log jobs).
     pub fn may(&mut self, view: &dyn View, (job, stage): (JobId, usize), near: Locality) -> bool {
         match self {
             Self::Times(w) => w.may(view.now(), job, near),
@@ -94,7 +94,7 @@ impl Waits {
         }
     }
 
-    /// A job started a task so near to its block: it waits anew. Nothing changes where the stage reads no blocks.
+    /// A job has started a task, `near` its block: it waits anew. Nothing changes where the stage reads no blocks.
     pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
         if !view.blocks(pick.job, pick.stage).is_empty() {
             match self {
@@ -165,7 +165,7 @@ impl Times {
         if self.rack == Span::ZERO { Locality::Remote } else { Locality::Rack }
     }
 
-    /// A job started a task so near to its block: it waits anew, at that level.
+    /// A job has started a task, `near` its block: it waits anew, at that level.
     fn begin_anew(&mut self, now: Time, job: JobId, near: Locality) {
         if near == Locality::Host {
             self.since.remove(&job);

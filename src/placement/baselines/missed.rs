@@ -47,7 +47,7 @@ impl Missed {
         Self { limit, jobs: BTreeMap::new(), alarm: Alarm::default() }
     }
 
-    /// Whether a stage may take a slot so near to a block now; if not, its job has missed an offer. O(log jobs).
+    /// Whether a stage may take a slot now that is `near` to one of its blocks; if not, its job has missed an offer. O(log jobs).
     pub fn may(&mut self, view: &dyn View, (job, stage): (JobId, usize), near: Locality) -> bool {
         if near == Locality::Host {
             return true;
@@ -75,7 +75,7 @@ impl Missed {
         Some(c.now + Span(wanted.div_ceil(u64::from(c.open.max(1)))))
     }
 
-    /// A job started a task so near to its block.
+    /// A job has started a task; `near` says how near to its block.
     pub fn begin_anew(&mut self, job: JobId, near: Locality) {
         if near != Locality::Remote {
             self.jobs.remove(&job);
@@ -103,7 +103,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Offers to be missed before a job with so many waiting tasks runs anywhere, in nanoseconds of one host's heartbeats.
+    /// After how many missed offers a job runs its tasks anywhere, by the number of its tasks that wait for slots. An offer counts as
+    /// 1e9: each host sends one heartbeat a second, so that nanoseconds times hosts with a free slot are offers.
     fn anywhere(&self, waiting: u64) -> u64 {
         let asked = (waiting * 3).min(self.hosts);
         (u128::from(waiting) * u128::from(asked) * u128::from(NANOS) / u128::from(self.hosts.max(1))).min(u128::from(self.hosts * NANOS))

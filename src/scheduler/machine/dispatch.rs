@@ -111,7 +111,8 @@ impl Scheduler {
         any
     }
 
-    /// So many tasks of a stage that hold slots and wait for their input, the last to start first. O(tasks log tasks) if any are wanted.
+    /// The `wanted` tasks that started last of those of a stage that hold slots and wait for their input, the last one first; all of them,
+    /// if there are fewer. O(tasks log tasks), or O(1) if none are wanted.
     fn waiting_tasks(&self, job: JobId, stage: usize, wanted: usize) -> Vec<u32> {
         if wanted == 0 {
             return Vec::new();
