@@ -23,6 +23,9 @@ const AT_HAND: &[&str] = &["topologies", "policies", "workloads", "mininet", "py
 /// Networks, ports and notes for a document alone: nothing else on the machine is in its way, and it leaves nothing behind.
 const ALONE: &[&str] = &["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
+/// The programs that a block may need; where one is missing its document is skipped.
+const PROGRAMS: &[&str] = &["curl", "iperf3", "mn", "ping", "python3"];
+
 /// A shell block.
 struct Block {
     /// The line of its first backticks.
@@ -175,6 +178,8 @@ fn blocks_that_do_not_run_say_why() {
             assert!(b.why_not() != Some(""), "{d}:{}: no-run without a reason", b.line);
             let odd = b.words.contains("no-run") && b.why_not().is_none();
             assert!(!odd, "{d}:{}: write `sh no-run: why`", b.line);
+            let unknown = b.programs().find(|p| b.why_not().is_none() && !PROGRAMS.contains(p));
+            assert_eq!(unknown, None, "{d}:{}: a word that is no program of {PROGRAMS:?}", b.line);
         }
     }
 }
