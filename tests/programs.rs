@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use heliostat::config;
-use heliostat::placement::external::{ExternalOptions, ProgramOptions};
+use heliostat::placement::external::{ExternalOptions, FALLBACKS, ProgramOptions};
 use heliostat::placement::{Kind, Policy};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
@@ -65,8 +65,26 @@ fn a_program_decides_as_the_policy_that_it_copies() {
     if !has_python("a_program_decides_as_the_policy_that_it_copies") {
         return;
     }
-    let own = decide_alike(&by_program(&["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/python/fair.py")]));
+    let shipped = config::read_policy(&text("python/fair.yaml"), "p").unwrap();
+    let own = decide_alike(&shipped.jobs.expect("a policy for jobs"));
     assert_eq!((own.summary.counters.fallbacks, own.summary.first_fallback), (0, None));
+}
+
+/// What a policy file says before its placement.
+const HEAD: &str = "name: own\ninterval: 100ms\nscheduler: eps-only\n";
+
+#[test]
+fn what_a_file_leaves_out_a_program_has_from_its_fallback() {
+    for fallback in FALLBACKS {
+        let file = format!("{HEAD}placement: {{policy: external, external: {{command: [x], fallback: {}}}}}\n", fallback.name());
+        let (own, usual) = (config::read_policy(&file, "p").unwrap().jobs.unwrap(), JobPolicy::new(fallback));
+        assert_eq!((&own.settings, &own.placement.common), (&usual.settings, &usual.placement.common), "{}", fallback.name());
+    }
+    let offers =
+        |fallback: &str| format!("placement: {{policy: external, wait: {{missed: 3}}, external: {{command: [x], fallback: {fallback}}}}}");
+    let read = |fallback: &str| config::read_policy(&format!("{HEAD}{}\n", offers(fallback)), "p");
+    assert_eq!(read("capacity").unwrap().jobs.unwrap().placement.common.missed, Some(3));
+    assert!(read("fair").unwrap_err().to_string().contains("counts no offers"));
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub struct Args {
     /// Names of the rows, in their order [default: what tells them apart]
     #[arg(long, value_name = "TEXT")]
     label: Vec<String>,
+    /// The row that all others are held against, by its name [default: the first]
+    #[arg(long, value_name = "TEXT")]
+    against: Option<String>,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -95,6 +98,9 @@ pub struct Line {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let read = args.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
     let [(a_file, a), (b_file, b)] = &read[..] else { return several(args, &read) };
+    if !args.label.is_empty() || args.against.is_some() {
+        return several(args, &read);
+    }
     let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()));
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
@@ -120,6 +126,17 @@ fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError
             return Err(CliError::Usage(format!("{} --label for {} rows; give one each", args.label.len(), groups.len())));
         }
         groups.iter_mut().zip(&args.label).for_each(|(g, label)| g.label.clone_from(label));
+    }
+    if let Some(name) = &args.against {
+        let names = || groups.iter().map(|g| g.label.as_str()).collect::<Vec<_>>().join(", ");
+        let at = groups.iter().position(|g| g.label == *name);
+        let at = at.ok_or_else(|| CliError::Usage(format!("--against {name}: there is no row of this name; there are {}", names())))?;
+        groups[..=at].rotate_right(1);
+    }
+    if let Some((group, seed)) = groups.iter().find_map(|g| Some((g, g.ambiguous()?))) {
+        let what = format!("{} has several results of seed {seed} and one load", group.label);
+        let hint = "results do not hold the options that tell them apart; give the files of one option, or see `heliostat sweep --collect`";
+        return Err(CliError::Invalid(format!("{what}: {hint}")));
     }
     let kinds = groups.iter().flat_map(|g| &g.runs).map(|r| r.of_jobs);
     if kinds.clone().any(|jobs| jobs) && !kinds.clone().all(|jobs| jobs) {

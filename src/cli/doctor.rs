@@ -9,6 +9,7 @@ use super::{CliError, Output, print, user_namespace};
 use crate::config;
 use crate::config::shipped::Shelf;
 use crate::fabric::kernel::features::{self, Feature, Need};
+use crate::fabric::kernel::msg::Tcp;
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, ownership, sys};
 use crate::runtime::measure::switches::{self, Built, Changes, Goodput};
@@ -34,8 +35,6 @@ pub struct Args {
     output: Output,
 }
 
-/// TCP between racks uses it while measuring, if the machine has it.
-const CONGESTION: &str = "cubic";
 /// How long the search for the limits may take.
 const SEARCH: Span = Span::secs(20);
 
@@ -160,8 +159,9 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
         report.remarks.push(format!("the fabric {} is running: what it takes is missing from what was measured", other.fabric));
     }
     let before = measure::others(Span::millis(400));
-    if report.features.iter().any(|f| f.name == CONGESTION && !f.ok) {
-        return Err(CliError::Failed(format!("cannot measure without the congestion control {CONGESTION}")));
+    let Tcp { congestion, .. } = Tcp::default();
+    if report.features.iter().any(|f| f.name == congestion && !f.ok) {
+        return Err(CliError::Failed(format!("cannot measure without the congestion control {congestion}")));
     }
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring failed: {e}"));
     let tell = |l: &Look| {
@@ -169,11 +169,11 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
             eprintln!("{} racks at {}: the worst carried {:.1} %", l.racks, l.rate, l.worst * 100.0);
         }
     };
-    let first = measure::look(4, BitRate::mbit(2500), m, CONGESTION).map_err(failed)?;
+    let first = measure::look(4, BitRate::mbit(2500), m).map_err(failed)?;
     tell(&first);
     report.looks.push(first);
     let looks = &mut report.looks;
-    let capacity = measure::capacity(m, CONGESTION, SEARCH, |l| {
+    let capacity = measure::capacity(m, SEARCH, |l| {
         tell(l);
         looks.push(l.clone());
     })
@@ -205,7 +205,7 @@ const MOST_LINKS: usize = 300;
 /// Measures networks of packet switches, and prints the tables.
 fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result<(), CliError> {
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring networks of switches failed: {e}"));
-    let goodput = RATES.iter().map(|&rate| switches::goodput(rate, m, CONGESTION)).collect::<Result<Vec<_>, _>>().map_err(failed)?.concat();
+    let goodput = RATES.iter().map(|&rate| switches::goodput(rate, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?.concat();
     let shipped = Shelf::Topologies.files().map(|f| config::read_topology(f.text, f.name)).collect::<Result<Vec<_>, _>>()?;
     let few = |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() + t.hosts.len() <= MOST_LINKS);
     let built = shipped.iter().filter(few).map(|t| switches::build(t, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?;

@@ -215,11 +215,18 @@ impl Virtual {
     }
 
     /// The ends of flows under this placement policy.
-    pub fn grain(&self, topology: &Topology, policy: Kind) -> Grain {
+    ///
+    /// # Errors
+    /// Racks are asked for, and the policy thinks of hosts.
+    pub fn grain(&self, topology: &Topology, policy: Kind) -> Result<Grain, CliError> {
         match self.grain {
-            Some(GrainArg::Rack) => Grain::Rack,
-            None if topology.hosts.len() > HOSTS_BY_HOST && !policy.is_by_host() => Grain::Rack,
-            Some(GrainArg::Host) | None => Grain::Host,
+            Some(GrainArg::Rack) if policy.is_by_host() => {
+                let why = format!("`{}` looks at the hosts' interfaces; it needs --grain host", policy.name());
+                Err(CliError::Usage(format!("--grain rack: {why}")))
+            }
+            Some(GrainArg::Rack) => Ok(Grain::Rack),
+            None if topology.hosts.len() > HOSTS_BY_HOST && !policy.is_by_host() => Ok(Grain::Rack),
+            Some(GrainArg::Host) | None => Ok(Grain::Host),
         }
     }
 }

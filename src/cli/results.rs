@@ -8,9 +8,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{CliError, read_result, tables};
 use crate::runtime::report::form::{self, FORMAT};
-use crate::runtime::study::AnyResult;
+use crate::runtime::study::{Account, AnyResult};
 
-/// The results in a file, in their order; in a directory, those of its files that end in `.json`, by name.
+/// The results in a file, in their order; in a directory, those of its files that end in `.json`, by policy and topology.
 ///
 /// # Errors
 /// What cannot be read or is no result.
@@ -22,7 +22,13 @@ pub fn read(file: &Path) -> Result<Vec<AnyResult>, CliError> {
     if all.is_empty() {
         return Err(CliError::Invalid(format!("{}: no results (*.json) in this directory", file.display())));
     }
-    Ok(all.into_iter().flatten().collect())
+    let mut all: Vec<AnyResult> = all.into_iter().flatten().collect();
+    // Files of a sweep are named by hashes.
+    all.sort_by_cached_key(|r| {
+        let about = Account::from(r);
+        (about.policy, about.topology)
+    });
+    Ok(all)
 }
 
 /// The results in a directory, by name.

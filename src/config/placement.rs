@@ -222,7 +222,9 @@ impl RawPlacement {
 
     /// The checked section; what makes no sense goes to `flaws`.
     pub(super) fn check(&self, flaws: &mut Flaws) -> JobPolicy {
-        let usual = Spec::new(self.policy);
+        let policy = self.check_options(flaws);
+        let decides = self.decides(policy.as_ref());
+        let usual = Spec::new(decides);
         let at = |key: &str| vec!["placement".into(), key.into()];
         let slowstart = self.slowstart.unwrap_or(usual.common.slowstart);
         flaws.unless(slowstart <= 100, at("slowstart"), format!("a slowstart of {slowstart} %"), "0 to 100");
@@ -232,7 +234,7 @@ impl RawPlacement {
         flaws.unless(many, at("weights"), "weights that no queue can have", format!("1 to 1000000 each, of at most {MAX_QUEUES} queues"));
         let lost_percent = self.lost.unwrap_or(usual.common.lost_percent);
         flaws.unless(lost_percent <= 100, at("lost"), format!("a loss of {lost_percent} %"), "0 to 100");
-        let (wait, missed) = self.check_wait(&usual.common, flaws);
+        let (wait, missed) = self.check_wait(decides, flaws);
         let common = Common {
             slowstart,
             seed: self.seed.unwrap_or(usual.common.seed),
@@ -244,31 +246,40 @@ impl RawPlacement {
         };
         let named = self.policy != Kind::External || self.options.contains_key("external");
         flaws.unless(named, at("policy"), "`external` is missing", "`policy: external` together with `external: {command: [...]}`");
-        let policy = self.check_options(flaws).unwrap_or(usual.policy);
+        let policy = policy.unwrap_or(usual.policy);
         let (order, orders) = match &self.order {
-            None => (self.policy.order(), vec![]),
+            None => (decides.order(), vec![]),
             Some(RawOrder::All(one)) => (*one, vec![]),
             Some(RawOrder::Each(each)) => (each.last().copied().unwrap_or_default(), each.clone()),
         };
         let counts = !matches!(&self.order, Some(RawOrder::Each(each)) if !(1..=MAX_QUEUES).contains(&each.len()));
         flaws.unless(counts, at("order"), "orders of no queue, or of too many", format!("a word, or a list of 1 to {MAX_QUEUES}"));
-        let reduces = self.reduces.unwrap_or(self.policy.reduces());
+        let reduces = self.reduces.unwrap_or(decides.reduces());
         JobPolicy {
             placement: Spec { policy, common },
             settings: Settings { order, orders, weights: self.weights.clone(), reduces, fetch_percent, grain: Grain::Host },
         }
     }
 
+    /// The policy whose ways hold where the file says nothing: for a program, that of its fallback.
+    fn decides(&self, policy: Option<&Policy>) -> Kind {
+        match policy {
+            Some(Policy::External(program)) => program.external.fallback,
+            _ => self.policy,
+        }
+    }
+
     /// How long jobs wait for slots near their data, or for how many offers.
-    fn check_wait(&self, usual: &Common, flaws: &mut Flaws) -> ((Span, Span), Option<u32>) {
+    fn check_wait(&self, decides: Kind, flaws: &mut Flaws) -> ((Span, Span), Option<u32>) {
         let at = || vec!["placement".into(), "wait".into()];
+        let usual = Spec::new(decides).common;
         match self.wait {
             None => (usual.wait, usual.missed),
             Some(RawWait { host: Some(host), rack: Some(rack), missed: None }) => ((host, rack), None),
             Some(RawWait { host: None, rack: None, missed: Some(n) }) => {
                 let counting: Vec<&str> = Kind::ALL.iter().filter(|k| k.counts_offers()).map(|k| k.name()).collect();
                 let only = format!("`host` and `rack`; `missed` only with `policy: {}`", counting.join("`, `"));
-                flaws.unless(self.policy.counts_offers(), at(), "this placement policy counts no offers", only);
+                flaws.unless(decides.counts_offers(), at(), "this placement policy counts no offers", only);
                 (usual.wait, Some(n))
             }
             Some(_) => {

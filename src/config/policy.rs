@@ -88,6 +88,9 @@ pub struct RawPolicy {
     #[serde(default = "cubic")]
     #[schemars(regex(pattern = "^[a-z0-9_]{1,15}$"))]
     congestion: String,
+    /// TCP's shortest retransmission timeout on the hosts of an emulation, 1 ms to 1 s; 200 ms if left out.
+    #[serde(default = "rto_min", serialize_with = "exact")]
+    rto_min: Span,
     /// Whether newly connected circuits are probed with a frame; true if left out.
     #[serde(default = "yes")]
     probes: bool,
@@ -208,7 +211,10 @@ fn socket() -> Bytes {
     SEND_BUFFER
 }
 fn cubic() -> String {
-    "cubic".into()
+    RunSettings::default().congestion
+}
+fn rto_min() -> Span {
+    RunSettings::default().rto_min
 }
 fn yes() -> bool {
     true
@@ -240,6 +246,7 @@ impl From<&RunPlan> for RawPolicy {
             scale: run.scale,
             buffer: run.buffer,
             congestion: run.congestion.clone(),
+            rto_min: run.rto_min,
             probes: p.probes,
             paths: p.paths,
             paths_seed: (p.paths == PathPolicy::Vlb).then_some(p.paths_seed),
@@ -300,6 +307,8 @@ impl RawPolicy {
         let named = (1..=15).contains(&c.len()) && c.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_');
         let message = format!("`{}` is not the name of a congestion control", self.congestion);
         flaws.unless(named, vec!["congestion".into()], message, "1 to 15 of a-z, 0-9 and _, such as cubic, reno or dctcp");
+        let timeout = (Span::millis(1)..=Span::millis(1000)).contains(&self.rto_min);
+        flaws.unless(timeout, vec!["rto_min".into()], format!("a timeout of {}", self.rto_min), "1ms to 1s");
         let drawn = self.paths_seed.is_none() || self.paths == PathPolicy::Vlb;
         flaws.unless(drawn, vec!["paths_seed".into()], "`paths_seed` says nothing under this `paths`", "only with `paths: vlb`");
         let outside = self.scheduler == SchedulerKind::External;
@@ -328,6 +337,7 @@ impl RawPolicy {
                 network,
                 scale: self.scale,
                 congestion: self.congestion,
+                rto_min: self.rto_min,
                 buffer: self.buffer,
                 program,
             },

@@ -313,18 +313,18 @@ impl Paths {
         Some(Decided { saturated, before, after: self.cost(&web) })
     }
 
-    /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no list with room.
+    /// Algorithm 1 over all flows but those whose lists were set by hand. Returns how many found no list with room, or no way while
+    /// links are down.
     fn optimise(&mut self, web: &Web) -> usize {
         let by_hand: Vec<Flow> = self.effective(web).filter(|f| self.is_by_hand(f)).collect();
         let mut own: Vec<Flow> = self.flows.values().filter(|f| !self.is_by_hand(f)).cloned().collect();
         own.iter_mut().filter(|f| !web.net.holds(&f.list)).for_each(|f| f.list = List::default());
         let mut load = load_of(&web.net, own.iter().chain(&by_hand));
-        // A topology has a way between any two hosts; where there were none, flows keep what they have.
-        let saturated = optimise(&web.net, &mut load, &mut own).map_or(0, |o| o.saturated);
+        let done = optimise(&web.net, &mut load, &mut own);
         for f in own {
             self.flows.insert((f.from, f.to), f);
         }
-        saturated
+        done.saturated + done.cut
     }
 
     fn is_by_hand(&self, f: &Flow) -> bool {

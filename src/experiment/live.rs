@@ -28,13 +28,17 @@ use crate::runtime::jobs::live::{self, Outcome as Ended};
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{Ask, Course};
 use crate::runtime::report::{Counted, Names, RunResult};
+use crate::runtime::settings::RunPlan;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Core, Framing, Topology};
-use crate::units::{BitRate, Bytes};
+use crate::units::{BitRate, Bytes, Span};
 use crate::workload::jobs::JobList;
 
 /// How long the counters of switches may take to be read; they are read once a second.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// TCP's timeouts are in whole milliseconds.
+const SHORTEST_RTO: Span = Span::millis(1);
 
 /// By how much the emulated network is slower and its jobs are shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -70,26 +74,38 @@ impl Slower {
         Select { scale: self.rates * self.times, time_scale: self.times, ..Select::default() }.of(list, 0)
     }
 
-    /// A policy whose own times are in proportion, too.
+    /// A policy whose own times are in proportion, too, but for Yarn's heartbeat of a second.
     fn policy(self, of: &JobPolicy, seed: u64) -> JobPolicy {
         let mut p = of.clone();
-        p.placement.common.seed = seed;
+        let c = &mut p.placement.common;
+        c.seed = seed;
+        for time in [&mut c.wait.0, &mut c.wait.1, &mut c.patience, &mut c.busy] {
+            time.0 /= self.times;
+        }
         if let Policy::Pna(options) = &mut p.placement.policy {
             options.retry.0 /= self.times;
         }
         p
     }
 
+    /// TCP's shortest timeout is in proportion as well; a simulation has none.
+    fn plan(self, of: &RunPlan) -> RunPlan {
+        let mut plan = of.clone();
+        plan.run.rto_min.0 = (plan.run.rto_min.0 / self.times).max(SHORTEST_RTO.0);
+        plan
+    }
+
     /// What was measured, at the size of the paper.
     fn back(self, outcome: Outcome) -> Outcome {
-        use Measure::{Computing, Makespan, MapTime, MeanCct, MeanJct, MedianJct, P95Jct, P99Jct, ReduceTime, ShuffleCost, Throughput};
-        let factor = |m| match m {
-            Makespan | MeanJct | MedianJct | P95Jct | P99Jct | MeanCct | MapTime | ReduceTime | Computing => self.times,
-            ShuffleCost => self.rates * self.times,
-            Throughput => self.rates,
+        let factor = |m: Measure| match m {
+            Measure::ShuffleCost => self.rates * self.times,
+            Measure::Throughput => self.rates,
+            time if time.is_time() => self.times,
             _ => 1,
         };
-        outcome.into_iter().map(|(m, v)| (m, v * factor(m) as f64)).collect()
+        // Jobs of 100 MB and more are large ones in the paper's size only.
+        let holds = |m: &Measure| self.rates * self.times == 1 || !matches!(m, Measure::SmallJct | Measure::LargeJct);
+        outcome.into_iter().filter(|(m, _)| holds(m)).map(|(m, v)| (m, v * factor(m) as f64)).collect()
     }
 }
 
@@ -172,8 +188,8 @@ pub fn run(e: &Experiment, size: Size, place: &Place, stop: &AtomicBool, watch: 
 fn play(setting: &Setting, system: &System, seed: u64, place: &Place, stop: &AtomicBool) -> Option<Result<(Outcome, Outcome), String>> {
     let slower = place.slower;
     let (topology, jobs) = (Arc::new(slower.network(&setting.topology)), slower.jobs(setting.load.draw(seed)));
-    let jobs_by = slower.policy(&system.jobs_by, seed);
-    let ask = Ask { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let (plan, jobs_by) = (slower.plan(&system.plan), slower.policy(&system.jobs_by, seed));
+    let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let course = Course { stop: Some(stop), ..Course::default() };
     let both = simulated(&ask, &course, setting.load.window).and_then(|s| Ok((s, emulated(&ask, &topology, setting, place, stop)?)));
     let stopped = stop.load(Relaxed);

@@ -41,7 +41,7 @@ pub enum Measure {
     MakespanAdHoc,
     /// Time that all tasks held slots, s.
     SlotTime,
-    /// Median over jobs of the mean time that their last stage's tasks held slots, s.
+    /// Median over jobs of the mean time that their last stage's tasks held slots, s; attempts that were given up do not count.
     MedianReduceTime,
     /// Coefficient of variation of the racks' input data, %.
     DataSpread,
@@ -91,10 +91,10 @@ pub enum Measure {
     /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.
     #[serde(rename = "throughput_bytes_per_second")]
     Throughput,
-    /// Time that a map task holds its slot, s.
+    /// Time that a map task holds its slot, s; attempts that were given up do not count.
     #[serde(rename = "map_time_s")]
     MapTime,
-    /// Time that a reduce task holds its slot, s.
+    /// Time that a reduce task holds its slot, s; likewise.
     #[serde(rename = "reduce_time_s")]
     ReduceTime,
     /// Shuffles in per cent of the bytes that go over the network.
@@ -113,6 +113,39 @@ impl Measure {
     pub fn is_share(self) -> bool {
         use Measure::{Crossing, Far, OcsShare, ReadShare, ShuffleShare, Utilisation, Waiting};
         matches!(self, OcsShare | Crossing | Waiting | Far | ShuffleShare | ReadShare | Utilisation)
+    }
+
+    /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
+    pub fn is_time(self) -> bool {
+        use Measure::SomeTasksJct;
+        use Measure::{Computing, FewTasksJct, LargeJct, Makespan, MakespanAdHoc, ManyTasksJct, MapTime, MeanCct, MeanJct, MeanRecurring};
+        use Measure::{
+            MedianAdHoc, MedianJct, MedianRecurring, MedianReduceTime, P90AdHoc, P95Jct, P99Jct, ReduceTime, SlotTime, SmallJct,
+        };
+        matches!(
+            self,
+            Makespan
+                | MeanJct
+                | MedianJct
+                | P95Jct
+                | P99Jct
+                | SmallJct
+                | LargeJct
+                | FewTasksJct
+                | SomeTasksJct
+                | ManyTasksJct
+                | MeanRecurring
+                | P90AdHoc
+                | MakespanAdHoc
+                | SlotTime
+                | MedianReduceTime
+                | MedianRecurring
+                | MedianAdHoc
+                | MeanCct
+                | Computing
+                | MapTime
+                | ReduceTime
+        )
     }
 
     /// Whether a system is better by more of it.

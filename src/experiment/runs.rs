@@ -195,7 +195,8 @@ fn by_job(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
     let of_ad_hoc = || r.jobs.iter().filter(|j| !j.recurring);
     let (first, last) = (of_ad_hoc().map(|j| j.arrival).min(), of_ad_hoc().filter_map(|j| j.finished).max());
     let mut reduces: Vec<(Span, u64)> = vec![(Span::ZERO, 0); jobs.jobs.len()];
-    for t in r.timeline.iter().filter(|t| t.task.stage > 0 && t.task.stage as usize + 1 == jobs.jobs[t.task.job.index()].stages.len()) {
+    let of_last_stage = |t: &&TaskRun<String>| t.task.stage > 0 && t.task.stage as usize + 1 == jobs.jobs[t.task.job.index()].stages.len();
+    for t in r.timeline.iter().filter(|t| t.finished).filter(of_last_stage) {
         let of = &mut reduces[t.task.job.index()];
         (of.0, of.1) = (of.0 + t.ended.since(t.started), of.1 + 1);
     }
@@ -217,7 +218,8 @@ fn by_job(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
 fn by_task(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
     let receives = |t: &TaskRun<String>| jobs.jobs[t.task.job.index()].edges_into(t.task.stage as usize).next().is_some();
     let mean = |which: bool| {
-        let all: Vec<f64> = r.timeline.iter().filter(|t| receives(t) == which).map(|t| t.ended.since(t.started).as_secs_f64()).collect();
+        let all: Vec<f64> =
+            r.timeline.iter().filter(|t| t.finished && receives(t) == which).map(|t| t.ended.since(t.started).as_secs_f64()).collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
     };
     let sum = |of: fn(&JobRecord) -> Bytes| r.jobs.iter().map(|j| of(j).0 as f64).sum::<f64>();

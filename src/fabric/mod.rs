@@ -104,6 +104,11 @@ pub struct SwitchCounters {
     pub ports: Vec<SwitchPort>,
 }
 
+/// What a counter of 32 bits gained between two readings: it begins again from zero.
+pub fn low_gained(now: u64, before: u64) -> u64 {
+    u64::from((now as u32).wrapping_sub(before as u32))
+}
+
 /// The way out of a port of a packet switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchPort {

@@ -50,6 +50,8 @@ pub struct FlowAt {
     pub stage: usize,
     /// Bytes that it has still to send.
     pub left: Bytes,
+    /// Bytes that it has sent.
+    pub sent: Bytes,
     /// Its bytes count, as [`Needs::rack_local`] says.
     pub counts: bool,
     /// The task that waits for it, where each has flows of its own.

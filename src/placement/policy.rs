@@ -117,6 +117,15 @@ impl StageCounts {
     }
 }
 
+/// What hosts with free slots have offered since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// Nanoseconds in which a host had a free slot, over all hosts.
+    pub idle: u128,
+    /// Slots that have become free.
+    pub freed: u64,
+}
+
 /// What a policy sees of the cluster. Every question is answered from an index.
 pub trait View {
     /// The time.
@@ -160,6 +169,8 @@ pub trait View {
     fn hosts_up(&self, rack: RackId) -> u32;
     /// Hosts of the cluster that have a free slot. O(1).
     fn hosts_open(&self) -> u32;
+    /// What hosts with free slots have offered since the beginning. O(1).
+    fn offers(&self) -> Offers;
     /// Whether a host is up.
     fn is_up(&self, host: HostId) -> bool;
     /// Free slots of a host; none while it is down.

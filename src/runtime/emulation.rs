@@ -31,6 +31,9 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::Workload;
 
+/// Time between two looks at a run under way: is the network there, how far are the coflows.
+const WATCH: Span = Span::millis(200);
+
 /// How an emulation is started.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -120,7 +123,7 @@ impl Emulation {
         check_congestion(&plan.run.congestion)?;
         let clock = Clock::start();
         let net = match &options.attach {
-            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&plan.run.congestion))
+            None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(plan.run.tcp()))
                 .map_err(kernel("build the network"))?,
             Some(nodes) => {
                 let others: Vec<String> = ownership::held(&options.base).into_iter().filter(|n| *n != options.name).collect();
@@ -214,7 +217,7 @@ impl Emulation {
         heard
     }
 
-    /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now. `watch` is called a few times a second;
+    /// Runs a workload, one at a time: every coflow starts at its arrival, counted from now. `watch` is called five times a second;
     /// `stop` ends the run early, with what has finished by then; so does what [`Emulation::lost`] tells of.
     pub fn run(&self, workload: &Workload, stop: &AtomicBool, mut watch: impl FnMut(&Snapshot)) -> RunResult {
         let (tell, heard) = mpsc::channel();
@@ -222,7 +225,7 @@ impl Emulation {
         let start = self.between_cycles();
         self.clock.sleep_until(start);
         let mut ends = Ends::new(workload.coflows.iter().map(|c| c.id));
-        let mut next = 0;
+        let (mut next, mut told) = (0, start);
         let mut specs: Vec<CoflowSpec> = workload.coflows.clone();
         specs.iter_mut().for_each(|c| c.arrival = start + c.arrival.since(Time::ZERO));
         while !ends.are_all() && !stop.load(Relaxed) && self.died().is_none() {
@@ -237,12 +240,17 @@ impl Emulation {
                 next += 1;
             }
             let due = specs.get(next).map_or(Time::MAX, |c| c.arrival);
-            let pause = due.since(self.clock.now()).min(Span::millis(200));
+            let pause = due.min(told + WATCH).since(self.clock.now());
             ends.look(&seen.coflows);
-            match heard.recv_timeout(pause.std()) {
-                Ok(word) => ends.hear(word),
-                Err(_) if self.lost().is_some() => break,
-                Err(_) => watch(&self.live.handle.snapshot()),
+            if let Ok(word) = heard.recv_timeout(pause.std()) {
+                ends.hear(word);
+            }
+            if self.clock.now() >= told + WATCH {
+                if self.lost().is_some() {
+                    break;
+                }
+                watch(&self.live.handle.snapshot());
+                told = self.clock.now();
             }
         }
         *self.workload.lock() = None;

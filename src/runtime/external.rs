@@ -97,7 +97,8 @@ impl Program {
         let pipes = (child.stdin.take(), child.stdout.take());
         // One question waits while another one is written.
         let (questions, to_write) = mpsc::sync_channel(1);
-        let (read, answers) = mpsc::channel();
+        // A program that writes more than it is asked waits: what it has written is not kept.
+        let (read, answers) = mpsc::sync_channel(4);
         let mut it = Self { name, child, stopped: false, questions, answers, within, ended: None };
         let (Some(input), Some(output)) = pipes else { return Err(format!("{}: no pipes", it.name)) };
         let threads = spawn("ask", move || write(input, &to_write)).and_then(|()| spawn("advice", move || self::read(output, &read)));
@@ -205,7 +206,7 @@ fn write(mut to: ChildStdin, lines: &mpsc::Receiver<String>) {
     }
 }
 
-fn read(from: ChildStdout, to: &mpsc::Sender<io::Result<String>>) {
+fn read(from: ChildStdout, to: &mpsc::SyncSender<io::Result<String>>) {
     let mut from = BufReader::new(from);
     loop {
         let mut line = String::new();

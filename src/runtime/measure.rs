@@ -11,6 +11,7 @@ use crate::coflows::bounds::payload_rate;
 use crate::coflows::elephants::Admit;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::fabric::Fabric;
+use crate::fabric::kernel::msg::Tcp;
 use crate::fabric::kernel::network::Network;
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Clock, KernelFabric, Mechanism};
@@ -85,15 +86,15 @@ fn processor_time() -> Option<(u64, u64)> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism, congestion: &str) -> io::Result<Look> {
+pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Look> {
     let plane = Plane { id: PlaneId(0), rate, delta: Span::millis(1), stop: StopMode::NotAllStop, duplex: false };
     let topology = Arc::new(Topology::uniform("doctor", racks, 1, BitRate(rate.0 * 2), BitRate(rate.0 / 10), vec![plane]));
-    let clock = Clock::start();
-    let net = Network::build(topology.clone(), "heliostat:doctor", Some(congestion))?;
+    let (clock, tcp) = (Clock::start(), Tcp::default());
+    let net = Network::build(topology.clone(), "heliostat:doctor", Some(tcp))?;
     let mut fabric = KernelFabric::install(net, mechanism, Admit::Marked, clock)?;
     let hosts: Arc<Vec<OwnedFd>> = fabric.host_namespaces()?;
     ring(&mut fabric, clock, racks)?;
-    let traffic = Traffic::start(topology, hosts, clock, congestion, |_| {})?;
+    let traffic = Traffic::start(topology, hosts, clock, tcp.congestion, |_| {})?;
     let enough = Bytes(rate.bytes_per_second().saturating_mul(60));
     for r in 0..racks {
         let flow = FlowSpec { from: HostId::from(r), to: HostId::from((r + 1) % racks), bytes: enough };
@@ -154,17 +155,17 @@ fn received(traffic: &Traffic, racks: usize) -> Vec<u64> {
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn capacity(mechanism: Mechanism, congestion: &str, time: Span, mut seen: impl FnMut(&Look)) -> io::Result<Capacity> {
+pub fn capacity(mechanism: Mechanism, time: Span, mut seen: impl FnMut(&Look)) -> io::Result<Capacity> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let guess = Capacity::assumed(cores);
     let looks = (time.0 / LOOK.0 / 3).max(2) as usize;
     let mut class = |rate: BitRate, guess: BitRate| {
         let mut second_chance = true;
         climb(rate, start(rate, guess), looks, |racks| {
-            let l = look(racks, rate, mechanism, congestion).inspect(&mut seen)?;
+            let l = look(racks, rate, mechanism).inspect(&mut seen)?;
             // What disturbs a look only ever makes it worse.
             let again = !l.honest() && l.average > CLOSE && std::mem::take(&mut second_chance);
-            let l2 = if again { look(racks, rate, mechanism, congestion).inspect(&mut seen)? } else { return Ok(l) };
+            let l2 = if again { look(racks, rate, mechanism).inspect(&mut seen)? } else { return Ok(l) };
             Ok(if l2.worst > l.worst { l2 } else { l })
         })
     };

@@ -6,6 +6,7 @@ use crate::coflows::elephants::Admit;
 use crate::coflows::network::Network;
 use crate::control::policy::CircuitPolicy;
 use crate::fabric::SEND_BUFFER;
+use crate::fabric::kernel::msg::Tcp;
 use crate::scheduler::spec::JobPolicy;
 use crate::units::{Bytes, Span};
 
@@ -32,6 +33,9 @@ pub struct RunSettings {
     pub scale: u64,
     /// TCP congestion control of the generated traffic, by its name in the kernel.
     pub congestion: String,
+    /// TCP's shortest retransmission timeout on the hosts, of all programs there.
+    #[serde(default = "rto_min")]
+    pub rto_min: Span,
     /// The most bytes of one flow that count as backlog: what a sender's buffer holds.
     #[serde(default = "socket")]
     pub buffer: Bytes,
@@ -49,13 +53,33 @@ pub struct ProgramSpec {
     pub within: Span,
 }
 
+fn rto_min() -> Span {
+    Tcp::default().rto_min
+}
+
 fn socket() -> Bytes {
     SEND_BUFFER
 }
 
+impl RunSettings {
+    /// TCP of the hosts.
+    pub fn tcp(&self) -> Tcp<'_> {
+        Tcp { congestion: &self.congestion, rto_min: self.rto_min }
+    }
+}
+
 impl Default for RunSettings {
     fn default() -> Self {
-        Self { admit: Admit::Marked, network: Network::default(), scale: 1, congestion: "cubic".into(), buffer: SEND_BUFFER, program: None }
+        let Tcp { congestion, rto_min } = Tcp::default();
+        Self {
+            admit: Admit::Marked,
+            network: Network::default(),
+            scale: 1,
+            congestion: congestion.into(),
+            rto_min,
+            buffer: SEND_BUFFER,
+            program: None,
+        }
     }
 }
 

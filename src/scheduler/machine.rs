@@ -37,8 +37,9 @@ pub struct Scheduler {
     look: BTreeSet<(JobId, usize)>,
     /// Stages whose tasks may have slots since the last dispatch.
     arrivals: BTreeSet<(JobId, usize)>,
-    /// Stages with tasks that hold slots where none of those before them may have one, and some wait for one.
-    starved: BTreeSet<(JobId, usize)>,
+    /// Stages with tasks that hold slots where none of those before them may have one, and some wait for one; and when tasks last gave
+    /// theirs up.
+    starved: BTreeMap<(JobId, usize), Option<Time>>,
     /// Tasks that must read their block over the network.
     reads: BTreeMap<(JobId, usize), Vec<u32>>,
     /// Shuffles that the policy holds back, until when.
@@ -64,7 +65,7 @@ impl Scheduler {
             last: RackId(0),
             look: BTreeSet::new(),
             arrivals: BTreeSet::new(),
-            starved: BTreeSet::new(),
+            starved: BTreeMap::new(),
             reads: BTreeMap::new(),
             holds: BTreeMap::new(),
             next_coflow: 0,
@@ -104,7 +105,7 @@ impl Scheduler {
     /// # Errors
     /// What cannot be; the books are then as before.
     pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
-        self.state.now = self.state.now.max(now);
+        self.state.pass(now);
         match event {
             Event::Submitted(job) => self.submitted(*job)?,
             Event::DataPlaced(job) => self.placed(job)?,
@@ -201,7 +202,7 @@ impl Scheduler {
         });
         let open = j.placed && enough;
         if ramps && self.state.sides(job, stage).is_starved() {
-            self.starved.insert((job, stage));
+            self.starved.entry((job, stage)).or_default();
         }
         let s = self.state.stage_mut(job, stage);
         if s.open != open {
@@ -366,7 +367,7 @@ impl Scheduler {
             false => {}
         }
         if shuffles && self.state.sides(job, s).is_starved() {
-            self.starved.insert((job, s));
+            self.starved.entry((job, s)).or_default();
         }
         if all_started {
             self.reopen_after(job, s);

@@ -30,6 +30,8 @@ pub struct Begin {
 struct Flow {
     from: HostId,
     to: HostId,
+    /// Bytes in all, and those that have still to arrive.
+    bytes: u64,
     left: u64,
     counts: bool,
     /// Places in [`Net::inputs`] of the tasks that wait for it and have bytes to come.
@@ -246,6 +248,7 @@ impl Net {
         let list = flows.iter().map(|f| Flow {
             from: f.from,
             to: f.to,
+            bytes: f.bytes,
             left: 0,
             counts: f.counts,
             inputs: f.tasks.iter().filter_map(task_of).collect(),
@@ -374,7 +377,16 @@ impl Net {
     fn flow(&self, (coflow, flow): (CoflowId, FlowId)) -> FlowAt {
         let o = &self.open[&coflow];
         let f = &o.flows[flow.index()];
-        FlowAt { coflow, flow, job: o.job, stage: o.stage, left: Bytes(f.left), counts: f.counts, task: f.task }
+        FlowAt {
+            coflow,
+            flow,
+            job: o.job,
+            stage: o.stage,
+            left: Bytes(f.left),
+            sent: Bytes(f.bytes - f.left),
+            counts: f.counts,
+            task: f.task,
+        }
     }
 
     /// Whether nothing is on its way.

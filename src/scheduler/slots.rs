@@ -46,6 +46,8 @@ pub struct Slots {
     free: u64,
     /// Hosts with a free slot.
     open: u32,
+    /// Slots that have become free.
+    freed: u64,
     /// Thousandths by which estimates are off at most, and the seed from which the errors are drawn.
     off: (u64, u64),
 }
@@ -58,7 +60,7 @@ impl Slots {
             .iter()
             .map(|h| Host { rack: h.rack, up: false, free: Vec::new(), works: vec![(None, Span::ZERO); h.slots as usize], total: h.slots })
             .collect();
-        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0, open: 0, off: (0, 0) };
+        let mut s = Self { hosts, racks: vec![Rack::default(); t.rack_count()], free: 0, open: 0, freed: 0, off: (0, 0) };
         t.hosts.iter().for_each(|h| s.bring_up(h.id));
         s
     }
@@ -71,6 +73,11 @@ impl Slots {
     /// Hosts of the cluster that have a free slot.
     pub fn hosts_open(&self) -> u32 {
         self.open
+    }
+
+    /// Slots that tasks have given back since the beginning.
+    pub fn freed(&self) -> u64 {
+        self.freed
     }
 
     /// Free slots of a rack.
@@ -155,6 +162,7 @@ impl Slots {
         r.open.insert((Reverse(before + 1), host));
         r.free += 1;
         self.free += 1;
+        self.freed += 1;
         self.open += u32::from(before == 0);
     }
 

@@ -13,7 +13,7 @@ use super::slots::Slots;
 use super::stage::{Doing, Incoming, Stage};
 use crate::ids::{CoflowId, HostId, JobId, RackId};
 use crate::placement::network::{FlowAt, Input, Needs};
-use crate::placement::policy::{Block, Locality, ReduceStart, StageCounts, TaskAt, View};
+use crate::placement::policy::{Block, Locality, Offers, ReduceStart, StageCounts, TaskAt, View};
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
@@ -143,6 +143,8 @@ pub struct State {
     pub settings: Settings,
     /// The time of the last event.
     pub now: Time,
+    /// Nanoseconds until then in which a host had a free slot, over all hosts.
+    pub idle: u128,
     /// By id.
     pub jobs: Vec<JobState>,
     /// Who shall have the next slot.
@@ -172,6 +174,7 @@ impl State {
             topology,
             settings,
             now: Time::ZERO,
+            idle: 0,
             jobs: Vec::new(),
             transfers: BTreeMap::new(),
             computing: 0,
@@ -312,6 +315,16 @@ impl State {
     }
 }
 
+impl State {
+    /// The clock goes on to an instant; one that has passed changes nothing.
+    pub fn pass(&mut self, now: Time) {
+        if now > self.now {
+            self.idle += u128::from(now.since(self.now).0) * u128::from(self.slots.hosts_open());
+            self.now = now;
+        }
+    }
+}
+
 impl View for State {
     fn now(&self) -> Time {
         self.now
@@ -377,6 +390,9 @@ impl View for State {
     }
     fn hosts_open(&self) -> u32 {
         self.slots.hosts_open()
+    }
+    fn offers(&self) -> Offers {
+        Offers { idle: self.idle, freed: self.slots.freed() }
     }
     fn is_up(&self, host: HostId) -> bool {
         self.slots.is_up(host)

@@ -3,6 +3,7 @@
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
+use heliostat::fabric::kernel::msg::Tcp;
 use heliostat::fabric::kernel::network::Network;
 use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism};
 use heliostat::units::{BitRate, Span};
@@ -51,7 +52,7 @@ fn waiting_needs_one_plane() {
     each_mechanism("waiting_needs_one_plane", |mechanism| {
         let mut two = crate::support::topology(2, BitRate::mbit(100), BitRate::mbit(100), Span::millis(10));
         two.planes.push(heliostat::topology::Plane { id: heliostat::ids::PlaneId(1), ..two.planes[0].clone() });
-        let net = Network::build(two.into(), "heliostat:test", Some("cubic")).expect("network");
+        let net = Network::build(two.into(), "heliostat:test", Some(Tcp::default())).expect("network");
         let refused = KernelFabric::install(net, mechanism, Admit::Wait, Clock::start()).err().expect("refused").to_string();
         assert!(refused.contains("one OCS plane"), "{refused}");
         Ok(())

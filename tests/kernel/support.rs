@@ -8,6 +8,7 @@ use heliostat::circuits::timetable::Reservation;
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec};
 use heliostat::fabric::Fabric;
+use heliostat::fabric::kernel::msg::Tcp;
 use heliostat::fabric::kernel::network::Network;
 use heliostat::fabric::kernel::ownership::Owned;
 use heliostat::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving};
@@ -84,7 +85,7 @@ impl Bench {
         let serving = serving.into();
         let topology = Arc::new(topology);
         let clock = Clock::start();
-        let net = Network::build(topology.clone(), "heliostat:test", Some("cubic")).expect("network");
+        let net = Network::build(topology.clone(), "heliostat:test", Some(Tcp::default())).expect("network");
         let fabric = KernelFabric::install(net, mechanism, serving, clock).expect("fabric");
         let (tx, events) = mpsc::channel();
         let mut traffic = Traffic::start(topology, fabric.host_namespaces().expect("descriptors"), clock, "cubic", move |e| {

@@ -219,6 +219,7 @@ fn changed(policy: &mut Value, key: &str) {
         "order" => (set("network", json!("sunflow")), set("scheduler", json!("eps-only")), set(key, json!("fifo"))).2,
         "scale" => set(key, json!(3)),
         "congestion" => set(key, json!("reno")),
+        "rto_min" => set(key, json!("10ms")),
         "probes" => set(key, json!(false)),
         "paths" => set(key, json!("hit")),
         "paths_seed" => (set("paths", json!("vlb")), set(key, json!(7))).1,
@@ -241,6 +242,7 @@ fn fixed() -> Vec<&'static str> {
         "scale",
         "buffer",
         "congestion",
+        "rto_min",
         "placement",
     ]
 }

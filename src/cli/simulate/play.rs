@@ -158,7 +158,7 @@ impl<'a> Play<'a> {
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;
         let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record, explain };
         let mut jobs_by = by.clone();
-        jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind());
+        jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind())?;
         let first = if args.place_by_seed { 1 } else { args.seed };
         jobs_by.placement.common.seed = jobs_by.placement.common.seed.wrapping_add(seed.wrapping_sub(first));
         let ask = Ask { topology, plan, jobs_by: &jobs_by, jobs: &list, failures, faults, until: args.until() };

@@ -64,8 +64,12 @@ impl RawLinks {
     pub fn check(&self, graph: bool, planes: bool, flaws: &mut Flaws) -> LinkSpecs {
         let tiers = [&self.access, &self.aggregation, &self.core];
         let named = ["access", "aggregation", "core"].into_iter().zip(tiers);
-        for (key, raw) in [("nic", &self.nic), ("uplink", &self.uplink), ("graph", &self.graph)].into_iter().chain(named.clone()) {
-            raw.check(key, flaws);
+        let alone = RawLink::default();
+        for (key, raw) in [("nic", &self.nic), ("uplink", &self.uplink), ("graph", &self.graph)] {
+            raw.check(key, &alone, flaws);
+        }
+        for (key, raw) in named.clone() {
+            raw.check(key, &self.graph, flaws);
         }
         for (key, raw) in std::iter::once(("graph", &self.graph)).chain(named) {
             let rule = "`nic`, `uplink` and `ocs`, or a topology with `eps.graph`";
@@ -102,13 +106,16 @@ impl RawLink {
         LinkSpec { buffer: self.buffer, ecn: self.ecn, delay: self.delay.unwrap_or_default(), loss: self.loss.unwrap_or_default() }
     }
 
-    fn check(&self, kind: &str, flaws: &mut Flaws) {
+    /// Checks these keys, beside those of `base` that hold where one is missing.
+    fn check(&self, kind: &str, base: &Self, flaws: &mut Flaws) {
         let path = |key: &str| at(&[kind, key]);
         buffer(self.buffer, path("buffer"), flaws);
-        if let Some(ecn) = self.ecn {
-            let most = self.buffer.unwrap_or(MAX_BUFFER);
-            let rule = format!("at least {MIN_BUFFER}, and below the buffer");
-            flaws.unless((MIN_BUFFER..most).contains(&ecn), path("ecn"), format!("marks from {ecn} on"), rule);
+        let Self { buffer, ecn, .. } = self.over(base);
+        if let Some(ecn) = ecn.filter(|_| self.ecn.is_some() || self.buffer.is_some()) {
+            let most = buffer.unwrap_or(MAX_BUFFER);
+            let key = if self.ecn.is_some() { "ecn" } else { "buffer" };
+            let rule = format!("marks from {MIN_BUFFER} on, and below the buffer");
+            flaws.unless((MIN_BUFFER..most).contains(&ecn), path(key), format!("marks from {ecn} on, a buffer of {most}"), rule);
         }
         let (delay, loss) = (self.delay.unwrap_or_default(), self.loss.unwrap_or_default());
         flaws.unless(delay <= MAX_DELAY, path("delay"), format!("a delay of {delay}"), format!("at most {MAX_DELAY}"));

@@ -119,6 +119,21 @@ fn flows_leave_a_link_that_is_down() {
 }
 
 #[test]
+fn a_flow_without_a_way_leaves_the_others_theirs() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
+    // The largest flow, which is looked at first, leaves a leaf whose links are all down.
+    p.begin(CoflowId(0), &[flow(4, 0, 900), flow(0, 2, 100), flow(1, 3, 100)]).unwrap();
+    let graph = leaves(None).eps.graph().unwrap().clone();
+    let of_leaf_2 = (0..).zip(&graph.cables).filter(|(_, c)| c.ends.0 == 2 || c.ends.1 == 2).map(|(k, _)| k);
+    p.down(of_leaf_2.collect::<Vec<u32>>().into_iter());
+    assert_eq!(p.decide().unwrap().saturated, 1);
+    let by_default = vec![2, 4, 0];
+    assert_eq!((carry(&mut p), lists(&p)), (2, vec![vec![0, 4, 1], vec![0, 5, 1], by_default]));
+    p.down(std::iter::empty());
+    assert_eq!((p.decide().unwrap().saturated, carry(&mut p), lists(&p).len()), (0, 1, 3));
+}
+
+#[test]
 fn other_policies_choose_once_a_pair() {
     for policy in [PathPolicy::Shortest, PathPolicy::Vlb] {
         let mut p = Paths::new(leaves(None), policy, 3);

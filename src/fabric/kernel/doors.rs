@@ -92,5 +92,5 @@ fn sockets(net: &Network) -> io::Result<Vec<(Netlink, Vec<u32>)>> {
 
 /// The route by which a ToR sends what a rule picks to another rack over its OCS port `link`.
 pub fn route(link: u32, to: RackId) -> Route<'static> {
-    Route { to: (rack_net(to), 16), via: Some(layout::ocs_neighbour(to.index())), link, table: Some(TABLE), congestion: None }
+    Route { to: (rack_net(to), 16), via: Some(layout::ocs_neighbour(to.index())), link, table: Some(TABLE), tcp: None }
 }

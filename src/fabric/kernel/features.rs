@@ -8,7 +8,7 @@ use serde::Serialize;
 use socket2::{Domain, Socket, Type};
 
 use super::lacks::Module;
-use super::msg::{self, End};
+use super::msg::{self, End, Tcp};
 use super::nl::{NEW, Netlink, Request};
 use super::tc::{self, Class, Match};
 use super::{diag, netns, switched, sys, timed};
@@ -44,8 +44,6 @@ pub struct Feature {
     pub remedy: &'static str,
 }
 
-/// The default TCP congestion control of a policy.
-const DEFAULT_CONGESTION: &str = "cubic";
 /// Open files of the largest shipped network: namespaces and sockets of 64 racks.
 const FILES: u64 = 4096;
 /// Index of the link that the queues are tried on; the other end is the next.
@@ -63,7 +61,7 @@ type Trial<'a> = (&'static str, Need, &'static str, Box<dyn FnMut(&mut Bench) ->
 /// ends there. Takes some 50 ms.
 pub fn probe() -> Vec<Feature> {
     let mut all = vec![];
-    let made = netns::create(None, true).and_then(|ns| Ok(Bench { netlink: Netlink::open(ns.as_fd())?, ns }));
+    let made = netns::create(true).and_then(|ns| Ok(Bench { netlink: Netlink::open(ns.as_fd())?, ns }));
     let words = made.as_ref().map(|_| "with forwarding".to_owned()).map_err(|e| io::Error::new(e.kind(), e.to_string()));
     all.push(feature(
         "network namespaces",
@@ -195,7 +193,7 @@ fn machine() -> Vec<Trial<'static>> {
             Need::Better,
             "policies ask for it unless they name another (`congestion:`): modprobe tcp_cubic (CONFIG_TCP_CONG_CUBIC)",
             Box::new(|b| {
-                let missing = missing_congestion(b, DEFAULT_CONGESTION);
+                let missing = missing_congestion(b, Tcp::default().congestion);
                 let list = congestion_controls().join(", ");
                 missing.map_or_else(|| Ok(format!("available: {list}")), |e| Err(io::Error::other(format!("{e}; available: {list}"))))
             }),
@@ -248,7 +246,7 @@ fn try_congestion(name: &str) -> io::Result<()> {
 /// # Errors
 /// `NotFound` when there is none of this name; else what the kernel said.
 pub fn check_congestion(name: &str) -> io::Result<()> {
-    let ns = netns::create(None, false)?;
+    let ns = netns::create(false)?;
     netns::within(ns.as_fd(), || try_congestion(name))
 }
 

@@ -104,7 +104,7 @@ fn keys(spec: &LinkSpec) -> impl Iterator<Item = (&'static str, Module)> + use<>
 /// What the kernel says against a module, in a namespace of its own.
 fn try_out(module: Module) -> io::Result<Option<io::Error>> {
     const LINK: u32 = 10;
-    let ns = netns::create(None, false)?;
+    let ns = netns::create(false)?;
     let mut nl = Netlink::open(ns.as_fd())?;
     let end = |name, index| End { name, ns: None, index, mac: [2, 0, 0, 0xdd, 0, index as u8] };
     nl.send(vec![(msg::veth(&end("try0", LINK), &end("try1", LINK + 1)), NEW), (tc::htb(LINK, 1), NEW)])?;

@@ -13,6 +13,11 @@ use netlink_packet_route::route::{RouteAttribute, RouteMetric};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
 use rtnetlink::{LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
+use crate::units::Span;
+
+/// Number of the metric of a route that holds TCP's shortest retransmission timeout (linux/rtnetlink.h).
+const RTAX_RTO_MIN: u32 = 13;
+
 /// A hardware address.
 pub type Mac = [u8; 6];
 
@@ -123,6 +128,22 @@ pub fn neighbour(index: u32, ip: Ipv4Addr, mac: Mac) -> Message {
     Message::NewNeighbour(n)
 }
 
+/// TCP of a host's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tcp<'a> {
+    /// Congestion control, by its name in the kernel.
+    pub congestion: &'a str,
+    /// Shortest retransmission timeout, in whole milliseconds.
+    pub rto_min: Span,
+}
+
+impl Default for Tcp<'_> {
+    /// CUBIC, and the shortest timeout that Linux has by itself.
+    fn default() -> Self {
+        Self { congestion: "cubic", rto_min: Span::millis(200) }
+    }
+}
+
 /// Where a route leads.
 #[derive(Clone, Copy)]
 pub struct Route<'a> {
@@ -134,14 +155,14 @@ pub struct Route<'a> {
     pub link: u32,
     /// Routing table; `None` is main.
     pub table: Option<u32>,
-    /// TCP congestion control of connections over it.
-    pub congestion: Option<&'a str>,
+    /// TCP of connections over it; `None` is the kernel's own.
+    pub tcp: Option<Tcp<'a>>,
 }
 
 impl Route<'_> {
     /// A route to a prefix over a link, in the main table.
     pub fn new(to: (Ipv4Addr, u8), via: Option<Ipv4Addr>, link: u32) -> Self {
-        Self { to, via, link, table: None, congestion: None }
+        Self { to, via, link, table: None, tcp: None }
     }
 
     fn build(&self) -> netlink_packet_route::route::RouteMessage {
@@ -153,8 +174,12 @@ impl Route<'_> {
             b = b.table_id(t);
         }
         let mut m = b.build();
-        if let Some(c) = self.congestion {
-            m.attributes.push(RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(c.into())]));
+        if let Some(tcp) = self.tcp {
+            let rto_min = u32::try_from(tcp.rto_min.0 / 1_000_000).unwrap_or(u32::MAX);
+            // TCP takes a timeout from a route only if the metric is locked.
+            let metrics =
+                vec![RouteMetric::Lock(1 << RTAX_RTO_MIN), RouteMetric::RtoMin(rto_min), RouteMetric::CcAlgo(tcp.congestion.into())];
+            m.attributes.push(RouteAttribute::Metrics(metrics));
         }
         m
     }

@@ -24,33 +24,35 @@ pub fn within<T: Send>(ns: BorrowedFd, f: impl FnOnce() -> io::Result<T> + Send)
     })
 }
 
-/// Makes a namespace and prepares it: no IPv6, no reverse path filter, and forwarding for a switch. `nursery` is the namespace
-/// from which it is unshared: some settings are inherited from it.
+/// Makes a namespace and prepares it: no IPv6, no reverse path filter, and forwarding for a switch.
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn create(nursery: Option<BorrowedFd>, forward: bool) -> io::Result<OwnedFd> {
-    std::thread::scope(|s| {
-        s.spawn(|| {
-            if let Some(n) = nursery {
-                sys::setns(n, libc::CLONE_NEWNET)?;
-            }
-            sys::unshare(libc::CLONE_NEWNET)?;
-            // Old kernels and hardened ones may lack a key: only forwarding is vital.
-            for key in ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"] {
-                let _ = write_sysctl(key, "1");
-            }
-            for key in ["ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"] {
-                let _ = write_sysctl(key, "0");
-            }
-            if forward {
-                write_sysctl("ipv4/ip_forward", "1")?;
-            }
-            sys::open_ns(&own_path())
-        })
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+pub fn create(forward: bool) -> io::Result<OwnedFd> {
+    std::thread::scope(|s| s.spawn(|| enter_new(None, forward)).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+/// The same, and the calling thread is in it from then on. `nursery` is the namespace from which it is unshared: some settings are
+/// inherited from it.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn enter_new(nursery: Option<BorrowedFd>, forward: bool) -> io::Result<OwnedFd> {
+    if let Some(n) = nursery {
+        sys::setns(n, libc::CLONE_NEWNET)?;
+    }
+    sys::unshare(libc::CLONE_NEWNET)?;
+    // Old kernels and hardened ones may lack a key: only forwarding is vital.
+    for key in ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"] {
+        let _ = write_sysctl(key, "1");
+    }
+    for key in ["ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"] {
+        let _ = write_sysctl(key, "0");
+    }
+    if forward {
+        write_sysctl("ipv4/ip_forward", "1")?;
+    }
+    sys::open_ns(&own_path())
 }
 
 /// A namespace whose children get small TCP hash tables, so that listing a host's sockets costs 10 us, not 140 us.
@@ -58,7 +60,7 @@ pub fn create(nursery: Option<BorrowedFd>, forward: bool) -> io::Result<OwnedFd>
 /// # Errors
 /// What the kernel refused.
 pub fn nursery() -> io::Result<OwnedFd> {
-    let ns = create(None, false)?;
+    let ns = create(false)?;
     let _ = within(ns.as_fd(), || write_sysctl("ipv4/tcp_child_ehash_entries", "256"));
     Ok(ns)
 }

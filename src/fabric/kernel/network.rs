@@ -7,9 +7,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use super::book::Book;
 use super::layout::{self, NodeId, Port};
-use super::msg::{self, End, Route};
-use super::nl::{NEW, Request};
+use super::msg::{self, End, Route, Tcp};
+use super::nl::{NEW, Netlink, Request};
 pub use super::node::Node;
 use super::ownership::link_mark;
 use super::packet::{self, PacketSwitch};
@@ -88,14 +89,14 @@ pub fn too_large(topology: &Topology) -> Option<String> {
 }
 
 impl Network {
-    /// Builds the network in fresh namespaces. `mark` is written on every namespace's loopback link; `congestion` becomes
-    /// the hosts' TCP congestion control.
+    /// Builds the network in fresh namespaces. `mark` is written on every namespace's loopback link; `tcp` is
+    /// that of the hosts.
     ///
     /// Costs about 2 ms a namespace, most of it the kernel's.
     ///
     /// # Errors
     /// What the kernel refused. Nothing is left behind then: unnamed namespaces go with their descriptors.
-    pub fn build(topology: Arc<Topology>, mark: &str, congestion: Option<&str>) -> io::Result<Self> {
+    pub fn build(topology: Arc<Topology>, mark: &str, tcp: Option<Tcp<'_>>) -> io::Result<Self> {
         let mut nodes = make_nodes(&topology, mark)?;
         let mut make = |id: NodeId| nodes.remove(&id).ok_or_else(|| io::Error::other(format!("no node {}", id.name(&topology))));
         let mut eps = packet::build(&topology, &mut make)?;
@@ -119,7 +120,7 @@ impl Network {
             }
             tor.node.send(wire_tor(&topology, rack.id, &tor, &own, &eps[stands[rack.id.index()]], &ocs))?;
             for (h, n) in topology.hosts_of(rack.id).iter().zip(&mut own) {
-                n.node.send(wire_host(&topology, h.id, congestion))?;
+                n.node.send(wire_host(&topology, h.id, tcp))?;
             }
             tors.push(tor);
             hosts.extend(own);
@@ -223,7 +224,9 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
     let marks = topology.links.all().any(|l| l.ecn.is_some());
     let make = |id: NodeId| -> io::Result<(NodeId, Node)> {
         let forward = !matches!(id, NodeId::Ocs(_) | NodeId::Host(_));
-        let mut node = Node::new(id.name(topology), netns::create(Some(nursery.as_fd()), forward)?)?;
+        // The thread is in the new namespace, so that its socket is, too.
+        let ns = netns::enter_new(Some(nursery.as_fd()), forward)?;
+        let mut node = Node { name: id.name(topology), ns, netlink: Netlink::here()?, book: Book::default() };
         // Without lo up there is no local table, and next hops on a link are refused.
         node.send(vec![(msg::alias(1, mark), 0), (msg::up(1), 0)])?;
         if marks && matches!(id, NodeId::Host(_)) {
@@ -280,12 +283,12 @@ fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], ep
     v
 }
 
-fn wire_host(topology: &Topology, host: HostId, congestion: Option<&str>) -> Vec<Request> {
+fn wire_host(topology: &Topology, host: HostId, tcp: Option<Tcp<'_>>) -> Vec<Request> {
     let h = &topology.hosts[host.index()];
     let number = h.rack.index() * 256 + h.index as usize;
     let up = layout::FIRST;
     let mut default = Route::new((std::net::Ipv4Addr::UNSPECIFIED, 0), Some(layout::TOR_GATEWAY), up);
-    default.congestion = congestion;
+    default.tcp = tcp;
     vec![
         (msg::up(up), 0),
         (msg::address(up, host_ip(topology, host), 32), NEW),

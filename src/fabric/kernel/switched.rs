@@ -22,7 +22,7 @@ use super::{Clock, Serving, packet, queues};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
-use crate::fabric::{OpResult, PortCounters};
+use crate::fabric::{OpResult, PortCounters, low_gained};
 use crate::ids::{PlaneId, RackId};
 use crate::plan::{Op, Programmed};
 use crate::topology::PAYLOAD;
@@ -60,27 +60,23 @@ enum Way {
 /// Counters that go on where the kernel's begin again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Odometer {
-    /// Bytes and packets of the counters that were there before.
-    before: (u64, u64),
+    /// Bytes and packets.
+    total: (u64, u64),
+    /// The counter's numbers at the last reading.
     last: (u64, u64),
 }
 
 impl Odometer {
     fn read(&mut self, now: (u64, u64)) {
-        if now.0 < self.last.0 {
-            self.before = self.total();
-        }
+        let gained = if now.0 < self.last.0 { now } else { (now.0 - self.last.0, low_gained(now.1, self.last.1)) };
+        self.total = (self.total.0 + gained.0, self.total.1 + gained.1);
         self.last = now;
-    }
-
-    fn total(&self) -> (u64, u64) {
-        (self.before.0 + self.last.0, self.before.1 + self.last.1)
     }
 
     /// The same for a counter of packets alone; gives the total.
     fn packets(&mut self, now: u64) -> u64 {
         self.read((now, now));
-        self.total().1
+        self.total.1
     }
 }
 
@@ -94,7 +90,7 @@ impl Switched {
         let (racks, shared) = (topology.rack_count(), queues::uplink_is_shared(&topology, service));
         for (r, tor) in net.tors.iter_mut().enumerate() {
             add_sink(&mut tor.node, &net.mark)?;
-            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service, shared);
             if shared {
                 v.extend(count(tor.eps, &topology, r, &net.mark));
             }
@@ -167,7 +163,7 @@ impl Switched {
             }
         }
         for (&(from, way, to), odometer) in &self.counted {
-            let (bytes, packets) = odometer.total();
+            let (bytes, packets) = odometer.total;
             sent.add(from, to, bytes);
             if let Way::Ocs(p) = way {
                 crossed.add(from, to, bytes);

@@ -48,9 +48,11 @@ impl Timed {
         let (racks, planes) = (topology.rack_count(), topology.planes.len());
         let arrays = Arrays::new(racks, planes)?;
         let guard = super::guard(&topology, admit);
+        // Where no circuit throws its packets back, all racks share one queue, as on a switch that one buys; programs count by rack.
+        let shared = planes == 0 || queues::uplink_is_shared(&topology, service);
         for (r, tor) in net.tors.iter_mut().enumerate() {
             let program = programs::load_tor(&arrays, &TorProgram { rack: r, ocs: &tor.ocs, admit, guard })?;
-            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service);
+            let mut v = queues::tor_eps_port(tor.eps, &topology, r, service, shared);
             for (p, &link) in topology.planes.iter().zip(&tor.ocs) {
                 v.extend(queues::ocs_port(link, (&topology, p), r, queues::Classes::ByProgram, admit));
                 let arrivals = programs::load_arrivals(&arrays, p.id.index(), r)?;

@@ -185,24 +185,24 @@ pub fn restless() -> io::Error {
     io::Error::other(format!("the list changed while the kernel made it, {TRIES} times in a row"))
 }
 
-/// Takes the acknowledgements in one datagram to the `n` messages whose sequence numbers begin at `start`; gives how many there were, and
-/// passes the place and the reason of every refusal.
+/// Takes the answers in one datagram to the `n` messages whose sequence numbers begin at `start`: gives whether the last message has its
+/// answer, and passes the place and the reason of every refusal.
 ///
 /// # Errors
 /// When the datagram cannot be read.
-pub fn acknowledged(datagram: &[u8], start: u32, n: usize, mut refused: impl FnMut(usize, io::Error)) -> io::Result<usize> {
-    let mut count = 0;
+pub fn acknowledged(datagram: &[u8], start: u32, n: usize, mut refused: impl FnMut(usize, io::Error)) -> io::Result<bool> {
+    let mut last = false;
     for m in messages(datagram) {
         let m = m?;
         let place = m.sequence.wrapping_sub(start) as usize;
         if m.kind == ERROR && place < n {
-            count += 1;
+            last |= place + 1 == n;
             if let Some(why) = m.error() {
                 refused(place, why);
             }
         }
     }
-    Ok(count)
+    Ok(last)
 }
 
 #[cfg(test)]

@@ -94,13 +94,18 @@ impl Waits {
         }
     }
 
-    /// A job has started a task, `near` its block: it waits anew. Nothing changes where the stage reads no blocks.
+    /// A job has started a task, `near` its block: it waits anew, or no longer if that was the last. Nothing changes where the stage
+    /// reads no blocks.
     pub fn started(&mut self, view: &dyn View, pick: Pick, near: Locality) {
-        if !view.blocks(pick.job, pick.stage).is_empty() {
-            match self {
-                Self::Times(w) => w.begin_anew(view.now(), pick.job, near),
-                Self::Offers(w) => w.begin_anew(pick.job, near),
-            }
+        if view.blocks(pick.job, pick.stage).is_empty() {
+            return;
+        }
+        let last = view.counts(pick.job, pick.stage).pending == 0;
+        match self {
+            Self::Times(w) if last => drop(w.since.remove(&pick.job)),
+            Self::Times(w) => w.begin_anew(view.now(), pick.job, near),
+            Self::Offers(w) if last => w.forget(pick.job),
+            Self::Offers(w) => w.begin_anew(pick.job, near),
         }
     }
 

@@ -7,14 +7,15 @@
 //! - for any host, more than the number of its waiting tasks times the share of the hosts on which it has asked for slots. A job of few
 //!   tasks hardly waits, one of very many waits for as many offers as there are hosts.
 //!
-//! Here an offer of a slot that has become free is one heartbeat, and while time passes every host with a free slot gives one a second.
-//! A job that starts a task on a block's host or in its rack counts from zero again; one that starts far away does not. Hosts that are
-//! asked for are estimated as three a waiting task, as blocks have replicas.
+//! Here every host with a free slot makes an offer a second, and a job that is asked after slots have become free has one more offer.
+//! While no host has a free slot nothing is missed. A job that starts a task on a block's host or in its rack counts from zero again, and
+//! so does one whose last waiting task starts; one that starts far away does not. Hosts that are asked for are estimated as three a waiting
+//! task, as blocks have replicas.
 
 use std::collections::BTreeMap;
 
 use crate::ids::JobId;
-use crate::placement::policy::{Alarm, Locality, View};
+use crate::placement::policy::{Alarm, Locality, Offers, View};
 use crate::units::{NANOS, Span, Time};
 
 /// Yarn's limit.
@@ -36,9 +37,8 @@ pub struct Missed {
 struct Count {
     /// In heartbeats of one host, in nanoseconds.
     missed: u64,
-    /// When it was counted, and hosts with a free slot since.
-    at: Time,
-    open: u32,
+    /// What the cluster had offered by then.
+    seen: Offers,
 }
 
 impl Missed {
@@ -52,7 +52,8 @@ impl Missed {
         if near == Locality::Host {
             return true;
         }
-        let cluster = Cluster { hosts: view.topology().hosts.len() as u64, open: view.hosts_open(), now: view.now() };
+        let hosts = view.topology().hosts.len() as u64;
+        let cluster = Cluster { hosts, open: view.hosts_open(), offers: view.offers(), now: view.now() };
         self.declines(cluster, job, near, view.counts(job, stage).pending.into()).is_none_or(|again| {
             self.alarm.by(again);
             false
@@ -61,13 +62,11 @@ impl Missed {
 
     /// Counts an offer; when the job may be asked again if it declines.
     fn declines(&mut self, c: Cluster, job: JobId, near: Locality, waiting: u64) -> Option<Time> {
-        let first = Count { missed: HEARTBEAT.0, at: c.now, open: c.open };
-        let count = self.jobs.entry(job).or_insert(first);
-        if c.now > count.at {
-            count.missed =
-                count.missed.saturating_add(c.now.since(count.at).0.saturating_mul(count.open.into())).saturating_add(HEARTBEAT.0);
-        }
-        (count.at, count.open) = (c.now, c.open);
+        let count = self.jobs.entry(job).or_insert(Count { missed: HEARTBEAT.0, seen: c.offers });
+        let idle = u64::try_from(c.offers.idle - count.seen.idle).unwrap_or(u64::MAX);
+        let asked = if c.offers.freed > count.seen.freed { HEARTBEAT.0 } else { 0 };
+        count.missed = count.missed.saturating_add(idle).saturating_add(asked);
+        count.seen = c.offers;
         let anywhere = c.anywhere(waiting);
         let least = if near == Locality::Rack { anywhere.min(c.hosts.min(self.limit.into()) * NANOS) } else { anywhere };
         // The next heartbeat of the cluster is as good as an offer: from there on the job may run.
@@ -80,6 +79,11 @@ impl Missed {
         if near != Locality::Remote {
             self.jobs.remove(&job);
         }
+    }
+
+    /// A job has nothing that waits for slots.
+    pub fn forget(&mut self, job: JobId) {
+        self.jobs.remove(&job);
     }
 
     /// When the first job has missed enough.
@@ -99,6 +103,8 @@ struct Cluster {
     hosts: u64,
     /// Hosts with a free slot.
     open: u32,
+    /// What they have offered since the beginning.
+    offers: Offers,
     now: Time,
 }
 
@@ -118,34 +124,43 @@ mod tests {
 
     const SECOND: u64 = NANOS;
 
+    /// A cluster that has had as many hosts with a free slot since the beginning.
     fn at(now: u64, open: u32) -> Cluster {
-        Cluster { hosts: 210, open, now: Time(now) }
+        Cluster { hosts: 210, open, offers: Offers { idle: u128::from(now) * u128::from(open), freed: 0 }, now: Time(now) }
     }
 
     #[test]
     fn forty_offers_of_an_idle_cluster_of_210_hosts_are_a_fifth_of_a_second() {
         let mut m = Missed::new(YARN);
         let again = m.declines(at(0, 210), JobId(0), Locality::Rack, 1000).unwrap();
-        // The first offer counts, then 210 a second: the 41st is 40 later.
-        assert_eq!((again.0 / 1_000_000, m.declines(again_at(again), JobId(0), Locality::Rack, 1000)), (185, None));
+        // The first offer counts, then 210 a second.
+        assert!(m.declines(at(again.0 - 1, 210), JobId(0), Locality::Rack, 1000).is_some());
+        assert_eq!((again.0 / 1_000_000, m.declines(at(again.0, 210), JobId(0), Locality::Rack, 1000)), (185, None));
         assert!(m.declines(at(0, 210), JobId(1), Locality::Remote, 1000).unwrap().0 > SECOND * 99 / 100, "a second for anywhere");
-    }
-
-    fn again_at(again: Time) -> Cluster {
-        at(again.0, 210)
     }
 
     #[test]
     fn a_busy_cluster_has_fewer_offers_and_each_slot_that_becomes_free_is_one() {
         let mut m = Missed::new(3);
-        let later = |m: &mut Missed, now| m.declines(at(now, 0), JobId(0), Locality::Rack, 1000).is_some();
+        let freed = |slots: u64| Cluster { offers: Offers { idle: 0, freed: slots }, ..at(slots, 0) };
+        let later = |m: &mut Missed, slots| m.declines(freed(slots), JobId(0), Locality::Rack, 1000).is_some();
         // No host has a free slot between these offers.
         assert_eq!([1, 2, 3, 4].map(|t| later(&mut m, t)), [true, true, true, false]);
         m.begin_anew(JobId(0), Locality::Remote);
         assert!(!later(&mut m, 5), "a start far away keeps the count");
         m.begin_anew(JobId(0), Locality::Rack);
         assert!(later(&mut m, 6), "one in the rack does not");
-        assert!(later(&mut m, 6), "an offer at the same instant is the same");
+        assert!([6, 6, 6, 6].map(|t| later(&mut m, t)).iter().all(|d| *d), "asked again about the same slots, it has missed no more");
+    }
+
+    #[test]
+    fn while_no_host_has_a_free_slot_nothing_is_missed() {
+        let mut m = Missed::new(YARN);
+        // Ten hosts are open for a millisecond and then none for half a minute, until one slot becomes free.
+        assert!(m.declines(at(0, 10), JobId(0), Locality::Remote, 1000).is_some());
+        let full = Cluster { hosts: 210, open: 1, offers: Offers { idle: 10_000_000, freed: 1 }, now: Time(30 * SECOND) };
+        assert!(m.declines(full, JobId(0), Locality::Remote, 1000).is_some(), "two offers of 210");
+        assert_eq!(m.jobs[&JobId(0)].missed, 2 * SECOND + 10_000_000);
     }
 
     #[test]

@@ -123,8 +123,10 @@ pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, slots: Vec<u32>,
     plan.tasks = p.hosts.iter().map(task).collect();
     let flow = |(&(from, to), &(bytes, rate)): (&(HostId, HostId), &(u64, u64))| Flow { from, to, bytes, rate, list: List::default() };
     let mut flows: Vec<Flow> = p.flows.iter().map(flow).collect();
-    plan.lists = optimise(net, &mut p.load, &mut flows)
-        .map_err(|k| format!("there is no way from host {} to {}", flows[k].from.0, flows[k].to.0))?;
+    plan.lists = optimise(net, &mut p.load, &mut flows);
+    if let Some(cut) = flows.iter().find(|f| f.list.0.is_empty()).filter(|_| plan.lists.cut > 0) {
+        return Err(format!("there is no way from host {} to {}", cut.from.0, cut.to.0));
+    }
     plan.flows = flows.into_iter().map(|f| PlannedFlow { from: f.from, to: f.to, bytes: f.bytes, list: f.list }).collect();
     Ok(plan)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::control::record::{QueuesSeen, SwitchesSeen};
-use crate::fabric::{Fabric, PortQueues, SwitchCounters, SwitchPort};
+use crate::fabric::{Fabric, PortQueues, SwitchCounters, low_gained};
 use crate::units::{BitRate, Span, Time};
 
 /// Shortest time between two readings of the counters.
@@ -65,10 +65,10 @@ impl Reader {
             for (k, s) in switches.iter_mut().enumerate() {
                 let (before, sums) = (&self.raw[k], &last.switches[k]);
                 for (i, port) in s.ports.iter_mut().enumerate() {
-                    let gained = gained(port, &before.ports[i]);
-                    rates[k][i] = BitRate((u128::from(gained.bytes) * 8_000_000_000 / u128::from(took)) as u64);
-                    port.packets = sums.ports[i].packets + gained.packets;
-                    port.drops = sums.ports[i].drops + gained.drops;
+                    let (was, sum) = (&before.ports[i], &sums.ports[i]);
+                    let [bytes, packets, drops] = gained([port.bytes, port.packets, port.drops], [was.bytes, was.packets, was.drops]);
+                    rates[k][i] = BitRate((u128::from(bytes) * 8_000_000_000 / u128::from(took)) as u64);
+                    (port.bytes, port.packets, port.drops) = (sum.bytes + bytes, sum.packets + packets, sum.drops + drops);
                 }
             }
         }
@@ -93,8 +93,8 @@ impl Queues {
             let sums = last.ports.iter().flat_map(|p| &p.queues);
             let before = self.raw.iter().flat_map(|p| &p.queues).zip(sums);
             for (q, (before, sum)) in ports.iter_mut().flat_map(|p| &mut p.queues).zip(before) {
-                q.packets = sum.packets + low(q.packets, before.packets);
-                q.drops = sum.drops + low(q.drops, before.drops);
+                let [bytes, packets, drops] = gained([q.bytes, q.packets, q.drops], [before.bytes, before.packets, before.drops]);
+                (q.bytes, q.packets, q.drops) = (sum.bytes + bytes, sum.packets + packets, sum.drops + drops);
             }
         }
         self.raw = raw;
@@ -102,25 +102,19 @@ impl Queues {
     }
 }
 
-/// The difference of two 32-bit numbers that begin again from zero.
-fn low(now: u64, before: u64) -> u64 {
-    u64::from((now as u32).wrapping_sub(before as u32))
-}
-
-/// What a port gained between two readings. Packets and drops are 32-bit numbers, which begin again from zero.
-fn gained(now: &SwitchPort, before: &SwitchPort) -> SwitchPort {
-    SwitchPort {
-        bytes: now.bytes.saturating_sub(before.bytes),
-        packets: low(now.packets, before.packets),
-        drops: low(now.drops, before.drops),
-        ..*now
+/// Bytes, packets and drops that a queue gained between two readings. Bytes fall only where the queue was written again, and then it
+/// counts from zero.
+fn gained(now: [u64; 3], before: [u64; 3]) -> [u64; 3] {
+    if now[0] < before[0] {
+        return now;
     }
+    [now[0] - before[0], low_gained(now[1], before[1]), low_gained(now[2], before[2])]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::{PortTo, QueueCounters};
+    use crate::fabric::{PortTo, QueueCounters, SwitchPort};
     use crate::ids::RackId;
 
     fn counters(bytes: u64, packets: u32, drops: u32) -> Vec<SwitchCounters> {
@@ -140,9 +134,12 @@ mod tests {
         q.take(port(10, u32::MAX - 1, 5), Time(1));
         q.take(port(20, 3, 5), Time(2));
         q.take(port(30, 4, 6), Time(3));
-        let seen = q.seen.unwrap();
-        let last = seen.ports[0].queues[2];
-        assert_eq!((last.bytes, last.packets, last.drops, last.backlog), (30, u64::from(u32::MAX) + 5, 6, 3));
+        let last = |q: &Queues| q.seen.as_ref().unwrap().ports[0].queues[2];
+        let all = |q: QueueCounters| (q.bytes, q.packets, q.drops, q.backlog);
+        assert_eq!(all(last(&q)), (30, u64::from(u32::MAX) + 5, 6, 3));
+        // Another process removed the queue, and it was written again.
+        q.take(port(12, 2, 0), Time(4));
+        assert_eq!(all(last(&q)), (42, u64::from(u32::MAX) + 7, 6, 3));
     }
 
     #[test]
@@ -157,5 +154,9 @@ mod tests {
         assert_eq!((port.packets, port.drops, port.backlog), (u64::from(u32::MAX) + 4, u64::from(u32::MAX) + 1, 7));
         r.take(counters(251_000, 3, 0), Time(3_000_000_005));
         assert_eq!((r.seen().unwrap().rates[0][0], r.seen().unwrap().switches[0].ports[0]), (BitRate(0), port));
+        r.take(counters(125_000, 1, 1), Time(4_000_000_005));
+        let again = r.seen().unwrap().switches[0].ports[0];
+        assert_eq!(r.seen().unwrap().rates[0][0], BitRate(1_000_000), "a port that was written again counts from zero");
+        assert_eq!((again.bytes, again.packets, again.drops), (376_000, port.packets + 1, port.drops + 1));
     }
 }

@@ -3,7 +3,7 @@
 //! What is compared is paired: the run of a workload under one policy with the run of the same workload under the first. So a difference
 //! can be clear although workloads differ more than policies do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
@@ -189,6 +189,15 @@ impl Study {
             (first, _) => Policy::new(group, &pairs(group, first), of_jobs, true),
         };
         Self { of_jobs, policies: groups.iter().enumerate().map(policy).collect() }
+    }
+}
+
+impl Group {
+    /// A seed of which there are several runs of one load, where all runs have seeds: what else they differ in is not known.
+    pub fn ambiguous(&self) -> Option<u64> {
+        let mut seen = BTreeSet::new();
+        let seeds: Option<Vec<u64>> = self.runs.iter().map(|r| r.seed).collect();
+        seeds?.into_iter().zip(&self.runs).find(|(seed, r)| !seen.insert((r.load, *seed))).map(|(seed, _)| seed)
     }
 }
 

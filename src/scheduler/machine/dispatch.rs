@@ -95,16 +95,24 @@ impl Scheduler {
     }
 
     /// Has tasks that wait for others without slots give theirs up, where the job could get no other ([`Sides::giving_way`]): the last to
-    /// start first. Returns whether any did.
+    /// start first. A stage gives way once an instant, even if another job took
+    /// what it gave. Returns whether any did.
     fn make_room(&mut self) -> bool {
-        let mut any = false;
-        for (job, stage) in self.starved.clone() {
+        let (mut any, now) = (false, self.state.now);
+        for ((job, stage), gave) in self.starved.clone() {
             let sides = self.state.sides(job, stage);
             if !sides.is_starved() {
                 self.starved.remove(&(job, stage));
             }
+            if gave == Some(now) {
+                continue;
+            }
             let mut waiting = self.waiting_tasks(job, stage, sides.giving_way() as usize);
-            any |= !waiting.is_empty();
+            if waiting.is_empty() {
+                continue;
+            }
+            any = true;
+            self.starved.insert((job, stage), Some(now));
             self.counters.preempted += waiting.len() as u64;
             waiting.drain(..).for_each(|task| self.give_up(TaskRef { job, stage: stage as u32, task }, Doing::Fetching));
         }

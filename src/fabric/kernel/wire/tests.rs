@@ -102,11 +102,13 @@ fn a_dump_that_the_kernel_refuses_or_breaks_off_is_an_error() {
 }
 
 #[test]
-fn acknowledgements_are_counted_by_their_own_numbers() {
+fn refusals_are_told_and_the_last_answer_ends_them() {
     let datagram = [error(OWN, 0), error(OWN - 1, -libc::EBUSY), error(OWN + 1, -libc::EEXIST), error(OWN + 2, 0)].concat();
     let mut refused = vec![];
     let n = acknowledged(&datagram, OWN, 2, |k, why| refused.push((k, why.raw_os_error()))).unwrap();
-    assert_eq!((n, refused), (2, vec![(1, Some(libc::EEXIST))]));
+    assert_eq!((n, refused), (true, vec![(1, Some(libc::EEXIST))]));
+    let answers = |datagram: Vec<u8>, n| acknowledged(&datagram, OWN, n, |_, _| {}).unwrap();
+    assert!(!answers(error(OWN + 1, -libc::EBUSY), 3) && answers(error(OWN + 2, -libc::EBUSY), 3));
 }
 
 proptest! {

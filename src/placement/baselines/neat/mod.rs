@@ -117,12 +117,13 @@ impl Neat {
         Side { transfers, equals, rate: nic(view, host) }
     }
 
-    /// What a host sends, by coflow. O(flows there).
+    /// What a host sends, by coflow; what its flows there have sent that are not at their end yet. O(flows there).
     fn sends(&self, view: &dyn View, host: HostId) -> Side {
         let mut coflows = BTreeMap::<CoflowId, Transfer>::new();
         for f in view.flows_out_of(host) {
             let all = coflows.entry(f.coflow).or_default();
-            (all.left, all.total) = (all.left + f.left.0, view.coflow_size(f.job, f.stage).0);
+            let total = view.coflow_size(f.job, f.stage).0;
+            *all = Transfer { sent: all.sent + f.sent.0, left: all.left + f.left.0, total };
         }
         Side { transfers: coflows.into_values().collect(), equals: 0, rate: nic(view, host) }
     }
