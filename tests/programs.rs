@@ -71,7 +71,7 @@ fn a_program_decides_as_the_policy_that_it_copies() {
 }
 
 /// What a policy file says before its placement.
-const HEAD: &str = "name: own\ninterval: 100ms\nscheduler: eps-only\n";
+const HEAD: &str = "name: own\ninterval: 100ms\ndemand: declared\nscheduler: eps-only\n";
 
 #[test]
 fn what_a_file_leaves_out_a_program_has_from_its_fallback() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use events::EventFile;
 use progress::Progress;
+use watch::Watch;
 
 use super::client::Where;
 use super::record::RecordArgs;
@@ -39,6 +40,7 @@ mod detach;
 mod events;
 mod lacking;
 mod progress;
+mod watch;
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
 #[derive(Debug, clap::Args)]
@@ -93,6 +95,9 @@ pub struct Args {
     /// How the result is printed.
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
+    #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
+    watch: bool,
     /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -451,9 +456,14 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     eprintln!(
         "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
     );
+    let daemon = Where { controller: Some(url.clone()), name: None, token: args.token.clone() };
+    let mut watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file));
     let mut why = None;
     for tick in 1_u32.. {
         std::thread::sleep(LOOK);
+        if let Some(watch) = watch.as_mut().filter(|_| tick.is_multiple_of(10)) {
+            watch.look(&daemon);
+        }
         // Attached nodes are many, and looked at once a second.
         why = if tick.is_multiple_of(20) { running.lost() } else { running.e.died() };
         if stop.load(Relaxed) || why.is_some() {

@@ -1,6 +1,6 @@
 //! `heliostat set`: changes what a running network does, through REST.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -79,10 +79,7 @@ struct Circuit {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let client = args.place.client()?;
     match &args.what {
-        What::Policy { policy } => {
-            let body = serde_json::to_string(&RawPolicy::from(&read_policy(policy)?)).expect("a policy is plain data");
-            put(&client, "/api/v1/policy", &body)
-        }
+        What::Policy { policy: file } => policy(&args.place, file).map(drop),
         What::Circuit { from, to: Some(to), plane } => {
             put(&client, &format!("/api/v1/circuits/{plane}/{from}"), &json!({ "output": to }).to_string())
         }
@@ -103,6 +100,17 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             Ok(())
         }
     }
+}
+
+/// Has a daemon decide by a policy file from its next cycle on; gives the policy's name.
+///
+/// # Errors
+/// A file that makes no sense, no daemon, or what it refuses.
+pub fn policy(daemon: &Where, file: &Path) -> Result<String, CliError> {
+    let plan = read_policy(file)?;
+    let body = serde_json::to_string(&RawPolicy::from(&plan)).expect("a policy is plain data");
+    put(&daemon.client()?, "/api/v1/policy", &body)?;
+    Ok(plan.policy.name)
 }
 
 /// A change of lists in words: the lists that are other ones, the load of the switches, the cost.

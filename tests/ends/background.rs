@@ -24,6 +24,31 @@ impl Drop for Stops {
 }
 
 #[test]
+fn a_policy_file_that_is_written_again_decides_and_a_bad_one_changes_nothing() {
+    if !root("a_policy_file_that_is_written_again_decides_and_a_bad_one_changes_nothing") {
+        return;
+    }
+    let _alone = alone();
+    let (name, dir) = (unique("watch"), Scratch::new("watched"));
+    let text = std::fs::read_to_string(file("policies/round-robin.yaml")).expect("a policy");
+    let own = dir.write("own.yaml", &text);
+    let d = Daemon::start(&name, &["--watch", "--policy", own.to_str().expect("a path")]);
+    let decides = || d.show("policy").to_string();
+    dir.write("own.yaml", &text.replace("name: round-robin", "name: second"));
+    d.until_says("the policy `second` decides from now on");
+    assert!(decides().contains("second"), "{}", decides());
+    dir.write("own.yaml", &text.replace("scheduler: round-robin", "scheduler: nonesuch"));
+    d.until_says("own.yaml was written again, and changes nothing");
+    dir.write("own.yaml", &format!("{text}scale: 7\n"));
+    d.until_says("`scale` was fixed when this run started");
+    assert!(decides().contains("second"), "{}", decides());
+    // An editor may take the file away before it writes a new one.
+    std::fs::remove_file(&own).expect("it is there");
+    dir.write("own.yaml", &text.replace("name: round-robin", "name: third"));
+    d.until_says("the policy `third` decides from now on");
+}
+
+#[test]
 fn a_network_in_the_background_is_found_by_its_name() {
     let test = "a_network_in_the_background_is_found_by_its_name";
     if !root(test) {

@@ -1,0 +1,48 @@
+//! `heliostat run --watch`: a policy file that is written again decides from then on.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::cli::client::Where;
+use crate::cli::set;
+
+/// What tells two states of a file apart: inode, size, and when it was written, in seconds and nanoseconds.
+type State = (u64, u64, i64, i64);
+
+/// A policy file, looked at again and again.
+pub struct Watch {
+    file: PathBuf,
+    /// Its state when it was taken, or refused.
+    taken: Option<State>,
+    /// Its state at the last look.
+    seen: Option<State>,
+}
+
+impl Watch {
+    /// Watches a file that was read just now.
+    pub fn new(file: &Path) -> Self {
+        let now = state(file);
+        Self { file: file.into(), taken: now, seen: now }
+    }
+
+    /// Takes the file if it was written again, and has not changed since the last look: it may be half written. One that is missing, makes
+    /// no sense or changes what was fixed at the start changes nothing, which is said once.
+    pub fn look(&mut self, daemon: &Where) {
+        let now = state(&self.file);
+        let holds = std::mem::replace(&mut self.seen, now) == now;
+        if now.is_none() || !holds || now == self.taken {
+            return;
+        }
+        self.taken = now;
+        let file = self.file.display();
+        match set::policy(daemon, &self.file) {
+            Ok(name) => tracing::info!("{file} was written again: the policy `{name}` decides from now on"),
+            Err(e) => tracing::error!("{file} was written again, and changes nothing: {e}"),
+        }
+    }
+}
+
+fn state(file: &Path) -> Option<State> {
+    let m = std::fs::metadata(file).ok()?;
+    Some((m.ino(), m.size(), m.mtime(), m.mtime_nsec()))
+}
