@@ -216,7 +216,7 @@ where
     F: Future<Output = io::Result<S>>,
 {
     let (mut stopping, slots) = (app.stopping.clone(), Arc::new(Semaphore::new(most)));
-    let mut open = JoinSet::new();
+    let (mut open, mut refused) = (JoinSet::new(), false);
     loop {
         // A stop is seen also while all slots are taken.
         let slot = tokio::select! {
@@ -227,15 +227,18 @@ where
             () = stop_asked(&mut stopping) => break,
             stream = next() => match stream {
                 Ok(stream) => {
+                    refused = false;
                     let (router, stopping) = (router.clone(), app.stopping.clone());
                     open.spawn(async move {
                         connection(stream, router, stopping).await;
                         drop(slot);
                     });
                 }
-                // Out of file descriptors, most likely: give others the time to close theirs.
+                // Out of file descriptors, most likely: give others the time to close theirs. Said once.
                 Err(e) => {
-                    tracing::warn!("cannot accept a connection: {e}");
+                    if !std::mem::replace(&mut refused, true) {
+                        tracing::warn!("cannot accept connections to the API: {e}");
+                    }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },

@@ -344,7 +344,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let socket = owned.socket();
     let e = Emulation::start(owned, plan.topology.clone(), run.clone(), o, plan.recorder.clone()).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let events = args.events.as_ref().map(|file| EventFile::start(file, e.live.handle.events())).transpose()?;
+    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle)).transpose()?;
     let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;

@@ -273,7 +273,7 @@ impl Controller {
         self.failures.retain(|k, _| match *k {
             Trouble::Plan => false,
             Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
-            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe | Trouble::World => true,
+            Trouble::Names | Trouble::Paths | Trouble::File(_) | Trouble::Follow | Trouble::Observe | Trouble::World => true,
         });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {

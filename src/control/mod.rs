@@ -36,7 +36,7 @@ pub mod used;
 mod world;
 
 pub use controller::Controller;
-pub use trouble::Trouble;
+pub use trouble::{LogFile, Trouble};
 
 use policy::CircuitPolicy;
 

@@ -18,7 +18,7 @@ use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Tampered};
-use crate::control::{Event, Trouble};
+use crate::control::{Event, LogFile, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::lacks::{self, Lack};
 use crate::fabric::kernel::network::{Network, too_large};
@@ -151,7 +151,8 @@ impl Emulation {
         traffic.serve(serving.service);
         let traffic = Arc::new(traffic);
         let names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
-        let carrier = Box::new(Sent { traffic: traffic.clone(), names, clock, buffer: plan.run.buffer });
+        let recorded = recorder.clone();
+        let carrier = Box::new(Sent { traffic: traffic.clone(), names, recorded, clock, buffer: plan.run.buffer });
         let live = Live::start(fabric, plan.clone(), clock, carrier, recorder).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
@@ -312,6 +313,8 @@ fn for_the_controller(e: &TrafficEvent) -> Event {
 struct Sent {
     traffic: Arc<Traffic>,
     names: NamesWatch,
+    /// The recording, until it is told that it has ended.
+    recorded: Option<Recorder>,
     clock: Clock,
     /// What of each flow counts as backlog, at most.
     buffer: Bytes,
@@ -321,7 +324,9 @@ impl Carrier for Sent {
     fn feed(&mut self) -> Vec<Event> {
         let progress = self.traffic.progress().into_iter();
         let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
-        progress.chain(self.names.look(self.clock.now())).collect()
+        let ended = self.recorded.take_if(|r| r.ended().is_some());
+        let ended = ended.map(|r| Event::Trouble { what: Trouble::File(LogFile::Recording), why: r.ended().map(str::to_owned) });
+        progress.chain(self.names.look(self.clock.now())).chain(ended).collect()
     }
 
     fn complete(&mut self, seen: &mut Observation) {

@@ -8,6 +8,7 @@ mod tries;
 
 mod background;
 mod capture;
+mod faults;
 mod jobs;
 mod recording;
 mod removed;

@@ -337,6 +337,7 @@ impl Fabric for KernelFabric {
             }
             Circuits::Switched(s) => s.programmed(now),
         };
+        damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
         Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports, damage })
     }
 
