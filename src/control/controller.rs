@@ -163,6 +163,7 @@ impl Controller {
         self.revision += 1;
         self.resting &= rest::ends_a_cycle(&event);
         match event {
+            Event::Resumed { past } => self.resumed(*past, now)?,
             Event::Tick => self.tick(now),
             Event::Observed { result } => self.observed(result, now),
             Event::Advised { result } => self.advised(result, now),

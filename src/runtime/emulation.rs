@@ -17,6 +17,7 @@ use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
+use crate::control::past::Past;
 use crate::control::record::{Snapshot, Tampered};
 use crate::control::{Event, LogFile, Trouble};
 use crate::fabric::kernel::attached::Processes;
@@ -107,18 +108,32 @@ impl Emulation {
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
     pub fn start(
-        mut owned: Owned,
+        owned: Owned,
         topology: Arc<Topology>,
         plan: RunPlan,
         options: &Options,
         recorder: Option<Recorder>,
+    ) -> Result<Self, StartError> {
+        Self::resume(owned, topology, plan, options, (recorder, None))
+    }
+
+    /// The same for a controller that goes on from an earlier one: its records, and the time that its clock has reached.
+    ///
+    /// # Errors
+    /// Those of [`Emulation::start`], and records of another network.
+    pub fn resume(
+        mut owned: Owned,
+        topology: Arc<Topology>,
+        plan: RunPlan,
+        options: &Options,
+        (recorder, past): (Option<Recorder>, Option<(Past, Time)>),
     ) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         let missing = lacks::lacks(&topology).map_err(kernel("try what links need"))?;
         missing.into_iter().next().map_or(Ok(()), |lack| Err(StartError::Lack(lack)))?;
         sys::raise_open_files();
         check_congestion(&plan.run.congestion)?;
-        let clock = Clock::start();
+        let clock = past.as_ref().map_or_else(Clock::start, |p| Clock::from(p.1));
         let net = match &options.attach {
             None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(&plan.run.congestion))
                 .map_err(kernel("build the network"))?,
@@ -153,7 +168,8 @@ impl Emulation {
         let names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
         let recorded = recorder.clone();
         let carrier = Box::new(Sent { traffic: traffic.clone(), names, recorded, clock, buffer: plan.run.buffer });
-        let live = Live::start(fabric, plan.clone(), clock, carrier, recorder).map_err(kernel("start the control loop"))?;
+        let live =
+            Live::start(fabric, plan.clone(), clock, carrier, recorder, past.map(|p| p.0)).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
     }

@@ -57,6 +57,13 @@ impl LineFile {
         }
     }
 
+    /// A file on a disk that is full.
+    #[cfg(test)]
+    pub fn full() -> Self {
+        let file = File::options().write(true).open("/dev/full").expect("a device");
+        Self { path: "/dev/full".into(), file, length: 0, missing: 0, broken: None }
+    }
+
     /// Bytes of the lines in the file.
     pub fn length(&self) -> u64 {
         self.length
@@ -79,8 +86,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_is_full_is_told_once_and_the_lines_are_counted() {
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut f = LineFile { path: "/dev/full".into(), file: full, length: 0, missing: 0, broken: None };
+        let mut f = LineFile::full();
         assert!(matches!(f.append(b"a\nb\n", 2), Some(Turn::Broke(why)) if why.starts_with("/dev/full: No space left")));
         assert_eq!((f.append(b"c\n", 1), f.missing(), f.length()), (None, 3, 0));
         assert!(f.broken().is_some());

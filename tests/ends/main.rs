@@ -10,6 +10,7 @@ mod background;
 mod capture;
 mod faults;
 mod jobs;
+mod journal;
 mod recording;
 mod removed;
 mod rights;
