@@ -126,7 +126,9 @@ fn life(d: &mut Daemon, clients: &mut Clients, round: u64) {
 /// What clients of earlier lives ask the next one.
 fn ask_again(d: &Daemon, clients: &mut Clients) {
     let api = d.api();
-    for (key, &id) in clients.answered.iter().rev().take(40) {
+    let mut newest: Vec<(&String, u64)> = clients.answered.iter().map(|(key, &id)| (key, id)).collect();
+    newest.sort_by_key(|c| std::cmp::Reverse(c.1));
+    for (key, id) in newest.into_iter().take(40) {
         let (status, c) = d.call("GET", &format!("/api/v1/coflows/{id}"), None);
         let lost = c["state"] == "cancelled" && c["why"].as_str().is_some_and(|w| w.starts_with("lost: "));
         assert!(status == 200 && (c["state"] == "finished" || lost), "{key}: {c}");

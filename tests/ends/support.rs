@@ -233,7 +233,7 @@ impl Stranger {
     pub fn new(name: &str) -> Self {
         use std::os::fd::AsFd;
         let ns = netns::create(None, false).expect("a namespace");
-        let inode = netns::publish(ns.as_fd(), name).expect("a free name");
+        let inode = netns::publish(ns.as_fd(), name, "").expect("a free name");
         Self { name: name.into(), inode }
     }
 

@@ -61,7 +61,8 @@ async fn committed(State(app): State<App>, request: Request, next: Next) -> Resp
     let changes = !request.method().is_safe();
     let response = next.run(request).await;
     if let Some(journal) = app.journal.as_ref().filter(|_| changes) {
-        journal.commit().await;
+        // Beyond that the disk hangs, which is no reason to withhold an answer.
+        let _ = tokio::time::timeout(app.patience, journal.commit()).await;
     }
     response
 }

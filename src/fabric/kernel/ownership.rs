@@ -156,9 +156,10 @@ impl Owned {
     /// # Errors
     /// When a name is taken by another process.
     pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
+        let mark = self.directory.parent().map(|base| mark(base, &self.name)).unwrap_or_default();
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
-            match netns::publish(node.ns.as_fd(), &name) {
+            match netns::publish(node.ns.as_fd(), &name, &mark) {
                 Ok(inode) => self.published.push(Name { name, inode }),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(OwnError::Taken(name)),
                 Err(e) => return Err(OwnError::Io(format!("name the namespace {name}"), e)),
@@ -334,13 +335,15 @@ pub fn clean(base: &Path) -> Vec<String> {
     gone
 }
 
-/// Named namespaces that carry a mark of a fabric that keeps its note in `base`, and that fabric.
+/// Named namespaces that carry a mark of a fabric that keeps its note in `base`, and that fabric; also names that lead nowhere, since their
+/// process was killed while it gave or took them.
 fn marked(base: &Path) -> Vec<(String, String)> {
     let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
     let mut found: Vec<_> = names
         .filter_map(|e| {
             let name = e.file_name().into_string().ok()?;
-            let fabric = fabric_of(&e.path(), base)?;
+            let empty = || netns::mark_of(&e.path()).and_then(|mark| marked_by(&mark, base).map(str::to_owned));
+            let fabric = fabric_of(&e.path(), base).or_else(empty)?;
             Some((name, fabric))
         })
         .collect();

@@ -8,7 +8,7 @@
 //! journal stays within [`SIZE`] and twice what is remembered. A disk that is full is told as a failure; what it refuses is
 //! kept in memory and written when there is room again. The largest numbers that were given are in a small file that is written in place.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -96,7 +96,7 @@ impl Journal {
             mark: self.files.mark,
             events: found.events,
             keys: found.keys,
-            begun: BTreeSet::new(),
+            begun: BTreeMap::new(),
             refused: Refused::default(),
             missing: 0,
             limit: (self.size, self.size.max(2 * file.length())),
@@ -123,11 +123,13 @@ impl Writing {
         !self.thread.is_finished()
     }
 
-    /// Waits for the last line, which follows the controller's end; gives the number of events that are not in the file.
+    /// Writes what is there still, once the controller has ended; gives the number of events that are not in the file.
     ///
     /// # Errors
     /// The thread has died.
     pub fn finish(self) -> Result<u64, String> {
+        // An error says that the thread has ended already, which the next line finds out, too.
+        let _ = self.journal.ask.send(Ask::End);
         self.thread.join().map_err(|_| "the thread that writes the journal has died".into())
     }
 }
@@ -147,6 +149,8 @@ enum Ask {
     /// Says when all that the controller has told is in the file, or refused by the disk.
     Commit(oneshot::Sender<()>),
     Key(Key),
+    /// Nothing more will come.
+    End,
 }
 
 impl Journaled {

@@ -1,6 +1,6 @@
 //! The thread that writes a journal.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ids::CoflowId;
 use crate::runtime::handle::Handle;
 use crate::runtime::lines::LineFile;
 use crate::topology::Topology;
-use crate::units::Bytes;
+use crate::units::{Bytes, Time};
 
 /// What the thread keeps.
 pub(super) struct Work {
@@ -30,8 +30,8 @@ pub(super) struct Work {
     /// The last events and keys, with which a file that is written anew begins.
     pub events: VecDeque<Arc<Record>>,
     pub keys: VecDeque<Key>,
-    /// Coflows that have begun and are not in the file.
-    pub begun: BTreeSet<CoflowId>,
+    /// Coflows that have begun and are not in the file, and when they began.
+    pub begun: BTreeMap<CoflowId, Time>,
     /// Coflows whose end is in the file, those of earlier daemons included.
     pub ended: u64,
     /// Number of the next event.
@@ -66,7 +66,7 @@ struct Heard {
     waiting: Vec<oneshot::Sender<()>>,
     /// Events that were dropped before they were read.
     lost: u64,
-    /// The controller has ended.
+    /// Nothing more will come.
     over: bool,
 }
 
@@ -83,6 +83,7 @@ impl Heard {
         match ask {
             Ask::Commit(done) => self.waiting.push(done),
             Ask::Key(key) => self.keys.push(key),
+            Ask::End => self.over = true,
         }
     }
 
@@ -102,7 +103,7 @@ impl Heard {
     }
 }
 
-/// Writes until the controller has ended; gives the number of events that are not in the file. `told` gets the events that are.
+/// Writes until it is told to end; gives the number of events that are not in the file. `told` gets the events that are.
 pub(super) async fn run(
     mut work: Work,
     mut events: Receiver<Arc<Record>>,
@@ -115,7 +116,7 @@ pub(super) async fn run(
         tokio::select! {
             event = events.recv() => heard.event(event),
             Some(ask) = asks.recv() => heard.ask(ask),
-            // An error says that the controller has ended, which the events tell, too.
+            // An error says that the controller has ended: what it told is written, and an end follows.
             Ok(()) = snapshots.changed() => {}
         }
         heard.all(&mut asks, &mut events);
@@ -144,7 +145,7 @@ impl Work {
             put(&mut lines, &Line::Event(record.clone()));
             self.next = record.seq + 1;
             if let What::CoflowArrived { id, .. } = record.what {
-                self.begun.insert(id);
+                self.begun.insert(id, record.at);
             }
             file::keep(&mut self.events, record.clone(), EVENTS);
         }
@@ -152,7 +153,7 @@ impl Work {
         self.refused.holed |= heard.lost > 0;
         self.coflows(&mut lines, snapshot);
         self.append(&lines, heard.events.len() as u64, snapshot);
-        let id = snapshot.coflows.used.max().max(self.begun.last().copied());
+        let id = snapshot.coflows.used.max().max(self.begun.last_key_value().map(|b| *b.0));
         let mark = Mark { seq: self.next, id, at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)) };
         if let Err(e) = mark.write(&self.mark) {
             self.say(Some(e.to_string()));
@@ -162,12 +163,14 @@ impl Work {
     /// Coflows that have begun, and those that have ended, as the snapshot shows them for good.
     fn coflows(&mut self, lines: &mut Vec<u8>, snapshot: &Snapshot) {
         let coflows = &snapshot.coflows;
-        self.begun.retain(|&id| {
-            let shown = coflows.live.binary_search_by_key(&id, |c| c.id).ok().map(|k| &coflows.live[k]);
-            shown.into_iter().for_each(|view| put(lines, &Line::Open(view.clone())));
-            // One that the snapshot knows and that is not live has ended.
-            !coflows.used.contains(id)
-        });
+        let (shown, later) = std::mem::take(&mut self.begun).into_iter().partition(|b| b.1 <= snapshot.now);
+        let shown: BTreeMap<CoflowId, Time> = shown;
+        self.begun = later;
+        for id in shown.into_keys() {
+            // One that was open by then and is not live has ended.
+            let live = coflows.live.binary_search_by_key(&id, |c| c.id).ok();
+            live.into_iter().for_each(|k| put(lines, &Line::Open(coflows.live[k].clone())));
+        }
         coflows.closed.after(self.ended).for_each(|view| put(lines, &Line::Ended(view.clone())));
         self.ended = coflows.closed.total();
     }
@@ -240,7 +243,7 @@ impl Work {
 
     /// What the disk says, once: in the log, in the events and in the failures that are shown.
     pub fn say(&mut self, why: Option<String>) {
-        if self.refused.why == why {
+        if self.refused.why.is_some() == why.is_some() {
             return;
         }
         match &why {
@@ -259,41 +262,51 @@ mod tests {
     use super::*;
     use crate::control::Controller;
     use crate::control::policy::CircuitPolicy;
-    use crate::units::{Span, Time};
+    use crate::runtime::handle::Ends;
+    use crate::units::Span;
 
-    /// A few lines are kept and appended when there is room; of many, what is remembered is written anew.
+    type Running = (Controller, Ends, Time);
+
+    /// The controller hears an event, and the thread what it tells.
+    fn turn(work: &mut Work, running: &mut Running, heard: &mut Receiver<Arc<Record>>, event: Event) {
+        running.2 += Span::millis(1);
+        tell(running, event);
+        let events = std::iter::from_fn(|| heard.try_recv().ok()).collect();
+        let snapshot = work.controller.snapshot();
+        work.write(&Heard { events, ..Heard::default() }, &snapshot);
+    }
+
+    /// What the thread has told the controller of the disk.
+    fn told(running: &Running) -> Vec<Option<String>> {
+        let why = |e| if let Event::Trouble { why, .. } = e { why } else { panic!("{e:?}") };
+        std::iter::from_fn(|| running.1.commands.try_recv().ok()).map(|c| why(c.event)).collect()
+    }
+
+    /// Few lines are kept and appended when there is room; after many, what is remembered is written anew.
     #[test]
     fn a_full_disk_is_told_once_and_what_is_remembered_is_there_when_there_is_room() {
-        for many in [3, 9000] {
+        for many in [0, EVENTS as u64 + 100] {
             let dir = tempfile::tempdir().unwrap();
             let controller = Controller::new(network(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
             let (handle, ends) = Handle::new(network(), Arc::new(CircuitPolicy::default().into()), controller.snapshot(Time::ZERO, "test"));
             let mut work = Journal::open(dir.path(), network()).unwrap().work(&handle).unwrap();
-            let mut events = handle.events();
-            let mut all = (controller, ends, Time::ZERO);
-            let mut turn = |work: &mut Work, all: &mut (Controller, _, Time), id: u32| {
-                all.2 += Span::millis(1);
-                tell(all, arrival(id));
-                let events = std::iter::from_fn(|| events.try_recv().ok()).collect();
-                work.write(&Heard { events, ..Heard::default() }, &handle.snapshot());
-            };
+            let (mut heard, mut running) = (handle.events(), (controller, ends, Time::ZERO));
             let real = (std::mem::replace(&mut work.file, LineFile::full()), std::mem::replace(&mut work.directory, "/none".into()));
-            (0..many).for_each(|id| turn(&mut work, &mut all, id));
-            let told = |all: &(Controller, crate::runtime::handle::Ends, Time)| -> Vec<Option<String>> {
-                let why = |e| if let Event::Trouble { why, .. } = e { why } else { panic!("{e:?}") };
-                std::iter::from_fn(|| all.1.commands.try_recv().ok()).map(|c| why(c.event)).collect()
-            };
-            let said = told(&all);
+            (0..3).for_each(|id| turn(&mut work, &mut running, &mut heard, arrival(id)));
+            for _ in 0..many {
+                turn(&mut work, &mut running, &mut heard, Event::Fault { what: "x".repeat(300), over: false });
+            }
+            let said = told(&running);
             assert!(said.len() == 1 && said[0].as_ref().is_some_and(|w| w.contains("No space left")), "{said:?}");
             (work.file, work.directory, work.refused.tried) = (real.0, real.1, None);
-            turn(&mut work, &mut all, many);
-            assert_eq!(told(&all), [None]);
+            turn(&mut work, &mut running, &mut heard, arrival(3));
+            assert_eq!(told(&running), [None]);
             let missing = work.missing;
             drop(work);
             let journal = Journal::open(dir.path(), network()).unwrap();
             let past = &journal.found().past;
-            assert_eq!((past.seq, past.open.len()), (u64::from(many) + 1, many as usize + 1));
-            assert_eq!(missing, (u64::from(many) + 1).saturating_sub(EVENTS as u64), "events that are in no file are counted");
+            assert_eq!((past.seq, past.open.len()), (many + 4, 4));
+            assert_eq!(missing, (many + 4).saturating_sub(EVENTS as u64), "events that are in no file are counted");
         }
     }
 
