@@ -99,7 +99,7 @@ impl Journal {
             begun: BTreeMap::new(),
             refused: Refused::default(),
             missing: 0,
-            limit: (self.size, self.size.max(2 * file.length())),
+            limit: (self.size, self.size),
             file,
         };
         if work.file.length() == 0 {
