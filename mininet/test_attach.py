@@ -7,10 +7,12 @@ a network of its own name.
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -83,15 +85,15 @@ class Cli:
 class Controller:
     """`heliostat run --attach`."""
 
-    def __init__(self, test, mechanism="auto", name=NAME, policy=POLICY):
+    def __init__(self, test, mechanism="auto", name=NAME, policy=POLICY, more=(), waits=True):
         command = [BIN, "run", test.file, "--policy", policy, "--attach", NAME, "--name", name]
-        command += ["--listen", "127.0.0.1:0", "--mechanism", mechanism]
+        command += ["--listen", "127.0.0.1:0", "--mechanism", mechanism, *more]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         test.addCleanup(self.process.stderr.close)
         test.addCleanup(self.process.wait)
         test.addCleanup(self.process.kill)
         self.said, self.url = "", None
-        for line in self.process.stderr:
+        for line in self.process.stderr if waits else ():
             self.said += line
             found = re.search(r"API at (\S+)", line)
             if found:
@@ -235,6 +237,58 @@ class Attach(NetworkTest):
             self.assertIn("removed what was left in 15 nodes of Mininet's network %s\n" % NAME, cleaned)
             self.assertEqual(self.snapshot(cli), before)
         self.assertIn("0% dropped (56/56 received)", cli.pingall())
+
+    def test_a_kill_at_any_instant_leaves_nodes_that_can_be_cleaned(self):
+        cli = Cli(self)
+        before = self.snapshot(cli)
+        draw = random.Random(int(os.environ.get("HELIOSTAT_SEED", "1")))
+        for _ in range(int(os.environ.get("HELIOSTAT_KILLS", "4"))):
+            controller = Controller(self, mechanism=draw.choice(MECHANISMS), waits=False)
+            try:
+                controller.process.wait(draw.random())
+            except subprocess.TimeoutExpired:
+                controller.process.kill()
+                controller.process.wait()
+            controller.process.stderr.close()
+            if draw.random() < 0.5:
+                subprocess.run([BIN, "clean"], stdout=subprocess.DEVNULL, check=True)
+            else:
+                following = self.attach(mechanism=draw.choice(MECHANISMS))
+                self.assertEqual(following.end(signal.SIGTERM), 0, following.said)
+            self.assertEqual(self.snapshot(cli), before)
+        self.assertIn("0% dropped (56/56 received)", cli.pingall())
+
+    def test_clients_find_what_became_of_their_coflows_after_a_kill(self):
+        cli = Cli(self)
+        with tempfile.TemporaryDirectory() as journal:
+            first = self.attach(more=["--journal", journal])
+            done = first.post({"name": "short", "flows": [{"from": 0, "to": 2, "bytes": 100000}]})
+            self.comes(lambda: first.coflow(done)["state"] == "finished")
+            lost = first.post({"name": "long", "flows": [{"from": 0, "to": 2, "bytes": 10**10}]})
+            self.comes(lambda: first.coflow(lost)["received_bytes"] > 0)
+            first.end(signal.SIGKILL)
+            second = self.attach(more=["--journal", journal])
+            self.assertEqual((second.coflow(done)["state"], second.coflow(done)["received_bytes"]), ("finished", 100000))
+            self.assertEqual(second.coflow(lost)["state"], "cancelled")
+            self.assertEqual(second.coflow(lost)["why"], "lost: the daemon ended before the coflow had finished")
+            self.assertGreater(second.post({"flows": [{"from": 0, "to": 2, "bytes": 1}]}), lost)
+            self.assertIn("0% dropped (56/56 received)", cli.pingall())
+            self.assertEqual(second.end(signal.SIGTERM), 0, second.said)
+
+    def test_mininet_that_is_killed_under_traffic_ends_the_controller(self):
+        for mechanism in MECHANISMS:
+            cli = Cli(self)
+            controller = self.attach(mechanism=mechanism)
+            number = controller.post({"flows": [{"from": 0, "to": 2, "bytes": 10**10}]})
+            self.comes(lambda: controller.coflow(number)["received_bytes"] > 0)
+            cli.process.kill()
+            cli.process.wait()
+            self.assertEqual(controller.end(0), 1)
+            self.assertRegex(controller.said, r"the network is gone: node \S+ \(process \d+\) has ended\n$")
+            self.assertNotIn("panicked", controller.said)
+            self.assertFalse(os.path.exists("/run/heliostat/" + NAME))
+            # What Mininet would have removed.
+            os.remove(ATTACH)
 
     def test_a_graph_of_switches_is_controlled_and_left_as_it_was(self):
         graphs = {

@@ -18,8 +18,9 @@ use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
 
 use super::routes::{self, Guard};
-use super::state::{App, Log, Sender};
+use super::state::{App, Ledger, Log, Sender};
 use crate::runtime::handle::Handle;
+use crate::runtime::journal::Journaled;
 
 /// Connections over TCP at once; more wait.
 const MAX_TCP: usize = 512;
@@ -39,10 +40,14 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// A unix socket, made with mode 0600. `None`: no socket.
     pub socket: Option<PathBuf>,
-    /// Requests over TCP must carry it as `Authorization: Bearer`. Needed to listen on an address that is not loopback.
+    /// Requests over TCP must carry it as `Authorization: Bearer`. One of the tokens is needed to listen on an address that is not loopback.
     pub token: Option<String>,
+    /// The same for requests that change nothing.
+    pub read_token: Option<String>,
     /// Sends coflows that are posted with `send: true`.
     pub sender: Option<Arc<dyn Sender>>,
+    /// The daemon's records on disk. Events are streamed and changes are answered once they are there.
+    pub journal: Option<Journaled>,
 }
 
 /// Why the API cannot serve.
@@ -54,6 +59,9 @@ pub enum ServeError {
     /// The token is too short to keep others out.
     #[error("the token is shorter than 16 characters")]
     WeakToken,
+    /// Who may read could change.
+    #[error("the token that may only read is the one that may change everything")]
+    SameToken,
     /// The address cannot be had.
     #[error("cannot listen on {0}: {1}")]
     Listen(String, io::Error),
@@ -123,11 +131,15 @@ impl Drop for Server {
 /// # Errors
 /// When the address cannot be had, or would be open to others without a token.
 pub fn reserve(options: &Options) -> Result<Option<TcpListener>, ServeError> {
-    if options.token.as_ref().is_some_and(|t| t.len() < 16) {
+    let tokens = [&options.token, &options.read_token];
+    if tokens.iter().copied().flatten().any(|t| t.len() < 16) {
         return Err(ServeError::WeakToken);
     }
+    if options.token.is_some() && options.token == options.read_token {
+        return Err(ServeError::SameToken);
+    }
     match options.listen {
-        Some(a) if !a.ip().is_loopback() && options.token.is_none() => Err(ServeError::NeedsToken(a)),
+        Some(a) if !a.ip().is_loopback() && tokens.iter().all(|t| t.is_none()) => Err(ServeError::NeedsToken(a)),
         Some(a) => bind_tcp(a).map(Some).map_err(|e| ServeError::Listen(a.to_string(), e)),
         None => Ok(None),
     }
@@ -150,12 +162,18 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
     let unix = options.socket.as_deref().map(bind_unix).transpose()?;
     let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
     let (stop, stopping) = watch::channel(false);
-    let events = handle.events();
+    let events = options.journal.as_ref().and_then(Journaled::told).unwrap_or_else(|| handle.events());
+    let (log, mut ledger) = (Log::default(), Ledger::default());
+    if let Some(journal) = &options.journal {
+        journal.events.iter().for_each(|r| log.push(r.clone()));
+        journal.keys.iter().for_each(|k| ledger.remember(k.clone()));
+    }
     let app = App {
         handle,
-        log: Arc::new(Log::default()),
+        log: Arc::new(log),
         sender: options.sender,
-        ledger: Arc::default(),
+        ledger: Arc::new(tokio::sync::Mutex::new(ledger)),
+        journal: options.journal,
         policy_turn: Arc::default(),
         streams: Arc::new(Semaphore::new(MAX_STREAMS)),
         patience: super::CONTROLLER_TIMEOUT,
@@ -166,7 +184,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         let _inside = runtime.enter();
         (tcp.map(tokio::net::TcpListener::from_std).transpose()?, unix.map(tokio::net::UnixListener::from_std).transpose()?)
     };
-    let guard = Guard::tcp(options.token);
+    let guard = Guard::tcp(options.token, options.read_token);
     let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
         runtime.block_on(async {
             // The log outlives nothing: it ends with the runtime.
@@ -216,7 +234,7 @@ where
     F: Future<Output = io::Result<S>>,
 {
     let (mut stopping, slots) = (app.stopping.clone(), Arc::new(Semaphore::new(most)));
-    let mut open = JoinSet::new();
+    let (mut open, mut refused) = (JoinSet::new(), false);
     loop {
         // A stop is seen also while all slots are taken.
         let slot = tokio::select! {
@@ -227,15 +245,18 @@ where
             () = stop_asked(&mut stopping) => break,
             stream = next() => match stream {
                 Ok(stream) => {
+                    refused = false;
                     let (router, stopping) = (router.clone(), app.stopping.clone());
                     open.spawn(async move {
                         connection(stream, router, stopping).await;
                         drop(slot);
                     });
                 }
-                // Out of file descriptors, most likely: give others the time to close theirs.
+                // Out of file descriptors, most likely: give others the time to close theirs. Said once.
                 Err(e) => {
-                    tracing::warn!("cannot accept a connection: {e}");
+                    if !std::mem::replace(&mut refused, true) {
+                        tracing::warn!("cannot accept connections to the API: {e}");
+                    }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             },

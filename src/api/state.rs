@@ -1,7 +1,6 @@
 //! What all requests share.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -16,13 +15,14 @@ use crate::control::record::{Record, Snapshot};
 use crate::fabric::traffic::{FlowProgress, Shipment};
 use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
 use crate::runtime::handle::Handle;
+use crate::runtime::journal::{self, Journaled, Key};
 use crate::runtime::posted::Posted;
 use crate::units::Bytes;
 
 /// How many events `/api/v1/events` can go back.
-pub const RING: usize = 4096;
+pub const RING: usize = journal::EVENTS;
 /// How many `Idempotency-Key`s are remembered.
-const KEYS: usize = 1024;
+const KEYS: usize = journal::KEYS;
 
 /// Sends the bytes of coflows that are posted with `send: true`; given by the code that runs traffic on the fabric.
 pub trait Sender: Send + Sync {
@@ -101,6 +101,8 @@ pub struct App {
     pub streams: Arc<tokio::sync::Semaphore>,
     /// How long the controller may take for an answer.
     pub patience: Duration,
+    /// The daemon's records on disk, if it keeps them.
+    pub journal: Option<Journaled>,
     /// True once the server stops: open streams end.
     pub stopping: watch::Receiver<bool>,
 }
@@ -216,18 +218,9 @@ pub const FIRST_POSTED: u32 = 1 << 20;
 #[derive(Default)]
 pub struct Ledger {
     last_id: Option<CoflowId>,
-    /// Hashes bodies; its seed is another one in every process.
-    hasher: RandomState,
-    keys: BTreeMap<String, Kept>,
+    /// By key: the hash of its body, since the body itself may have megabytes, and the coflow that it made.
+    keys: BTreeMap<String, (String, CoflowId)>,
     order: VecDeque<String>,
-}
-
-/// What became of a request with an idempotency key.
-struct Kept {
-    /// Its body's length and hash: the body itself may have megabytes.
-    digest: (usize, u64),
-    /// The coflow that it made.
-    id: CoflowId,
 }
 
 impl Ledger {
@@ -245,17 +238,19 @@ impl Ledger {
 
     /// The coflow that the request with this key made, and whether its body was this one.
     pub fn kept(&self, key: &str, body: &[u8]) -> Option<(CoflowId, bool)> {
-        self.keys.get(key).map(|k| (k.id, k.digest == self.digest(body)))
+        self.keys.get(key).map(|(kept, id)| (*id, *kept == digest(body)))
     }
 
-    fn digest(&self, body: &[u8]) -> (usize, u64) {
-        (body.len(), self.hasher.hash_one(body))
+    /// Remembers the key and the body of the request that made a coflow; the oldest of too many is forgotten. Gives what is remembered.
+    pub fn keep(&mut self, key: String, body: &[u8], id: CoflowId) -> Key {
+        let key = Key { key, digest: digest(body), id };
+        self.remember(key.clone());
+        key
     }
 
-    /// Remembers the key and the body of the request that made a coflow; the oldest of too many is forgotten.
-    pub fn keep(&mut self, key: String, body: &[u8], id: CoflowId) {
-        let kept = Kept { digest: self.digest(body), id };
-        if self.keys.insert(key.clone(), kept).is_none() {
+    /// Remembers a key, also one that an earlier daemon was given.
+    pub fn remember(&mut self, Key { key, digest, id }: Key) {
+        if self.keys.insert(key.clone(), (digest, id)).is_none() {
             self.order.push_back(key);
         }
         if self.order.len() > KEYS
@@ -264,4 +259,10 @@ impl Ledger {
             self.keys.remove(&old);
         }
     }
+}
+
+/// The same in every process, so that a key means the same after a restart.
+fn digest(body: &[u8]) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(body).iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -1,6 +1,8 @@
 //! The daemon that a command speaks to.
 
-use super::{CliError, running};
+use std::path::PathBuf;
+
+use super::{CliError, files, running};
 use crate::api::DEFAULT_ADDRESS;
 use crate::client::{Client, Error};
 
@@ -16,6 +18,9 @@ pub struct Where {
     /// Its token, if it wants one
     #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+    /// A file with the token, which goes before --token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
 }
 
 impl Where {
@@ -24,7 +29,8 @@ impl Where {
     /// # Errors
     /// An address that is not `http://host:port`; several networks run, none has the name, or it is still being built.
     pub fn client(&self) -> Result<Client, CliError> {
-        Client::new(&self.address()?, self.token.clone()).map_err(|e| CliError::Usage(format!("--controller: {e}")))
+        Client::new(&self.address()?, files::token(self.token_file.as_deref(), self.token.as_deref())?)
+            .map_err(|e| CliError::Usage(format!("--controller: {e}")))
     }
 
     fn address(&self) -> Result<String, CliError> {

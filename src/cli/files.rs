@@ -93,6 +93,25 @@ fn read(file: &Path, most: u64) -> Result<String, CliError> {
     Ok(text)
 }
 
+/// A token for the API: that of a file, of which no other user may know, else the one that is given.
+///
+/// # Errors
+/// The file cannot be read, is empty, has more than one line, or other users may read it.
+pub fn token(file: Option<&Path>, given: Option<&str>) -> Result<Option<String>, CliError> {
+    let Some(file) = file else { return Ok(given.map(str::to_owned)) };
+    let text = read_text(file)?;
+    let bad = |why: &str| Err(CliError::Invalid(format!("{}: {why}", file.display())));
+    let mode = std::fs::metadata(file).map_or(0, |m| m.permissions().mode() & 0o777);
+    if mode & 0o007 != 0 {
+        return bad(&format!("every user of the machine may read this token or change it (mode {mode:o}); allowed: 600 or 640"));
+    }
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => bad("the file is empty; allowed: one line with the token"),
+        line if !line.bytes().all(|b| b.is_ascii_graphic()) => bad("a token is one line of visible ASCII characters without spaces"),
+        line => Ok(Some(line.to_owned())),
+    }
+}
+
 /// Opens a file to read it. A named pipe without a writer would never open, and a device would never end; a pipe that is open already
 /// (`<(...)`, `/dev/stdin`) has its writer.
 fn open(file: &Path) -> io::Result<File> {
@@ -240,6 +259,27 @@ mod tests {
         File::options().write(true).open(&file).and_then(|f| f.set_len(1 << 40)).unwrap();
         let told = read_text(&file).unwrap_err().to_string();
         assert!(told.contains("t.yaml: the file is too long; allowed: at most 4000000 bytes"), "{told}");
+    }
+
+    #[test]
+    fn a_token_of_a_file_is_one_line_that_others_cannot_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        let of = |text: &str, mode: u32| {
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            token(Some(&file), Some("given")).map_err(|e| e.to_string())
+        };
+        assert_eq!(of("0123456789abcdef\n", 0o600), Ok(Some("0123456789abcdef".into())));
+        assert_eq!(of("0123456789abcdef\r\n", 0o640), Ok(Some("0123456789abcdef".into())));
+        for (text, mode, why) in
+            [("x\n", 0o644, "(mode 644)"), ("\n", 0o600, "empty"), ("a b\n", 0o600, "one line"), ("a\nb\n", 0o600, "one line")]
+        {
+            let told = of(text, mode).unwrap_err();
+            assert!(told.starts_with(&file.display().to_string()) && told.contains(why), "{told}");
+        }
+        assert_eq!(token(None, Some("given")).unwrap(), Some("given".into()));
+        assert!(token(Some(&dir.path().join("none")), None).is_err());
     }
 
     #[test]

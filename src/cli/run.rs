@@ -27,6 +27,7 @@ use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
+use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::{Origin, RunResult};
@@ -38,6 +39,7 @@ use crate::workload::{Adjust, Workload};
 
 mod detach;
 mod events;
+mod journal;
 mod lacking;
 mod progress;
 mod watch;
@@ -83,6 +85,16 @@ pub struct Args {
     /// The token that a caller must show; needed when the API listens beyond this machine.
     #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// A file with that token, for everything; it goes before --token. Other users cannot read the file, unlike the command line.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A file with a token for requests that change nothing.
+    #[arg(long, value_name = "FILE")]
+    read_token_file: Option<PathBuf>,
+    /// Keeps the event log and the outcome of posted coflows in this directory: after a restart clients find both, and no number is
+    /// given twice.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "baseline", "repeat"])]
+    journal: Option<PathBuf>,
     /// Runs in the background, and returns when the network is up: `heliostat ps`, `logs`, `stop`.
     #[arg(short, long)]
     detach: bool,
@@ -142,6 +154,8 @@ struct Plan {
     options: Options,
     /// Where results come from: of the first policy, then of the others.
     origins: Vec<Origin>,
+    /// Where the API listens over TCP, and which tokens it wants there.
+    api: api::Options,
     /// Takes what the machines are told and want.
     recorder: Option<Recorder>,
     /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
@@ -307,11 +321,23 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     let name = args.name.clone().unwrap_or_else(|| topology.name.clone());
     check_name(&name)?;
     Owned::free(&base, &name).map_err(|e| explain(&e.into()))?;
-    let listener = api::reserve(&listen(args)).map_err(no_api)?;
+    let api = listen(args)?;
+    let listener = api::reserve(&api).map_err(no_api)?;
     user_namespace::enter_unless_root()?;
     check_links(&args.topology, &topology)?;
     let options = Options { name, mechanism: args.mechanism.wanted(), base, attach };
-    Ok(Plan { topology: Arc::new(topology), run, workload, others, forced: exceeded.is_some(), options, origins, recorder: None, listener })
+    Ok(Plan {
+        topology: Arc::new(topology),
+        run,
+        workload,
+        others,
+        forced: exceeded.is_some(),
+        options,
+        origins,
+        api,
+        recorder: None,
+        listener,
+    })
 }
 
 /// Says before anything is built which links the kernel cannot make, and where the file asks for them.
@@ -332,9 +358,15 @@ fn check_name(name: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Where the API listens over TCP.
-fn listen(args: &Args) -> api::Options {
-    api::Options { listen: Some(args.listen), token: args.token.clone(), ..api::Options::default() }
+/// Where the API listens over TCP, and its tokens.
+fn listen(args: &Args) -> Result<api::Options, CliError> {
+    let token = files::token(args.token_file.as_deref(), args.token.as_deref())?;
+    let read_token = files::token(args.read_token_file.as_deref(), None)?;
+    if args.schedule.is_some() && read_token.is_some() && token.is_none() {
+        let why = "--schedule posts coflows over the API; beside --read-token-file it needs --token-file";
+        return Err(CliError::Usage(why.into()));
+    }
+    Ok(api::Options { listen: Some(args.listen), token, read_token, ..api::Options::default() })
 }
 
 fn no_api(e: api::ServeError) -> CliError {
@@ -347,10 +379,14 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let o = &plan.options;
     let owned = Owned::take(&o.base, &o.name).map_err(|e| explain(&e.into()))?;
     let socket = owned.socket();
-    let e = Emulation::start(owned, plan.topology.clone(), run.clone(), o, plan.recorder.clone()).map_err(|e| explain(&e))?;
+    let records = args.journal.as_ref().map(|d| journal::open(d, &plan.topology)).transpose()?;
+    let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
+    let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let events = args.events.as_ref().map(|file| EventFile::start(file, e.live.handle.events())).transpose()?;
-    let options = api::Options { socket: Some(socket), sender: Some(Arc::new(Posted::new(&e))), ..listen(args) };
+    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle)).transpose()?;
+    let records = records.map(|j| journal::start(j, &e)).transpose()?;
+    let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
+    let options = api::Options { socket: Some(socket), sender: Some(sender), journal, ..plan.api.clone() };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;
@@ -359,7 +395,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
     let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
     tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
-    Ok(Running { e, server, events })
+    Ok(Running { e, server, events, records })
 }
 
 /// A network that is up, its API, and its event log.
@@ -367,19 +403,22 @@ struct Running {
     e: Emulation,
     server: api::Server,
     events: Option<EventFile>,
+    records: Option<Writing>,
 }
 
 impl Running {
     /// Why it cannot go on, if that is so.
     fn lost(&self) -> Option<String> {
-        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into()))
+        let records = || self.records.as_ref().filter(|r| !r.is_alive()).map(|_| "the thread that writes the journal has died".into());
+        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into())).or_else(records)
     }
 
     /// Takes it down.
     fn end(self) -> Result<(), CliError> {
         self.server.stop();
         drop(self.e);
-        self.events.map_or(Ok(()), EventFile::finish)
+        let records = self.records.map_or(Ok(()), journal::finish);
+        self.events.map_or(Ok(()), EventFile::finish).and(records)
     }
 }
 
@@ -417,7 +456,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     let running = start(args, plan, &plan.run)?;
     let ask = schedule::Ask {
         topology: Some(&args.topology),
-        place: Where { controller: Some(running.server.url()), name: None, token: args.token.clone() },
+        place: Where { controller: Some(running.server.url()), name: None, token: plan.api.token.clone(), token_file: None },
         workload: jobs,
         policy: args.policy.first().map(PathBuf::as_path),
         reading: args.reading.clone(),

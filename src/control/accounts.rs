@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::closed::Closed;
+use super::past::{LOST, Past};
 use super::record::{CoflowTotals, CoflowView, Coflows};
 use super::used::UsedIds;
 use super::{ProgressBy, Rejected};
@@ -114,6 +115,24 @@ pub fn check_racks(pairs: impl IntoIterator<Item = (RackId, RackId)>, racks: usi
 }
 
 impl Accounts {
+    /// Goes on from the accounts of an earlier controller. What was open there is cancelled; gives the numbers of these coflows.
+    ///
+    /// # Errors
+    /// There are accounts already, or racks of which the records tell do not exist.
+    pub fn resume(&mut self, mut past: Past, now: Time, racks: usize) -> Result<Vec<CoflowId>, Rejected> {
+        if self.used.max().is_some() {
+            return Err(Rejected::Conflict("coflows have begun already: records of an earlier controller come first".into()));
+        }
+        let all = past.closed.iter().chain(&past.open);
+        check_racks(all.flat_map(|c| &c.pairs).map(|p| (p.from, p.to)), racks)?;
+        let lost = past.open.iter().map(|c| c.id).collect();
+        for view in std::mem::take(&mut past.open) {
+            past.end(CoflowView { cancelled: Some(now), why: Some(LOST.into()), ..view });
+        }
+        (self.closed, self.totals, self.used) = (past.closed, past.totals, past.used);
+        Ok(lost)
+    }
+
     /// Takes a number for a coflow, or for a proposal.
     ///
     /// # Errors

@@ -34,8 +34,13 @@ pub struct Closed {
 }
 
 impl Closed {
+    /// Nothing yet, after so many that are forgotten.
+    pub fn after_forgotten(forgotten: u64) -> Self {
+        Self { forgotten, ..Self::default() }
+    }
+
     /// Appends a coflow that ended, and forgets the oldest ones beyond the limits as of `now`. O(1) amortised.
-    pub(super) fn push(&mut self, view: CoflowView, now: Time) {
+    pub fn push(&mut self, view: CoflowView, now: Time) {
         self.pairs += view.pairs.len();
         if self.chunks.back().is_none_or(|c| c.len() == CHUNK) {
             self.chunks.push_back(Arc::new(Vec::with_capacity(CHUNK)));

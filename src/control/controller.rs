@@ -163,6 +163,7 @@ impl Controller {
         self.revision += 1;
         self.resting &= rest::ends_a_cycle(&event);
         match event {
+            Event::Resumed { past } => self.resumed(*past, now)?,
             Event::Tick => self.tick(now),
             Event::Observed { result } => self.observed(result, now),
             Event::Advised { result } => self.advised(result, now),
@@ -273,7 +274,7 @@ impl Controller {
         self.failures.retain(|k, _| match *k {
             Trouble::Plan => false,
             Trouble::Port(plane, rack) => changed.contains(&(plane, rack)),
-            Trouble::Names | Trouble::Paths | Trouble::Follow | Trouble::Observe | Trouble::World => true,
+            Trouble::Names | Trouble::Paths | Trouble::File(_) | Trouble::Follow | Trouble::Observe | Trouble::World => true,
         });
         self.top_up_at = self.next_room(&then.timetable, now);
         if ops.is_empty() && !cycle {

@@ -27,6 +27,7 @@ mod controller;
 mod faults;
 mod manual;
 mod meter;
+pub mod past;
 pub mod paths;
 pub mod policy;
 mod promises;
@@ -36,7 +37,7 @@ pub mod used;
 mod world;
 
 pub use controller::Controller;
-pub use trouble::Trouble;
+pub use trouble::{LogFile, Trouble};
 
 use policy::CircuitPolicy;
 
@@ -44,6 +45,11 @@ use policy::CircuitPolicy;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// An earlier controller of this network has left records: said once, before all else.
+    Resumed {
+        /// The records.
+        past: Box<past::Past>,
+    },
     /// Time has passed: the deadline of [`Controller::poll_timeout`] is reached.
     Tick,
     /// The answer to [`Action::Observe`].

@@ -17,6 +17,8 @@ pub enum Trouble {
     Paths,
     /// To find the namespaces of the emulation by their names.
     Names,
+    /// To write the event log, the recording or the journal to their files.
+    File(LogFile),
     /// To lay what the circuit scheduler decided out in time.
     Follow,
     /// To observe the fabric.
@@ -27,12 +29,35 @@ pub enum Trouble {
     Plan,
 }
 
+/// A file that a run writes as it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFile {
+    /// Of `--events`.
+    Events,
+    /// Of `--record`.
+    Recording,
+    /// Of `--journal`.
+    Journal,
+}
+
+impl fmt::Display for LogFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Events => "event log",
+            Self::Recording => "recording",
+            Self::Journal => "journal",
+        })
+    }
+}
+
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port(plane, rack) => write!(f, "change port {} of plane {}", rack.0, plane.0),
             Self::Paths => f.write_str("change the lists of switches"),
             Self::Names => f.write_str("find the namespaces by name"),
+            Self::File(file) => write!(f, "write the {file}"),
             Self::Follow => f.write_str("follow the circuit scheduler"),
             Self::Observe => f.write_str("observe the fabric"),
             Self::World => f.write_str("keep the network as it was built"),

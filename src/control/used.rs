@@ -20,7 +20,7 @@ pub struct UsedIds {
 
 impl UsedIds {
     /// Adds a number; says whether it was new. O(log ranges), and a copy of them where a snapshot shares them.
-    pub(super) fn insert(&mut self, id: CoflowId) -> bool {
+    pub fn insert(&mut self, id: CoflowId) -> bool {
         if self.contains(id) {
             return false;
         }
@@ -41,6 +41,16 @@ impl UsedIds {
             ranges.insert(lowest, last);
         }
         true
+    }
+
+    /// Adds all numbers above the largest, up to this one. O(log ranges).
+    pub fn fill(&mut self, to: CoflowId) {
+        let Some(top) = self.max().filter(|&top| top < to) else {
+            self.insert(to);
+            return;
+        };
+        let ranges = Arc::make_mut(&mut self.ranges);
+        ranges.range_mut(..=top.0).next_back().into_iter().for_each(|(_, last)| *last = to.0);
     }
 
     /// Whether a number was used, or lies between ranges that were joined. O(log ranges).
@@ -74,6 +84,17 @@ mod tests {
             let ranges: Vec<_> = used.ranges.iter().collect();
             prop_assert!(ranges.windows(2).all(|w| *w[0].1 + 1 < *w[1].0), "neighbours are one range: {:?}", ranges);
         }
+    }
+
+    #[test]
+    fn what_lies_between_the_largest_and_a_number_is_filled() {
+        let mut used = UsedIds::default();
+        used.fill(CoflowId(5));
+        assert!(used.contains(CoflowId(5)) && !used.contains(CoflowId(4)), "there was none below");
+        used.fill(CoflowId(u32::MAX));
+        assert!([6, 1000, u32::MAX].map(CoflowId).iter().all(|&id| used.contains(id)) && !used.contains(CoflowId(4)));
+        used.fill(CoflowId(3));
+        assert!(used.contains(CoflowId(3)) && !used.contains(CoflowId(4)) && used.max() == Some(CoflowId(u32::MAX)));
     }
 
     #[test]

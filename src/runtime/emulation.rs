@@ -17,8 +17,9 @@ use super::settings::RunPlan;
 use crate::coflows::elephants::is_elephant;
 use crate::coflows::priority::Change;
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
+use crate::control::past::Past;
 use crate::control::record::{Snapshot, Tampered};
-use crate::control::{Event, Trouble};
+use crate::control::{Event, LogFile, Trouble};
 use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::lacks::{self, Lack};
 use crate::fabric::kernel::network::{Network, too_large};
@@ -110,18 +111,32 @@ impl Emulation {
     /// # Errors
     /// When the kernel refuses something. Nothing is left behind then.
     pub fn start(
-        mut owned: Owned,
+        owned: Owned,
         topology: Arc<Topology>,
         plan: RunPlan,
         options: &Options,
         recorder: Option<Recorder>,
+    ) -> Result<Self, StartError> {
+        Self::resume(owned, topology, plan, options, (recorder, None))
+    }
+
+    /// The same for a controller that goes on from an earlier one: its records, and the time that its clock has reached.
+    ///
+    /// # Errors
+    /// Those of [`Emulation::start`], and records of another network.
+    pub fn resume(
+        mut owned: Owned,
+        topology: Arc<Topology>,
+        plan: RunPlan,
+        options: &Options,
+        (recorder, past): (Option<Recorder>, Option<(Past, Time)>),
     ) -> Result<Self, StartError> {
         too_large(&topology).map_or(Ok(()), |why| Err(StartError::TooLarge(why)))?;
         let missing = lacks::lacks(&topology).map_err(kernel("try what links need"))?;
         missing.into_iter().next().map_or(Ok(()), |lack| Err(StartError::Lack(lack)))?;
         sys::raise_open_files();
         check_congestion(&plan.run.congestion)?;
-        let clock = Clock::start();
+        let clock = past.as_ref().map_or_else(Clock::start, |p| Clock::from(p.1));
         let net = match &options.attach {
             None => Network::build(topology.clone(), &mark(&options.base, &options.name), Some(plan.run.tcp()))
                 .map_err(kernel("build the network"))?,
@@ -154,8 +169,10 @@ impl Emulation {
         traffic.serve(serving.service);
         let traffic = Arc::new(traffic);
         let names = NamesWatch { names: owned.names().to_vec(), next: clock.now(), told: None };
-        let carrier = Box::new(Sent { traffic: traffic.clone(), names, clock, buffer: plan.run.buffer });
-        let live = Live::start(fabric, plan.clone(), clock, carrier, recorder).map_err(kernel("start the control loop"))?;
+        let recorded = recorder.clone();
+        let carrier = Box::new(Sent { traffic: traffic.clone(), names, recorded, clock, buffer: plan.run.buffer });
+        let live =
+            Live::start(fabric, plan.clone(), clock, carrier, recorder, past.map(|p| p.0)).map_err(kernel("start the control loop"))?;
         *handle_slot.lock() = Some(live.handle.clone());
         Ok(Self { live, traffic, clock, mechanism, workload, plan, attached: options.attach.clone(), owned })
     }
@@ -320,6 +337,8 @@ fn for_the_controller(e: &TrafficEvent) -> Event {
 struct Sent {
     traffic: Arc<Traffic>,
     names: NamesWatch,
+    /// The recording, until it is told that it has ended.
+    recorded: Option<Recorder>,
     clock: Clock,
     /// What of each flow counts as backlog, at most.
     buffer: Bytes,
@@ -329,7 +348,9 @@ impl Carrier for Sent {
     fn feed(&mut self) -> Vec<Event> {
         let progress = self.traffic.progress().into_iter();
         let progress = progress.map(|(id, received)| Event::CoflowProgress { id, received });
-        progress.chain(self.names.look(self.clock.now())).collect()
+        let ended = self.recorded.take_if(|r| r.ended().is_some());
+        let ended = ended.map(|r| Event::Trouble { what: Trouble::File(LogFile::Recording), why: r.ended().map(str::to_owned) });
+        progress.chain(self.names.look(self.clock.now())).chain(ended).collect()
     }
 
     fn complete(&mut self, seen: &mut Observation) {

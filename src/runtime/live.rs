@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, oneshot};
 
 use super::drive::{self, Driver};
@@ -19,6 +20,7 @@ use super::record::Recorder;
 use super::settings::RunPlan;
 use crate::circuits::external::{Advice, Question};
 use crate::coflows::priority::Change;
+use crate::control::past::Past;
 use crate::control::record::{Record, What};
 use crate::control::{Controller, Event, Rejected};
 use crate::fabric::kernel::prober::Prober;
@@ -38,6 +40,8 @@ pub struct Live<F = KernelFabric> {
     pub handle: Handle,
     /// When the first cycle begins; the others follow an interval apart.
     pub first_cycle: Time,
+    /// All log lines from the first on, if the controller goes on from another one; for one reader.
+    pub first_events: Mutex<Option<broadcast::Receiver<Arc<Record>>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<F>>,
 }
@@ -58,17 +62,25 @@ pub trait Carrier: Send {
 pub type Feed = Box<dyn Carrier>;
 
 impl Live {
-    /// Starts the control loop over `fabric`; its first cycle begins now. What it is told and wants goes to `recorder`, if there is one.
+    /// Starts the control loop over `fabric`; its first cycle begins now. It goes on from `past`, if there is one. What it is told and
+    /// wants goes to `recorder`, if there is one.
     ///
     /// # Errors
-    /// When probes cannot be sent or no thread be had.
-    pub fn start(fabric: KernelFabric, plan: RunPlan, clock: Clock, feed: Feed, recorder: Option<Recorder>) -> io::Result<Self> {
+    /// When probes cannot be sent or no thread be had; or the past is that of another network.
+    pub fn start(
+        fabric: KernelFabric,
+        plan: RunPlan,
+        clock: Clock,
+        feed: Feed,
+        recorder: Option<Recorder>,
+        past: Option<Past>,
+    ) -> io::Result<Self> {
         let topology = fabric.network().topology.clone();
         let prober = |fabric: &KernelFabric, probes: Handle| {
             let report = move |report| probes.notify(Event::Probed { report });
             Prober::start(fabric.network(), clock, fabric.may_probe(), report).map(Some)
         };
-        Self::over(fabric, topology, (plan, recorder), clock, feed, prober)
+        Self::over(fabric, topology, (plan, recorder, past), clock, feed, prober)
     }
 }
 
@@ -77,7 +89,7 @@ impl<F: Fabric + 'static> Live<F> {
     fn over(
         fabric: F,
         topology: Arc<Topology>,
-        (plan, recorder): (RunPlan, Option<Recorder>),
+        (plan, recorder, past): (RunPlan, Option<Recorder>, Option<Past>),
         clock: Clock,
         feed: Feed,
         prober: impl FnOnce(&F, Handle) -> io::Result<Option<Prober>>,
@@ -95,13 +107,18 @@ impl<F: Fabric + 'static> Live<F> {
         if let Some((recorder, head)) = recorder.zip(head) {
             control.driver.record(recorder, head);
         }
+        let first_events = Mutex::new(past.is_some().then(|| handle.events()));
+        if let Some(past) = past {
+            control.driver.tell(Event::Resumed { past: Box::new(past) }).map_err(io::Error::other)?;
+            control.show();
+        }
         let stopped = stop.clone();
         let thread = std::thread::Builder::new().name("controller".into()).spawn(move || {
             sys::realtime(10);
             control.run(&stopped);
             control.driver.fabric
         })?;
-        Ok(Self { handle, first_cycle: start, stop, thread: Some(thread) })
+        Ok(Self { handle, first_cycle: start, first_events, stop, thread: Some(thread) })
     }
 
     /// Stops the control loop and gives the fabric back.

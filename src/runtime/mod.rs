@@ -7,6 +7,8 @@ pub mod ends;
 pub mod external;
 pub mod handle;
 pub mod jobs;
+pub mod journal;
+pub mod lines;
 pub mod live;
 pub mod measure;
 pub mod parallel;

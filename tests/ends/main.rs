@@ -8,7 +8,9 @@ mod tries;
 
 mod background;
 mod capture;
+mod faults;
 mod jobs;
+mod journal;
 mod recording;
 mod removed;
 mod rights;

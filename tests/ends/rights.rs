@@ -138,6 +138,42 @@ fn with_neither_root_nor_user_namespaces_it_says_so() {
     assert_eq!(limit(), before);
 }
 
+/// As root with no other rights than those that the service's unit leaves.
+#[test]
+fn the_capabilities_of_the_service_are_enough_for_a_run() {
+    let test = "the_capabilities_of_the_service_are_enough_for_a_run";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let unit = std::fs::read_to_string(file("docs/heliostat@.service")).expect("the unit");
+    let left = unit.lines().find_map(|l| l.strip_prefix("CapabilityBoundingSet=")).expect("its capabilities");
+    let set = left.split(' ').map(|c| format!(",+{}", c.trim_start_matches("CAP_").to_lowercase())).collect::<String>();
+    for mechanism in ["timed", "netlink"] {
+        let (name, scratch) = (unique("caps"), Scratch::new("caps"));
+        let (journal, json) = (scratch.0.join("journal"), scratch.0.join("run.json"));
+        let inner = |more: &[&str]| {
+            let mut c = Command::new("setpriv");
+            c.args(["--no-new-privs", "--inh-caps=-all", &format!("--bounding-set=-all{set}")]);
+            c.arg(env!("CARGO_BIN_EXE_heliostat")).arg("run").arg(topology()).args(["--name", &name, "--listen", "127.0.0.1:0"]);
+            c.args(["--mechanism", mechanism]).args(more).stdin(std::process::Stdio::null());
+            c
+        };
+        let workload = file("workloads/shuffle-4.yaml");
+        let args = ["--workload", workload.to_str().expect("a path"), "--coflows", "2", "--scale", "10", "--json"];
+        let o = output(inner(&args).arg(&json));
+        assert!(o.status.success(), "{}", said(&o));
+        let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("the result")).expect("JSON");
+        assert_eq!((&result["mechanism"], &result["summary"]["finished"]), (&mechanism.into(), &2.into()), "{result}");
+        let mut d = Daemon::spawn(&name, inner(&["--journal"]).arg(&journal));
+        d.until_says("is up");
+        assert!(d.exec("h0-0", &["bash", "-c", ": < /dev/tcp/10.1.0.2/5300"]).status.success());
+        d.signal("TERM");
+        assert_eq!(d.ended(), Some(0), "{}", d.log());
+        assert_nothing_left(&name);
+    }
+}
+
 #[test]
 fn the_doctor_says_what_a_run_will_use() {
     let _alone = alone();

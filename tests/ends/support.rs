@@ -130,6 +130,35 @@ impl Daemon {
         self.show("stats")["failures"].to_string()
     }
 
+    /// A request to its API, with a body if there is one; the status and the answer.
+    pub fn call(&self, method: &str, path: &str, body: Option<&serde_json::Value>) -> (u16, serde_json::Value) {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(DEADLINE)).build().into();
+        let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.api()));
+        let text = body.map(ToString::to_string).unwrap_or_default();
+        let request = request.header("content-type", "application/json").body(text).expect("a request");
+        let mut answer = agent.run(request).expect("an answer");
+        let text = answer.body_mut().read_to_string().expect("text");
+        (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
+    }
+
+    /// Has a coflow of flows between hosts sent; its number.
+    pub fn post(&self, flows: &[(u32, u32, u64)]) -> u64 {
+        let flows: Vec<_> = flows.iter().map(|(from, to, bytes)| serde_json::json!({"from": from, "to": to, "bytes": bytes})).collect();
+        let (status, made) = self.call("POST", "/api/v1/coflows", Some(&serde_json::json!({"send": true, "flows": flows})));
+        assert_eq!(status, 201, "{made}");
+        made["id"].as_u64().expect("a number")
+    }
+
+    /// Waits until a coflow is over; what became of it.
+    pub fn outcome(&self, id: u64) -> serde_json::Value {
+        let found = std::cell::RefCell::new(serde_json::Value::Null);
+        until("the coflow is over", || {
+            *found.borrow_mut() = self.call("GET", &format!("/api/v1/coflows/{id}"), None).1;
+            ["finished", "cancelled"].contains(&found.borrow()["state"].as_str().unwrap_or_default())
+        });
+        found.into_inner()
+    }
+
     pub fn exec(&self, node: &str, command: &[&str]) -> Output {
         output(heliostat().args(["exec", "--name", &self.name, node, "--"]).args(command))
     }
@@ -204,7 +233,7 @@ impl Stranger {
     pub fn new(name: &str) -> Self {
         use std::os::fd::AsFd;
         let ns = netns::create(false).expect("a namespace");
-        let inode = netns::publish(ns.as_fd(), name).expect("a free name");
+        let inode = netns::publish(ns.as_fd(), name, "").expect("a free name");
         Self { name: name.into(), inode }
     }
 

@@ -120,6 +120,14 @@ impl Daemon {
         self.agent.get(url).call().expect("an answer").status().as_u16()
     }
 
+    /// A value of `/metrics`: the sum of what has this name.
+    pub fn metric(&self, name: &str) -> f64 {
+        let text = self.agent.get(format!("{}/metrics", self.url())).call().expect("an answer").body_mut().read_to_string().expect("text");
+        let values =
+            text.lines().filter(|l| l.split(['{', ' ']).next() == Some(name)).filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum()
+    }
+
     /// Runs something inside a node's namespace, found by its name as people do.
     pub fn within<T: Send>(&self, node: &str, f: impl FnOnce() -> io::Result<T> + Send) -> T {
         let path = Path::new(netns::NAMES).join(format!("{}-{node}", self.name));

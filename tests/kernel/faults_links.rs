@@ -32,7 +32,7 @@ pub fn faulty(s: &Snapshot) -> Vec<u32> {
     s.ports.iter().filter(|p| p.faulty.is_some()).map(|p| p.rack.0).collect()
 }
 
-fn told(events: &mut Receiver<Arc<Record>>) -> Vec<What> {
+pub fn told(events: &mut Receiver<Arc<Record>>) -> Vec<What> {
     std::iter::from_fn(|| events.try_recv().ok()).map(|r| r.what.clone()).collect()
 }
 

@@ -64,7 +64,8 @@ pub async fn post(
         None => launch::declare(&app, id, &body.value, content).await?,
     };
     if let Some(key) = key {
-        ledger.keep(key, &body.raw, id);
+        let kept = ledger.keep(key, &body.raw, id);
+        app.journal.iter().for_each(|j| j.keep(kept.clone()));
     }
     Ok(created(made))
 }

@@ -16,18 +16,22 @@ use crate::api::problem::{Problem, Reply};
 pub struct Guard {
     /// Whether a socket's file mode has decided already.
     open: bool,
+    /// May do everything.
     token: Option<String>,
+    /// May read.
+    read_token: Option<String>,
 }
 
 impl Guard {
     /// Lets every request in: on a unix socket, the file's mode decides.
     pub fn open() -> Self {
-        Self { open: true, token: None }
+        Self { open: true, token: None, read_token: None }
     }
 
-    /// Over TCP: requests with the token; without a token, those that name us by a loopback address.
-    pub fn tcp(token: Option<String>) -> Self {
-        Self { open: false, token }
+    /// Over TCP: requests with the token, and with `read_token` those that change nothing; without any token, those that name us by a
+    /// loopback address.
+    pub fn tcp(token: Option<String>, read_token: Option<String>) -> Self {
+        Self { open: false, token, read_token }
     }
 
     fn admits(&self, method: &Method, headers: &HeaderMap, path: &str) -> Reply<()> {
@@ -37,21 +41,25 @@ impl Guard {
         if !method.is_safe() && is_foreign(headers) {
             return Err(Problem::new(StatusCode::FORBIDDEN, "a page of another site may not change anything here"));
         }
-        let Some(token) = &self.token else {
+        if self.token.is_none() && self.read_token.is_none() {
             // A web page whose name was rebound to 127.0.0.1 still sends that name.
             let named = all(headers, header::HOST).all(|host| host.is_some_and(is_local));
             let detail = "without a token, requests must go to localhost or a loopback address by that name";
             return if named { Ok(()) } else { Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)) };
-        };
+        }
         // So that the page can ask for the token.
         if page::owns(path) {
             return Ok(());
         }
         let given = all(headers, header::AUTHORIZATION).next().flatten().and_then(bearer).unwrap_or("");
-        let detail = "this address needs `Authorization: Bearer <token>`";
         // In a time that does not tell how much was right.
-        let right = bool::from(given.as_bytes().ct_eq(token.as_bytes()));
-        if right { Ok(()) } else { Err(Problem::new(StatusCode::UNAUTHORIZED, detail)) }
+        let is = |token: &Option<String>| token.as_ref().is_some_and(|t| bool::from(given.as_bytes().ct_eq(t.as_bytes())));
+        match (is(&self.token), is(&self.read_token)) {
+            (true, _) => Ok(()),
+            (_, true) if method.is_safe() => Ok(()),
+            (_, true) => Err(Problem::new(StatusCode::FORBIDDEN, "this token may read, and change nothing")),
+            _ => Err(Problem::new(StatusCode::UNAUTHORIZED, "this address needs `Authorization: Bearer <token>`")),
+        }
     }
 }
 
@@ -126,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_host_that_is_not_ours_in_any_spelling_is_refused() {
-        let guard = Guard::tcp(None);
+        let guard = Guard::tcp(None, None);
         for (hosts, expected) in [
             (vec![&b"localhost"[..]], 200),
             (vec![b"LOCALHOST"], 200),
@@ -145,7 +153,7 @@ mod tests {
         let (host, own) = (("host", &b"127.0.0.1:7447"[..]), ("origin", &b"http://127.0.0.1:7447"[..]));
         let foreign =
             [("origin", &b"http://evil.example"[..]), ("origin", b"null"), ("origin", b"\xe9"), ("sec-fetch-site", b"cross-site")];
-        for guard in [Guard::tcp(None), Guard::tcp(Some("0123456789abcdef".into()))] {
+        for guard in [Guard::tcp(None, None), Guard::tcp(Some("0123456789abcdef".into()), None)] {
             let token = ("authorization", &b"bearer 0123456789abcdef"[..]);
             for f in foreign {
                 assert_eq!(status(&guard, Method::POST, &[host, token, f]), 403, "{f:?}");
@@ -159,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_token_is_asked_for_and_its_schemes_case_is_not() {
-        let guard = Guard::tcp(Some("0123456789abcdef".into()));
+        let guard = Guard::tcp(Some("0123456789abcdef".into()), None);
         for (value, expected) in [("Bearer 0123456789abcdef", 200), ("BEARER 0123456789abcdef", 200), ("Basic 0123456789abcdef", 401)] {
             assert_eq!(status(&guard, Method::GET, &[("authorization", value.as_bytes())]), expected, "{value}");
         }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, Uri};
-use axum::middleware;
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -55,12 +56,24 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(health::ready))
 }
 
+/// What was changed is answered once it is in the daemon's journal, if there is one.
+async fn committed(State(app): State<App>, request: Request, next: Next) -> Response {
+    let changes = !request.method().is_safe();
+    let response = next.run(request).await;
+    if let Some(journal) = app.journal.as_ref().filter(|_| changes) {
+        // Beyond that the disk hangs, which is no reason to withhold an answer.
+        let _ = tokio::time::timeout(app.patience, journal.commit()).await;
+    }
+    response
+}
+
 /// The whole service.
 pub fn router(app: App, guard: Guard) -> Router {
     let (router, api) = described().split_for_parts();
     let document = Arc::new(openapi::complete(&api));
     let ui = utoipa_swagger_ui::SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::new(["/openapi.json"]));
     router
+        .layer(middleware::from_fn_with_state(app.clone(), committed))
         .with_state(app)
         .route("/openapi.json", axum::routing::get(move || openapi::serve(document.clone())))
         .merge(Router::new().merge(ui))

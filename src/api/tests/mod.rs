@@ -10,6 +10,7 @@ mod paths;
 mod priorities;
 mod proposals;
 mod resources;
+mod roles;
 mod serving;
 
 use std::io::{Read, Write};

@@ -27,20 +27,37 @@ fn metrics(text: &str) -> std::collections::BTreeSet<&str> {
     words.filter(|w| w.starts_with("heliostat_")).collect()
 }
 
-#[test]
-fn every_metric_of_the_dashboard_is_exported() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/grafana.json")).unwrap();
-    let dashboard: Value = serde_json::from_str(&text).unwrap();
-    let panels = dashboard["panels"].as_array().unwrap();
-    let queries = panels.iter().flat_map(|p| p["targets"].as_array().unwrap()).map(|t| t["expr"].as_str().unwrap());
+/// Checks that queries ask for nothing that `/metrics` does not have; gives how many metrics they name.
+fn are_exported<'a>(queries: impl Iterator<Item = &'a str>) -> usize {
     let exported = rig().get("/metrics").text;
     let samples: String = exported.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();
-    let mut named = 0;
-    for query in queries {
-        for metric in metrics(query) {
-            named += 1;
-            assert!(metrics(&samples).contains(metric), "{metric} of the dashboard is not in /metrics");
-        }
+    let named: Vec<&str> = queries.flat_map(metrics).collect();
+    for metric in &named {
+        assert!(metrics(&samples).contains(metric), "{metric} is not in /metrics");
     }
-    assert!(named >= panels.len(), "each panel shows something");
+    named.len()
+}
+
+fn file(path: &str) -> String {
+    std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_is_exported() {
+    let dashboard: Value = serde_json::from_str(&file("docs/grafana.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let queries = panels.iter().flat_map(|p| p["targets"].as_array().unwrap()).map(|t| t["expr"].as_str().unwrap());
+    assert!(are_exported(queries) >= panels.len(), "each panel shows something");
+}
+
+#[test]
+fn every_metric_of_the_alerts_is_exported() {
+    let alerts: Value = serde_yaml::from_str(&file("docs/alerts.yml")).unwrap();
+    let rules: Vec<&Value> = alerts["groups"].as_array().unwrap().iter().flat_map(|g| g["rules"].as_array().unwrap()).collect();
+    for rule in &rules {
+        let text = |v: &Value| v.as_str().is_some_and(|t| !t.is_empty());
+        assert!(text(&rule["alert"]) && text(&rule["labels"]["severity"]) && text(&rule["annotations"]["summary"]), "{rule}");
+    }
+    // One asks only whether a daemon answers.
+    assert!(are_exported(rules.iter().map(|r| r["expr"].as_str().unwrap())) + 1 >= rules.len());
 }

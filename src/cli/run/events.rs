@@ -1,7 +1,7 @@
 //! `heliostat run --events`: the controller's event log as a file that grows while the network runs.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,25 +12,47 @@ use tokio::sync::oneshot;
 
 use crate::cli::CliError;
 use crate::control::record::Record;
+use crate::control::{Event, LogFile, Trouble};
+use crate::runtime::handle::Handle;
+use crate::runtime::lines::{LineFile, Turn};
+
+/// The most events that are written at once.
+const BATCH: u64 = 1024;
 
 /// The thread that writes the file.
 pub struct EventFile {
     path: PathBuf,
     stop: oneshot::Sender<()>,
-    thread: JoinHandle<io::Result<u64>>,
+    thread: JoinHandle<Missing>,
+}
+
+/// Events that are not in the file.
+#[derive(Clone, Debug, Default)]
+struct Missing {
+    /// Dropped before they were read: the disk was too slow.
+    unread: u64,
+    /// Refused by the disk, and why the last of them was.
+    refused: u64,
+    why: String,
 }
 
 impl EventFile {
-    /// Writes every event that is received from now on: a line of JSON each, as `simulate --events` does.
+    /// Writes every event that the controller tells of from now on: a line of JSON each, as `simulate --events` does. Where the disk
+    /// refuses, the failure is shown as the controller's others are, and later events are written once it takes them again.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn start(path: &Path, events: Receiver<Arc<Record>>) -> Result<Self, CliError> {
+    pub fn start(path: &Path, controller: &Handle) -> Result<Self, CliError> {
+        let tell = controller.clone();
+        Self::listen(path, controller.events(), move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why }))
+    }
+
+    fn listen(path: &Path, events: Receiver<Arc<Record>>, tell: impl FnMut(Option<String>) + Send + 'static) -> Result<Self, CliError> {
         let failed = |e: io::Error| CliError::Failed(format!("{}: {e}", path.display()));
-        let file = BufWriter::new(File::create(path).map_err(failed)?);
+        let file = LineFile::new(path, File::create(path).map_err(failed)?, 0).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
-        let work = move || runtime.block_on(write(file, events, stopped));
+        let work = move || runtime.block_on(write(file, events, stopped, tell));
         let thread = std::thread::Builder::new().name("events".into()).spawn(work).map_err(failed)?;
         Ok(Self { path: path.into(), stop, thread })
     }
@@ -38,46 +60,82 @@ impl EventFile {
     /// Writes what is there still, and ends.
     ///
     /// # Errors
-    /// The file could not be written; or the disk was so slow that events are missing, which are counted.
+    /// Events are missing, which are counted: the disk was full, or too slow.
     pub fn finish(self) -> Result<(), CliError> {
         let _ = self.stop.send(());
-        let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that wrote it has died")));
-        match written {
-            Ok(0) => Ok(()),
-            Ok(missing) => Err(CliError::Failed(format!("{}: {missing} events are missing: the disk was too slow", self.path.display()))),
-            Err(e) => Err(CliError::Failed(format!("{}: {e}", self.path.display()))),
+        let fail = |why: String| Err(CliError::Failed(why));
+        match self.thread.join() {
+            Err(_) => fail(format!("{}: the thread that wrote it has died", self.path.display())),
+            Ok(Missing { unread: 0, refused: 0, .. }) => Ok(()),
+            Ok(Missing { unread, refused: 0, .. }) => {
+                fail(format!("{}: {unread} events are missing: the disk was too slow", self.path.display()))
+            }
+            Ok(Missing { unread, refused, why }) => fail(format!("{why}: {} events are missing", unread + refused)),
         }
     }
 }
 
-/// Writes events until told to stop, or until there can be no more; gives the number of those that were dropped before they were read.
-async fn write(mut file: impl Write, mut events: Receiver<Arc<Record>>, mut stopped: oneshot::Receiver<()>) -> io::Result<u64> {
-    let mut missing = 0;
+/// Writes events until told to stop, or until there can be no more; gives what is missing.
+async fn write(
+    mut file: LineFile,
+    mut events: Receiver<Arc<Record>>,
+    mut stopped: oneshot::Receiver<()>,
+    mut tell: impl FnMut(Option<String>),
+) -> Missing {
+    let mut missing = Missing::default();
     loop {
-        let event = tokio::select! {
-            _ = &mut stopped => break,
-            event = events.recv() => event,
+        let first = tokio::select! {
+            _ = &mut stopped => None,
+            event = events.recv() => Some(event),
         };
-        match event {
-            Ok(record) => line(&mut file, &record)?,
-            Err(RecvError::Lagged(n)) => missing += n,
-            Err(RecvError::Closed) => break,
+        let mut batch = Batch::default();
+        match &first {
+            Some(Ok(record)) => batch.add(record),
+            Some(Err(RecvError::Lagged(n))) => missing.unread += n,
+            Some(Err(RecvError::Closed)) | None => {}
+        }
+        let over = matches!(first, None | Some(Err(RecvError::Closed)));
+        // At the end all that is there, else what is there by now.
+        while over || batch.count < BATCH {
+            match events.try_recv() {
+                Ok(record) => batch.add(&record),
+                Err(TryRecvError::Lagged(n)) => missing.unread += n,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        match file.append(&batch.lines, batch.count) {
+            Some(Turn::Broke(why)) => {
+                tracing::warn!("{why}: events are missing from here on");
+                missing.why.clone_from(&why);
+                tell(Some(why));
+            }
+            Some(Turn::Healed) => {
+                tracing::warn!("the event log goes on: {} events are missing so far", file.missing());
+                tell(None);
+            }
+            None => {}
+        }
+        if over {
+            missing.refused = file.missing();
+            return missing;
         }
     }
-    loop {
-        match events.try_recv() {
-            Ok(record) => line(&mut file, &record)?,
-            Err(TryRecvError::Lagged(n)) => missing += n,
-            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
-        }
-    }
-    file.flush()?;
-    Ok(missing)
 }
 
-fn line(file: &mut impl Write, record: &Record) -> io::Result<()> {
-    serde_json::to_writer(&mut *file, record)?;
-    file.write_all(b"\n")
+/// Lines that are written at once.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<u8>,
+    count: u64,
+}
+
+impl Batch {
+    fn add(&mut self, record: &Record) {
+        // Writing into memory cannot fail, and a record is no map with odd keys.
+        let _ = serde_json::to_writer(&mut self.lines, record);
+        self.lines.push(b'\n');
+        self.count += 1;
+    }
 }
 
 #[cfg(test)]
@@ -99,12 +157,13 @@ mod tests {
         };
         let (events, received) = tokio::sync::broadcast::channel(4);
         (0..4).for_each(|n| drop(events.send(record(n))));
-        EventFile::start(file.path(), received).expect("started").finish().expect("written");
+        let start = |received| EventFile::listen(file.path(), received, |_| {}).expect("started");
+        start(received).finish().expect("written");
         assert_eq!(read(), [0, 1, 2, 3]);
 
         let received = events.subscribe();
         (0..7).for_each(|n| drop(events.send(record(n))));
-        let why = EventFile::start(file.path(), received).expect("started").finish().expect_err("three are missing").to_string();
+        let why = start(received).finish().expect_err("three are missing").to_string();
         assert!(why.contains("3 events are missing"), "{why}");
         assert_eq!(read(), [3, 4, 5, 6]);
     }

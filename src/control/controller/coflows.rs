@@ -4,12 +4,28 @@ use super::Controller;
 use crate::coflows::RackBytes;
 use crate::coflows::priority::{Change, Priorities};
 use crate::control::accounts::{Accounts, Opening, check_racks};
+use crate::control::past::{LOST, Past};
 use crate::control::record::{PromiseView, What};
 use crate::control::{Action, ProgressBy, Rejected};
 use crate::ids::CoflowId;
 use crate::units::{Span, Time};
 
 impl Controller {
+    /// Goes on from the records of an earlier controller: its open coflows are lost, and the numbers of events go on.
+    ///
+    /// # Errors
+    /// This controller has begun already, or it is of another network.
+    pub(super) fn resumed(&mut self, past: Past, now: Time) -> Result<(), Rejected> {
+        if self.seq > 0 {
+            return Err(Rejected::Conflict("the controller has begun already".into()));
+        }
+        let seq = past.seq;
+        let lost = self.accounts.resume(past, now, self.topology.rack_count())?;
+        self.seq = seq;
+        lost.into_iter().for_each(|id| self.log(now, What::CoflowCancelled { id, why: Some(LOST.into()) }));
+        Ok(())
+    }
+
     /// A coflow is proposed.
     ///
     /// # Errors

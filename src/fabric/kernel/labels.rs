@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::bpf::switches::{self, ADMITTED, Arrays, DELIVERED, Entry, FLOWS, HOPS, SETS};
@@ -21,6 +20,8 @@ use super::{Clock, queues, tc};
 use crate::ids::{HostId, RackId};
 use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer};
 use crate::units::{Span, Time};
+
+mod keep;
 
 /// Paths beside the racks' default ones that a fabric holds at once.
 const PATHS: usize = 32_768;
@@ -41,6 +42,9 @@ pub struct Labels {
     sets: Sets,
     book: Book,
     drain: Span,
+    /// The cells of pairs that are not zero, by their place in the array, as they were written.
+    given: BTreeMap<usize, u64>,
+    compared: keep::Place,
 }
 
 impl Labels {
@@ -71,8 +75,8 @@ impl Labels {
         }
         let places = topology.hosts.iter().map(|h| (h.rack.index(), h.index as usize)).collect();
         let drain = queues::drain(&topology, HOPS);
-        let (lists, numbers, sets) = Default::default();
-        Ok(Self { arrays, ways, clock, places, lists, numbers, sets, book, drain })
+        let (lists, numbers, sets, given, compared) = Default::default();
+        Ok(Self { arrays, ways, clock, places, lists, numbers, sets, book, drain, given, compared })
     }
 
     /// Changes the list of one pair of hosts, or of one flow; gives when packets had it.
@@ -108,14 +112,18 @@ impl Labels {
     }
 
     /// Where the array has a pair of hosts.
-    fn pair(&self, (from, to): (HostId, HostId)) -> &AtomicU64 {
-        self.arrays.pairs.cell(self.arrays.pair(self.places[from.index()], self.places[to.index()]), 0)
+    fn pair(&self, (from, to): (HostId, HostId)) -> usize {
+        self.arrays.pair(self.places[from.index()], self.places[to.index()])
     }
 
     /// All of a pair's packets that are of no flow with a path of its own get this number from now on.
-    fn give_pair(&self, hosts: (HostId, HostId), number: u32) {
-        let set = self.sets.of(hosts).unwrap_or(0);
-        self.pair(hosts).store(u64::from(number) | (set as u64) << 32, Release);
+    fn give_pair(&mut self, hosts: (HostId, HostId), number: u32) {
+        let (at, cell) = (self.pair(hosts), u64::from(number) | (self.sets.of(hosts).unwrap_or(0) as u64) << 32);
+        self.arrays.pairs.cell(at, 0).store(cell, Release);
+        match cell {
+            0 => self.given.remove(&at),
+            cell => self.given.insert(at, cell),
+        };
     }
 
     /// A flow's packets get this number from now on; `None`: that of its pair. The cell is the flow's.

@@ -62,23 +62,29 @@ use crate::units::{Span, Time};
 /// The run's clock: CLOCK_MONOTONIC, counted from the run's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    epoch: u64,
+    /// Before zero if the clock goes on from a run before the machine was started.
+    epoch: i64,
 }
 
 impl Clock {
     /// A clock that reads zero now.
     pub fn start() -> Self {
-        Self { epoch: sys::monotonic() }
+        Self::from(Time::ZERO)
+    }
+
+    /// A clock that reads `time` now.
+    pub fn from(time: Time) -> Self {
+        Self { epoch: sys::monotonic() as i64 - time.0 as i64 }
     }
 
     /// The time since the epoch.
     pub fn now(self) -> Time {
-        Time(sys::monotonic() - self.epoch)
+        Time((sys::monotonic() as i64 - self.epoch) as u64)
     }
 
     /// The kernel's clock at `t`; an open end stays open.
     pub fn to_kernel(self, t: Time) -> u64 {
-        if t == Time::MAX { u64::MAX } else { self.epoch.saturating_add(t.0) }
+        if t == Time::MAX { u64::MAX } else { t.0.saturating_add_signed(self.epoch) }
     }
 
     /// Sleeps until `t`.
@@ -337,6 +343,7 @@ impl Fabric for KernelFabric {
             }
             Circuits::Switched(s) => s.programmed(now),
         };
+        damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
         Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports, damage })
     }
 

@@ -87,19 +87,43 @@ fn own_path() -> PathBuf {
     PathBuf::from(format!("/proc/self/task/{}/ns/net", sys::thread_id()))
 }
 
-/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]).
+/// Gives a namespace a name that `ip netns` shows; returns its identity (see [`identity`]). The file under the name carries `mark`, which
+/// is seen where a process is killed between the steps of giving or taking the name.
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken; else what the kernel refused.
-pub fn publish(ns: BorrowedFd, name: &str) -> io::Result<u64> {
+pub fn publish(ns: BorrowedFd, name: &str, mark: &str) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
     std::fs::create_dir_all(NAMES)?;
     let path = Path::new(NAMES).join(name);
-    std::fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
+    make_marked(&path, mark)?;
     sys::bind_mount(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())), &path).inspect_err(|_| {
         let _ = std::fs::remove_file(&path);
     })?;
     identity(&path)
+}
+
+/// Makes a file with a mark, in one step where the file system can do that.
+fn make_marked(path: &Path, mark: &str) -> io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::File::options();
+    options.write(true).mode(0o644);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(NAMES) {
+        Ok(mut file) => file.write_all(mark.as_bytes()).and_then(|()| sys::name_file(&file, path)),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+            options.create_new(true).open(path)?.write_all(mark.as_bytes())
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// The mark of a name that leads to no namespace, if the file has one.
+pub fn mark_of(path: &Path) -> Option<String> {
+    const LONGEST: u64 = 4096;
+    // A name that leads to a namespace is a file without a length.
+    let is_marked = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && (1..=LONGEST).contains(&m.len()));
+    is_marked.then(|| std::fs::read_to_string(path).ok()).flatten()
 }
 
 /// Takes a name away; the namespace goes when it is not used any more.

@@ -156,9 +156,10 @@ impl Owned {
     /// # Errors
     /// When a name is taken by another process.
     pub fn publish(&mut self, net: &Network) -> Result<(), OwnError> {
+        let mark = self.directory.parent().map(|base| mark(base, &self.name)).unwrap_or_default();
         for node in net.nodes() {
             let name = format!("{}-{}", self.name, node.name);
-            match netns::publish(node.ns.as_fd(), &name) {
+            match netns::publish(node.ns.as_fd(), &name, &mark) {
                 Ok(inode) => self.published.push(Name { name, inode }),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(OwnError::Taken(name)),
                 Err(e) => return Err(OwnError::Io(format!("name the namespace {name}"), e)),
@@ -318,7 +319,7 @@ fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
 pub fn clean(base: &Path) -> Vec<String> {
     let alive = held(base);
     let mut gone = detach::clean(&alive);
-    for (name, fabric) in marked(base) {
+    for (name, fabric) in marked(base, "") {
         if !alive.contains(&fabric) && netns::unpublish(&name).is_ok() {
             gone.push(format!("namespace {name}"));
         }
@@ -334,18 +335,25 @@ pub fn clean(base: &Path) -> Vec<String> {
     gone
 }
 
-/// Named namespaces that carry a mark of a fabric that keeps its note in `base`, and that fabric.
-fn marked(base: &Path) -> Vec<(String, String)> {
+/// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`, and that fabric; also names that lead nowhere, since their
+/// process was killed while it gave or took them.
+fn marked(base: &Path, begin: &str) -> Vec<(String, String)> {
     let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
     let mut found: Vec<_> = names
         .filter_map(|e| {
-            let name = e.file_name().into_string().ok()?;
-            let fabric = fabric_of(&e.path(), base)?;
+            let name = e.file_name().into_string().ok().filter(|n| n.starts_with(begin))?;
+            let empty = || netns::mark_of(&e.path()).and_then(|mark| marked_by(&mark, base).map(str::to_owned));
+            let fabric = fabric_of(&e.path(), base).or_else(empty)?;
             Some((name, fabric))
         })
         .collect();
     found.sort();
     found
+}
+
+/// The names of one fabric's namespaces. Others are not opened, however many there are on the machine.
+fn names_of(base: &Path, fabric: &str) -> impl Iterator<Item = String> {
+    marked(base, &format!("{fabric}-")).into_iter().filter(move |m| m.1 == fabric).map(|m| m.0)
 }
 
 /// The fabric of `base` whose mark a namespace carries, if any.
@@ -375,7 +383,7 @@ fn marked_by<'a>(alias: &'a str, base: &Path) -> Option<&'a str> {
 /// Takes the names of a fabric's namespaces and its notes away while it runs, for a process that ends at once: the rest goes with the
 /// process. Gives what it could not remove.
 pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
-    let names = || marked(base).into_iter().filter(|m| m.1 == fabric).map(|m| m.0);
+    let names = || names_of(base, fabric);
     // The fabric may be removing them itself at the same time.
     names().for_each(|n| drop(netns::unpublish(&n)));
     let mut left: Vec<String> = names().map(|n| format!("namespace {n}")).collect();
@@ -389,7 +397,7 @@ pub fn abandon(base: &Path, fabric: &str) -> Vec<String> {
 /// What a fabric of this name left when it was killed. The caller holds its lock.
 fn remove_leftovers(base: &Path, fabric: &str) {
     let mut removed = 0;
-    for (name, _) in marked(base).into_iter().filter(|m| m.1 == fabric) {
+    for name in names_of(base, fabric) {
         removed += usize::from(netns::unpublish(&name).is_ok());
     }
     if removed > 0 {

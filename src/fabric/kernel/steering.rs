@@ -7,6 +7,7 @@ use super::network::Network;
 use super::route_lists::RouteLists;
 use super::{Clock, Mechanism, packet};
 use crate::coflows::network::Service;
+use crate::fabric::Damage;
 use crate::plan::paths::{Lists, PathError, Steer};
 use crate::units::Time;
 
@@ -42,6 +43,14 @@ impl Steering {
         match self {
             Self::Labels(l) => l.steer(op),
             Self::Routes(r) => r.steer(net, op, now),
+        }
+    }
+
+    /// Compares the programs' arrays with what was written into them ([`Labels::keep`]); routes are compared with all else of their nodes.
+    pub fn keep(&mut self) -> Vec<Damage> {
+        match self {
+            Self::Labels(l) => l.keep(),
+            Self::Routes(_) => vec![],
         }
     }
 

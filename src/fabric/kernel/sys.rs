@@ -45,6 +45,13 @@ pub fn unshare(flags: i32) -> io::Result<()> {
     check(unsafe { libc::unshare(flags) }).map(drop)
 }
 
+/// Gives a file that was opened without a name (`O_TMPFILE`) its name; `AlreadyExists` if that is taken.
+pub fn name_file(file: &std::fs::File, path: &Path) -> io::Result<()> {
+    let (from, to) = (c_path(Path::new(&format!("/proc/self/fd/{}", file.as_raw_fd())))?, c_path(path)?);
+    // SAFETY: both strings outlive the call.
+    check(unsafe { libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) }).map(drop)
+}
+
 /// Bind-mounts `from` on `to`.
 pub fn bind_mount(from: &Path, to: &Path) -> io::Result<()> {
     let (from, to) = (c_path(from)?, c_path(to)?);

@@ -1,7 +1,7 @@
 //! Netlink messages as bytes: which of them answer a request, and when a dump is whole. Pure, but for a function that receives.
 //!
 //! A dump is complete or an error, never a part. So answers are taken by the request's sequence number only, a list that changed while
-//! the kernel made it (`NLM_F_DUMP_INTR`) is no answer, and what cannot be read fails the dump after all of it was received: what is
+//! the kernel made it (`NLM_F_DUMP_INTR`) or that had no room in the socket (`ENOBUFS`) is no answer, and what cannot be read fails the dump after all of it was received: what is
 //! left in the socket would make the kernel refuse the next dump.
 
 use std::io;
@@ -89,7 +89,8 @@ pub fn senders(datagram: &[u8]) -> impl Iterator<Item = u32> + '_ {
 pub enum Ended {
     /// The answers are the whole list, as it was at one instant.
     Whole,
-    /// The list changed while the kernel made it: answers may be missing, or be there twice. Ask again.
+    /// The list changed while the kernel made it, or answers had no room in the socket: some may be missing, or be there twice. Ask
+    /// again.
     Interrupted,
 }
 
@@ -153,12 +154,17 @@ pub fn gather<T>(
     mut read: impl FnMut(u16, &[u8]) -> io::Result<Option<T>>,
 ) -> io::Result<(Ended, Vec<T>)> {
     let mut dump = Dump { sequence, interrupted: false, failed: None };
-    let mut all = vec![];
+    let (mut all, mut overrun) = (vec![], false);
     loop {
-        // The end may be in what could not be read: only what is there already is received then.
-        let got = match receive(buffer, dump.failed.is_some()) {
+        // The end may be in what was lost or could not be read: only what is there already is received then.
+        let got = match receive(buffer, overrun || dump.failed.is_some()) {
             Ok(got) => got,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
+                (overrun, dump.interrupted) = (true, true);
+                continue;
+            }
+            Err(_) if overrun && dump.failed.is_none() => return dump.end().map(|ended| (ended, all)),
             Err(e) => return Err(dump.failed.unwrap_or(e)),
         };
         let datagram = buffer.get(..got).ok_or_else(|| malformed("it is longer than the buffer"))?;

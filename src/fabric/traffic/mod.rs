@@ -351,9 +351,11 @@ fn header(secret: u64, coflow: CoflowId, flow: FlowId, bytes: Bytes) -> [u8; HEA
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut refused = false;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                refused = false;
                 let shared = shared.clone();
                 tokio::spawn(async move {
                     let _alarm = Alarm(shared.clone());
@@ -366,9 +368,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                     }
                 });
             }
-            // Out of descriptors, most likely: connections that end will free some.
+            // Out of descriptors, most likely: connections that end will free some. Said once.
             Err(e) => {
-                tracing::warn!("accept: {e}");
+                if !std::mem::replace(&mut refused, true) {
+                    tracing::warn!("a receiver cannot accept connections: {e}");
+                }
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
         }
@@ -400,7 +404,8 @@ const PATIENCE: u64 = 256 << 10;
 /// Counts `asked` bytes without copying them.
 async fn drain(stream: &TcpStream, asked: u64, count: &AtomicU64) -> io::Result<()> {
     // Never written to: MSG_TRUNC discards in the kernel. Only its length counts.
-    let mut nowhere: Vec<u8> = Vec::with_capacity(4 << 20);
+    let mut nowhere: Vec<u8> = vec![];
+    nowhere.try_reserve_exact(4 << 20).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let (mut got, mut patience) = (0, 0);
     while got < asked {
         if patience != PATIENCE.min(asked - got) {

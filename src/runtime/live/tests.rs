@@ -70,7 +70,7 @@ impl Fabric for Mortal {
 
 fn live(panics_at: Option<u32>, dies_after: Option<u32>, feed: Feed) -> Live<Mortal> {
     let fabric = Mortal { inner: SimFabric::new(network(), Settings::default()), panics_at, dies_after, seen: 0 };
-    Live::over(fabric, network(), (policy().into(), None), Clock::start(), feed, |_, _| Ok(None)).unwrap()
+    Live::over(fabric, network(), (policy().into(), None, None), Clock::start(), feed, |_, _| Ok(None)).unwrap()
 }
 
 fn waits_for_the_end(live: &Live<Mortal>) -> String {

@@ -1,9 +1,9 @@
 //! The thread that writes a recording: drivers only put lines into a queue.
 
 use std::io::{self, BufWriter, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ pub struct Recorder {
     pace: Pace,
     seed: Option<u64>,
     lost: Arc<AtomicBool>,
+    ended: Arc<OnceLock<String>>,
 }
 
 enum Message {
@@ -66,11 +67,13 @@ impl Recording {
     pub fn start(file: impl Write + Send + 'static, pace: Pace, seed: Option<u64>) -> io::Result<Self> {
         let (lines, queue) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicBool::new(false));
-        let recorder = Recorder { lines, pace, seed, lost: lost.clone() };
+        let ended: Arc<OnceLock<String>> = Arc::default();
+        let recorder = Recorder { lines, pace, seed, lost: lost.clone(), ended: ended.clone() };
         let work = move || {
             let written = write(file, &queue, &lost);
             if let Err(e) = &written {
                 tracing::warn!("the recording ends here: {e}; the run goes on");
+                let _ = ended.set(e.to_string());
             }
             written
         };
@@ -106,6 +109,12 @@ impl Drop for Recording {
 }
 
 impl Recorder {
+    /// Why the recording has ended before the run, if it has.
+    pub fn ended(&self) -> Option<&str> {
+        let slow = || self.lost.load(Relaxed).then_some("the disk is too slow for it");
+        self.ended.get().map(String::as_str).or_else(slow)
+    }
+
     /// The first line of a run. `timing`: when its first cycle begins, and the notice that its fabric needs.
     pub fn head(&self, topology: &Topology, plan: &RunPlan, timing: (Time, Span), mechanism: &str) -> Head {
         Head {

@@ -80,6 +80,25 @@ fn a_list_that_changed_while_it_was_made_is_interrupted() {
 }
 
 #[test]
+fn a_list_that_had_no_room_in_the_socket_is_interrupted_whether_its_end_was_lost_or_not() {
+    for rest in [vec![], vec![item(OWN, 3)], vec![item(OWN, 3), done(OWN), item(OWN + 1, 5)]] {
+        let left = usize::from(rest.len() == 3);
+        let mut socket: VecDeque<io::Result<Vec<u8>>> =
+            VecDeque::from([Ok(item(OWN, 1)), Err(io::Error::from_raw_os_error(libc::ENOBUFS))]);
+        socket.extend(rest.into_iter().map(Ok));
+        let receive = |buffer: &mut [u8], no_wait: bool| {
+            let d = socket
+                .pop_front()
+                .unwrap_or_else(|| Err(if no_wait { io::ErrorKind::WouldBlock.into() } else { io::Error::other("it waits") }))?;
+            buffer[..d.len()].copy_from_slice(&d);
+            Ok(d.len())
+        };
+        let got = gather(&mut [0; 4096], OWN, receive, |_, body: &[u8]| Ok(body.first().copied()));
+        assert_eq!((got.unwrap().0, socket.len()), (Ended::Interrupted, left));
+    }
+}
+
+#[test]
 fn an_answer_that_cannot_be_read_fails_the_dump_after_all_of_it_was_received() {
     let (got, left) = dump(vec![item(OWN, 1), item(OWN, 13), item(OWN, 2), done(OWN), item(OWN + 1, 5)]);
     assert_eq!((got.unwrap_err().to_string(), left), ("unlucky".into(), 1));

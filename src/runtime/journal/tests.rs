@@ -1,0 +1,226 @@
+//! Journals that are written by a real controller, cut off anywhere, and read again.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::coflows::RackBytes;
+use crate::control::past::LOST;
+use crate::control::policy::CircuitPolicy;
+use crate::control::record::What;
+use crate::control::{Action, Controller, Event, ProgressBy};
+use crate::ids::{CoflowId, RackId};
+use crate::runtime::handle::Ends;
+use crate::units::{BitRate, Bytes, Span, Time};
+
+pub(super) fn network() -> Arc<Topology> {
+    Arc::new(Topology::uniform("net", 4, 1, BitRate::mbit(100), BitRate::mbit(100), vec![]))
+}
+
+/// A daemon: a controller, and the journal that it writes.
+struct Daemon {
+    controller: Controller,
+    ends: Ends,
+    now: Time,
+    writing: Writing,
+    told: broadcast::Receiver<Arc<Record>>,
+}
+
+impl Daemon {
+    fn start(directory: &Path, size: u64) -> Self {
+        let journal = Journal { size, ..Journal::open(directory, network()).expect("a journal") };
+        let (past, now) = (journal.found().past.clone(), journal.found().at);
+        let controller = Controller::new(network(), CircuitPolicy::default(), now, Span::ZERO);
+        let plan = Arc::new(CircuitPolicy::default().into());
+        let (handle, ends) = Handle::new(network(), plan, controller.snapshot(now, "test"));
+        let events = handle.events();
+        let mut fresh = (controller, ends, now);
+        tell(&mut fresh, Event::Resumed { past: Box::new(past) });
+        let writing = journal.start(&handle, events).expect("a thread");
+        let told = writing.journal.told().expect("the first reader");
+        let (controller, ends, now) = fresh;
+        Self { controller, ends, now, writing, told }
+    }
+
+    fn tell(self, event: Event) -> Self {
+        let Self { controller, ends, now, writing, told } = self;
+        let mut all = (controller, ends, now + Span::millis(1));
+        tell(&mut all, event);
+        Self { controller: all.0, ends: all.1, now: all.2, writing, told }
+    }
+
+    fn arrives(self, id: u32) -> Self {
+        self.tell(arrival(id))
+    }
+
+    fn finishes(self, id: u32) -> Self {
+        let at = self.now;
+        self.tell(Event::CoflowFinished { id: CoflowId(id), at })
+    }
+
+    /// Waits until all of it is in the file.
+    fn commit(&self) {
+        tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(self.writing.journal.commit());
+    }
+
+    /// Ends without another word. What was told by then is in the file.
+    fn end(self) -> u64 {
+        drop((self.controller, self.ends));
+        self.writing.finish().expect("written")
+    }
+}
+
+pub(super) fn arrival(id: u32) -> Event {
+    let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(100) }];
+    let (id, name, progress, priorities) = (CoflowId(id), format!("c{id}"), ProgressBy::Sender, Default::default());
+    Event::CoflowArrived { id, name, pairs, bound: Span(5), progress, weight: 1, priorities }
+}
+
+/// Tells a controller, and passes its events and snapshot on as the control loop does.
+pub(super) fn tell((controller, ends, now): &mut (Controller, Ends, Time), event: Event) {
+    controller.handle(event, *now).expect("accepted");
+    while let Some(action) = controller.poll_action() {
+        if let Action::Log { record } = action {
+            let _ = ends.events.send(Arc::new(record));
+        }
+    }
+    ends.snapshot.send_replace(Arc::new(controller.snapshot(*now, "test")));
+}
+
+fn text(directory: &Path) -> Vec<u8> {
+    std::fs::read(file::path(directory)).expect("the journal")
+}
+
+#[test]
+fn what_became_of_every_coflow_is_found_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = Daemon::start(dir.path(), SIZE).arrives(7).arrives(9).arrives(11).finishes(7);
+    let d = d.tell(Event::CoflowCancelled { id: CoflowId(9), why: Some("link down".into()) });
+    d.writing.journal.keep(Key { key: "k".into(), digest: "d".into(), id: CoflowId(9) });
+    d.commit();
+    let mut d = d;
+    let told: Vec<u64> = std::iter::from_fn(|| d.told.try_recv().ok()).map(|r| r.seq).collect();
+    assert_eq!(told, [0, 1, 2, 3, 4], "told once they are in the file");
+    assert!(matches!(Journal::open(dir.path(), network()), Err(JournalError::Held(_))));
+    assert_eq!(d.end(), 0);
+
+    let mut d = Daemon::start(dir.path(), SIZE);
+    let (events, keys) = (d.writing.journal.events.clone(), d.writing.journal.keys.clone());
+    assert_eq!((events.iter().map(|r| r.seq).collect::<Vec<_>>(), keys.len()), (vec![0, 1, 2, 3, 4], 1));
+    d.commit();
+    let lost = d.told.try_recv().expect("the event of what was lost");
+    assert_eq!((lost.seq, &lost.what), (5, &What::CoflowCancelled { id: CoflowId(11), why: Some(LOST.into()) }));
+    let s = d.controller.snapshot(d.now, "test").coflows;
+    let of = |id: u32| s.get(CoflowId(id)).expect("remembered").clone();
+    assert_eq!((of(7).cct, of(7).received, of(7).name), (Some(Span::millis(2)), Bytes(100), "c7".into()));
+    assert_eq!((of(9).why.as_deref(), of(11).why.as_deref()), (Some("link down"), Some(LOST)));
+    assert_eq!((s.totals.finished, s.totals.cancelled, s.totals.received, s.closed.total()), (1, 2, Bytes(100), 3));
+    assert!([7, 9, 11].iter().all(|&id| s.used.contains(CoflowId(id))) && s.used.max() == Some(CoflowId(11)));
+    // What is lost is lost once.
+    assert_eq!(d.end(), 0);
+    let d = Daemon::start(dir.path(), SIZE);
+    let s = d.controller.snapshot(d.now, "test").coflows;
+    assert_eq!((s.totals.cancelled, s.closed.total(), d.controller.snapshot(d.now, "t").coflows.live.len()), (2, 3, 0));
+}
+
+#[test]
+fn a_journal_is_bounded_and_forgets_no_number() {
+    const SMALL: u64 = 200_000;
+    let dir = tempfile::tempdir().unwrap();
+    let mut d = Daemon::start(dir.path(), SMALL);
+    let (mut largest, mut all) = (0, 0);
+    for id in 0..3000 {
+        d = d.arrives(id).finishes(id);
+        if id % 50 == 0 {
+            d.commit();
+            largest = largest.max(text(dir.path()).len());
+        }
+        all += 1;
+    }
+    d.commit();
+    let remembered = text(dir.path()).len();
+    println!("{all} coflows: {largest} bytes at most");
+    assert!(remembered > 100_000, "most coflows are young and remembered");
+    assert_eq!(d.end(), 0);
+    let d = Daemon::start(dir.path(), SMALL);
+    let s = d.controller.snapshot(d.now, "test").coflows;
+    assert_eq!((s.totals.finished, s.used.max(), s.closed.total()), (3000, Some(CoflowId(2999)), 3000));
+    assert_eq!(d.writing.journal.events.len(), EVENTS);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "the journal and its mark");
+}
+
+#[test]
+fn what_is_no_journal_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |text: &[u8]| {
+        std::fs::write(file::path(dir.path()), text).unwrap();
+        Journal::open(dir.path(), network()).map(|j| j.found().torn).map_err(|e| e.to_string())
+    };
+    assert_eq!(told(b""), Ok(0));
+    assert_eq!(told(b"{\"head\""), Ok(7), "cut off in the first line");
+    let told_of = |text: &[u8], why: &str| {
+        let told = told(text).unwrap_err();
+        assert!(told.contains("journal.jsonl") && told.contains(why), "{told}");
+    };
+    told_of(b"racks: 4\nx\n", "line 1, column 1: ");
+    let head = file::Head::new(&network(), (0, Time::ZERO), Default::default(), Default::default(), 0);
+    let line = |h: &file::Head| serde_json::to_string(&file::Line::Head(Box::new(h.clone()))).unwrap() + "\n";
+    told_of((line(&head) + "{\"event\":7}\n" + "{}\n").as_bytes(), "line 2, column ");
+    told_of((line(&head) + &line(&head)).as_bytes(), "line 2, column 1: a head that is not the first line");
+    told_of(line(&file::Head { racks: 5, ..head.clone() }).as_bytes(), "of network `net` with 5 racks, not of `net` with 4");
+    told_of(line(&file::Head { format: 9, ..head }).as_bytes(), "its form is 9");
+}
+
+/// A journal of some coflows, made once: cutting it is fast.
+fn sample() -> (tempfile::TempDir, Vec<u8>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut d = Daemon::start(dir.path(), SIZE);
+    for id in 0..12 {
+        d = d.arrives(id);
+        if id % 3 == 1 {
+            d = d.finishes(id - 1);
+            d.commit();
+        }
+    }
+    d.commit();
+    d.end();
+    let whole = text(dir.path());
+    (dir, whole)
+}
+
+#[test]
+fn a_journal_that_is_cut_off_anywhere_is_read_up_to_there_and_gives_no_number_again() {
+    let (dir, whole) = sample();
+    let mark = std::fs::read(dir.path().join("mark.json")).unwrap();
+    for n in 0..=whole.len() {
+        std::fs::write(file::path(dir.path()), &whole[..n]).unwrap();
+        std::fs::write(dir.path().join("mark.json"), &mark).unwrap();
+        let journal = Journal::open(dir.path(), network()).unwrap_or_else(|e| panic!("{n}: {e}"));
+        let found = journal.found();
+        let torn = whole[..n].iter().rev().take_while(|&&b| b != b'\n').count() as u64;
+        assert_eq!(found.torn, torn, "of {n} bytes");
+        assert!(found.past.used.max() == Some(CoflowId(11)) && found.past.seq == 16, "the mark holds them: {n}");
+        assert!(found.past.open.len() + found.past.closed.len() <= 12);
+    }
+}
+
+proptest! {
+    /// No text panics; an error names the place.
+    #[test]
+    fn any_change_of_a_byte_is_read_or_refused(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let (dir, mut whole) = sample_once().clone();
+        let k = at.index(whole.len());
+        whole[k] = byte;
+        let one = tempfile::tempdir_in(&dir).unwrap();
+        std::fs::write(file::path(one.path()), &whole).unwrap();
+        if let Err(e) = Journal::open(one.path(), network()) {
+            prop_assert!(e.to_string().contains("journal"), "{}", e);
+        }
+    }
+}
+
+fn sample_once() -> &'static (std::path::PathBuf, Vec<u8>) {
+    static SAMPLE: std::sync::OnceLock<(std::path::PathBuf, Vec<u8>)> = std::sync::OnceLock::new();
+    SAMPLE.get_or_init(|| (std::env::temp_dir(), sample().1))
+}

@@ -1,0 +1,320 @@
+//! The thread that writes a journal.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::broadcast::{Receiver, Sender};
+use tokio::sync::{mpsc, oneshot};
+
+use super::file::{self, EVENTS, Head, KEYS, Key, Line, Mark, put};
+use super::{AGAIN, Ask, WAITING};
+use crate::control::record::{CoflowTotals, Record, Snapshot, What};
+use crate::control::{Event, LogFile, Trouble};
+use crate::ids::CoflowId;
+use crate::runtime::handle::Handle;
+use crate::runtime::lines::LineFile;
+use crate::topology::Topology;
+use crate::units::{Bytes, Time};
+
+/// What the thread keeps.
+pub(super) struct Work {
+    pub directory: PathBuf,
+    pub topology: Arc<Topology>,
+    pub controller: Handle,
+    pub file: LineFile,
+    pub mark: File,
+    /// The last events and keys, with which a file that is written anew begins.
+    pub events: VecDeque<Arc<Record>>,
+    pub keys: VecDeque<Key>,
+    /// Coflows that have begun and are not in the file, and when they began.
+    pub begun: BTreeMap<CoflowId, Time>,
+    /// Coflows whose end is in the file, those of earlier daemons included.
+    pub ended: u64,
+    /// Number of the next event.
+    pub next: u64,
+    pub refused: Refused,
+    /// Events that no file will have.
+    pub missing: u64,
+    /// The least size from which on the file is written anew, and the one from which on it is next.
+    pub limit: (u64, u64),
+}
+
+/// What the disk has not taken.
+#[derive(Default)]
+pub(super) struct Refused {
+    lines: Vec<u8>,
+    /// Events among them, and among those that were dropped.
+    events: u64,
+    /// Lines were dropped: only a file that is written anew has all.
+    holed: bool,
+    /// When it was last tried.
+    tried: Option<Instant>,
+    /// What was said of it.
+    why: Option<String>,
+}
+
+/// What a turn of the thread heard.
+#[derive(Default)]
+struct Heard {
+    events: Vec<Arc<Record>>,
+    keys: Vec<Key>,
+    /// They wait until it is written.
+    waiting: Vec<oneshot::Sender<()>>,
+    /// Events that were dropped before they were read.
+    lost: u64,
+    /// Nothing more will come.
+    over: bool,
+}
+
+impl Heard {
+    fn event(&mut self, event: Result<Arc<Record>, RecvError>) {
+        match event {
+            Ok(record) => self.events.push(record),
+            Err(RecvError::Lagged(n)) => self.lost += n,
+            Err(RecvError::Closed) => self.over = true,
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        match ask {
+            Ask::Commit(done) => self.waiting.push(done),
+            Ask::Key(key) => self.keys.push(key),
+            Ask::End => self.over = true,
+        }
+    }
+
+    /// All that has been told by now: first what is asked, so that the events hold what those have done who wait.
+    fn all(&mut self, asks: &mut mpsc::UnboundedReceiver<Ask>, events: &mut Receiver<Arc<Record>>) {
+        while let Ok(ask) = asks.try_recv() {
+            self.ask(ask);
+        }
+        loop {
+            match events.try_recv() {
+                Ok(record) => self.event(Ok(record)),
+                Err(TryRecvError::Lagged(n)) => self.event(Err(RecvError::Lagged(n))),
+                Err(TryRecvError::Closed) => return self.event(Err(RecvError::Closed)),
+                Err(TryRecvError::Empty) => return,
+            }
+        }
+    }
+}
+
+/// Writes until it is told to end; gives the number of events that are not in the file. `told` gets the events that are.
+pub(super) async fn run(
+    mut work: Work,
+    mut events: Receiver<Arc<Record>>,
+    mut asks: mpsc::UnboundedReceiver<Ask>,
+    told: Sender<Arc<Record>>,
+) -> u64 {
+    let mut snapshots = work.controller.watch();
+    loop {
+        let mut heard = Heard::default();
+        tokio::select! {
+            event = events.recv() => heard.event(event),
+            Some(ask) = asks.recv() => heard.ask(ask),
+            // An error says that the controller has ended: what it told is written, and an end follows.
+            Ok(()) = snapshots.changed() => {}
+        }
+        heard.all(&mut asks, &mut events);
+        // Read last: it shows what those have done who wait.
+        let snapshot = snapshots.borrow_and_update().clone();
+        work.write(&heard, &snapshot);
+        heard.events.into_iter().for_each(|r| drop(told.send(r)));
+        for done in heard.waiting {
+            // The client may have given up.
+            let _ = done.send(());
+        }
+        if heard.over {
+            return work.missing + work.refused.events;
+        }
+    }
+}
+
+impl Work {
+    fn write(&mut self, heard: &Heard, snapshot: &Snapshot) {
+        let mut lines = vec![];
+        for key in &heard.keys {
+            put(&mut lines, &Line::Key(key.clone()));
+            file::keep(&mut self.keys, key.clone(), KEYS);
+        }
+        for record in &heard.events {
+            put(&mut lines, &Line::Event(record.clone()));
+            self.next = record.seq + 1;
+            if let What::CoflowArrived { id, .. } = record.what {
+                self.begun.insert(id, record.at);
+            }
+            file::keep(&mut self.events, record.clone(), EVENTS);
+        }
+        self.missing += heard.lost;
+        self.refused.holed |= heard.lost > 0;
+        self.coflows(&mut lines, snapshot);
+        self.append(&lines, heard.events.len() as u64, snapshot);
+        let id = snapshot.coflows.used.max().max(self.begun.last_key_value().map(|b| *b.0));
+        let mark = Mark { seq: self.next, id, at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)) };
+        if let Err(e) = mark.write(&self.mark) {
+            self.say(Some(e.to_string()));
+        }
+    }
+
+    /// Coflows that have begun, and those that have ended, as the snapshot shows them for good.
+    fn coflows(&mut self, lines: &mut Vec<u8>, snapshot: &Snapshot) {
+        let coflows = &snapshot.coflows;
+        let (shown, later) = std::mem::take(&mut self.begun).into_iter().partition(|b| b.1 <= snapshot.now);
+        let shown: BTreeMap<CoflowId, Time> = shown;
+        self.begun = later;
+        for id in shown.into_keys() {
+            // One that was open by then and is not live has ended.
+            let live = coflows.live.binary_search_by_key(&id, |c| c.id).ok();
+            live.into_iter().for_each(|k| put(lines, &Line::Open(coflows.live[k].clone())));
+        }
+        coflows.closed.after(self.ended).for_each(|view| put(lines, &Line::Ended(view.clone())));
+        self.ended = coflows.closed.total();
+    }
+
+    /// Appends lines, and what was refused before; on a disk that refuses, once a second.
+    fn append(&mut self, lines: &[u8], events: u64, snapshot: &Snapshot) {
+        let r = &mut self.refused;
+        r.lines.extend(lines);
+        r.events += events;
+        r.holed |= r.lines.len() > WAITING && r.why.is_some();
+        if r.holed {
+            r.lines.clear();
+        }
+        let rests = r.why.is_some() && r.tried.is_some_and(|t| t.elapsed() < AGAIN);
+        if rests || r.lines.is_empty() && !r.holed {
+            return;
+        }
+        r.tried = Some(Instant::now());
+        let written = if r.holed {
+            self.rewrite(snapshot)
+        } else {
+            self.file.append(&r.lines, r.events);
+            self.file.broken().map_or(Ok(()), |why| Err(why.to_owned()))
+        };
+        if written.is_ok() {
+            (self.refused.lines, self.refused.events) = (vec![], 0);
+        }
+        self.say(written.err());
+        if self.file.length() >= self.limit.1
+            && let Err(why) = self.rewrite(snapshot)
+        {
+            tracing::warn!("{why}: the journal grows beyond {} bytes", self.limit.1);
+            self.limit.1 += self.limit.0;
+        }
+    }
+
+    /// Writes the file anew, with what is remembered now.
+    pub fn rewrite(&mut self, snapshot: &Snapshot) -> Result<(), String> {
+        let path = file::path(&self.directory);
+        let lines = self.whole(snapshot);
+        let length = lines.len() as u64;
+        let new = file::replace(&self.directory, &lines).and_then(|f| LineFile::new(&path, f, length));
+        self.file = new.map_err(|e| format!("{}: {e}", path.display()))?;
+        self.limit.1 = self.limit.0.max(2 * length);
+        // Those before are in no file.
+        self.missing += self.refused.events.saturating_sub(EVENTS as u64);
+        (self.refused.lines, self.refused.events, self.refused.holed) = (vec![], 0, false);
+        Ok(())
+    }
+
+    fn whole(&self, snapshot: &Snapshot) -> Vec<u8> {
+        let coflows = &snapshot.coflows;
+        // The ends of these follow, and are counted then.
+        let waiting = coflows.live.iter().filter(|c| c.closed().is_some());
+        let totals = waiting.fold(coflows.totals, |t, c| CoflowTotals {
+            finished: t.finished - u64::from(c.finished.is_some()),
+            cancelled: t.cancelled - u64::from(c.cancelled.is_some()),
+            received: Bytes(t.received.0.saturating_sub(c.received.0)),
+        });
+        let forgotten = coflows.closed.total() - coflows.closed.len() as u64;
+        let head = Head::new(&self.topology, (self.next, snapshot.now), coflows.used.clone(), totals, forgotten);
+        let mut lines = vec![];
+        put(&mut lines, &Line::Head(Box::new(head)));
+        coflows.closed.iter().for_each(|c| put(&mut lines, &Line::Kept(c.clone())));
+        self.keys.iter().for_each(|k| put(&mut lines, &Line::Key(k.clone())));
+        self.events.iter().for_each(|r| put(&mut lines, &Line::Seen(r.clone())));
+        coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open(c.clone())));
+        lines
+    }
+
+    /// What the disk says, once: in the log, in the events and in the failures that are shown.
+    pub fn say(&mut self, why: Option<String>) {
+        if self.refused.why.is_some() == why.is_some() {
+            return;
+        }
+        match &why {
+            Some(why) => tracing::warn!("{why}: control goes on; the journal is written when there is room"),
+            None => tracing::warn!("the journal is written again: {} events are missing", self.missing),
+        }
+        self.controller.notify(Event::Trouble { what: Trouble::File(LogFile::Journal), why: why.clone() });
+        self.refused.why = why;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{arrival, network, tell};
+    use super::super::{Journal, Journaled};
+    use super::*;
+    use crate::control::Controller;
+    use crate::control::policy::CircuitPolicy;
+    use crate::runtime::handle::Ends;
+    use crate::units::Span;
+
+    type Running = (Controller, Ends, Time);
+
+    /// The controller hears an event, and the thread what it tells.
+    fn turn(work: &mut Work, running: &mut Running, heard: &mut Receiver<Arc<Record>>, event: Event) {
+        running.2 += Span::millis(1);
+        tell(running, event);
+        let events = std::iter::from_fn(|| heard.try_recv().ok()).collect();
+        let snapshot = work.controller.snapshot();
+        work.write(&Heard { events, ..Heard::default() }, &snapshot);
+    }
+
+    /// What the thread has told the controller of the disk.
+    fn told(running: &Running) -> Vec<Option<String>> {
+        let why = |e| if let Event::Trouble { why, .. } = e { why } else { panic!("{e:?}") };
+        std::iter::from_fn(|| running.1.commands.try_recv().ok()).map(|c| why(c.event)).collect()
+    }
+
+    /// Few lines are kept and appended when there is room; after many, what is remembered is written anew.
+    #[test]
+    fn a_full_disk_is_told_once_and_what_is_remembered_is_there_when_there_is_room() {
+        for many in [0, EVENTS as u64 + 100] {
+            let dir = tempfile::tempdir().unwrap();
+            let controller = Controller::new(network(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+            let (handle, ends) = Handle::new(network(), Arc::new(CircuitPolicy::default().into()), controller.snapshot(Time::ZERO, "test"));
+            let mut work = Journal::open(dir.path(), network()).unwrap().work(&handle).unwrap();
+            let (mut heard, mut running) = (handle.events(), (controller, ends, Time::ZERO));
+            let real = (std::mem::replace(&mut work.file, LineFile::full()), std::mem::replace(&mut work.directory, "/none".into()));
+            (0..3).for_each(|id| turn(&mut work, &mut running, &mut heard, arrival(id)));
+            for _ in 0..many {
+                turn(&mut work, &mut running, &mut heard, Event::Fault { what: "x".repeat(300), over: false });
+            }
+            let said = told(&running);
+            assert!(said.len() == 1 && said[0].as_ref().is_some_and(|w| w.contains("No space left")), "{said:?}");
+            (work.file, work.directory, work.refused.tried) = (real.0, real.1, None);
+            turn(&mut work, &mut running, &mut heard, arrival(3));
+            assert_eq!(told(&running), [None]);
+            let missing = work.missing;
+            drop(work);
+            let journal = Journal::open(dir.path(), network()).unwrap();
+            let past = &journal.found().past;
+            assert_eq!((past.seq, past.open.len()), (many + 4, 4));
+            assert_eq!(missing, (many + 4).saturating_sub(EVENTS as u64), "events that are in no file are counted");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_not_waited_for_without_the_thread() {
+        let (ask, asks) = mpsc::unbounded_channel();
+        drop(asks);
+        let journal = Journaled { events: [].into(), keys: [].into(), told: Arc::default(), ask };
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(journal.commit());
+    }
+}
