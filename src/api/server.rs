@@ -158,6 +158,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         ledger: Arc::default(),
         policy_turn: Arc::default(),
         streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        board: Default::default(),
         patience: super::CONTROLLER_TIMEOUT,
         stopping,
     };

@@ -9,6 +9,7 @@ pub mod handle;
 pub mod jobs;
 pub mod live;
 pub mod measure;
+pub mod meter;
 pub mod parallel;
 pub mod posted;
 pub mod record;

@@ -94,7 +94,7 @@ fn late() -> Late {
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
     let streams = Arc::new(tokio::sync::Semaphore::new(1));
-    let app = App { handle, log, sender, ledger, policy_turn, streams, patience, stopping };
+    let app = App { handle, log, sender, ledger, policy_turn, streams, board: Default::default(), patience, stopping };
     Late { controller, ends, app, sent, _stop: stop }
 }
 
