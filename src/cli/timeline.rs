@@ -41,9 +41,7 @@ impl Timeline {
         let bars =
             self.tasks.iter().filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
         let mut keys = rows::legend(&self.jobs);
-        if !keys.is_empty() {
-            keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE)) });
-        }
+        keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE)) });
         if self.tasks.iter().any(|t| !t.finished) {
             keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST) });
         }

@@ -21,8 +21,8 @@ pub struct Utilisation {
     /// Where the last one ends.
     #[serde(rename = "until_ns")]
     pub until: Time,
-    /// First what stays within racks (`local`), if that is counted and any rack has several hosts; then every rack's link to the EPS, up and
-    /// down (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
+    /// First what stays within racks (`local`), if that is counted and any rack has several hosts; then every rack's link to the EPS, up
+    /// and down (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
     pub links: Vec<Carried>,
 }
 

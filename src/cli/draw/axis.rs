@@ -39,7 +39,7 @@ impl Room {
     /// Whether labels fit at places that are this far apart.
     fn fits(&self, labels: &[String], apart: f64) -> bool {
         let widest = || labels.iter().map(|l| font::width(l, self.text)).fold(0.0, f64::max);
-        let needed = if self.upright { 2.2 * self.text } else { widest() + 1.2 * self.text };
+        let needed = if self.upright { 2.6 * self.text } else { widest() + 2.0 * self.text };
         apart >= needed
     }
 }

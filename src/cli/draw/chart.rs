@@ -10,6 +10,8 @@ const GRID: Ink = Ink::new(222, 222, 222);
 const EDGE: Ink = Ink::new(90, 90, 90);
 /// Height over width, if the height is not given.
 const FLAT: f64 = 0.6;
+/// From one line of text to the next, in sizes of the text.
+const LINE: f64 = 1.3;
 /// Dashes of lines, so that they are told apart without colour.
 const DASHES: [&[f32]; 4] = [&[], &[5.0, 2.0], &[1.5, 1.5], &[6.0, 1.5, 1.5, 1.5]];
 
@@ -144,7 +146,8 @@ impl Chart {
         let bottom = height - bottom_margin;
         let y = y(Room { length: (bottom - top).max(1.0), text, upright: true });
         let labels = y.ticks.iter().map(|t| font::width(&t.label, text)).fold(0.0, f64::max);
-        let left = labels + 3.0 * text;
+        let name = font::wrapped(&y.title, text, bottom - top);
+        let left = labels + (1.7 + LINE * name.len() as f64) * text;
         let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
         // The last label may be at the end of the axis, so half of it needs room beyond.
         let first = x(room(width - text));
@@ -155,6 +158,10 @@ impl Chart {
         let mut chart = Self { sheet, text, left, right, top, bottom, x, y };
         head.draw(&mut chart.sheet);
         chart.axes();
+        for (k, line) in name.into_iter().enumerate() {
+            let place = (text * (0.9 + LINE * k as f64), (top + bottom) / 2.0);
+            chart.sheet.text(place, text, Anchor::Middle, line).turned();
+        }
         chart
     }
 
@@ -172,9 +179,8 @@ impl Chart {
         }
         let corner = Shape::Line(vec![(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]);
         self.sheet.stroke(corner, Pen::new(EDGE, thin * 1.4));
-        let (across, along) = ((self.left + self.right) / 2.0, (self.top + self.bottom) / 2.0);
+        let across = (self.left + self.right) / 2.0;
         self.sheet.text((across, self.bottom + 2.5 * text), text, Anchor::Middle, self.x.title.clone());
-        self.sheet.text((text * 0.9, along), text, Anchor::Middle, self.y.title.clone()).turned();
     }
 
     /// Where the labels of an axis are.
@@ -202,10 +208,13 @@ impl Chart {
         self.sheet.stroke(Shape::Line(line), pen);
     }
 
-    /// Names what is below the axis at a place, as if it were a tick.
-    pub fn name(&mut self, x: f64, label: &str) {
-        let place = self.at(x, 0.0).0;
-        self.sheet.text((place, self.bottom + self.text), self.text, Anchor::Middle, label);
+    /// Names a part of an axis without ticks and title, in as many lines as it needs.
+    pub fn name(&mut self, from: f64, to: f64, label: &str) {
+        let (left, right) = (self.at(from, 0.0).0, self.at(to, 0.0).0);
+        for (k, line) in font::wrapped(label, self.text, right - left - self.text * 0.5).into_iter().enumerate() {
+            let y = self.bottom + self.text * (1.0 + LINE * k as f64);
+            self.sheet.text(((left + right) / 2.0, y), self.text, Anchor::Middle, line);
+        }
     }
 }
 

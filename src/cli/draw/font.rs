@@ -37,6 +37,12 @@ pub fn width(text: &str, size: f64) -> f64 {
     letters(text).map(|l| l.advance).sum::<f64>() * size
 }
 
+/// The largest size up to `size` at which a text is at most `room` wide; none below `least`.
+pub fn fitting(text: &str, size: f64, room: f64, least: f64) -> Option<f64> {
+    let fits = size.min(room / width(text, 1.0).max(f64::MIN_POSITIVE));
+    (fits >= least).then_some(fits)
+}
+
 /// Draws a letter at a size; upwards is positive.
 pub fn outline(glyph: GlyphId, size: f64, pen: &mut impl OutlinePen) {
     if let Some(outline) = FONT.outline_glyphs().get(glyph) {

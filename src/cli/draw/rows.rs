@@ -18,13 +18,16 @@ const LEAST: f64 = 2.0;
 const HIGHEST: f64 = 1400.0;
 
 /// More colours than these are not named in a legend: names are in the bars that have room.
-const NAMED: usize = 12;
+const NAMED: usize = 24;
 
 /// The legend of things whose colours are those of [`many`].
 pub fn legend(names: &[String]) -> Vec<Key> {
     let key = |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Filled(many(k, names.len())) };
     names.iter().enumerate().map(key).filter(|_| names.len() <= NAMED).collect()
 }
+
+/// The smallest label of a bar, in sizes of the text.
+const SMALLEST: f64 = 0.7;
 
 /// Something that lasts.
 #[derive(Clone, Debug)]
@@ -142,8 +145,9 @@ impl Frame {
         // What lasts a moment is seen all the same.
         let wide = (until - from).max(0.15);
         sheet.fill(Shape::Rect((from, top), wide, high), b.ink).says(b.title.as_str());
-        let size = self.text.min(high * 0.85);
-        if !b.label.is_empty() && size >= self.text * 0.7 && font::width(&b.label, size) + size * 0.4 <= wide {
+        // A label may be a little smaller than other text.
+        let size = font::fitting(&b.label, self.text.min(high * 0.85), wide - 1.0, self.text * SMALLEST);
+        if let Some(size) = size.filter(|_| !b.label.is_empty()) {
             let text = Shape::Text {
                 at: ((from + until) / 2.0, top + high / 2.0),
                 size,

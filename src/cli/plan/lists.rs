@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour};
+use crate::cli::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::cli::tables;
 use crate::paths::Switches;
 use crate::placement::hit::plan::Plan;
@@ -20,8 +20,10 @@ const TOP: f64 = 40.0;
 const TASK: f64 = 11.0;
 /// The widest link.
 const WIDEST: f64 = 9.0;
-/// Size of names.
-const TEXT: f64 = 9.0;
+/// Size of names; those of switches that are close to each other may be smaller, down to the second.
+const TEXT: (f64, f64) = (9.0, 6.0);
+/// The height of a switch, and its greatest width.
+const BOX: (f64, f64) = (16.0, 56.0);
 /// The colour of links that carry nothing, and of hosts and the edges of switches.
 const GREYS: (Ink, Ink) = (Ink::new(204, 204, 204), Ink::new(51, 51, 51));
 
@@ -97,7 +99,7 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
     switches(&mut sheet, net, &places);
     hosts(&mut sheet, topology, &places, &by_host);
     let title = format!("{}: tasks that send blue, that receive orange; links by planned bytes", topology.name);
-    sheet.text((LEFT, 14.0), TEXT, Anchor::Start, title);
+    sheet.text((LEFT, 14.0), TEXT.0, Anchor::Start, title);
     sheet
 }
 
@@ -127,12 +129,17 @@ fn links(sheet: &mut Sheet, topology: &Topology, net: &Switches, places: &Places
     }
 }
 
-/// Switches as circles below their names; servers that relay are drawn as hosts.
+/// Switches as boxes with their names, where they have room; servers that relay are drawn as hosts.
 fn switches(sheet: &mut Sheet, net: &Switches, places: &Places) {
     for switch in (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server) {
         let (x, y) = places.switches[switch as usize];
-        sheet.fill(Shape::Circle((x, y), 7.0), Ink::WHITE).edged(Pen::new(GREYS.1, 1.0));
-        sheet.text((x, y - 14.0), TEXT, Anchor::Middle, net.name(switch));
+        let beside = places.switches.iter().filter(|p| p.1 == y && p.0 != x).map(|p| (p.0 - x).abs()).fold(f64::INFINITY, f64::min);
+        let wide = (beside - 4.0).clamp(6.0, BOX.1);
+        let shape = Shape::Rect((x - wide / 2.0, y - BOX.0 / 2.0), wide, BOX.0);
+        sheet.fill(shape, Ink::WHITE).edged(Pen::new(GREYS.1, 1.0)).says(net.name(switch));
+        if let Some(size) = font::fitting(net.name(switch), TEXT.0, wide - 3.0, TEXT.1) {
+            sheet.text((x, y), size, Anchor::Middle, net.name(switch)).says(net.name(switch));
+        }
     }
 }
 
@@ -168,7 +175,7 @@ mod tests {
             assert_eq!(count("<polyline "), links, "{file}");
             assert_eq!((count("#0072b2"), count("#e69f00"), count("a&lt;b")), (6, 2, 8));
             let switches = (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server).count();
-            assert_eq!(count("<circle "), switches);
+            assert_eq!(count("stroke=\"#333333\""), switches);
             let crosses = p.flows.iter().any(|f| !f.list.0.is_empty());
             assert_eq!(svg.contains("#d55e00"), crosses, "{file}: {:?}", p.flows);
             assert!(!svg.contains("NaN") && svg.ends_with("</svg>\n"));

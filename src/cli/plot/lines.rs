@@ -113,7 +113,9 @@ impl Lines {
         let end = ends.map(|p| p.0.0 as f64).fold(1.0, f64::max);
         let highest = self.lines.iter().flat_map(|l| l.1.iter().map(|p| p.1)).fold(0.0, f64::max);
         let pens = |k| pen(k, look.paper.text());
-        let keys = self.lines.iter().enumerate().map(|(k, l)| Key { label: l.0.clone(), sample: Sample::Line(pens(k)) });
+        // A line without a name is what the title and the axis say.
+        let named = self.lines.iter().enumerate().filter(|(_, l)| !l.0.is_empty());
+        let keys = named.map(|(k, l)| Key { label: l.0.clone(), sample: Sample::Line(pens(k)) });
         let value = |room| match self.percent {
             true => Axis::percent(&self.axis, highest.max(1.0) * 1.02, room),
             false => Axis::bytes(&self.axis, highest.max(1.0) * 1.05, room),

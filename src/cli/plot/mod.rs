@@ -137,6 +137,7 @@ impl Chart {
                 Ok(Self::Lines(lines::Lines { axis: "Utilisation".into(), percent: true, lines: all }))
             }
             Kind::Demand => {
+                let named = named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
                 let all = named.map(|(i, l)| i.demand.clone().map(|d| (l, d)).ok_or_else(|| lacks(i, "event log")));
                 Ok(Self::Lines(lines::Lines { axis: "Demand".into(), percent: false, lines: all.collect::<Result<_, _>>()? }))
             }

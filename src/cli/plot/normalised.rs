@@ -65,7 +65,7 @@ impl Bars {
                 let middle = c as f64 + (1.0 - FILLED) / 2.0 + each * (k as f64 + 0.5);
                 bar(&mut chart, middle, each * 0.86, self.of(n), shade(k), &format!("{}, {class}: {} of {}", p.policy, n.count, thing));
             }
-            chart.name(c as f64 + 0.5, class);
+            chart.name(c as f64, c as f64 + 1.0, class);
         }
         let ends = [chart.at(0.0, 1.0), chart.at(classes.len() as f64, 1.0)];
         chart.sheet.line(ends[0], ends[1], base);

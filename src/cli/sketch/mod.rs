@@ -36,8 +36,7 @@ fn draw(page: &Layout) -> Sheet {
     for n in &page.nodes {
         frame(&mut sheet, [(n.x - n.width / 2, n.y - BOX / 2), (n.x + n.width / 2, n.y + BOX / 2)], colour(0), 0.12);
         // A name that does not fit would run into its neighbours.
-        let size = note.min(note * f64::from(n.width - 4) / font::width(&n.name, note).max(0.1));
-        if size >= SMALLEST {
+        if let Some(size) = font::fitting(&n.name, note, (n.width - 4).into(), SMALLEST) {
             sheet.text(point(n.x, n.y), size, Anchor::Middle, n.name.as_str());
         }
     }

@@ -105,7 +105,8 @@
           grid: { left: 56, right: 18, top: 34, bottom: 26 },
           legend: { top: 0, left: 50, type: "scroll", textStyle: { color: c.text }, itemWidth: 14, itemHeight: 10, icon: "roundRect" },
           tooltip: H.tooltip(c, { trigger: "axis", formatter: tip }),
-          xAxis: H.axis(c, { type: "value", min: from / 1e6, max: Math.max(at, from + 1e9) / 1e6, axisLabel: { formatter: (v) => H.clock(v * 1e6, 0), hideOverlap: true, showMinLabel: false } }),
+          // Bands are laid on each other by time; on an axis of plain values they would be by their values.
+          xAxis: H.axis(c, { type: "time", min: from / 1e6, max: Math.max(at, from + 1e9) / 1e6, axisLabel: { formatter: (v) => H.clock(v * 1e6, 0), hideOverlap: true, showMinLabel: false } }),
           yAxis: H.axis(c, { type: "value", min: 0, max: jobs.slots || null, minInterval: 1, name: "slots", nameLocation: "middle", nameGap: 36, splitNumber: 4 }),
           series: bands.flatMap((b) => [band(b, "computing"), band(b, "waiting")]),
         },
