@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+mod board;
 pub mod metrics;
 pub mod openapi;
 pub mod page;

@@ -176,6 +176,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         journal: options.journal,
         policy_turn: Arc::default(),
         streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        board: Default::default(),
         patience: super::CONTROLLER_TIMEOUT,
         stopping,
     };

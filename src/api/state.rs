@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::board::Board;
 use super::problem::{Problem, Reply};
 use super::wire;
 use crate::control::Event;
@@ -99,6 +100,8 @@ pub struct App {
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
     /// Room for further event streams.
     pub streams: Arc<tokio::sync::Semaphore>,
+    /// What a task scheduler says of its jobs.
+    pub board: Board,
     /// How long the controller may take for an answer.
     pub patience: Duration,
     /// The daemon's records on disk, if it keeps them.

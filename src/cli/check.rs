@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::files::read_any;
-use super::{CliError, print, sketch, write_bytes};
+use super::{CliError, draw, print, sketch};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, yaml};
 use crate::control::policy::SchedulerKind;
@@ -27,7 +27,7 @@ pub struct Args {
     /// Prints the JSON Schema of a kind of file instead
     #[arg(long, value_enum, conflicts_with = "files")]
     schema: Option<Kind>,
-    /// Also draws the topology, of which there must be one among the files, as SVG: its switches by tier, racks, planes and rates
+    /// Also draws the topology, of which there must be one among the files, into a file (.svg, .png or .pdf): its switches by tier, racks, planes and rates
     #[arg(long, value_name = "FILE", conflicts_with = "schema")]
     svg: Option<PathBuf>,
 }
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let [topology] = &*found.topologies else {
             return Err(CliError::Usage(format!("--svg draws one topology, and there are {} among the files", found.topologies.len())));
         };
-        write_bytes(file, &sketch::svg(topology).map_err(CliError::Failed)?)?;
+        draw::write(&sketch::sheet(topology).map_err(CliError::Failed)?, file, draw::TWO_A_POINT)?;
     }
     if found.errors.is_empty() { Ok(()) } else { Err(CliError::Invalid(summary(&found.errors, args.files.len()))) }
 }

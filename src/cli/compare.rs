@@ -1,6 +1,6 @@
 //! `heliostat compare`: results of runs against the first of them; of two runs, coflow by coflow or job by job.
 
-mod groups;
+pub(super) mod groups;
 pub mod jobs;
 
 use std::collections::BTreeMap;
@@ -120,34 +120,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 /// More than two results, or repeated ones.
 fn several(args: &Args, read: &[(&Path, Vec<AnyResult>)]) -> Result<(), CliError> {
-    let mut groups = groups::of(read);
-    if !args.label.is_empty() {
-        if args.label.len() != groups.len() {
-            return Err(CliError::Usage(format!("{} --label for {} rows; give one each", args.label.len(), groups.len())));
-        }
-        groups.iter_mut().zip(&args.label).for_each(|(g, label)| g.label.clone_from(label));
-    }
-    if let Some(name) = &args.against {
-        let names = || groups.iter().map(|g| g.label.as_str()).collect::<Vec<_>>().join(", ");
-        let at = groups.iter().position(|g| g.label == *name);
-        let at = at.ok_or_else(|| CliError::Usage(format!("--against {name}: there is no row of this name; there are {}", names())))?;
-        groups[..=at].rotate_right(1);
-    }
-    if let Some((group, seed)) = groups.iter().find_map(|g| Some((g, g.ambiguous()?))) {
-        let what = format!("{} has several results of seed {seed} and one load", group.label);
-        let hint = "results do not hold the options that tell them apart; give the files of one option, or see `heliostat sweep --collect`";
-        return Err(CliError::Invalid(format!("{what}: {hint}")));
-    }
-    let kinds = groups.iter().flat_map(|g| &g.runs).map(|r| r.of_jobs);
-    if kinds.clone().any(|jobs| jobs) && !kinds.clone().all(|jobs| jobs) {
-        return Err(CliError::Invalid("some of these results are of jobs, others of coflows".into()));
-    }
-    let study = Study::new(&groups);
-    if let Some(alone) = study.policies.iter().find(|p| p.pairs == 0) {
-        let what = if study.of_jobs { "jobs" } else { "coflows" };
-        return Err(CliError::Invalid(format!("{} has no run of the same {what} as {}", alone.policy, study.policies[0].policy)));
-    }
-    print(&study::show(&study, args.output))
+    print(&study::show(&groups::study(read, &args.label, args.against.as_deref())?, args.output))
 }
 
 /// Completion times by class over those of the first.

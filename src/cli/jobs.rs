@@ -36,7 +36,7 @@ pub struct Virtual {
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Jobs")]
 pub struct Tuning {
-    /// Draws the tasks on their slots over time into this file (SVG)
+    /// Draws the tasks on their slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
     /// Keeps only jobs that shuffle at least this

@@ -5,7 +5,6 @@ use super::CliError;
 pub mod circuits;
 pub mod co_scheduler;
 pub mod corral;
-mod gantt;
 pub mod hit;
 mod inputs;
 pub mod jobpacker;

@@ -413,6 +413,11 @@ impl Running {
         self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into())).or_else(records)
     }
 
+    /// Where commands reach it.
+    fn place(&self, plan: &Plan) -> Where {
+        Where { controller: Some(self.server.url()), name: None, token: plan.api.token.clone(), token_file: None }
+    }
+
     /// Takes it down.
     fn end(self) -> Result<(), CliError> {
         self.server.stop();
@@ -456,7 +461,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     let running = start(args, plan, &plan.run)?;
     let ask = schedule::Ask {
         topology: Some(&args.topology),
-        place: Where { controller: Some(running.server.url()), name: None, token: plan.api.token.clone(), token_file: None },
+        place: running.place(plan),
         workload: jobs,
         policy: args.policy.first().map(PathBuf::as_path),
         reading: args.reading.clone(),
@@ -495,7 +500,7 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
     eprintln!(
         "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
     );
-    let daemon = Where { controller: Some(url.clone()), name: None, token: args.token.clone() };
+    let daemon = running.place(plan);
     let mut watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file));
     let mut why = None;
     for tick in 1_u32.. {

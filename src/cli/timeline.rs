@@ -1,70 +1,81 @@
-//! Tasks on their slots over time, as an SVG chart: one row a slot, coloured by job, pale while a task waits for its input.
+//! Tasks on their slots over time: a row a slot, coloured by job, pale while a task waits for its input.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use super::svg::escaped;
+use super::draw::chart::{Key, Sample};
+use super::draw::rows::{self, Bar, Rows};
+use super::draw::{Ink, many};
 use super::tables;
 use crate::runtime::jobs::report::JobsResult;
+use crate::scheduler::record::TaskRun;
 use crate::topology::Topology;
 use crate::units::Time;
 
-const LEFT: f64 = 70.0;
-const WIDTH: f64 = 1100.0;
-const TOP: f64 = 30.0;
-/// The chart is never higher than this; with many slots the rows are thin.
-const HEIGHT: f64 = 3000.0;
+/// The colour of work that was given up.
+const LOST: Ink = Ink::new(40, 40, 40);
+/// How much of a job's colour is left while a task waits.
+const PALE: f32 = 0.3;
 
-/// The chart of a run on `topology`.
-pub fn svg(r: &JobsResult, topology: &Topology) -> String {
-    let end = r.timeline.iter().map(|t| t.ended.0).max().unwrap_or(0).max(1);
-    let mut rows: BTreeMap<(String, u32), f64> = BTreeMap::new();
-    let slots: u32 = topology.hosts.iter().map(|h| h.slots).sum();
-    let step = (HEIGHT / f64::from(slots.max(1))).min(14.0);
-    for h in &topology.hosts {
-        for s in 0..h.slots {
-            rows.insert((topology.host_name(h.id), s), TOP + step * rows.len() as f64);
+/// The tasks of a run of jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// The jobs' names, by number.
+    pub jobs: Vec<String>,
+    /// Every attempt of a task.
+    pub tasks: Vec<TaskRun<String>>,
+}
+
+impl From<&JobsResult> for Timeline {
+    fn from(r: &JobsResult) -> Self {
+        Self { jobs: r.jobs.iter().map(|j| j.name.clone()).collect(), tasks: r.timeline.clone() }
+    }
+}
+
+impl Timeline {
+    /// The chart: of all slots of a topology, or of those that tasks held.
+    pub fn chart(&self, topology: Option<&Topology>) -> Rows {
+        let slots = topology.map_or_else(|| self.held(), all);
+        let rows: BTreeMap<(&str, u32), usize> =
+            slots.iter().enumerate().map(|(row, (host, slot))| ((host.as_str(), *slot), row)).collect();
+        let name = |k: usize| if k > 0 && slots[k - 1].0 == slots[k].0 { String::new() } else { slots[k].0.clone() };
+        let bars =
+            self.tasks.iter().filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
+        let mut keys = rows::legend(&self.jobs);
+        keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE)) });
+        if self.tasks.iter().any(|t| !t.finished) {
+            keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST) });
         }
+        let end = self.tasks.iter().map(|t| t.ended.0).max().unwrap_or(0);
+        Rows { names: (0..slots.len()).map(name).collect(), bars: bars.collect(), end, keys }
     }
-    let x = |t: Time| LEFT + WIDTH * t.0 as f64 / end as f64;
-    let (w, height) = (LEFT + WIDTH + 20.0, TOP + step * f64::from(slots) + 10.0);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{height:.0}\" viewBox=\"0 0 {w} {height:.0}\" \
-         font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-    );
-    for h in topology.hosts.iter().filter(|h| step >= 9.0 || h.index == 0) {
-        let name = topology.host_name(h.id);
-        let y = rows.get(&(name.clone(), 0)).unwrap_or(&TOP) + 9.0;
-        let _ = writeln!(out, "<text x=\"4\" y=\"{y:.1}\">{name}</text>");
+
+    /// The slots that tasks held, hosts in the order of the numbers in their names.
+    fn held(&self) -> Vec<(String, u32)> {
+        let numbers = |name: &str| -> Vec<u64> { name.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect() };
+        let mut all: Vec<_> = self.tasks.iter().map(|t| (numbers(&t.host), t.host.clone(), t.slot)).collect();
+        all.sort();
+        all.dedup();
+        all.into_iter().map(|(_, host, slot)| (host, slot)).collect()
     }
-    for t in &r.timeline {
-        let Some(&y) = rows.get(&(t.host.clone(), t.slot)) else { continue };
-        let job = r.jobs.get(t.task.job.index()).map_or("?", |j| j.name.as_str());
-        // The golden angle keeps neighbouring numbers apart.
-        let hue = (f64::from(t.task.job.0) * 137.508) % 360.0;
-        let mut bar = |a: Time, b: Time, fill: String, what: &str| {
-            let took = tables::span(b.since(a));
-            let title = format!("{} stage {} task {}: {what} {took}", escaped(job), t.task.stage, t.task.task);
-            let (left, wide) = (x(a), (x(b) - x(a)).max(0.2));
-            let _ = writeln!(
-                out,
-                "<rect x=\"{left:.2}\" y=\"{y:.2}\" width=\"{wide:.2}\" height=\"{:.2}\" fill=\"{fill}\"><title>{title}</title></rect>",
-                (step - 0.6).max(0.4)
-            );
+
+    /// The time for which an attempt waited for its input, and that for which it computed.
+    fn bars(&self, t: &TaskRun<String>, row: usize) -> impl Iterator<Item = Bar> {
+        let job = t.task.job.index();
+        let name = self.jobs.get(job).map_or("?", String::as_str);
+        let colour = many(job, self.jobs.len());
+        let bar = |from: Time, until: Time, ink: Ink, label: &str, what: &str| {
+            let title = format!("{name} stage {} task {}: {what} {}", t.task.stage, t.task.task, tables::span(until.since(from)));
+            let (row, label) = (row as f64, label.to_owned());
+            (until > from).then_some(Bar { row, height: 1.0, from: from.0, until: until.0, ink, label, title })
         };
         let computes = t.computes.unwrap_or(t.ended);
-        if computes > t.started {
-            bar(t.started, computes, format!("hsl({hue:.0},45%,85%)"), "waited");
-        }
-        if t.ended > computes {
-            let fill = if t.finished { format!("hsl({hue:.0},60%,{}%)", if t.task.stage == 0 { 60 } else { 45 }) } else { "#000".into() };
-            bar(computes, t.ended, fill, if t.finished { "computed" } else { "was given up after" });
-        }
+        let waited = bar(t.started, computes, colour.tint(PALE), "", "waited");
+        let (ink, what) = if t.finished { (colour, "computed") } else { (LOST, "was given up after") };
+        waited.into_iter().chain(bar(computes, t.ended, ink, name, what))
     }
-    for k in 0..=10 {
-        let t = Time((u128::from(end) * k / 10) as u64);
-        let label = tables::span(t.since(Time::ZERO));
-        let _ = writeln!(out, "<text x=\"{:.1}\" y=\"18\" text-anchor=\"middle\">{label}</text>", x(t));
-    }
-    out + "</svg>\n"
+}
+
+/// All slots of a topology.
+fn all(t: &Topology) -> Vec<(String, u32)> {
+    t.hosts.iter().flat_map(|h| (0..h.slots).map(|slot| (t.host_name(h.id), slot))).collect()
 }

@@ -254,6 +254,7 @@ fn send(
     let ended = Time(s.begun.elapsed().as_nanos() as u64);
     broken = s.remote.close().err().map(|e| e.to_string()).or(broken);
     let counted = Counters::settled(client)?.since(&before, ended);
+    let utilisation = Some(before.utilisation_since(client)?);
     s.remote.note_ended()?;
     let coflows = s.remote.coflows(topology);
     let traffic = pairs.iter().enumerate().map(|(k, p)| of_pair(k, p, &s, &coflows)).collect();
@@ -261,7 +262,7 @@ fn send(
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy, workload: "traffic" };
     let run = RunResult::new(of, coflows, counted, s.remote.received());
     let end = if stop.load(Relaxed) || broken.is_some() { End::Stopped } else { End::Finished };
-    Ok((Report { run: RunResult { origin, end, ..run }, traffic }, broken))
+    Ok((Report { run: RunResult { origin, end, utilisation, ..run }, traffic }, broken))
 }
 
 fn of_pair(number: usize, pair: &Pair, s: &Sending, coflows: &[CoflowRecord]) -> PairResult {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Client, Error, parse};
 use crate::api::wire;
 use crate::control::record::{Stats, Tampered};
+use crate::fabric::meter::Utilisation;
 use crate::runtime::report::Counted;
 use crate::units::{Bytes, Time};
 
@@ -83,6 +84,14 @@ impl Counters {
             }),
             stats,
         }
+    }
+
+    /// What links carried over time since these counters were read, which is its zero.
+    ///
+    /// # Errors
+    /// No daemon, or no answer.
+    pub fn utilisation_since(&self, client: &Client) -> Result<Utilisation, Error> {
+        parse(&client.get(&format!("/api/v1/utilisation?from_ns={}", self.stats.now_ns))?)
     }
 
     /// By what circuits are carried.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::api::problem::Problem;
 
+pub mod board;
 mod book;
 mod coflows;
 pub mod counters;

@@ -12,6 +12,7 @@ use crate::plan::{Op, OpError, Programmed};
 use crate::units::{BitRate, Bytes, Span, Time};
 
 pub mod kernel;
+pub mod meter;
 pub mod sim;
 pub mod traffic;
 

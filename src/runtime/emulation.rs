@@ -310,6 +310,7 @@ impl Emulation {
         RunResult {
             congestion: self.plan.run.congestion.clone(),
             tampered: end.tampered.clone().map(|t| since(t, start)),
+            utilisation: Some(self.live.handle.utilisation(start)),
             ..RunResult::new(of, records, counted, received)
         }
     }

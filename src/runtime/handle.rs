@@ -4,10 +4,13 @@ use std::sync::{Arc, OnceLock, mpsc};
 
 use tokio::sync::{broadcast, oneshot, watch};
 
+use super::meter::Meter;
 use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
+use crate::fabric::meter::Utilisation;
 use crate::topology::Topology;
+use crate::units::Time;
 
 /// An event for the controller, and where its answer goes.
 pub struct Command {
@@ -27,6 +30,7 @@ pub struct Handle {
     commands: mpsc::Sender<Command>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     events: broadcast::Sender<Arc<Record>>,
+    meter: Meter,
     ended: Arc<OnceLock<String>>,
 }
 
@@ -38,6 +42,8 @@ pub struct Ends {
     pub snapshot: watch::Sender<Arc<Snapshot>>,
     /// Where log lines go.
     pub events: broadcast::Sender<Arc<Record>>,
+    /// What the links carry.
+    pub meter: Meter,
     ended: Arc<OnceLock<String>>,
 }
 
@@ -55,8 +61,9 @@ impl Handle {
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096);
         let ended = Arc::new(OnceLock::new());
-        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), ended: ended.clone() };
-        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, ended }, ends)
+        let meter = Meter::new(&topology, plan.policy.interval);
+        let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone() };
+        (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended }, ends)
     }
 
     /// The newest snapshot; it costs nothing and never waits.
@@ -73,6 +80,11 @@ impl Handle {
     pub fn ended(&self) -> Option<String> {
         let stopped = || self.snapshot.has_changed().is_err().then(|| "the controller has stopped".to_owned());
         self.ended.get().cloned().or_else(stopped)
+    }
+
+    /// What links have carried since `from`, which is then its zero, until the last cycle. O(links).
+    pub fn utilisation(&self, from: Time) -> Utilisation {
+        self.meter.since(from)
     }
 
     /// Log lines from now on.

@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, oneshot};
 use super::drive::{self, Driver};
 use super::external::{self, Program};
 use super::handle::{Command, Ends, Handle};
+use super::meter::Meter;
 use super::record::Recorder;
 use super::settings::RunPlan;
 use crate::circuits::external::{Advice, Question};
@@ -168,6 +169,7 @@ struct LiveHost<C> {
     clock: C,
     feed: Feed,
     prober: Option<Prober>,
+    meter: Meter,
     /// Decides about circuits under the scheduler `external`.
     program: Option<Program>,
     events: broadcast::Sender<Arc<Record>>,
@@ -186,6 +188,7 @@ impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
 
     fn complete(&mut self, seen: &mut Observation) {
         self.feed.complete(seen);
+        self.meter.look(seen);
     }
 
     fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected> {
@@ -262,7 +265,8 @@ type Lost = String;
 impl<F: Fabric, C: Watch> Loop<F, C> {
     fn new((controller, fabric): (Controller, F), clock: C, (feed, prober): (Feed, Option<Prober>), ends: Ends) -> Self {
         let shown = clock.now();
-        let host = LiveHost { clock, feed, prober, program: None, events: ends.events.clone(), told: BTreeMap::new() };
+        let host =
+            LiveHost { clock, feed, prober, meter: ends.meter.clone(), program: None, events: ends.events.clone(), told: BTreeMap::new() };
         let driver = Driver::new(controller, fabric, host);
         Self { driver, ends, unanswered: vec![], switches: switches::Reader::default(), shown, show_cost: Span::ZERO, ticked: false }
     }

@@ -11,6 +11,7 @@ pub mod journal;
 pub mod lines;
 pub mod live;
 pub mod measure;
+pub mod meter;
 pub mod parallel;
 pub mod posted;
 pub mod record;

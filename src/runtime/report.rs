@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coflows::{CoflowRecord, CoflowSpec, bounds};
 use crate::control::record::{Snapshot, Stats, Tampered};
-use crate::fabric::sim::meter::Utilisation;
+use crate::fabric::meter::Utilisation;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::stats::nearest_rank;
@@ -41,7 +41,7 @@ pub struct RunResult {
     pub coflows: Vec<CoflowRecord>,
     /// The sums.
     pub summary: Summary,
-    /// What links carried over time; only in simulation, and if asked for.
+    /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
     /// What the run took on the machine that it ran on, if asked for: all else is the same on every machine.

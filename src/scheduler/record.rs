@@ -173,6 +173,17 @@ pub struct Counters {
     pub fallbacks: u64,
 }
 
+/// What the tasks of a job do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCounts {
+    /// They have done their work.
+    pub finished: u64,
+    /// They compute.
+    pub computing: u64,
+    /// They hold a slot and wait for input.
+    pub fetching: u64,
+}
+
 /// What the scheduler shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -182,6 +193,8 @@ pub struct Snapshot {
     pub policy: String,
     /// By id.
     pub jobs: Vec<JobRecord>,
+    /// By job: what its tasks do.
+    pub tasks: Vec<TaskCounts>,
     /// Slots that are free.
     pub free_slots: u64,
     /// Tasks that compute.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use heliostat::control::record::Tampered;
-use heliostat::fabric::sim::meter::{Carried, Utilisation};
+use heliostat::fabric::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use heliostat::runtime::report::form::Document;

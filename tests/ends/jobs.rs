@@ -85,6 +85,12 @@ fn holds(r: &Value, jobs: usize, dropped: Option<u64>) {
     assert!((least..=most).contains(&wire), "{told}");
     assert_eq!(number(&r["network"]["misdelivered"]), 0);
     assert_eq!(number(&s["counters"]["violations"]), 0);
+    // Over time it is the same bytes.
+    let links = r["utilisation"]["links"].as_array().expect("what links carried");
+    let counted =
+        |l: &&Value| ["up", "ocs"].iter().any(|kind| l["name"].as_str().is_some_and(|n| n.ends_with(kind) || n.starts_with(kind)));
+    let buckets = links.iter().filter(counted).flat_map(|l| l["bytes"].as_array().expect("buckets"));
+    assert_eq!(buckets.map(number).sum::<u64>(), wire, "what uplinks and planes carried over time");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 mod tries;
 
 mod browser;
+mod networks;
 mod page;
 mod report;
 #[path = "../ends/support.rs"]

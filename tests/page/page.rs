@@ -8,7 +8,7 @@ use crate::browser::{Browser, missing};
 use crate::support::{Daemon, alone, assert_nothing_left, file, heliostat, root, topology, unique, until};
 
 /// Whether a test with a network and a browser can run; else says that it is skipped.
-fn can_run(test: &str) -> bool {
+pub fn can_run(test: &str) -> bool {
     if let Some(why) = missing() {
         println!("SKIP {test}: {why}");
     }
@@ -24,7 +24,7 @@ fn daemon(name: &str, policy: &str, more: &[&str]) -> Daemon {
 }
 
 /// The page on a daemon, once it follows it.
-fn page(d: &Daemon) -> Browser {
+pub fn page(d: &Daemon) -> Browser {
     let b = Browser::open(&d.api(), 1280, 900);
     b.until("document.querySelector('#state').dataset.state === 'live'");
     b

@@ -22,8 +22,9 @@ pub mod events;
 pub mod flows;
 mod guard;
 pub mod health;
+pub mod jobs;
 mod launch;
-pub mod listing;
+mod listing;
 pub mod network;
 pub mod paths;
 pub mod policy;
@@ -40,6 +41,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(network::repair))
         .routes(routes!(network::queues))
         .routes(routes!(network::demand))
+        .routes(routes!(network::utilisation))
         .routes(routes!(network::stats))
         .routes(routes!(circuits::list, circuits::replace))
         .routes(routes!(circuits::get, circuits::put, circuits::delete))
@@ -49,6 +51,7 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(coflows::get, coflows::put, coflows::patch, coflows::delete))
         .routes(routes!(proposals::confirm))
         .routes(routes!(flows::list))
+        .routes(routes!(jobs::list, jobs::report))
         .routes(routes!(policy::get, policy::put))
         .routes(routes!(events::stream))
         .routes(routes!(health::metrics))

@@ -1,13 +1,17 @@
 //! What the network is and carries: topology, ports, demand, counters.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire;
 use crate::control::Event;
+use crate::units::Time;
 
 /// The network; it never changes.
 #[utoipa::path(get, path = "/api/v1/topology", operation_id = "getTopology", tag = "network", responses((status = 200, body = wire::Topology)))]
@@ -45,6 +49,25 @@ pub async fn repair(State(app): State<App>, Path((plane, rack)): Path<(String, S
 #[utoipa::path(get, path = "/api/v1/demand", operation_id = "getDemand", tag = "network", responses((status = 200, body = wire::Demand)))]
 pub async fn demand(State(app): State<App>) -> Json<wire::Demand> {
     Json((&*app.snapshot()).into())
+}
+
+/// Which part of the run.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Part {
+    /// Where it begins, in nanoseconds since the start: the zero of the times in the answer.
+    #[serde(default)]
+    #[param(inline)]
+    from_ns: u64,
+}
+
+/// What links to the EPS and planes carried over time, in at most 256 buckets.
+#[utoipa::path(get, path = "/api/v1/utilisation", operation_id = "getUtilisation", tag = "network", params(Part),
+    responses((status = 200, body = wire::Utilisation), (status = 400, body = Problem)))]
+pub async fn utilisation(State(app): State<App>, part: Result<Query<Part>, QueryRejection>) -> Reply<Json<wire::Utilisation>> {
+    let Query(part) = part.map_err(|e| Problem::bad(e.body_text()))?;
+    Ok(Json(app.handle.utilisation(Time(part.from_ns)).into()))
 }
 
 /// Counters of the control loop, and what failed and is being retried.

@@ -18,12 +18,29 @@ use crate::control::record::Snapshot;
 use crate::paths::List;
 use crate::plan::paths::{Ends, Ports};
 
+/// What is listed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Listed {
+    /// Whether pairs of hosts are listed with their switches; else `paths` is empty.
+    #[serde(default = "yes")]
+    #[param(inline)]
+    pairs: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// The lists of switches that flows take, the load and capacity of every switch, and the counters of its ports.
-#[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths",
-    responses((status = 200, body = wire::Paths), (status = 404, body = Problem, description = "The packet network is one switch")))]
-pub async fn list(State(app): State<App>) -> Reply<Json<wire::Paths>> {
+#[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths", params(Listed),
+    responses((status = 200, body = wire::Paths), (status = 400, body = Problem),
+        (status = 404, body = Problem, description = "The packet network is one switch")))]
+pub async fn list(State(app): State<App>, listed: Result<Query<Listed>, QueryRejection>) -> Reply<Json<wire::Paths>> {
+    let Query(listed) = listed.map_err(|e| Problem::bad(e.body_text()))?;
     let s = app.snapshot();
-    Ok(Json(wire::Paths::new(&*view(&s)?, s.switches.as_deref(), (s.revision, s.now.0))))
+    Ok(Json(wire::Paths::new(&*view(&s)?, s.switches.as_deref(), (s.revision, s.now.0), listed.pairs)))
 }
 
 /// Which flow a list is for, and whether the change is only tried.

@@ -94,7 +94,8 @@ fn late() -> Late {
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
     let streams = Arc::new(tokio::sync::Semaphore::new(1));
-    let app = App { handle, log, sender, ledger, policy_turn, streams, patience, journal: None, stopping };
+    let (board, journal) = Default::default();
+    let app = App { handle, log, sender, ledger, policy_turn, streams, board, patience, journal, stopping };
     Late { controller, ends, app, sent, _stop: stop }
 }
 

@@ -4,17 +4,20 @@
 mod coflows;
 mod events;
 mod graph;
+mod jobs;
 mod links;
 mod network;
 mod paths;
 mod placement;
 mod stats;
+mod utilisation;
 
 pub use coflows::{
     Coflow, CoflowBody, CoflowChange, CoflowLeft, CoflowState, Coflows, Flow, FlowLeft, FlowPriority, FlowView, OpenFlows, Pair,
 };
 pub use events::{Record, Steered, What};
 pub use graph::{Graph, GraphLink, GraphSwitch};
+pub use jobs::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
 pub use links::{Link, Links};
 pub use network::{
     Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
@@ -26,3 +29,4 @@ pub use placement::{
     SoonFree, Way,
 };
 pub use stats::{Failure, Quantiles, Stats};
+pub use utilisation::{LinkLoad, Utilisation};

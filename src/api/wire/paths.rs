@@ -217,10 +217,10 @@ fn name(switch: u32, view: &of::PathsView) -> String {
 }
 
 impl Paths {
-    /// A view, as of a snapshot's revision and time, with what was measured last.
-    pub fn new(view: &of::PathsView, seen: Option<&SwitchesSeen>, (revision, now_ns): (u64, u64)) -> Self {
+    /// A view, as of a snapshot's revision and time, with what was measured last; without pairs of hosts unless they are asked for.
+    pub fn new(view: &of::PathsView, seen: Option<&SwitchesSeen>, (revision, now_ns): (u64, u64), pairs: bool) -> Self {
         let policy = serde_json::to_value(view.policy).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
-        let paths = view.pairs.iter().map(|p| PathView::new(p, view)).collect();
+        let paths = view.pairs.iter().filter(|_| pairs).map(|p| PathView::new(p, view)).collect();
         let switches = view.switches.iter().enumerate().map(|s| SwitchLoad::new(s, view, seen)).collect();
         let links_down = view.apart.iter().map(|&(a, b)| (name(a, view), name(b, view))).collect();
         Self { revision, now_ns, policy, cost: view.cost, paths, measured_ns: seen.map(|s| s.at.0), switches, links_down }

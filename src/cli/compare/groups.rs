@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::runtime::study::{Account, AnyResult, Group};
+use crate::cli::CliError;
+use crate::runtime::study::{Account, AnyResult, Group, Study};
 
 /// What a row is of, the most telling first: policy, mechanism, topology, file.
 type About = [String; 4];
@@ -24,6 +25,40 @@ pub fn of(read: &[(&Path, Vec<AnyResult>)]) -> Vec<Group> {
     }
     let labels = labels(&rows.iter().map(|r| &r.0).collect::<Vec<_>>());
     labels.into_iter().zip(rows).map(|(label, (_, runs))| Group { label, runs }).collect()
+}
+
+/// All rows held against the first, or the one that is named. `names` are theirs, in their order, if there are any.
+///
+/// # Errors
+/// Another number of names, no row of the name, results that cannot be told apart or of coflows and of jobs together, or rows without a run
+/// of the first one's workloads.
+pub fn study(read: &[(&Path, Vec<AnyResult>)], names: &[String], against: Option<&str>) -> Result<Study, CliError> {
+    let mut groups = of(read);
+    if !names.is_empty() && names.len() != groups.len() {
+        return Err(CliError::Usage(format!("{} --label for {} rows; give one each", names.len(), groups.len())));
+    }
+    groups.iter_mut().zip(names).for_each(|(g, name)| g.label.clone_from(name));
+    if let Some(name) = against {
+        let rows = || groups.iter().map(|g| g.label.as_str()).collect::<Vec<_>>().join(", ");
+        let at = groups.iter().position(|g| g.label == name);
+        let at = at.ok_or_else(|| CliError::Usage(format!("--against {name}: there is no row of this name; there are {}", rows())))?;
+        groups[..=at].rotate_right(1);
+    }
+    if let Some((group, seed)) = groups.iter().find_map(|g| Some((g, g.ambiguous()?))) {
+        let what = format!("{} has several results of seed {seed} and one load", group.label);
+        let hint = "results do not hold the options that tell them apart; give the files of one option, or see `heliostat sweep --collect`";
+        return Err(CliError::Invalid(format!("{what}: {hint}")));
+    }
+    let of_jobs: BTreeSet<bool> = groups.iter().flat_map(|g| &g.runs).map(|r| r.of_jobs).collect();
+    if of_jobs.len() > 1 {
+        return Err(CliError::Invalid("some of these results are of jobs, others of coflows".into()));
+    }
+    let study = Study::new(&groups);
+    if let Some(alone) = study.policies.iter().find(|p| p.pairs == 0) {
+        let what = if study.of_jobs { "jobs" } else { "coflows" };
+        return Err(CliError::Invalid(format!("{} has no run of the same {what} as {}", alone.policy, study.policies[0].policy)));
+    }
+    Ok(study)
 }
 
 /// The fewest of policy, mechanism, topology and file that together tell all rows apart, the most telling first; all of them if none do.

@@ -4,17 +4,19 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::gantt;
 use crate::circuits::clearing::{Clearing, Setting, clear};
+use crate::cli::draw;
+use crate::cli::plot::circuits;
+use crate::cli::plot::input::{Bar, Circuits};
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, write_text};
+use crate::cli::{CliError, Output, print};
 use crate::coflows::bounds;
 use crate::config::matrix;
 use crate::control::policy::SchedulerKind;
 use crate::demand::DemandMatrix;
 use crate::ids::PlaneId;
 use crate::topology::{Plane, StopMode};
-use crate::units::{BitRate, Bytes, Span};
+use crate::units::{BitRate, Bytes, Span, Time};
 
 /// Plans circuits for a demand matrix: the timetable, its completion time, the lower bound and their ratio
 ///
@@ -53,7 +55,7 @@ pub struct Args {
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Draws the ports over time into this file
+    /// Draws the ports over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -123,10 +125,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let content = std::fs::read(&args.matrix).map_err(|e| CliError::Invalid(format!("{file}: {e}")))?;
     let demand = matrix::read(&content, &file)?;
     let clearing = plan(args, &demand)?;
-    if let Some(svg) = &args.svg {
-        write_text(svg, &gantt::ports(&clearing, demand.racks(), args.planes))?;
+    let report = report(args, &demand, &clearing);
+    if let Some(file) = &args.svg {
+        picture(&report).write(format!("Circuits: {}", name(&report)), file)?;
     }
-    print(&render(&report(args, &demand, &clearing), args.output))
+    print(&render(&report, args.output))
 }
 
 fn plane(args: &Args, id: u32) -> Plane {
@@ -178,15 +181,37 @@ fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> Report {
     }
 }
 
+/// The algorithm's name, as policy files have it.
+fn name(r: &Report) -> String {
+    let name = serde_json::to_value(r.algorithm).expect("a name");
+    name.as_str().unwrap_or_default().into()
+}
+
+/// The ports over time.
+fn picture(r: &Report) -> draw::rows::Rows {
+    let bar = |c: &Circuit| Bar {
+        plane: c.plane,
+        input: c.from,
+        setup_at: Time(c.setup_at_ns),
+        up_from: Time(c.up_from_ns),
+        until: Time(c.until_ns),
+        output: c.to,
+        bytes: Some(c.bytes.0),
+    };
+    let bars: Vec<Bar> = r.circuits.iter().map(bar).collect();
+    let end = bars.iter().map(|b| b.until).max().unwrap_or(Time::ZERO).max(Time(r.completion_ns.map_or(0, |s| s.0)));
+    circuits::chart(&Circuits { bars, end })
+}
+
 fn render(r: &Report, output: Output) -> String {
     match output {
-        Output::Table => format!("{}\n\n{}\n", circuits(r, false).table(), sums(r).table()),
+        Output::Table => format!("{}\n\n{}\n", listed(r, false).table(), sums(r).table()),
         Output::Json => tables::json(r),
-        Output::Csv => circuits(r, true).csv(),
+        Output::Csv => listed(r, true).csv(),
     }
 }
 
-fn circuits(r: &Report, exact: bool) -> Rows {
+fn listed(r: &Report, exact: bool) -> Rows {
     let people = ["plane", "from", "to", "set up at", "up from", "until", "carries"];
     let programs = ["plane", "from", "to", "setup_at_ns", "up_from_ns", "until_ns", "bytes"];
     let mut rows = Rows::new(if exact { &programs } else { &people });
@@ -202,8 +227,7 @@ fn circuits(r: &Report, exact: bool) -> Rows {
 fn sums(r: &Report) -> Rows {
     let mut rows = Rows::new(&["summary", ""]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
-    let name = serde_json::to_value(r.algorithm).expect("a name");
-    row("algorithm", name.as_str().unwrap_or_default().into());
+    row("algorithm", name(r));
     row("racks", r.racks.to_string());
     row("demand", tables::bytes(r.demand_bytes));
     row("over circuits", tables::bytes(r.over_circuits_bytes));

@@ -24,7 +24,7 @@ pub struct Args {
     /// Draws the racks of the data
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Draws the slots over time into this file
+    /// Draws the slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         tracing::warn!("{crowded} jobs want more racks than three disjoint sets of replicas have; theirs overlap as little as they can");
     }
     let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
-    draw(args.svg.as_ref(), bars(&jobs, stages), cluster.racks, cluster.rack_slots())?;
+    draw(args.svg.as_ref(), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
 

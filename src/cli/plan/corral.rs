@@ -26,7 +26,7 @@ pub struct Args {
     /// Which allocations of racks are laid out
     #[arg(long, value_enum, default_value_t)]
     provisioning: Provisioning,
-    /// Draws the racks over time into this file
+    /// Draws the racks over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
     let options = Options { scenario: args.scenario, imbalance_percent: args.imbalance, provisioning: args.provisioning };
     let plan = plan(&jobs.jobs, &cluster, options);
-    draw(args.svg.as_ref(), bars(&jobs, &plan), cluster.racks, 1)?;
+    draw(args.svg.as_ref(), &jobs, bars(&jobs, &plan), (cluster.racks, 1))?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
 

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::lists;
+use crate::cli::draw;
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
+use crate::cli::{CliError, Output, print, read_topology, read_workload};
 use crate::config;
 use crate::ids::HostId;
 use crate::paths::{Switches, Units};
@@ -43,7 +44,7 @@ pub struct Args {
     /// Draws the assignment that it begins with
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (SVG)
+    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// What is printed
@@ -88,7 +89,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let plans: Vec<Plan> = chosen.iter().map(planned).collect::<Result<_, _>>()?;
     let pairs = || chosen.iter().copied().zip(&plans);
     if let Some(file) = &args.svg {
-        write_text(file, &lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()))?;
+        draw::write(&lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()), file, draw::TWO_A_POINT)?;
     }
     print(&match (args.output, args.job.is_some()) {
         (Output::Table, false) => format!("{}\n", summary(pairs(), false).table()),

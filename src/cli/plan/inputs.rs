@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::circuits::named;
 use super::racks::{self, Bar};
 use crate::cli::tables::{self, Rows};
-use crate::cli::{CliError, Output, print, read_topology, read_workload, write_text};
+use crate::cli::{CliError, Output, print, read_topology, read_workload};
 use crate::config;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::Scenario;
@@ -67,8 +67,9 @@ impl Inputs {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn draw(svg: Option<&PathBuf>, bars: Vec<Bar>, racks: usize, slots: u32) -> Result<(), CliError> {
-    svg.map_or(Ok(()), |file| write_text(file, &racks::chart(bars, racks, slots)))
+pub fn draw(file: Option<&PathBuf>, jobs: &JobList, bars: Vec<Bar>, (racks, slots): (usize, u32)) -> Result<(), CliError> {
+    let names: Vec<String> = jobs.jobs.iter().map(|j| j.name.clone()).collect();
+    file.map_or(Ok(()), |file| racks::chart(&names, bars, racks, slots).write(format!("Plan: {}", jobs.name), file))
 }
 
 /// A plan as `-o json` prints it.

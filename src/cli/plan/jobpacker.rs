@@ -34,7 +34,7 @@ pub struct Args {
     /// Draws the order of the sub-batches
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Draws the slots over time into this file
+    /// Draws the slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     };
     let plan = plan(&jobs.jobs, &cluster, options);
     let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
-    draw(args.svg.as_ref(), bars(&jobs, stages), cluster.racks, cluster.rack_slots())?;
+    draw(args.svg.as_ref(), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
 

@@ -1,10 +1,9 @@
-//! A plan of tasks and lists of switches as an SVG picture: hosts at the bottom with their tasks, switches above by tier, links as wide as
+//! A plan of tasks and lists of switches as a picture: hosts at the bottom with their tasks, switches above by tier, links as wide as
 //! what the planned flows send over them.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use crate::cli::svg::escaped;
+use crate::cli::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::cli::tables;
 use crate::paths::Switches;
 use crate::placement::hit::plan::Plan;
@@ -21,13 +20,22 @@ const TOP: f64 = 40.0;
 const TASK: f64 = 11.0;
 /// The widest link.
 const WIDEST: f64 = 9.0;
-/// Blue for tasks that send, orange for those that receive.
-const COLOURS: (&str, &str) = ("#0072b2", "#e69f00");
+/// Size of names; those of switches that are close to each other may be smaller, down to the second.
+const TEXT: (f64, f64) = (9.0, 6.0);
+/// The height of a switch, and its greatest width.
+const BOX: (f64, f64) = (16.0, 56.0);
+/// The colour of links that carry nothing, and of hosts and the edges of switches.
+const GREYS: (Ink, Ink) = (Ink::new(204, 204, 204), Ink::new(51, 51, 51));
+
+/// The colour of a task: blue for those that send, orange for those that receive.
+fn shade(receives: bool) -> Ink {
+    if receives { colour(4) } else { colour(0) }
+}
 
 /// Where hosts and switches are drawn.
 struct Places {
-    hosts: Vec<(f64, f64)>,
-    switches: Vec<(f64, f64)>,
+    hosts: Vec<Point>,
+    switches: Vec<Point>,
     bottom: f64,
     width: f64,
 }
@@ -41,7 +49,7 @@ impl Places {
         let top = (0..net.len() as u32).map(|s| net.height(s)).max().unwrap_or(0) + u32::from(!relays);
         let bottom = TOP + STEP.1 * f64::from(top);
         let width = STEP.0 * (n.max(12) as f64 - 1.0);
-        let hosts: Vec<(f64, f64)> = (0..n).map(|h| (LEFT + width * (h as f64 + 0.5) / n.max(1) as f64, bottom)).collect();
+        let hosts: Vec<Point> = (0..n).map(|h| (LEFT + width * (h as f64 + 0.5) / n.max(1) as f64, bottom)).collect();
         let mut switches = vec![(LEFT, bottom); net.len()];
         for level in 0..=top {
             let own: Vec<u32> = (0..net.len() as u32).filter(|&s| net.height(s) == level).collect();
@@ -75,7 +83,7 @@ fn loads(net: &Switches, plans: &[&Plan]) -> Loads {
 }
 
 /// The picture of the plans of some jobs on a network.
-pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)]) -> String {
+pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)]) -> Sheet {
     let places = Places::new(topology, net);
     let mut by_host: Tasks = BTreeMap::new();
     for (job, plan) in plans {
@@ -86,36 +94,27 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
     }
     let tasks = by_host.values().map(Vec::len).max().unwrap_or(0) as f64;
     let (width, height) = (places.width, places.bottom + 20.0 + TASK * tasks + 20.0);
-    let mut s = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-         font-family=\"sans-serif\" font-size=\"10\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-    );
-    links(&mut s, topology, net, &places, &loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>()));
-    switches(&mut s, net, &places);
-    hosts(&mut s, topology, &places, &by_host);
-    let _ = writeln!(
-        s,
-        "<text x=\"{LEFT}\" y=\"18\">{}: tasks that send blue, that receive orange; links by planned bytes</text>",
-        escaped(&topology.name)
-    );
-    s + "</svg>\n"
+    let mut sheet = Sheet::new(width, height);
+    links(&mut sheet, topology, net, &places, &loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>()));
+    switches(&mut sheet, net, &places);
+    hosts(&mut sheet, topology, &places, &by_host);
+    let title = format!("{}: tasks that send blue, that receive orange; links by planned bytes", topology.name);
+    sheet.text((LEFT, 14.0), TEXT.0, Anchor::Start, title);
+    sheet
 }
 
 /// By host: its tasks, whether each receives a shuffle and what it is called.
 type Tasks = BTreeMap<usize, Vec<(bool, String)>>;
 
 /// Links between switches, then those of hosts, as wide as what they carry.
-fn links(s: &mut String, topology: &Topology, net: &Switches, places: &Places, (between, of_hosts): &Loads) {
+fn links(sheet: &mut Sheet, topology: &Topology, net: &Switches, places: &Places, (between, of_hosts): &Loads) {
     let most = between.values().chain(of_hosts.values()).copied().max().unwrap_or(0).max(1);
-    let mut line = |(a, b): ((f64, f64), (f64, f64)), bytes: u128, what: &str| {
-        let wide = if bytes == 0 { 0.5 } else { 1.0 + (WIDEST - 1.0) * bytes as f64 / most as f64 };
-        let colour = if bytes == 0 { "#ccc" } else { "#d55e00" };
-        let title = format!("{}: {}", escaped(what), tables::bytes(Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))));
-        let _ = writeln!(
-            s,
-            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"{wide:.2}\"><title>{title}</title></line>",
-            a.0, a.1, b.0, b.1
-        );
+    let mut line = |(a, b): (Point, Point), bytes: u128, what: &str| {
+        let pen = match bytes {
+            0 => Pen::new(GREYS.0, 0.5),
+            _ => Pen::new(colour(1), 1.0 + (WIDEST - 1.0) * bytes as f64 / most as f64),
+        };
+        sheet.line(a, b, pen).says(format!("{what}: {}", tables::bytes(Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))));
     };
     for (a, b) in net.links() {
         let what = format!("{} - {}", net.name(a), net.name(b));
@@ -130,39 +129,28 @@ fn links(s: &mut String, topology: &Topology, net: &Switches, places: &Places, (
     }
 }
 
-/// Switches as circles below their names; servers that relay are drawn as hosts.
-fn switches(s: &mut String, net: &Switches, places: &Places) {
+/// Switches as boxes with their names, where they have room; servers that relay are drawn as hosts.
+fn switches(sheet: &mut Sheet, net: &Switches, places: &Places) {
     for switch in (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server) {
         let (x, y) = places.switches[switch as usize];
-        let name = escaped(net.name(switch));
-        let _ = writeln!(
-            s,
-            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"7\" fill=\"#fff\" stroke=\"#333\"/><text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{name}</text>",
-            y - 11.0
-        );
+        let beside = places.switches.iter().filter(|p| p.1 == y && p.0 != x).map(|p| (p.0 - x).abs()).fold(f64::INFINITY, f64::min);
+        let wide = (beside - 4.0).clamp(6.0, BOX.1);
+        let shape = Shape::Rect((x - wide / 2.0, y - BOX.0 / 2.0), wide, BOX.0);
+        sheet.fill(shape, Ink::WHITE).edged(Pen::new(GREYS.1, 1.0)).says(net.name(switch));
+        if let Some(size) = font::fitting(net.name(switch), TEXT.0, wide - 3.0, TEXT.1) {
+            sheet.text((x, y), size, Anchor::Middle, net.name(switch)).says(net.name(switch));
+        }
     }
 }
 
 /// Hosts as squares above their tasks.
-fn hosts(s: &mut String, topology: &Topology, places: &Places, by_host: &Tasks) {
+fn hosts(sheet: &mut Sheet, topology: &Topology, places: &Places, by_host: &Tasks) {
     for h in &topology.hosts {
         let (x, y) = places.hosts[h.id.index()];
-        let title = escaped(&topology.host_name(h.id));
-        let _ = writeln!(
-            s,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"8\" height=\"8\" fill=\"#333\"><title>{title}</title></rect>",
-            x - 4.0,
-            y - 4.0
-        );
+        sheet.fill(Shape::Rect((x - 4.0, y - 4.0), 8.0, 8.0), GREYS.1).says(topology.host_name(h.id));
         for (k, (receives, what)) in by_host.get(&h.id.index()).into_iter().flatten().enumerate() {
-            let colour = if *receives { COLOURS.1 } else { COLOURS.0 };
-            let top = y + 10.0 + TASK * k as f64;
-            let title = escaped(what);
-            let _ = writeln!(
-                s,
-                "<rect x=\"{:.1}\" y=\"{top:.1}\" width=\"9\" height=\"9\" rx=\"2\" fill=\"{colour}\"><title>{title}</title></rect>",
-                x - 4.5
-            );
+            let corner = (x - 4.5, y + 10.0 + TASK * k as f64);
+            sheet.fill(Shape::Rect(corner, 9.0, 9.0), shade(*receives)).says(what.as_str());
         }
     }
 }
@@ -182,12 +170,12 @@ mod tests {
             let jobs = crate::config::read_jobs(text, "f").unwrap();
             let net = Switches::new(&t, Units::default());
             let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), Options::default()).unwrap();
-            let svg = picture(&t, &net, &[(&jobs.jobs[0], &p)]);
+            let svg = picture(&t, &net, &[(&jobs.jobs[0], &p)]).svg();
             let count = |what: &str| svg.matches(what).count();
-            assert_eq!(count("<line "), links, "{file}");
-            assert_eq!((count(COLOURS.0), count(COLOURS.1), count("a&lt;b")), (6, 2, 8));
+            assert_eq!(count("<polyline "), links, "{file}");
+            assert_eq!((count("#0072b2"), count("#e69f00"), count("a&lt;b")), (6, 2, 8));
             let switches = (0..net.len() as u32).filter(|&s| net.tier(s) != Tier::Server).count();
-            assert_eq!(count("<circle "), switches);
+            assert_eq!(count("stroke=\"#333333\""), switches);
             let crosses = p.flows.iter().any(|f| !f.list.0.is_empty());
             assert_eq!(svg.contains("#d55e00"), crosses, "{file}: {:?}", p.flows);
             assert!(!svg.contains("NaN") && svg.ends_with("</svg>\n"));

@@ -1,10 +1,9 @@
 //! Empirical distribution functions of completion times, several in one chart.
 
-use plotters::prelude::*;
-
-use super::Look;
-use super::canvas::{Area, Fault, colour, seconds, text};
 use super::input::Times;
+use crate::cli::draw::Sheet;
+use crate::cli::draw::axis::Axis;
+use crate::cli::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::cli::tables;
 use crate::runtime::report::percentile;
 use crate::units::Span;
@@ -18,8 +17,8 @@ pub struct Cdf {
 
 struct Line {
     name: String,
-    /// Finished ones, sorted, in seconds.
-    seconds: Vec<f64>,
+    /// Finished ones, sorted, in nanoseconds.
+    times: Vec<f64>,
     /// Finished or not.
     all: usize,
 }
@@ -34,7 +33,7 @@ impl Cdf {
             if done.len() < times.len() {
                 name += &format!(", {} of {} unfinished", times.len() - done.len(), times.len());
             }
-            Line { name, seconds: done.iter().map(|s| s.as_secs_f64()).collect(), all: times.len() }
+            Line { name, times: done.iter().map(|s| s.0 as f64).collect(), all: times.len() }
         };
         Self { axis, things, lines: all.into_iter().map(line).collect() }
     }
@@ -43,7 +42,7 @@ impl Cdf {
     fn steps(line: &Line, start: f64, end: f64) -> Vec<(f64, f64)> {
         let mut points = vec![(start, 0.0)];
         let mut share = 0.0;
-        for (k, &x) in line.seconds.iter().enumerate() {
+        for (k, &x) in line.times.iter().enumerate() {
             points.push((x.max(start), share));
             share = (k + 1) as f64 / line.all as f64;
             points.push((x.max(start), share));
@@ -52,39 +51,20 @@ impl Cdf {
         points
     }
 
-    pub fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, look: &Look) -> Result<(), Fault<DB>> {
-        let all = || self.lines.iter().flat_map(|l| l.seconds.iter().copied()).filter(|s| *s > 0.0);
-        let most = all().fold(0.0, f64::max).max(1e-9);
+    /// The chart.
+    pub fn draw(&self, look: &Look) -> Sheet {
+        let all = || self.lines.iter().flat_map(|l| l.times.iter().copied()).filter(|t| *t > 0.0);
+        let most = all().fold(0.0, f64::max).max(1.0);
         let least = all().fold(most, f64::min);
-        area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(area);
-        chart.caption(&look.title, text(20)).margin(16).x_label_area_size(48).y_label_area_size(64);
-        let steps = |start: f64, end: f64| self.lines.iter().map(move |l| Self::steps(l, start, end)).collect::<Vec<_>>();
-        // The two axes are different types to the library.
-        macro_rules! finish {
-            ($chart:expr, $start:expr, $end:expr) => {{
-                let mut chart = $chart;
-                let y = format!("share of {}", self.things);
-                let mut mesh = chart.configure_mesh();
-                mesh.x_desc(self.axis).y_desc(y).label_style(text(14)).axis_desc_style(text(15));
-                mesh.max_light_lines(2).light_line_style(BLACK.mix(0.05)).bold_line_style(BLACK.mix(0.15));
-                mesh.x_label_formatter(&|s| seconds(*s)).y_label_formatter(&|s| format!("{:.0}%", s * 100.0)).draw()?;
-                for (k, points) in steps($start, $end).into_iter().enumerate() {
-                    let style = colour(k).stroke_width(2);
-                    let drawn = chart.draw_series(LineSeries::new(points, style))?.label(self.lines[k].name.clone());
-                    drawn.legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], style));
-                }
-                let mut legend = chart.configure_series_labels();
-                legend.position(SeriesLabelPosition::LowerRight).margin(12).legend_area_size(30);
-                legend.background_style(WHITE.mix(0.9)).border_style(BLACK.mix(0.3)).label_font(text(14)).draw()?;
-            }};
+        let pens = |k| pen(k, look.paper.text());
+        let keys = self.lines.iter().enumerate().map(|(k, l)| Key { label: l.name.clone(), sample: Sample::Line(pens(k)) });
+        let time = |room| if look.log { Axis::log_time(self.axis, least, most, room) } else { Axis::time(self.axis, most * 1.03, room) };
+        let share = |room| Axis::percent(&format!("Share of {}", self.things), 1.02, room);
+        let mut chart = Chart::new(look, keys.collect(), time, share);
+        let (start, end) = chart.x.range;
+        for (k, line) in self.lines.iter().enumerate() {
+            chart.line(Self::steps(line, start, end), pens(k));
         }
-        if look.log {
-            let (start, end) = (10f64.powf(least.log10().floor()), 10f64.powf(most.log10().ceil()).max(least * 10.0));
-            finish!(chart.build_cartesian_2d((start..end).log_scale(), 0.0..1.02)?, start, end);
-        } else {
-            finish!(chart.build_cartesian_2d(0.0..most * 1.05, 0.0..1.02)?, 0.0, most * 1.05);
-        }
-        area.present()
+        chart.sheet
     }
 }

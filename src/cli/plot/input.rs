@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::cli::timeline::Timeline;
 use crate::control::record::{Record, What};
-use crate::fabric::sim::meter::Utilisation;
+use crate::fabric::meter::Utilisation;
 use crate::runtime::report::form;
 use crate::units::{Span, Time};
 
@@ -31,6 +32,8 @@ pub struct Bar {
     pub until: Time,
     /// Receiving rack.
     pub output: u32,
+    /// What it carries, where the file says it.
+    pub bytes: Option<u64>,
 }
 
 /// Circuits and the time that the file covers.
@@ -61,6 +64,8 @@ pub struct Input {
     pub demand: Option<Points>,
     /// What its links carried over time.
     pub utilisation: Option<Utilisation>,
+    /// Its tasks on their slots.
+    pub timeline: Option<Timeline>,
 }
 
 impl Input {
@@ -72,7 +77,7 @@ impl Input {
             }
         }
         // What is told over time, is told of one run.
-        (self.circuits, self.demand, self.utilisation) = (None, None, None);
+        (self.circuits, self.demand, self.utilisation, self.timeline) = (None, None, None, None);
         self.runs += other.runs;
     }
 
@@ -84,6 +89,7 @@ impl Input {
             ("circuits", self.circuits.is_some()),
             ("demand", self.demand.is_some()),
             ("utilisation", self.utilisation.is_some()),
+            ("a timeline of tasks", self.timeline.is_some()),
         ];
         let has: Vec<&str> = all.iter().filter(|a| a.1).map(|a| a.0).collect();
         if has.is_empty() { "nothing that can be drawn".into() } else { has.join(", ") }
@@ -144,7 +150,7 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
             What::CircuitSet { plane, input, output, setup_at, up_from, until } => {
                 places.insert((plane.0, input.0, up_from), circuits.bars.len());
                 let (plane, input, output, until) = (plane.0, input.0, output.0, until.unwrap_or(Time::MAX));
-                circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output });
+                circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output, bytes: None });
             }
             What::CircuitEnd { plane, input, up_from, until } => {
                 if let Some(&b) = places.get(&(plane.0, input.0, up_from)) {
@@ -183,7 +189,8 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
         jcts: times("jobs", "jct_ns"),
         circuits: plan(value),
         runs: 1,
-        utilisation: utilisation(value).map_err(|e| format!("{file}: utilisation: {e}"))?,
+        utilisation: part(value, "utilisation").map_err(|e| format!("{file}: {e}"))?,
+        timeline: timeline(value).map_err(|e| format!("{file}: {e}"))?,
         ..Input::default()
     })
 }
@@ -194,7 +201,8 @@ fn plan(value: &Value) -> Option<Circuits> {
         let rack = |key: &str| c[key].as_u64().and_then(|v| u32::try_from(v).ok());
         let time = |key: &str| c[key].as_u64().map(Time);
         let (setup_at, up_from, until) = (time("setup_at_ns")?, time("up_from_ns")?, time("until_ns")?);
-        Some(Bar { plane: rack("plane")?, input: rack("from")?, setup_at, up_from, until, output: rack("to")? })
+        let (plane, input, output) = (rack("plane")?, rack("from")?, rack("to")?);
+        Some(Bar { plane, input, setup_at, up_from, until, output, bytes: c["bytes"].as_u64() })
     };
     let mut bars = value["circuits"].as_array()?.iter().map(bar).collect::<Option<Vec<Bar>>>()?;
     bars.sort_unstable();
@@ -202,10 +210,16 @@ fn plan(value: &Value) -> Option<Circuits> {
     Some(Circuits { bars, end })
 }
 
-/// The `utilisation` of a simulation's result, if it has one.
-fn utilisation(value: &Value) -> Result<Option<Utilisation>, String> {
-    match value.get("utilisation") {
+/// The tasks of a run of jobs.
+fn timeline(value: &Value) -> Result<Option<Timeline>, String> {
+    let names = value["jobs"].as_array().into_iter().flatten().map(|j| j["name"].as_str().unwrap_or("?").to_owned());
+    Ok(part(value, "timeline")?.map(|tasks| Timeline { jobs: names.collect(), tasks }))
+}
+
+/// A part of a result, if it has one.
+fn part<T: serde::de::DeserializeOwned>(value: &Value, key: &str) -> Result<Option<T>, String> {
+    match value.get(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(u) => Utilisation::deserialize(u).map(Some).map_err(|e| e.to_string()),
+        Some(found) => T::deserialize(found).map(Some).map_err(|e| format!("{key}: {e}")),
     }
 }

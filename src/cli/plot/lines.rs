@@ -1,13 +1,12 @@
 //! Quantities over time as steps: utilisation, demand.
 
-use plotters::prelude::*;
-
-use super::Look;
-use super::canvas::{Area, Fault, colour, seconds, text};
 use super::input::{Bar, Circuits, Input, Points};
+use crate::cli::draw::Sheet;
+use crate::cli::draw::axis::Axis;
+use crate::cli::draw::chart::{Chart, Key, Look, Sample, pen};
 use crate::cli::tables;
-use crate::fabric::sim::meter::{Carried, Utilisation};
-use crate::units::{Bytes, NANOS, Span, Time};
+use crate::fabric::meter::{Carried, Utilisation};
+use crate::units::{Span, Time};
 
 /// Number of means that are drawn of a line that changes often.
 const WINDOWS: u64 = 100;
@@ -23,13 +22,13 @@ pub struct Lines {
 }
 
 /// The lines of a file: what its links carried of what they can carry, those of `chosen` if any are, else the sums by kind of link; and
-/// the share of OCS ports with light.
-pub fn utilisation(input: &Input, chosen: &[String], label: &str) -> Option<Vec<(String, Points)>> {
+/// the share of OCS ports with light. `prefix` comes before each name.
+pub fn utilisation(input: &Input, chosen: &[String], prefix: &str) -> Option<Vec<(String, Points)>> {
     let own = input.utilisation.iter().flat_map(|u| if chosen.is_empty() { by_kind(u) } else { named(u, chosen) });
-    let own = own.map(|(name, points)| (format!("{label}: {name}"), points));
+    let own = own.map(|(name, points)| (format!("{prefix}{name}"), points));
     let light = input.circuits.as_ref().filter(|_| chosen.is_empty()).map(|c| {
         let window = Span(c.end.0.div_ceil(WINDOWS).max(1));
-        (format!("{label}: OCS ports with light (mean of {})", tables::span(window)), means(&light(c), c.end, window))
+        (format!("{prefix}OCS ports with light (mean of {})", tables::span(window)), means(&light(c), c.end, window))
     });
     let all: Vec<_> = own.chain(light).collect();
     (!all.is_empty()).then_some(all)
@@ -108,49 +107,48 @@ fn means(steps: &Points, end: Time, window: Span) -> Points {
 }
 
 impl Lines {
-    pub fn draw<DB: DrawingBackend>(&self, area: &Area<DB>, look: &Look) -> Result<(), Fault<DB>> {
-        let time = |t: Time| t.0 as f64 / NANOS as f64;
-        let end = self.lines.iter().flat_map(|l| l.1.iter().map(|p| time(p.0))).fold(1e-9, f64::max);
+    /// The chart.
+    pub fn draw(&self, look: &Look) -> Sheet {
+        let ends = self.lines.iter().flat_map(|l| l.1.last());
+        let end = ends.map(|p| p.0.0 as f64).fold(1.0, f64::max);
         let highest = self.lines.iter().flat_map(|l| l.1.iter().map(|p| p.1)).fold(0.0, f64::max);
-        // Room above for the legend.
-        let top = highest.max(1.0) * (1.08 + 0.05 * self.lines.len() as f64);
-        area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(area);
-        chart.caption(&look.title, text(20)).margin(16).x_label_area_size(48).y_label_area_size(76);
-        let mut chart = chart.build_cartesian_2d(0.0..end, 0.0..top)?;
-        let value = |v: &f64| match self.percent {
-            true if *v > 1.001 => String::new(),
-            true => format!("{:.0}%", v * 100.0),
-            false => tables::bytes(Bytes(*v as u64)),
+        let pens = |k| pen(k, look.paper.text());
+        // A line without a name is what the title and the axis say.
+        let named = self.lines.iter().enumerate().filter(|(_, l)| !l.0.is_empty());
+        let keys = named.map(|(k, l)| Key { label: l.0.clone(), sample: Sample::Line(pens(k)) });
+        let value = |room| match self.percent {
+            true => Axis::percent(&self.axis, highest.max(1.0) * 1.02, room),
+            false => Axis::bytes(&self.axis, highest.max(1.0) * 1.05, room),
         };
-        let mut mesh = chart.configure_mesh();
-        mesh.x_desc("time").y_desc(&*self.axis).label_style(text(14)).axis_desc_style(text(15));
-        mesh.max_light_lines(2).light_line_style(BLACK.mix(0.05)).bold_line_style(BLACK.mix(0.15));
-        mesh.x_label_formatter(&|s| seconds(*s)).y_label_formatter(&value).draw()?;
-        for (k, (name, points)) in self.lines.iter().enumerate() {
+        let mut chart = Chart::new(look, keys.collect(), |room| Axis::time("Time", end, room), value);
+        for (k, (_, points)) in self.lines.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(points.len() * 2);
             for &(at, v) in points {
-                steps.extend(steps.last().map(|l| (time(at), l.1)));
-                steps.push((time(at), v));
+                steps.extend(steps.last().map(|l| (at.0 as f64, l.1)));
+                steps.push((at.0 as f64, v));
             }
-            let style = colour(k).stroke_width(2);
-            let drawn = chart.draw_series(LineSeries::new(steps, style))?.label(name.clone());
-            drawn.legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], style));
+            chart.line(steps, pens(k));
         }
-        let mut legend = chart.configure_series_labels();
-        legend.position(SeriesLabelPosition::UpperRight).margin(12).legend_area_size(30);
-        legend.background_style(WHITE.mix(0.9)).border_style(BLACK.mix(0.3)).label_font(text(14)).draw()?;
-        area.present()
+        chart.sheet
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::NANOS;
 
     #[test]
     fn light_is_counted_by_ports() {
-        let bar = |input, output, up, until| Bar { plane: 0, input, setup_at: Time(up), up_from: Time(up), until: Time(until), output };
+        let bar = |input, output, up, until| Bar {
+            plane: 0,
+            input,
+            setup_at: Time(up),
+            up_from: Time(up),
+            until: Time(until),
+            output,
+            bytes: None,
+        };
         let c = Circuits { bars: vec![bar(0, 1, 10, 30), bar(1, 3, 10, 20), bar(2, 0, 20, 40)], end: Time(50) };
         let want = [(0, 0.0), (10, 0.5), (20, 0.5), (30, 0.25), (40, 0.0), (50, 0.0)];
         assert_eq!(light(&c), want.map(|(t, v)| (Time(t), v)));
@@ -176,7 +174,7 @@ mod tests {
         ];
         assert_eq!(by_kind(&u), all);
         let input = Input { utilisation: Some(u), ..Input::default() };
-        assert_eq!(utilisation(&input, &["r0.down".into()], "a"), Some(vec![("a: r0.down".into(), line(1.0, 2.0))]));
-        assert_eq!((utilisation(&input, &["r9.up".into()], "a"), utilisation(&Input::default(), &[], "a")), (None, None));
+        assert_eq!(utilisation(&input, &["r0.down".into()], "a: "), Some(vec![("a: r0.down".into(), line(1.0, 2.0))]));
+        assert_eq!((utilisation(&input, &["r9.up".into()], ""), utilisation(&Input::default(), &[], "")), (None, None));
     }
 }

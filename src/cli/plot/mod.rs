@@ -1,20 +1,20 @@
-//! `heliostat plot`: charts of results, as SVG or PNG, without a network or a font of the system.
-//!
-//! Text is measured, and drawn in PNG files, with DejaVu Sans, which is compiled in; SVG files name `sans-serif`, so that the viewer
-//! takes its own.
+//! `heliostat plot`: charts of results, as SVG, PNG or PDF, without a network or a font of the system.
 
 use std::path::{Path, PathBuf};
 
-use plotters::prelude::*;
-
-use super::{CliError, read_result, results, write_bytes};
+use super::compare::groups;
+use super::draw::chart::Look;
+use super::draw::paper::Paper;
+use super::draw::rows::Rows;
+use super::draw::{self, Format, Sheet};
+use super::{CliError, read_result, results};
 use input::Input;
 
-pub(super) mod canvas;
 mod cdf;
-mod gantt;
+pub(super) mod circuits;
 pub(super) mod input;
 mod lines;
+mod normalised;
 
 /// Draws results as charts: completion times, utilisation, circuits
 #[derive(clap::Args, Clone, Debug)]
@@ -26,13 +26,13 @@ pub struct Args {
     /// What is drawn [default: cct of results, circuits of event logs and plans]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Where to; the name ends in .svg or .png
+    /// Where to; the name ends in .svg, .png or .pdf
     #[arg(long, value_name = "FILE", default_value = "plot.svg")]
     to: PathBuf,
     /// Names of the files' lines, in their order [default: what tells them apart]
     #[arg(long, value_name = "TEXT")]
     label: Vec<String>,
-    /// Title [default: the kind, and what all files have in common]
+    /// Title; none if empty [default: the kind, and what all files have in common]
     #[arg(long)]
     title: Option<String>,
     /// Of utilisation: single links, by their names in the result, such as r3.up, r3.down, ocs0, local [default: sums by kind of link]
@@ -41,9 +41,8 @@ pub struct Args {
     /// Logarithmic axis of times
     #[arg(long)]
     log_scale: bool,
-    /// Width and height in pixels
-    #[arg(long, default_value = "1000x600", value_parser = size)]
-    size: (u32, u32),
+    #[command(flatten)]
+    paper: Paper,
 }
 
 /// What is drawn.
@@ -53,26 +52,18 @@ pub enum Kind {
     Cct,
     /// Share of the jobs that are finished within a time
     Jct,
-    /// What links carried of what they can carry, from results of simulations; shares of OCS ports with light, from event logs and plans
+    /// Mean completion times over those of the first policy, by class of size, with 95 % intervals of repeated runs
+    Normalised,
+    /// The same of 95th percentiles
+    NormalisedP95,
+    /// What links carried of what they can carry, from results; shares of OCS ports with light, from event logs and plans
     Utilisation,
     /// Demand that the controller saw, from event logs
     Demand,
     /// Circuits over time: sending and receiving racks
     Circuits,
-}
-
-/// Everything but the data.
-pub struct Look {
-    /// Above the chart.
-    pub title: String,
-    /// Logarithmic axis of times.
-    pub log: bool,
-}
-
-fn size(text: &str) -> Result<(u32, u32), String> {
-    let (w, h) = text.split_once('x').ok_or("write width x height, such as 1000x600")?;
-    let side = |s: &str| s.parse().ok().filter(|n| (200..=10_000).contains(n));
-    side(w).zip(side(h)).ok_or_else(|| "each side is 200 to 10000 pixels".into())
+    /// Tasks of jobs on their slots over time
+    Timeline,
 }
 
 /// Runs the subcommand.
@@ -80,22 +71,25 @@ fn size(text: &str) -> Result<(u32, u32), String> {
 /// # Errors
 /// Files that cannot be read, hold nothing of the kind that is asked for, or cannot be written.
 pub fn run(a: &Args) -> Result<(), CliError> {
+    Format::of(&a.to)?;
     let mut inputs = Vec::new();
     for file in &a.files {
         inputs.extend(read(file)?);
     }
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
-    let png = match a.to.extension().and_then(|e| e.to_str()) {
-        Some("png") => true,
-        Some("svg") => false,
-        _ => return Err(CliError::Usage(format!("--to {}: the name must end in .svg or .png", a.to.display()))),
+    let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
+    let chart = match kind {
+        Kind::Normalised | Kind::NormalisedP95 => Chart::Bars(bars(a, kind == Kind::NormalisedP95)?),
+        _ => Chart::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link).map_err(CliError::Invalid)?,
     };
-    let labels = labels(&inputs, &a.label)?;
-    let look = Look { title: a.title.clone().unwrap_or_else(|| title(kind, &inputs)), log: a.log_scale };
-    let chart = Chart::of(kind, inputs, labels, &a.link).map_err(CliError::Invalid)?;
-    let bytes =
-        if png { canvas::png(a.size, |area| chart.draw(&area, &look)) } else { canvas::svg(a.size, |area| chart.draw(&area, &look)) };
-    write_bytes(&a.to, &bytes.map_err(CliError::Failed)?)
+    let look = Look { title, log: a.log_scale, paper: a.paper.clone() };
+    draw::write(&chart.draw(&look), &a.to, a.paper.dpi())
+}
+
+/// All results held against the first policy's, as `compare` does.
+fn bars(a: &Args, p95: bool) -> Result<normalised::Bars, CliError> {
+    let read = a.files.iter().map(|f| Ok((f.as_path(), results::read(f)?))).collect::<Result<Vec<_>, CliError>>()?;
+    normalised::Bars::new(groups::study(&read, &a.label, None)?, p95).map_err(CliError::Invalid)
 }
 
 /// A file's inputs; of a directory of results, one a policy.
@@ -114,47 +108,58 @@ fn read(file: &Path) -> Result<Vec<Input>, CliError> {
 enum Chart {
     Cdf(cdf::Cdf),
     Lines(lines::Lines),
-    Gantt(gantt::Gantt),
+    Rows(Rows),
+    Bars(normalised::Bars),
 }
 
 impl Chart {
-    fn of(kind: Kind, mut inputs: Vec<Input>, labels: Vec<String>, links: &[String]) -> Result<Self, String> {
+    fn of(kind: Kind, inputs: &[Input], labels: Vec<String>, links: &[String]) -> Result<Self, String> {
         let lacks = |i: &Input, what: &str| format!("{}: no {what} in it; it has: {}", i.file, i.holds());
         let named = inputs.iter().zip(labels);
+        let only = |what: &str| if let [one] = inputs { Ok(one) } else { Err(format!("{what} are drawn of one file")) };
         match kind {
-            Kind::Cct => {
+            Kind::Cct | Kind::Normalised | Kind::NormalisedP95 => {
                 let all = named.map(|(i, l)| i.ccts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "coflows")));
-                Ok(Self::Cdf(cdf::Cdf::new("coflow completion time", "coflows", all.collect::<Result<_, _>>()?)))
+                Ok(Self::Cdf(cdf::Cdf::new("Coflow completion time", "coflows", all.collect::<Result<_, _>>()?)))
             }
             Kind::Jct => {
                 let all = named.map(|(i, l)| i.jcts.clone().map(|c| (l, c)).ok_or_else(|| lacks(i, "jobs")));
-                Ok(Self::Cdf(cdf::Cdf::new("job completion time", "jobs", all.collect::<Result<_, _>>()?)))
+                Ok(Self::Cdf(cdf::Cdf::new("Job completion time", "jobs", all.collect::<Result<_, _>>()?)))
             }
             Kind::Utilisation => {
                 let unknown = |i: &Input| i.utilisation.as_ref().and_then(|u| links.iter().find(|n| u.links.iter().all(|l| l.name != **n)));
                 let what = |i: &Input| unknown(i).map_or("utilisation or circuits".into(), |name| format!("link {name}"));
-                let of = |i: &Input, l: &str| if unknown(i).is_some() { None } else { lines::utilisation(i, links, l) };
-                let all = named.map(|(i, l)| of(i, &l).ok_or_else(|| lacks(i, &what(i))));
+                // A name before the lines of the only file would say what its title says.
+                let prefix = |label: String| if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
+                let of = |i: &Input, l: String| if unknown(i).is_some() { None } else { lines::utilisation(i, links, &prefix(l)) };
+                let all = named.map(|(i, l)| of(i, l).ok_or_else(|| lacks(i, &what(i))));
                 let all = all.collect::<Result<Vec<_>, _>>()?.concat();
-                Ok(Self::Lines(lines::Lines { axis: "share in use".into(), percent: true, lines: all }))
+                Ok(Self::Lines(lines::Lines { axis: "Utilisation".into(), percent: true, lines: all }))
             }
             Kind::Demand => {
+                let named = named.map(|(i, l)| (i, if inputs.len() > 1 { l } else { String::new() }));
                 let all = named.map(|(i, l)| i.demand.clone().map(|d| (l, d)).ok_or_else(|| lacks(i, "event log")));
-                Ok(Self::Lines(lines::Lines { axis: "demand".into(), percent: false, lines: all.collect::<Result<_, _>>()? }))
+                Ok(Self::Lines(lines::Lines { axis: "Demand".into(), percent: false, lines: all.collect::<Result<_, _>>()? }))
             }
-            Kind::Circuits if inputs.len() > 1 => Err("circuits are drawn of one file".into()),
             Kind::Circuits => {
-                let lacking = lacks(&inputs[0], "circuits (give the event log of run or simulate --events, or plan circuits -o json)");
-                inputs.remove(0).circuits.map(|c| Self::Gantt(gantt::Gantt(c))).ok_or(lacking)
+                let input = only("circuits")?;
+                let what = "circuits (give the event log of run or simulate --events, or plan circuits -o json)";
+                input.circuits.as_ref().map(|c| Self::Rows(circuits::chart(c))).ok_or_else(|| lacks(input, what))
+            }
+            Kind::Timeline => {
+                let input = only("tasks")?;
+                let lacking = || lacks(input, "timeline of tasks (give the result of run --schedule, schedule or simulate --jobs)");
+                input.timeline.as_ref().map(|t| Self::Rows(t.chart(None))).ok_or_else(lacking)
             }
         }
     }
 
-    fn draw<DB: DrawingBackend>(&self, area: &canvas::Area<DB>, look: &Look) -> Result<(), canvas::Fault<DB>> {
+    fn draw(&self, look: &Look) -> Sheet {
         match self {
-            Self::Cdf(c) => c.draw(area, look),
-            Self::Lines(c) => c.draw(area, look),
-            Self::Gantt(c) => c.draw(area, look),
+            Self::Cdf(c) => c.draw(look),
+            Self::Lines(c) => c.draw(look),
+            Self::Rows(c) => c.draw(look),
+            Self::Bars(c) => c.draw(look),
         }
     }
 }
@@ -180,9 +185,11 @@ fn title(kind: Kind, inputs: &[Input]) -> String {
     let what = match kind {
         Kind::Cct => "Coflow completion times",
         Kind::Jct => "Job completion times",
+        Kind::Normalised | Kind::NormalisedP95 => "Normalised completion times",
         Kind::Utilisation => "Utilisation",
         Kind::Demand => "Demand",
         Kind::Circuits => "Circuits",
+        Kind::Timeline => "Tasks",
     };
     let first = &inputs[0].about;
     let common = (0..first.len()).filter(|&k| !first[k].is_empty() && inputs.iter().all(|i| i.about.get(k) == Some(&first[k])));

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
+use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, timeline, write_text};
+use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, write_text};
 use crate::api::wire;
+use crate::client::board::Reporter;
 use crate::client::counters::Counters;
 use crate::client::remote::Remote;
 use crate::client::{Client, parse};
@@ -136,7 +138,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
     if let Some(file) = &ask.tuning.timeline {
-        write_text(file, &timeline::svg(&result, &topology))?;
+        Timeline::from(&result).chart(Some(&topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
     }
     ended?;
     if stop.load(Relaxed) && result.summary.unfinished > 0 {
@@ -175,7 +177,13 @@ fn play(
     let before = Counters::read(client)?;
     let mut remote = Remote::new(client.clone())?;
     let mut progress = Progress::new(&policy.name, list.jobs.len());
-    let outcome = live::run(ask, recorder, &mut remote, stop, &mut |s| progress.show(s)).map_err(CliError::Failed)?;
+    let mut reporter = Reporter::new(client.clone(), &list.name, topology.hosts.iter().map(|h| u64::from(h.slots)).sum());
+    let mut watch = |s: &Snapshot| {
+        progress.show(s);
+        reporter.tell(s, false);
+    };
+    let outcome = live::run(ask, recorder, &mut remote, stop, &mut watch).map_err(CliError::Failed)?;
+    reporter.tell(&outcome.end, true);
     progress.done();
     let mut ended = match outcome.broken {
         Some(why) => Err(remote.lost().map_or(CliError::Failed(why), Into::into)),
@@ -196,10 +204,11 @@ fn play(
             Counted { ended: end, ..Counted::default() }
         }
     };
+    let utilisation = ended.is_ok().then(|| before.utilisation_since(client)).transpose()?;
     let coflows = remote.coflows(topology);
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
     let network = RunResult::new(of, coflows, counted, remote.received());
-    let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, ..network };
+    let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, utilisation, ..network };
     Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
 }
 

@@ -8,8 +8,9 @@ use self::play::{Load, Play};
 use super::interrupt::stopped_by_ctrl_c;
 use super::progress::Clock;
 use super::record::RecordArgs;
+use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, explain, jobs, print, read_text, read_topology, study, tables, timeline, write_text};
+use super::{CliError, Output, can_write, explain, jobs, print, read_text, read_topology, study, tables, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -204,7 +205,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
     if let Some(file) = &args.tuning.timeline {
-        write_text(file, &timeline::svg(&result, play.topology))?;
+        Timeline::from(&result).chart(Some(play.topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
     }
     args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
     stuck(result.end, "jobs", result.summary.unfinished)

@@ -1,9 +1,6 @@
 //! A network as a drawing: its packet switches by tier, its racks of hosts, and its optical planes below them.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::plot::canvas::{self, Area, Fault, colour, text};
+use super::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::topology::Topology;
 
 mod layout;
@@ -14,82 +11,85 @@ use layout::{BOX, HOST, LEFT, Layout, Line, MARGIN, NAME, PAD};
 
 /// The most racks that are drawn: a page is a window or a wall wide, not a street.
 pub const MAX_RACKS: usize = 256;
+/// Size of the title, of notes in the margin, and of names.
+const SIZES: (f64, f64, f64) = (16.0, 10.5, 9.5);
+/// The smallest size of a switch's name.
+const SMALLEST: f64 = 6.5;
 
-/// The drawing as SVG.
+/// The drawing of a network.
 ///
 /// # Errors
-/// A network of more than [`MAX_RACKS`] racks, or what the library says.
-pub fn svg(t: &Topology) -> Result<Vec<u8>, String> {
+/// A network of more than [`MAX_RACKS`] racks.
+pub fn sheet(t: &Topology) -> Result<Sheet, String> {
     if t.rack_count() > MAX_RACKS {
         return Err(format!("topology {} has {} racks; at most {MAX_RACKS} are drawn", t.name, t.rack_count()));
     }
-    let page = Layout::new(t);
-    canvas::svg(page.size, |area| draw(&area, &page))
+    Ok(draw(&Layout::new(t)))
 }
 
-fn draw<DB: DrawingBackend>(area: &Area<DB>, page: &Layout) -> Result<(), Fault<DB>> {
-    area.fill(&WHITE)?;
-    let styled = |size, h| text(size).pos(Pos::new(h, VPos::Center));
-    area.draw(&Text::new(page.title.clone(), (MARGIN, MARGIN + 8), styled(20, HPos::Left)))?;
-    lines(area, &page.cables, &colour(0))?;
-    lines(area, &page.fibres, &colour(1))?;
+fn draw(page: &Layout) -> Sheet {
+    let (title, note, name) = SIZES;
+    let mut sheet = Sheet::new(page.size.0.into(), page.size.1.into());
+    sheet.text(point(MARGIN, MARGIN + 8), title, Anchor::Start, page.title.as_str());
+    lines(&mut sheet, &page.cables, colour(0));
+    lines(&mut sheet, &page.fibres, colour(1));
     for n in &page.nodes {
-        let corners = [(n.x - n.width / 2, n.y - BOX / 2), (n.x + n.width / 2, n.y + BOX / 2)];
-        frame(area, corners, &colour(0), 0.12)?;
+        frame(&mut sheet, [(n.x - n.width / 2, n.y - BOX / 2), (n.x + n.width / 2, n.y + BOX / 2)], colour(0), 0.12);
         // A name that does not fit would run into its neighbours.
-        if let Some(size) = (9..=13).rev().find(|&size| fits(area, &n.name, size, n.width - 4)) {
-            area.draw(&Text::new(n.name.clone(), (n.x, n.y), styled(size, HPos::Center)))?;
+        if let Some(size) = font::fitting(&n.name, note, (n.width - 4).into(), SMALLEST) {
+            sheet.text(point(n.x, n.y), size, Anchor::Middle, n.name.as_str());
         }
     }
-    let (width, height) = page.frame;
-    for (k, r) in page.racks.iter().enumerate() {
-        frame(area, [(r.left, r.top), (r.left + width, r.top + height)], &BLACK, 0.04)?;
-        let long = format!("rack {k}");
-        let name = if fits(area, &long, 12, width - 4) { long } else { k.to_string() };
-        area.draw(&Text::new(name, (r.left + width / 2, r.top + NAME / 2), styled(11, HPos::Center)))?;
-        for h in 0..r.hosts as i32 {
-            let step = (width - 2 * PAD + 3) / page.columns.max(1);
-            let first = r.left + (width - step.min(HOST + 3) * page.columns.min(r.hosts as i32) + 3) / 2;
-            let (x, y) = (first + h % page.columns * (HOST + 3), r.top + NAME + h / page.columns * (HOST + 3));
-            area.draw(&Rectangle::new([(x, y), (x + HOST, y + HOST)], BLACK.mix(0.55).filled()))?;
-        }
-    }
+    racks(&mut sheet, page, name);
     for b in &page.bars {
-        frame(area, [(LEFT, b.top), (page.size.0 as i32 - MARGIN, b.top + BOX)], &colour(1), 0.18)?;
+        frame(&mut sheet, [(LEFT, b.top), (page.size.0 as i32 - MARGIN, b.top + BOX)], colour(1), 0.18);
         let middle = (LEFT + page.size.0 as i32 - MARGIN) / 2;
-        area.draw(&Text::new(b.text.clone(), (middle, b.top + BOX / 2), styled(13, HPos::Center)))?;
+        sheet.text(point(middle, b.top + BOX / 2), note, Anchor::Middle, b.text.as_str());
     }
     for n in &page.notes {
         let first = n.y - 8 * (n.lines.len() as i32 - 1);
         for (k, line) in n.lines.iter().enumerate() {
-            area.draw(&Text::new(line.clone(), (MARGIN, first + 16 * k as i32), styled(13, HPos::Left)))?;
+            sheet.text(point(MARGIN, first + 16 * k as i32), note, Anchor::Start, line.as_str());
         }
     }
-    area.present()
+    sheet
 }
 
-/// Whether a text is at most so wide.
-fn fits<DB: DrawingBackend>(area: &Area<DB>, name: &str, size: u32, width: i32) -> bool {
-    area.estimate_text_size(name, &text(size)).is_ok_and(|(w, _)| w as i32 <= width)
+fn racks(sheet: &mut Sheet, page: &Layout, size: f64) {
+    let (width, height) = page.frame;
+    for (k, r) in page.racks.iter().enumerate() {
+        frame(sheet, [(r.left, r.top), (r.left + width, r.top + height)], Ink::BLACK, 0.04);
+        let long = format!("rack {k}");
+        let name = if font::width(&long, size) <= f64::from(width - 4) { long } else { k.to_string() };
+        sheet.text(point(r.left + width / 2, r.top + NAME / 2), size, Anchor::Middle, name);
+        for h in 0..r.hosts as i32 {
+            let step = (width - 2 * PAD + 3) / page.columns.max(1);
+            let first = r.left + (width - step.min(HOST + 3) * page.columns.min(r.hosts as i32) + 3) / 2;
+            let corner = point(first + h % page.columns * (HOST + 3), r.top + NAME + h / page.columns * (HOST + 3));
+            sheet.fill(Shape::Rect(corner, HOST.into(), HOST.into()), Ink::BLACK.tint(0.55));
+        }
+    }
 }
 
-/// A box: white below its colour, so that no line shows through.
-fn frame<DB: DrawingBackend>(area: &Area<DB>, corners: [(i32, i32); 2], edge: &RGBColor, shade: f64) -> Result<(), Fault<DB>> {
-    area.draw(&Rectangle::new(corners, WHITE.filled()))?;
-    area.draw(&Rectangle::new(corners, edge.mix(shade).filled()))?;
-    area.draw(&Rectangle::new(corners, edge.mix(0.7)))
+fn point(x: i32, y: i32) -> Point {
+    (x.into(), y.into())
+}
+
+/// A box of a light shade of its edge's colour, so that no line shows through.
+fn frame(sheet: &mut Sheet, [(left, top), (right, bottom)]: [(i32, i32); 2], edge: Ink, shade: f32) {
+    let shape = Shape::Rect(point(left, top), (right - left).into(), (bottom - top).into());
+    sheet.fill(shape, edge.tint(shade)).edged(Pen::new(edge.tint(0.7), 1.0));
 }
 
 /// Lines, those of higher rates wider; where they are many, lighter.
-fn lines<DB: DrawingBackend>(area: &Area<DB>, lines: &[Line], colour: &RGBColor) -> Result<(), Fault<DB>> {
+fn lines(sheet: &mut Sheet, lines: &[Line], colour: Ink) {
     let least = lines.iter().map(|l| l.rate.0).min().unwrap_or(1).max(1);
-    let shade = if lines.len() > 60 { 0.45 } else { 0.75 };
+    let ink = Ink { cover: if lines.len() > 60 { 0.45 } else { 0.75 }, ..colour };
     for l in lines {
         let width = 1 + (l.rate.0 / least).ilog10().min(3);
         let path = if l.from.1 == l.to.1 { arc(l.from, l.to) } else { vec![l.from, l.to] };
-        area.draw(&PathElement::new(path, colour.mix(shade).stroke_width(width)))?;
+        sheet.stroke(Shape::Line(path.into_iter().map(|(x, y)| point(x, y)).collect()), Pen::new(ink, width.into()));
     }
-    Ok(())
 }
 
 /// A link between two switches of a row: below their boxes, deeper the longer it is.

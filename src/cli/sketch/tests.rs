@@ -36,17 +36,17 @@ fn boxes_of_shipped_networks_lie_side_by_side_on_the_page() {
 
 #[test]
 fn a_drawing_names_its_parts_and_rates() {
-    let text = String::from_utf8(svg(&shipped("fat-tree-4")).unwrap()).unwrap();
+    let text = sheet(&shipped("fat-tree-4")).unwrap().svg();
     for part in ["fat-tree-4: 8 racks, 16 hosts, 20 packet switches", "core3", "agg1-0", "edge3-1", "16 links of 1Gb/s", "OCS 0", "rack 7"]
     {
         assert!(text.contains(part), "{part}");
     }
     let mut t = shipped("hybrid-8x2");
     t.links.uplink.buffer = Some(crate::units::Bytes(50_000));
-    let text = String::from_utf8(svg(&t).unwrap()).unwrap();
+    let text = sheet(&t).unwrap().svg();
     assert!(text.contains("buffer 50kB") && text.contains("8 links of"), "{text}");
     let many = Topology::uniform("many", MAX_RACKS + 1, 1, crate::units::BitRate(1), crate::units::BitRate(1), vec![]);
-    assert!(svg(&many).unwrap_err().contains("at most 256"));
+    assert!(sheet(&many).unwrap_err().contains("at most 256"));
 }
 
 #[test]

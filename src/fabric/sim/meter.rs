@@ -1,45 +1,11 @@
-//! What links carry over time: whole bytes in buckets of equal length.
-//!
-//! The counters behind it are exact and cumulative, and are read at the end of every bucket, so the bytes of a link's buckets sum up
-//! to what it carried. When all buckets are full, neighbours become one and the next ones are twice as long: a run of any length
-//! takes the memory of [`BUCKETS`] numbers a link.
-
-use serde::{Deserialize, Serialize};
+//! What the links of the model carry over time: its counters, told to [`Buckets`] at the end of every bucket.
 
 use super::bundle::{Route, bytes};
 use super::links::Links;
+use crate::fabric::meter::{BUCKETS, Buckets, Utilisation, links, local};
 use crate::ids::RackId;
 use crate::topology::Topology;
-use crate::units::{BitRate, Span, Time};
-
-/// A run never has more buckets than this. Even.
-pub const BUCKETS: usize = 256;
-
-/// What links carried over time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Utilisation {
-    /// Length of every bucket but the last; the first begins at zero.
-    #[serde(rename = "bucket_ns")]
-    pub bucket: Span,
-    /// Where the last one ends.
-    #[serde(rename = "until_ns")]
-    pub until: Time,
-    /// First what stays within racks (`local`), if any rack has several hosts; then every rack's link to the EPS, up and down
-    /// (`r0.up`, `r0.down`), and every plane with all its ports together (`ocs0`).
-    pub links: Vec<Carried>,
-}
-
-/// What one link, or several together, carried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
-    /// Its name.
-    pub name: String,
-    /// What it can carry when all is well, in bits of payload per second; background traffic is taken off.
-    #[serde(rename = "rate_bps")]
-    pub rate: BitRate,
-    /// Payload by bucket.
-    pub bytes: Vec<u64>,
-}
+use crate::units::{Span, Time};
 
 /// Cumulative counters, in units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,73 +56,34 @@ impl Totals {
 
 /// Reads counters at the end of every bucket.
 #[derive(Debug)]
-pub struct Meter {
-    bucket: Span,
-    /// End of the bucket that is being filled.
-    edge: Time,
-    /// By link: whole bytes at the beginning of that bucket.
-    before: Vec<u64>,
-    links: Vec<Carried>,
-}
+pub struct Meter(Buckets);
 
 impl Meter {
     /// Buckets of `bucket` to begin with, one nanosecond at least.
-    pub fn new(bucket: Span, links: &Links) -> Self {
-        let t = links.topology();
-        let named = |name: String, rate: u64| Carried { name, rate: BitRate(rate), bytes: Vec::new() };
-        let nics = t.hosts.iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
-        let mut list = vec![named("local".into(), nics)];
-        for r in &t.racks {
-            let rate = links.uplink(r.id);
-            list.extend([named(format!("r{}.up", r.id.0), rate), named(format!("r{}.down", r.id.0), rate)]);
-        }
-        let all = |rate: BitRate| t.payload(rate).0.saturating_mul(t.rack_count() as u64);
-        list.extend(t.planes.iter().map(|p| named(format!("ocs{}", p.id.0), all(p.rate))));
-        let bucket = bucket.max(Span(1));
-        Self { bucket, edge: Time::ZERO + bucket, before: vec![0; list.len()], links: list }
+    pub fn new(bucket: Span, of: &Links) -> Self {
+        let t = of.topology();
+        let all = std::iter::once(local(t)).chain(links(t, |r| of.uplink(RackId::from(r)))).collect();
+        Self(Buckets::new(BUCKETS, bucket, all))
     }
 
     /// When it must be read next.
     pub fn edge(&self) -> Time {
-        self.edge
+        self.0.edge()
     }
 
     /// Ends a bucket at [`Meter::edge`]. O(links).
     pub fn read(&mut self, totals: &Totals) {
-        self.push(totals);
-        if self.links.first().is_some_and(|l| l.bytes.len() == BUCKETS) {
-            self.links.iter_mut().for_each(|l| l.bytes = l.bytes.chunks(2).map(|two| two.iter().sum()).collect());
-            self.bucket = self.bucket * 2;
-        }
-        self.edge = Time(self.edge.0.saturating_add(self.bucket.0));
-    }
-
-    fn push(&mut self, totals: &Totals) {
-        for ((link, before), units) in self.links.iter_mut().zip(&mut self.before).zip(totals.each()) {
-            let now = bytes(units).0;
-            link.bytes.push(now - std::mem::replace(before, now));
-        }
+        self.0.read(totals.each().map(|units| bytes(units).0));
     }
 
     /// All buckets, the last one cut short at `now`.
-    pub fn finish(mut self, totals: &Totals, now: Time, topology: &Topology) -> Utilisation {
-        let begun = Time(self.edge.0.saturating_sub(self.bucket.0));
-        if now > begun {
-            self.push(totals);
-        }
+    pub fn finish(self, totals: &Totals, now: Time, topology: &Topology) -> Utilisation {
+        let mut all = self.0.finish(totals.each().map(|units| bytes(units).0), now);
         if topology.racks.iter().all(|r| r.hosts < 2) {
-            self.links.remove(0);
+            all.links.remove(0);
         }
-        Utilisation { bucket: self.bucket, until: now, links: self.links }
+        all
     }
-}
-
-/// A length for buckets of a run that takes at least `least`: 1, 2 or 5 times a power of ten, one microsecond at least, and not more than
-/// [`BUCKETS`] of them up to there.
-pub fn bucket_for(least: Span) -> Span {
-    let wanted = least.0.div_ceil(BUCKETS as u64 - 1).max(1000);
-    let power = 10u64.pow(wanted.ilog10());
-    Span([1, 2, 5, 10].into_iter().map(|k| power.saturating_mul(k)).find(|&l| l >= wanted).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -169,6 +96,7 @@ mod tests {
     use super::*;
     use crate::ids::PlaneId;
     use crate::topology::{Plane, StopMode};
+    use crate::units::BitRate;
 
     fn topology() -> Arc<Topology> {
         let plane = Plane { id: PlaneId(0), rate: BitRate(800), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
@@ -189,12 +117,6 @@ mod tests {
             [("local", 4000, 1), ("r0.up", 250, 1), ("r0.down", 250, 1), ("r1.up", 250, 1), ("r1.down", 250, 1), ("ocs0", 1600, 1)]
         );
         assert_eq!((u.bucket, u.until), (Span(10), Time(3)));
-    }
-
-    #[test]
-    fn the_first_length_is_round() {
-        let lengths = [0, 1, 255_000, 256_000, 3_600_000_000_000, u64::MAX].map(|l| bucket_for(Span(l)).0);
-        assert_eq!(lengths, [1000, 1000, 1000, 2000, 20_000_000_000, 100_000_000_000_000_000]);
     }
 
     proptest! {

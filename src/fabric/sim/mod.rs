@@ -57,6 +57,7 @@ mod breaking;
 #[cfg(test)]
 mod laws;
 
+use crate::fabric::meter::Utilisation;
 use crossbar::Crossbars;
 use delays::Delays;
 use engine::{Engine, Part, World};
@@ -64,7 +65,7 @@ use faults::{Broken, Which};
 pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
-use meter::{Meter, Totals, Utilisation};
+use meter::{Meter, Totals};
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

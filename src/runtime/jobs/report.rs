@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coflows::CoflowRecord;
 use crate::control::record::Tampered;
-use crate::fabric::sim::meter::Utilisation;
+use crate::fabric::meter::Utilisation;
 use crate::ids::JobId;
 use crate::runtime::report::{End, Machine, Origin, RunResult, Summary, mean, percentile};
 use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
@@ -50,7 +50,7 @@ pub struct JobsResult {
     /// Why the tasks of one job started where they did, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explained: Vec<Explained<String>>,
-    /// What links carried over time; only in simulation, and if asked for.
+    /// What links carried over time; of simulations only if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<Utilisation>,
     /// What the run took on the machine that it ran on, if asked for: all else is the same on every machine.

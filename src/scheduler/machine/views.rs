@@ -2,16 +2,18 @@
 
 use super::Scheduler;
 use crate::ids::JobId;
-use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskRun};
+use crate::scheduler::record::{Counters, Explained, JobRecord, Snapshot, TaskCounts, TaskRun};
+use crate::scheduler::stage::Doing;
 use crate::scheduler::state::{JobState, State};
 
 impl Scheduler {
-    /// Everything that the API and the reports show. O(jobs).
+    /// Everything that the API and the reports show. O(jobs + tasks of stages that run).
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             now: self.state.now,
             policy: self.policy.name().into(),
             jobs: self.state.jobs.iter().map(record).collect(),
+            tasks: self.state.jobs.iter().map(tasks).collect(),
             free_slots: self.state.slots.free(),
             computing: self.state.computing,
             fetching: self.state.fetching,
@@ -51,6 +53,18 @@ impl Scheduler {
     pub fn is_idle(&self) -> bool {
         self.counters.jobs_finished == self.state.jobs.len() as u64
     }
+}
+
+fn tasks(j: &JobState) -> TaskCounts {
+    let mut all = TaskCounts::default();
+    for s in &j.stages {
+        let running = u64::from(s.counts.running);
+        let computing = if running > 0 { s.tasks.iter().filter(|t| t.doing == Doing::Computing).count() as u64 } else { 0 };
+        all.finished += u64::from(s.counts.finished);
+        all.computing += computing;
+        all.fetching += running - computing;
+    }
+    all
 }
 
 fn record(j: &JobState) -> JobRecord {

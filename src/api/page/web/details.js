@@ -133,6 +133,47 @@
       })));
     }
 
+    // A packet switch: what left by its ports.
+    switch(at, k) {
+      const { store } = this;
+      const { graph } = store.topology;
+      const sample = store.sampleAt(at);
+      const s = store.switches?.[k];
+      H.text(this.title, `Switch ${graph.switches[k].name}`);
+      if (!s) return;
+      this.facts("facts", [
+        ["place", s.tier],
+        ["carries at most", s.capacity_bps === null ? "all that comes" : H.rate(s.capacity_bps)],
+        ["left it", H.rate(store.switchRate(sample, k))],
+        ["pairs of hosts that cross it", String(s.pairs)],
+        ["packets without a list, dropped", String(s.strays)],
+      ]);
+      this.lines([{ name: "left it", colour: H.colour("eps"), data: this.history((x) => store.switchRate(x, k)) }], H.rate);
+      this.heading("ports", "Ports");
+      const row = (p) => ({ key: p.link === null ? null : `link/${p.link}`, cells: [p.to, H.rate(p.sent_bps), H.percent(p.sent_bps / p.rate_bps), H.bytes(p.bytes), String(p.drops), H.bytes(p.backlog_bytes)] });
+      this.table("ports", ["to", "rate", "of it", "in all", "drops", "queue"], s.ports.map(row));
+    }
+
+    // A link between two switches, both ways.
+    link(at, k) {
+      const { store } = this;
+      const { graph } = store.topology;
+      const { from, to, rate_bps } = graph.links[k];
+      const names = [graph.switches[from].name, graph.switches[to].name];
+      const sample = store.sampleAt(at);
+      const rates = store.linkRates(sample, k);
+      const isDown = store.linksDown.some((pair) => [...pair].sort().join() === [...names].sort().join());
+      H.text(this.title, `Link ${names.join(" – ")}`);
+      const way = (a, b, rate) => [`${a} → ${b}`, `${H.rate(rate)}, ${H.percent(rate / rate_bps)}`];
+      this.facts("facts", [["rate, each way", H.rate(rate_bps)], ["state", isDown ? "down" : "up"], way(names[0], names[1], rates[0]), way(names[1], names[0], rates[1])]);
+      const series = (n, colour) => ({ name: `${names[n]} → ${names[1 - n]}`, colour: H.colour(colour), data: this.history((s) => store.linkRates(s, k)[n]) });
+      this.lines([series(0, "eps"), series(1, "ocs")], H.rate);
+      this.heading("ports", "Its ports");
+      const port = (s) => store.switches?.[s]?.ports.find((p) => p.link === k);
+      const row = (s) => ({ key: `switch/${s}`, cells: [graph.switches[s].name, ...(port(s) ? [H.bytes(port(s).bytes), String(port(s).packets), String(port(s).drops), H.bytes(port(s).backlog_bytes)] : ["–", "–", "–", "–"])] });
+      this.table("ports", ["out of", "in all", "packets", "drops", "queue"], [row(from), row(to)]);
+    }
+
     port(at, plane, rack) {
       const { store } = this;
       const sample = store.sampleAt(at);

@@ -1,14 +1,15 @@
-// The picture of the fabric: the EPS above, racks with their uplinks, and below them every optical plane as a crossbar, sending ports at
-// its upper edge and receiving ports at its lower one.
+// The picture of the fabric: the EPS above, or the graph of its switches; racks with their uplinks; and below them every optical plane as
+// a crossbar, sending ports at its upper edge and receiving ports at its lower one.
 "use strict";
 (() => {
   const H = (globalThis.Heliostat ??= {});
   const LEFT = 104;
   const RIGHT = 12;
   const EPS = { top: 8, height: 34 };
-  const LINK = { top: 46, height: 44 };
-  const RACK = { top: 94, height: 30 };
-  const FIRST_PLANE = 140;
+  // Below the EPS.
+  const LINK = { top: 4, height: 44 };
+  const RACK = { top: 52, height: 30 };
+  const FIRST_PLANE = 98;
 
   class Fabric {
     constructor(box, store, onPick) {
@@ -23,9 +24,11 @@
       const racks = topology.racks.length;
       this.width = Math.max(640, this.box.clientWidth);
       this.cell = (this.width - LEFT - RIGHT) / racks;
+      this.graph = topology.graph ? new H.Graph(this.store, this.item.bind(this)) : null;
+      this.below = this.graph ? this.graph.height : EPS.top + EPS.height;
       const planeHeight = topology.planes.length > 2 ? 96 : this.width > 1500 ? 170 : 132;
-      this.planes = topology.planes.map((p, k) => ({ ...p, top: FIRST_PLANE + k * (planeHeight + 34), height: planeHeight }));
-      const height = FIRST_PLANE + this.planes.length * (planeHeight + 34) - 10;
+      this.planes = topology.planes.map((p, k) => ({ ...p, top: this.below + FIRST_PLANE + k * (planeHeight + 34), height: planeHeight }));
+      const height = this.below + FIRST_PLANE + this.planes.length * (planeHeight + 34) - 10;
       this.root = H.svg("svg", { viewBox: `0 0 ${this.width} ${height}`, width: this.width, height, role: "group", "aria-label": this.summary() });
       this.lines.clear();
       this.drawn = null;
@@ -51,7 +54,8 @@
     summary() {
       const t = this.store.topology;
       const planes = t.planes.map((p) => `plane ${p.id} with circuits of ${H.rate(p.rate_bps)} and a dark time of ${H.span(p.delta_ns)}`);
-      return `${t.racks.length} racks on an electrical packet switch, and ${planes.join(", ") || "no optical plane"}`;
+      const eps = t.graph ? `${t.graph.switches.length} packet switches` : "an electrical packet switch";
+      return `${t.racks.length} racks on ${eps}, and ${planes.join(", ") || "no optical plane"}`;
     }
 
     x(rack) {
@@ -63,12 +67,14 @@
     }
 
     drawEps(topology) {
+      const edges = [LEFT, this.width - RIGHT];
+      this.side(this.below + RACK.top + 19, ["Racks"]);
+      if (this.graph) return this.graph.draw(this.root, this.side.bind(this), (r) => this.x(r), this.below + LINK.top, edges);
       const rates = new Set(topology.racks.map((r) => r.uplink_bps));
       this.side(EPS.top + 16, ["EPS", rates.size === 1 ? `${H.rate([...rates][0])} links` : "uplinks differ"]);
-      this.root.append(H.svg("rect", { x: LEFT, y: EPS.top, width: this.width - LEFT - RIGHT, height: EPS.height, rx: 6, class: "eps" }));
-      this.epsText = H.svg("text", { x: (LEFT + this.width - RIGHT) / 2, y: EPS.top + 22, class: "on-eps" });
+      this.root.append(H.svg("rect", { x: LEFT, y: EPS.top, width: edges[1] - LEFT, height: EPS.height, rx: 6, class: "eps" }));
+      this.epsText = H.svg("text", { x: (LEFT + edges[1]) / 2, y: EPS.top + 22, class: "on-eps" });
       this.root.append(this.epsText);
-      this.side(RACK.top + 19, ["Racks"]);
     }
 
     item(key, label, attributes, ...children) {
@@ -83,15 +89,15 @@
       const bar = Math.min(9, Math.max(3, this.cell * 0.14));
       const gap = Math.min(6, this.cell * 0.1);
       const gauge = (left, name) => {
-        const track = H.svg("rect", { x: left, y: LINK.top, width: bar, height: LINK.height, rx: 1, class: "track" });
-        const level = H.svg("rect", { x: left, y: LINK.top, width: bar, height: 0, rx: 1, class: `level ${name}` });
+        const track = H.svg("rect", { x: left, y: this.below + LINK.top, width: bar, height: LINK.height, rx: 1, class: "track" });
+        const level = H.svg("rect", { x: left, y: this.below + LINK.top, width: bar, height: 0, rx: 1, class: `level ${name}` });
         return { parts: [track, level], level };
       };
       const [up, down] = [gauge(x - gap / 2 - bar, "up"), gauge(x + gap / 2, "down")];
       const wide = Math.min(76, this.cell * 0.82);
-      const box = H.svg("rect", { x: x - wide / 2, y: RACK.top, width: wide, height: RACK.height, rx: Math.min(5, wide / 5), class: "rack" });
+      const box = H.svg("rect", { x: x - wide / 2, y: this.below + RACK.top, width: wide, height: RACK.height, rx: Math.min(5, wide / 5), class: "rack" });
       const name = this.cell < 26 ? String(rack.id) : `r${rack.id}`;
-      const text = H.svg("text", { x, y: RACK.top + 20, class: this.cell < 26 ? "rack-name small" : "rack-name" }, name);
+      const text = H.svg("text", { x, y: this.below + RACK.top + 20, class: this.cell < 26 ? "rack-name small" : "rack-name" }, name);
       const title = H.svg("title", {});
       const g = this.item(`rack/${rack.id}`, `Rack ${rack.id}`, { class: "rack-item" }, title, ...up.parts, ...down.parts, box, text);
       this.root.append(g);
@@ -131,14 +137,15 @@
 
     updateRates(sample) {
       const { topology } = this.store;
-      H.text(this.epsText, sample ? `electrical packet switch · ${H.rate(sample.eps)} · circuits ${H.rate(sample.ocs)}` : "electrical packet switch");
+      if (this.graph) this.graph.update(sample);
+      else H.text(this.epsText, sample ? `electrical packet switch · ${H.rate(sample.eps)} · circuits ${H.rate(sample.ocs)}` : "electrical packet switch");
       if (!sample || sample === this.drawn) return;
       this.drawn = sample;
       topology.racks.forEach((r, k) => {
         const share = (bps) => Math.min(1, bps / r.uplink_bps);
         const [up, down] = [share(sample.up[k]), share(sample.down[k])];
         const { g, title, up: u, down: d } = this.racks[k];
-        u.setAttribute("y", LINK.top + LINK.height * (1 - up));
+        u.setAttribute("y", this.below + LINK.top + LINK.height * (1 - up));
         u.setAttribute("height", LINK.height * up);
         d.setAttribute("height", LINK.height * down);
         const text = `Rack ${k}: sends ${H.rate(sample.up[k])} to the EPS (${H.percent(up)}), receives ${H.rate(sample.down[k])} (${H.percent(down)})`;

@@ -149,10 +149,13 @@
       const proposals = [...this.store.coflows.values()].some((c) => c.state === "proposed") || this.store.proposed;
       this.store.proposed = false;
       const lists = first ? [this.get("coflows")] : [this.get("coflows?state=active"), this.get(`coflows?endedAfter=${ended}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
-      const [stats, demand, ports, circuits, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), this.get("circuits"), ...lists]);
+      const paths = this.store.topology.graph ? this.get("paths?pairs=false") : null;
+      const jobs = this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
+      const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), this.get("circuits"), paths, jobs, ...lists]);
       this.store.setStats(stats);
       this.store.setCircuits(circuits);
-      this.store.sample(demand, ports);
+      this.store.sample(demand, ports, links);
+      this.store.setJobs(told);
       if (first) this.store.setCoflows(coflows[0], true);
       else {
         const open = { ...coflows[0], coflows: [...coflows[0].coflows, ...(coflows[2]?.coflows ?? [])] };

@@ -38,6 +38,7 @@
   const pick = (key) => details.open(key);
   const fabric = new H.Fabric(H.byId("fabric-picture"), store, pick);
   const panels = new H.Panels(store, pick);
+  const jobs = new H.Jobs(store);
 
   function log(text) {
     H.text(H.byId("notice"), text);
@@ -128,6 +129,7 @@
   function slow(at) {
     header();
     panels.update(at);
+    jobs.update(at);
     const [from, to] = range();
     if (H.isSeen(H.byId("timeline"))) panels.showTimeline(from, to, at);
     details.update(at);
@@ -151,7 +153,7 @@
     };
     const cross = H.svg("svg", { width: 14, height: 12, "aria-hidden": "true" }, H.svg("g", { class: "faulty" }, H.svg("path", { d: "M2 1l10 10m0 -10l-10 10", class: "cross" })));
     const entry = (mark, text) => H.el("span", {}, mark, text);
-    H.byId("fabric-legend").replaceChildren(entry(line("up"), "light, thicker with its rate"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand"), entry(cross, "faulty port"));
+    H.byId("fabric-legend").replaceChildren(entry(line("up"), "light, thicker with its rate"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand"), entry(cross, store.topology.graph ? "faulty port, link that is down" : "faulty port"));
     H.byId("time-legend").replaceChildren("Bars: light from a sending rack; number and colour are the receiving rack; grey is dark time");
   }
 

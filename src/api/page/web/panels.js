@@ -28,6 +28,8 @@
     }
   }
 
+  H.Keyed = Keyed;
+
   class Panels {
     constructor(store, onPick) {
       [this.store, this.onPick] = [store, onPick];

@@ -5,6 +5,7 @@
   const { title, version, runs } = JSON.parse(document.getElementById("data").textContent);
   const MOST_ROWS = 60; // of a timeline
   const MOST_LINES = 300; // of the table
+  const DASHES = ["solid", [8, 4], [2, 3], [12, 4, 2, 4]]; // of lines in one chart
   const view = { log: false };
   const draws = []; // run again after a change of colours or axes
 
@@ -77,7 +78,7 @@
     const unit = list === "jobs" ? "jobs" : "coflows";
     const body = panel(name, having.length && !(runs.some((r) => r.jobs?.length) && runs.some((r) => r.coflows?.length)), `share of the ${unit} that finished within a time`);
     chart(body, 340, `${name} of ${having.map((x) => x.r.label).join(", ")}`, (c) => {
-      const series = having.map(({ r, k, values }) => ({ name: r.label, colour: colour(k), step: "end", dash: ["solid", [8, 4], [2, 3], [12, 4, 2, 4]][k % 4], data: H.cdf(values).map(([x, y]) => [ms(x), y]) }));
+      const series = having.map(({ r, k, values }) => ({ name: r.label, colour: colour(k), step: "end", dash: DASHES[k % 4], data: H.cdf(values).map(([x, y]) => [ms(x), y]) }));
       const all = having.flatMap((x) => x.values.filter((v) => v));
       const least = view.log ? 10 ** Math.floor(Math.log10(ms(all.reduce((a, b) => Math.min(a, b), Infinity)))) : 0;
       H.lines(c, { series, x: { log: view.log, min: least, name: list === "jobs" ? "job completion time" : "coflow completion time", format: (v) => H.span(v * 1e6), tip: (p) => [H.span(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { max: 1, interval: 0.25, format: (v) => H.percent(v) } });
@@ -142,9 +143,13 @@
       chart(body, 300, `Utilisation of ${r.label}`, (c) => {
         const series = kinds.map(([name, of], k) => {
           const links = u.links.filter((l) => of(l.name));
-          const most = (links.reduce((a, l) => a + l.rate_bps, 0) * u.bucket_ns) / 8e9;
-          const data = links[0].bytes.map((_, b) => [ms(Math.min(u.until_ns, (b + 0.5) * u.bucket_ns)), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / most]);
-          return { name, data, colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: k === 1 ? [5, 3] : "solid", width: 1.6 };
+          const rate = links.reduce((a, l) => a + l.rate_bps, 0) / 8e9;
+          // The last bucket is shorter than the others.
+          const data = links[0].bytes.map((_, b) => {
+            const [from, to] = [b * u.bucket_ns, Math.min(u.until_ns, (b + 1) * u.bucket_ns)];
+            return [ms((from + to) / 2), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / (rate * Math.max(1, to - from))];
+          });
+          return { name, data, colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: DASHES[k % 4], width: 1.6 };
         });
         H.lines(c, { series, x: { min: 0, max: ms(u.until_ns), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: (v) => Math.min(1, Math.max(0.25, Math.ceil(v.max * 4) / 4)) } });
       });

@@ -10,6 +10,7 @@
   const MOST_CELLS = 3_000_000; // of matrices, all samples together
   const MOST_EVENTS = 300;
   const MOST_COFLOWS = 400;
+  const MOST_SLOTS = 2400; // samples of jobs
 
   class Store {
     constructor() {
@@ -32,6 +33,8 @@
       this.lastNow = 0;
       this.raw = {};
       this.gaps = 0;
+      this.linksDown = []; // pairs of switches, by name
+      this.jobs = { run: 0, workload: "", policy: "", slots: 0, byId: new Map(), samples: [] };
       this.lead = null;
     }
 
@@ -145,8 +148,8 @@
       return at < c.setup ? "promised" : at < c.up ? "dark" : at < c.until ? "up" : "ended";
     }
 
-    // Matrices and port counters of one poll become a sample with rates.
-    sample(demand, ports) {
+    // Matrices and port counters of one poll become a sample with rates; `paths` has what links between switches carried.
+    sample(demand, ports, paths) {
       this.sawTime(demand.now_ns, true);
       this.ports = ports.ports;
       const racks = this.topology.racks.length;
@@ -171,8 +174,41 @@
         ocs += s.over[k];
       }
       [s.eps, s.ocs] = [eps, ocs];
+      if (paths) s.links = this.linkSample(paths);
       this.samples.push(s);
       if (this.samples.length > this.most) this.samples.shift();
+    }
+
+    // By link between two switches: what went there and back, in bits a second; and what left every switch.
+    linkSample(paths) {
+      const { graph } = this.topology;
+      this.switches = paths.switches;
+      if (JSON.stringify(paths.links_down) !== JSON.stringify(this.linksDown)) this.linksDown = paths.links_down;
+      const rates = new Float32Array(2 * graph.links.length);
+      const through = new Float32Array(graph.switches.length);
+      paths.switches.forEach((s, k) => {
+        for (const p of s.ports) {
+          through[k] += p.sent_bps;
+          if (p.link !== null) rates[2 * p.link + (graph.links[p.link].from === k ? 0 : 1)] = p.sent_bps;
+        }
+      });
+      return { rates, through };
+    }
+
+    linkRates(sample, link) {
+      return sample?.links ? [sample.links.rates[2 * link], sample.links.rates[2 * link + 1]] : [0, 0];
+    }
+
+    switchRate(sample, k) {
+      return sample?.links?.through[k] ?? 0;
+    }
+
+    // What a task scheduler said of its jobs; samples come in pieces.
+    setJobs(answer) {
+      if (answer.run !== this.jobs.run) this.jobs = { samples: [] };
+      const { run, workload, policy, slots } = answer;
+      const samples = [...this.jobs.samples, ...answer.samples].slice(-MOST_SLOTS);
+      this.jobs = { run, workload, policy, slots, samples, byId: new Map(answer.jobs.map((j) => [j.id, j])) };
     }
 
     // The last sample that was taken at or before an instant.

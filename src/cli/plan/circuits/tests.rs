@@ -30,9 +30,9 @@ fn a_plan_in_three_forms() {
     let json: serde_json::Value = serde_json::from_str(&shown(line, &d, Output::Json)).unwrap();
     assert_eq!((&json["completion_ns"], &json["lower_bound_ns"], &json["algorithm"]), (&110.into(), &110.into(), &"sunflow".into()));
     let a = args(line).unwrap();
-    let svg = gantt::ports(&plan(&a, &d).unwrap(), 3, 1);
-    assert_eq!((svg.matches("<rect").count(), svg.matches("url(#dark)").count()), (3 + 6, 3));
-    assert!(svg.ends_with("</svg>\n"));
+    let bars = picture(&report(&a, &d, &plan(&a, &d).unwrap())).bars;
+    let dark = bars.iter().filter(|b| b.title.contains("dark")).count();
+    assert_eq!((bars.len(), dark, bars[1].title.as_str()), (6, 3, "0 -> 1: 10ns to 80ns, 70B"));
 }
 
 /// On planes for which they cannot plan ahead, algorithms are asked every interval, and get through.

@@ -1,0 +1,104 @@
+//! What a task scheduler that works on this network says of its jobs, for viewers: the daemon itself knows coflows only.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::wire::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
+use crate::units::Time;
+
+/// The most samples that are remembered: ten minutes of a scheduler that reports four times a second.
+const SAMPLES: usize = 2400;
+
+/// The jobs of the scheduler that reported last.
+#[derive(Clone, Default)]
+pub struct Board(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    run: u64,
+    workload: String,
+    policy: String,
+    slots: u64,
+    jobs: BTreeMap<u32, Job>,
+    samples: VecDeque<SlotsSample>,
+}
+
+impl Board {
+    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces everything. O(jobs in it).
+    pub fn take(&self, report: JobsReport, now: Time) {
+        let mut b = self.0.lock();
+        if b.run != report.run {
+            *b = Inner { run: report.run, ..Inner::default() };
+        }
+        (b.workload, b.policy, b.slots) = (report.workload, report.policy, report.slots);
+        // The scheduler's clock has another zero.
+        let own = |at: u64| now.0.saturating_sub(report.now_ns.saturating_sub(at));
+        let slots = |held: &Job| SlotsHeld { job: held.id, computing: held.computing, waiting: held.waiting };
+        for j in report.jobs {
+            let (started_ns, finished_ns) = (j.started_ns.map(own), j.finished_ns.map(own));
+            b.jobs.insert(j.id, Job { arrival_ns: own(j.arrival_ns), started_ns, finished_ns, ..j });
+        }
+        let held = b.jobs.values().map(slots).filter(|s| s.computing + s.waiting > 0).collect();
+        b.samples.push_back(SlotsSample { at_ns: now.0, held });
+        if b.samples.len() > SAMPLES {
+            b.samples.pop_front();
+        }
+    }
+
+    /// All jobs, and the samples after a time. O(jobs + samples).
+    pub fn show(&self, after: Time, now: Time) -> Jobs {
+        let b = self.0.lock();
+        let first = b.samples.partition_point(|s| s.at_ns <= after.0);
+        Jobs {
+            now_ns: now.0,
+            run: b.run,
+            workload: b.workload.clone(),
+            policy: b.policy.clone(),
+            slots: b.slots,
+            jobs: b.jobs.values().cloned().collect(),
+            samples: b.samples.range(first..).cloned().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: u32, computing: u64, waiting: u64) -> Job {
+        let (queue, tasks, tasks_finished) = (0, 9, 1);
+        let (arrival_ns, started_ns, finished_ns) = (100, Some(150), None);
+        Job { id, name: format!("j{id}"), queue, tasks, tasks_finished, computing, waiting, arrival_ns, started_ns, finished_ns }
+    }
+
+    fn report(run: u64, now_ns: u64, jobs: Vec<Job>) -> JobsReport {
+        JobsReport { run, now_ns, workload: "w".into(), policy: "p".into(), slots: 8, jobs }
+    }
+
+    #[test]
+    fn times_are_the_daemons_and_what_is_not_said_again_stays() {
+        let b = Board::default();
+        assert_eq!(b.show(Time(0), Time(5)).jobs, []);
+        b.take(report(1, 200, vec![job(0, 2, 1), job(1, 0, 0)]), Time(10_000));
+        b.take(report(1, 300, vec![job(1, 3, 0)]), Time(10_100));
+        let all = b.show(Time(0), Time(10_150));
+        let times: Vec<_> = all.jobs.iter().map(|j| (j.id, j.computing, j.arrival_ns, j.started_ns)).collect();
+        assert_eq!(times, [(0, 2, 9_900, Some(9_950)), (1, 3, 9_900, Some(9_950))]);
+        let held: Vec<Vec<_>> = all.samples.iter().map(|s| s.held.iter().map(|h| (h.job, h.computing, h.waiting)).collect()).collect();
+        assert_eq!(held, [vec![(0, 2, 1)], vec![(0, 2, 1), (1, 3, 0)]]);
+        assert_eq!(b.show(Time(10_000), Time(10_150)).samples, all.samples[1..]);
+        // Another scheduler begins anew.
+        b.take(report(2, 0, vec![]), Time(20_000));
+        assert_eq!((b.show(Time(0), Time(20_000)).jobs.len(), b.show(Time(0), Time(20_000)).samples.len()), (0, 1));
+    }
+
+    #[test]
+    fn the_oldest_samples_are_forgotten() {
+        let b = Board::default();
+        (0..SAMPLES as u64 + 5).for_each(|k| b.take(report(1, k, vec![]), Time(k)));
+        let all = b.show(Time(0), Time(0));
+        assert_eq!((all.samples.len(), all.samples[0].at_ns), (SAMPLES, 5));
+    }
+}

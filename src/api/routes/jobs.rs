@@ -1,0 +1,40 @@
+//! Jobs of a task scheduler that works on this network: it tells, viewers read.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::api::problem::{Body, Problem, Reply};
+use crate::api::state::App;
+use crate::api::wire;
+use crate::units::Time;
+
+/// Which samples.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct Since {
+    /// Only samples after this time, in nanoseconds since the daemon's start.
+    #[serde(default)]
+    #[param(inline)]
+    after: u64,
+}
+
+/// The jobs of the task scheduler that reported last, and who held slots over the last minutes.
+#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs", params(Since),
+    responses((status = 200, body = wire::Jobs), (status = 400, body = Problem)))]
+pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejection>) -> Reply<Json<wire::Jobs>> {
+    let Query(since) = since.map_err(|e| Problem::bad(e.body_text()))?;
+    Ok(Json(app.board.show(Time(since.after), app.snapshot().now)))
+}
+
+/// Takes in what a task scheduler says of its jobs. The daemon only shows it.
+#[utoipa::path(put, path = "/api/v1/jobs", operation_id = "reportJobs", tag = "jobs", request_body = wire::JobsReport,
+    responses((status = 204, description = "Taken in"), (status = 400, body = Problem), (status = 422, body = Problem)))]
+pub async fn report(State(app): State<App>, body: Body<wire::JobsReport>) -> StatusCode {
+    app.board.take(body.value, app.snapshot().now);
+    StatusCode::NO_CONTENT
+}

@@ -1,0 +1,136 @@
+//! Axes: round ticks as far as their labels have room.
+
+use super::font;
+
+/// A mark on an axis and what is written there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// Its value.
+    pub at: f64,
+    /// The value in the axis' unit.
+    pub label: String,
+}
+
+/// An axis from its first to its last value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// What it shows, with its unit.
+    pub title: String,
+    /// The first and the last value.
+    pub range: (f64, f64),
+    /// Whether equal distances are equal ratios.
+    pub log: bool,
+    /// By value.
+    pub ticks: Vec<Tick>,
+}
+
+/// The room that an axis' labels have.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Length of the axis in points.
+    pub length: f64,
+    /// Size of the text.
+    pub text: f64,
+    /// Whether the axis goes upwards, so that labels are one above the other.
+    pub upright: bool,
+}
+
+impl Room {
+    /// Whether labels fit at places that are this far apart.
+    fn fits(&self, labels: &[String], apart: f64) -> bool {
+        let widest = || labels.iter().map(|l| font::width(l, self.text)).fold(0.0, f64::max);
+        let needed = if self.upright { 2.6 * self.text } else { widest() + 2.0 * self.text };
+        apart >= needed
+    }
+}
+
+/// Units of time and their nanoseconds.
+const TIMES: [(&str, f64); 7] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86_400e9)];
+/// Units of size and their bytes.
+const SIZES: [(&str, f64); 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
+
+impl Axis {
+    /// Times from zero, in nanoseconds.
+    pub fn time(what: &str, end: f64, room: Room) -> Self {
+        // Beyond ten minutes a number of seconds is no longer read at a glance; beyond two days one of hours.
+        let from = |unit: f64| {
+            if unit > 3600e9 {
+                2.0 * unit
+            } else if unit > 1e9 {
+                10.0 * unit
+            } else {
+                unit
+            }
+        };
+        let &(unit, each) = TIMES.iter().rfind(|t| from(t.1) <= end).unwrap_or(&TIMES[0]);
+        Self::counted(format!("{what} ({unit})"), end, each, room)
+    }
+
+    /// Numbers of bytes from zero.
+    pub fn bytes(what: &str, end: f64, room: Room) -> Self {
+        let &(unit, each) = SIZES.iter().rfind(|s| s.1 <= end).unwrap_or(&SIZES[0]);
+        Self::counted(format!("{what} ({unit})"), end, each, room)
+    }
+
+    /// Shares, of which the axis shows all from 0 to 100 %.
+    pub fn percent(what: &str, end: f64, room: Room) -> Self {
+        Self::counted(format!("{what} (%)"), end.max(1.0), 0.01, room)
+    }
+
+    /// Plain numbers from zero.
+    pub fn plain(what: &str, end: f64, room: Room) -> Self {
+        Self::counted(what.into(), end, 1.0, room)
+    }
+
+    /// Values from zero to `end`, told in units of `each`: the smallest round step at which labels fit.
+    fn counted(title: String, end: f64, each: f64, room: Room) -> Self {
+        let end = end.max(f64::MIN_POSITIVE);
+        let ticks = steps(end / each).find_map(|(step, decimals)| {
+            let many = (end / each / step * (1.0 + 1e-9)).floor();
+            let labels: Vec<String> = (0..=many as usize).map(|k| format!("{:.decimals$}", k as f64 * step)).collect();
+            let fits = room.fits(&labels, room.length * step * each / end);
+            fits.then(|| labels.into_iter().enumerate().map(|(k, label)| Tick { at: k as f64 * step * each, label }).collect())
+        });
+        Self { title, range: (0.0, end), log: false, ticks: ticks.unwrap_or_default() }
+    }
+
+    /// Times by their ratios, in nanoseconds: whole powers of ten around all of them.
+    pub fn log_time(what: &str, least: f64, most: f64, room: Room) -> Self {
+        let (least, most) = (least.max(1.0), most.max(1.0));
+        let first = least.log10().floor() as i32;
+        let last = (most.log10().ceil() as i32).max(first + 1);
+        let decade = room.length / f64::from(last - first);
+        let all = |factors: &[f64]| -> Vec<Tick> {
+            let of = |k: i32| factors.iter().map(move |f| f * 10f64.powi(k));
+            (first..=last).flat_map(of).filter(|v| *v <= 10f64.powi(last)).map(|at| Tick { at, label: time(at) }).collect()
+        };
+        let fits = |ticks: &[Tick], apart: f64| room.fits(&ticks.iter().map(|t| t.label.clone()).collect::<Vec<_>>(), apart);
+        // 1, 2 and 5 are nearly evenly spaced; if they have no room, every power, or every second, third ... one.
+        let fine = all(&[1.0, 2.0, 5.0]);
+        let mut ticks = if fits(&fine, decade * 0.3) { fine } else { all(&[1.0]) };
+        let every = (1..).find(|n| *n as i32 > last - first || fits(&ticks, decade * *n as f64)).unwrap_or(1);
+        if every > 1 {
+            ticks = ticks.into_iter().step_by(every).collect();
+        }
+        Self { title: what.into(), range: (10f64.powi(first), 10f64.powi(last)), log: true, ticks }
+    }
+
+    /// The part of the axis below a value, 0 to 1; what is beyond an end is drawn there.
+    pub fn part(&self, value: f64) -> f64 {
+        let (from, to) = self.range;
+        let part = if self.log { (value.max(from) / from).log10() / (to / from).log10() } else { (value - from) / (to - from) };
+        part.clamp(0.0, 1.0)
+    }
+}
+
+/// Steps of 1, 2 or 5 times a power of ten, and the decimals that tell their multiples, from a hundredth of `end` on up to `end`.
+fn steps(end: f64) -> impl Iterator<Item = (f64, usize)> {
+    let first = (end / 100.0).log10().floor() as i32;
+    (first..).flat_map(|k| [1.0, 2.0, 5.0].map(|f| (f * 10f64.powi(k), usize::try_from(-k).unwrap_or(0)))).take_while(move |s| s.0 <= end)
+}
+
+/// A time of few digits with its unit.
+fn time(ns: f64) -> String {
+    let &(unit, each) = TIMES[..4].iter().rfind(|t| t.1 <= ns * (1.0 + 1e-9)).unwrap_or(&TIMES[0]);
+    format!("{:.0} {unit}", ns / each)
+}

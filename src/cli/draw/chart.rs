@@ -1,0 +1,225 @@
+//! Charts: a title, a legend, and a frame with two axes, whose margins are as wide as what is written there.
+
+use super::axis::{Axis, Room};
+use super::paper::Paper;
+use super::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
+
+/// The colour of grid lines.
+const GRID: Ink = Ink::new(222, 222, 222);
+/// The colour of axes.
+const EDGE: Ink = Ink::new(90, 90, 90);
+/// Height over width, if the height is not given.
+const FLAT: f64 = 0.6;
+/// From one line of text to the next, in sizes of the text.
+const LINE: f64 = 1.3;
+/// Dashes of lines, so that they are told apart without colour.
+const DASHES: [&[f32]; 4] = [&[], &[5.0, 2.0], &[1.5, 1.5], &[6.0, 1.5, 1.5, 1.5]];
+
+/// An entry of a legend.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// What it is.
+    pub label: String,
+    /// What it looks like.
+    pub sample: Sample,
+}
+
+/// What a thing looks like.
+#[derive(Clone, Debug)]
+pub enum Sample {
+    /// A line.
+    Line(Pen),
+    /// A filled box.
+    Filled(Ink),
+}
+
+/// The pen of line `k`.
+pub fn pen(k: usize, text: f64) -> Pen {
+    Pen { ink: colour(k), width: text / 6.5, dash: DASHES[k % DASHES.len()] }
+}
+
+/// Everything around the data.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// Above the chart; nothing if empty.
+    pub title: String,
+    /// Logarithmic axis of times.
+    pub log: bool,
+    /// Sizes.
+    pub paper: Paper,
+}
+
+/// The head of a picture: its title and legend, as lines below each other.
+pub struct Head {
+    title: Vec<String>,
+    /// Rows of entries: where each begins, its lines, and its sample.
+    keys: Vec<Vec<(f64, Vec<String>, Sample)>>,
+    text: f64,
+    width: f64,
+}
+
+impl Head {
+    /// Sets title and legend in a width.
+    pub fn new(title: &str, keys: Vec<Key>, paper: &Paper) -> Self {
+        let (text, width) = (paper.text(), paper.width());
+        let room = width - 2.0 * text;
+        let mut rows: Vec<Vec<(f64, Vec<String>, Sample)>> = vec![];
+        let mut free = 0.0;
+        for Key { label, sample } in keys {
+            let lines = font::wrapped(&label, text, room - 2.6 * text);
+            let wide = 2.6 * text + lines.iter().map(|l| font::width(l, text)).fold(0.0, f64::max);
+            if rows.is_empty() || wide > free {
+                rows.push(vec![]);
+                free = room;
+            }
+            rows.last_mut().expect("a row was added").push((text + room - free, lines, sample));
+            free -= wide + 1.4 * text;
+        }
+        Self { title: font::wrapped(title, Self::large(text), room), keys: rows, text, width }
+    }
+
+    /// The size of titles.
+    fn large(text: f64) -> f64 {
+        text * 1.15
+    }
+
+    /// In points.
+    pub fn height(&self) -> f64 {
+        let title = self.title.len() as f64 * Self::large(self.text) * 1.3;
+        let keys: usize = self.keys.iter().map(|row| row.iter().map(|k| k.1.len()).max().unwrap_or(0)).sum();
+        let gap = if keys > 0 || !self.title.is_empty() { self.text * 0.9 } else { self.text * 0.7 };
+        title + keys as f64 * self.text * 1.4 + gap
+    }
+
+    /// Draws it at the top of a sheet.
+    pub fn draw(&self, sheet: &mut Sheet) {
+        let (text, large) = (self.text, Self::large(self.text));
+        let mut y = text * 0.5;
+        for line in &self.title {
+            y += large * 1.3;
+            sheet.text((self.width / 2.0, y - large * 0.65), large, Anchor::Middle, line.as_str());
+        }
+        for row in &self.keys {
+            for (x, lines, sample) in row {
+                let middle = y + text * 0.7;
+                match sample {
+                    Sample::Line(pen) => sheet.line((*x, middle), (x + 2.1 * text, middle), pen.clone()),
+                    Sample::Filled(ink) => {
+                        let size = text * 0.8;
+                        sheet.fill(Shape::Rect((x + text * 0.9, middle - size / 2.0), size, size), *ink)
+                    }
+                };
+                for (k, line) in lines.iter().enumerate() {
+                    sheet.text((x + 2.6 * text, middle + 1.4 * text * k as f64), text, Anchor::Start, line.as_str());
+                }
+            }
+            y += 1.4 * text * row.iter().map(|k| k.1.len()).max().unwrap_or(0) as f64;
+        }
+    }
+}
+
+/// A chart with its axes, to draw data into.
+pub struct Chart {
+    /// What is drawn on.
+    pub sheet: Sheet,
+    /// Size of the text.
+    pub text: f64,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    /// The axis below.
+    pub x: Axis,
+    y: Axis,
+}
+
+impl Chart {
+    /// Draws everything but the data. The axes are made for the room that they have.
+    pub fn new(look: &Look, keys: Vec<Key>, x: impl Fn(Room) -> Axis, y: impl Fn(Room) -> Axis) -> Self {
+        let (paper, text) = (&look.paper, look.paper.text());
+        let head = Head::new(&look.title, keys, paper);
+        let width = paper.width();
+        // Without a height, the frame has its proportions whatever is above it.
+        let bottom_margin = 3.6 * text;
+        let height = paper.height().unwrap_or((width - 5.0 * text) * FLAT + head.height() + bottom_margin);
+        let top = head.height().min(height / 2.0);
+        let bottom = height - bottom_margin;
+        let y = y(Room { length: (bottom - top).max(1.0), text, upright: true });
+        let labels = y.ticks.iter().map(|t| font::width(&t.label, text)).fold(0.0, f64::max);
+        let name = font::wrapped(&y.title, text, bottom - top);
+        let left = labels + (1.7 + LINE * name.len() as f64) * text;
+        let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
+        // The last label may be at the end of the axis, so half of it needs room beyond.
+        let first = x(room(width - text));
+        let beyond =
+            first.ticks.last().map_or(0.0, |t| font::width(&t.label, text) / 2.0 - (1.0 - first.part(t.at)) * (width - text - left));
+        let right = width - text.max(beyond + text * 0.4);
+        let (sheet, x) = (Sheet::new(width, height), x(room(right)));
+        let mut chart = Self { sheet, text, left, right, top, bottom, x, y };
+        head.draw(&mut chart.sheet);
+        chart.axes();
+        for (k, line) in name.into_iter().enumerate() {
+            let place = (text * (0.9 + LINE * k as f64), (top + bottom) / 2.0);
+            chart.sheet.text(place, text, Anchor::Middle, line).turned();
+        }
+        chart
+    }
+
+    fn axes(&mut self) {
+        let (text, thin) = (self.text, self.text / 16.0);
+        for Tick { place, label } in self.ticks(true) {
+            self.sheet.line((place, self.top), (place, self.bottom), Pen::new(GRID, thin));
+            self.sheet.line((place, self.bottom), (place, self.bottom + text * 0.3), Pen::new(EDGE, thin * 1.4));
+            self.sheet.text((place, self.bottom + text), text, Anchor::Middle, label);
+        }
+        for Tick { place, label } in self.ticks(false) {
+            self.sheet.line((self.left, place), (self.right, place), Pen::new(GRID, thin));
+            self.sheet.line((self.left - text * 0.3, place), (self.left, place), Pen::new(EDGE, thin * 1.4));
+            self.sheet.text((self.left - text * 0.6, place), text, Anchor::End, label);
+        }
+        let corner = Shape::Line(vec![(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]);
+        self.sheet.stroke(corner, Pen::new(EDGE, thin * 1.4));
+        let across = (self.left + self.right) / 2.0;
+        self.sheet.text((across, self.bottom + 2.5 * text), text, Anchor::Middle, self.x.title.clone());
+    }
+
+    /// Where the labels of an axis are.
+    fn ticks(&self, across: bool) -> Vec<Tick> {
+        let axis = if across { &self.x } else { &self.y };
+        let place = |at: f64| if across { self.at(at, 0.0).0 } else { self.at(0.0, at).1 };
+        axis.ticks.iter().map(|t| Tick { place: place(t.at), label: t.label.clone() }).collect()
+    }
+
+    /// The place of two values.
+    pub fn at(&self, x: f64, y: f64) -> Point {
+        let across = self.left + self.x.part(x) * (self.right - self.left);
+        (across, self.bottom - self.y.part(y) * (self.bottom - self.top))
+    }
+
+    /// Draws a line through points.
+    pub fn line(&mut self, points: impl IntoIterator<Item = (f64, f64)>, pen: Pen) {
+        let mut line: Vec<Point> = vec![];
+        // Points that fall on each other at the precision of the file are one.
+        for p in points.into_iter().map(|(x, y)| self.at(x, y)) {
+            if line.last().is_none_or(|l| (l.0 - p.0).abs() + (l.1 - p.1).abs() > 0.01) {
+                line.push(p);
+            }
+        }
+        self.sheet.stroke(Shape::Line(line), pen);
+    }
+
+    /// Names a part of an axis without ticks and title, in as many lines as it needs.
+    pub fn name(&mut self, from: f64, to: f64, label: &str) {
+        let (left, right) = (self.at(from, 0.0).0, self.at(to, 0.0).0);
+        for (k, line) in font::wrapped(label, self.text, right - left - self.text * 0.5).into_iter().enumerate() {
+            let y = self.bottom + self.text * (1.0 + LINE * k as f64);
+            self.sheet.text(((left + right) / 2.0, y), self.text, Anchor::Middle, line);
+        }
+    }
+}
+
+/// A label at its place.
+struct Tick {
+    place: f64,
+    label: String,
+}

@@ -1,0 +1,231 @@
+//! Everything that Heliostat draws: charts, timelines and networks are marks on a [`Sheet`], which is written as SVG, PNG or PDF.
+//!
+//! Lengths are points, 72 to the inch, from the upper left corner. Text is measured, and drawn in PNG and PDF files, with DejaVu Sans,
+//! which is compiled in; SVG files name it first and then the viewer's own sans-serif, which is narrower on most systems.
+
+use std::path::Path;
+
+use super::{CliError, write_bytes};
+
+pub mod axis;
+pub mod chart;
+pub mod font;
+mod ink;
+pub mod paper;
+mod pdf;
+mod png;
+pub mod rows;
+mod svg;
+#[cfg(test)]
+mod tests;
+
+pub use ink::{Ink, colour, many};
+
+/// Pixels an inch of PNG files of networks, which are drawn as wide as they need: two a point.
+pub const TWO_A_POINT: f64 = 144.0;
+
+/// A place on a sheet.
+pub type Point = (f64, f64);
+
+/// How a line is drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pen {
+    /// Its colour.
+    pub ink: Ink,
+    /// In points.
+    pub width: f64,
+    /// Lengths of dashes and gaps in turn; a full line if there are none.
+    pub dash: &'static [f32],
+}
+
+impl Pen {
+    /// A full line.
+    pub fn new(ink: Ink, width: f64) -> Self {
+        Self { ink, width, dash: &[] }
+    }
+}
+
+/// Which part of a text is at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// Its left end.
+    Start,
+    /// Its middle.
+    Middle,
+    /// Its right end.
+    End,
+}
+
+impl Anchor {
+    /// How far left of its place a text of this width begins.
+    fn before(self, width: f64) -> f64 {
+        match self {
+            Self::Start => 0.0,
+            Self::Middle => width / 2.0,
+            Self::End => width,
+        }
+    }
+}
+
+/// What a mark is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A rectangle: its upper left corner, width and height.
+    Rect(Point, f64, f64),
+    /// A circle: its middle and radius.
+    Circle(Point, f64),
+    /// A line through points.
+    Line(Vec<Point>),
+    /// A text: its place, which is halfway up its capitals.
+    Text {
+        /// Where it is.
+        at: Point,
+        /// The height of its line.
+        size: f64,
+        /// What of it is there.
+        anchor: Anchor,
+        /// Whether it is read from below upwards.
+        turned: bool,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// A mark on a sheet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    shape: Shape,
+    fill: Option<Ink>,
+    stroke: Option<Pen>,
+    title: String,
+}
+
+impl Mark {
+    /// Draws the edge of what is filled.
+    pub fn edged(&mut self, pen: Pen) -> &mut Self {
+        self.stroke = Some(pen);
+        self
+    }
+
+    /// What an SVG viewer shows where the reader points at it.
+    pub fn says(&mut self, title: impl Into<String>) -> &mut Self {
+        self.title = title.into();
+        self
+    }
+
+    /// A text that is read from below upwards.
+    pub fn turned(&mut self) {
+        if let Shape::Text { turned, .. } = &mut self.shape {
+            *turned = true;
+        }
+    }
+}
+
+/// A page with its marks, the lowest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sheet {
+    /// In points.
+    pub width: f64,
+    /// In points.
+    pub height: f64,
+    marks: Vec<Mark>,
+}
+
+impl Sheet {
+    /// An empty white page.
+    pub fn new(width: f64, height: f64) -> Self {
+        Self { width, height, marks: vec![] }
+    }
+
+    /// Adds a filled shape.
+    pub fn fill(&mut self, shape: Shape, ink: Ink) -> &mut Mark {
+        self.add(Mark { shape, fill: Some(ink), stroke: None, title: String::new() })
+    }
+
+    /// Adds a line or an edge.
+    pub fn stroke(&mut self, shape: Shape, pen: Pen) -> &mut Mark {
+        self.add(Mark { shape, fill: None, stroke: Some(pen), title: String::new() })
+    }
+
+    /// Adds a line between two points.
+    pub fn line(&mut self, from: Point, to: Point, pen: Pen) -> &mut Mark {
+        self.stroke(Shape::Line(vec![from, to]), pen)
+    }
+
+    /// Adds a text in black.
+    pub fn text(&mut self, at: Point, size: f64, anchor: Anchor, text: impl Into<String>) -> &mut Mark {
+        self.fill(Shape::Text { at, size, anchor, turned: false, text: text.into() }, Ink::BLACK)
+    }
+
+    fn add(&mut self, mark: Mark) -> &mut Mark {
+        self.marks.push(mark);
+        self.marks.last_mut().expect("one was added")
+    }
+
+    /// As SVG.
+    pub fn svg(&self) -> String {
+        svg::write(self)
+    }
+
+    /// The texts on the page, each with the corners of the box that it fills.
+    #[cfg(test)]
+    pub fn texts(&self) -> Vec<(&str, [f64; 4])> {
+        let of = |m: &Mark| match &m.shape {
+            Shape::Text { at: (x, y), size, anchor, turned, .. } => {
+                let (width, half) = (font::width(m.text_of(), *size), font::CAPITALS * size / 2.0);
+                let from = -anchor.before(width);
+                let flat = [x + from, y - half, x + from + width, y + half];
+                let upright = [x - half, y - from - width, x + half, y - from];
+                Some(if *turned { upright } else { flat })
+            }
+            _ => None,
+        };
+        self.marks.iter().filter_map(|m| Some((m.text_of(), of(m)?))).collect()
+    }
+}
+
+#[cfg(test)]
+impl Mark {
+    fn text_of(&self) -> &str {
+        if let Shape::Text { text, .. } = &self.shape { text } else { "" }
+    }
+}
+
+/// The kinds of files that a sheet is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Scalable vector graphics.
+    Svg,
+    /// Pixels.
+    Png,
+    /// A page of a document.
+    Pdf,
+}
+
+impl Format {
+    /// By the ending of a file's name.
+    ///
+    /// # Errors
+    /// Another ending.
+    pub fn of(file: &Path) -> Result<Self, CliError> {
+        match file.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
+            Some("svg") => Ok(Self::Svg),
+            Some("png") => Ok(Self::Png),
+            Some("pdf") => Ok(Self::Pdf),
+            _ => Err(CliError::Usage(format!("{}: the name of a picture ends in .svg, .png or .pdf", file.display()))),
+        }
+    }
+}
+
+/// Writes a sheet to a file, in the format that its name says; `dpi` is the number of pixels an inch in a PNG file.
+///
+/// # Errors
+/// Another format, a picture of too many pixels, or a file that cannot be written.
+pub fn write(sheet: &Sheet, file: &Path, dpi: f64) -> Result<(), CliError> {
+    let bytes = match Format::of(file)? {
+        Format::Svg => sheet.svg().into_bytes(),
+        Format::Png => png::write(sheet, dpi).map_err(CliError::Failed)?,
+        Format::Pdf => pdf::write(sheet).map_err(CliError::Failed)?,
+    };
+    write_bytes(file, &bytes)
+}

@@ -1,0 +1,93 @@
+//! Completion times over those of the first policy, by class of size: bars with 95 % intervals.
+
+use crate::cli::draw::axis::Axis;
+use crate::cli::draw::chart::{Chart, Key, Look, Sample};
+use crate::cli::draw::{Ink, Pen, Shape, Sheet, colour};
+use crate::runtime::statistics::Estimate;
+use crate::runtime::study::{Normalised, Policy, Study};
+
+/// The part of a class' place that its bars fill.
+const FILLED: f64 = 0.8;
+/// The colour of the line at the first policy's times.
+const BASE: Ink = Ink::new(60, 60, 60);
+
+/// The bars of a study.
+pub struct Bars {
+    study: Study,
+    /// Whether 95th percentiles are drawn; else means.
+    p95: bool,
+}
+
+impl Bars {
+    /// Of at least two policies that ran the same workloads.
+    ///
+    /// # Errors
+    /// Why there is nothing to hold against each other.
+    pub fn new(study: Study, p95: bool) -> Result<Self, String> {
+        let [first, others @ ..] = &study.policies[..] else { return Err("no results".into()) };
+        if others.is_empty() {
+            return Err(format!(
+                "the results are all of {}; give those of several policies, the first to hold the others against",
+                first.policy
+            ));
+        }
+        if let Some(apart) = others.iter().find(|p| p.normalised.is_empty()) {
+            return Err(format!("{} and {} have no coflow or job in common that both finished", first.policy, apart.policy));
+        }
+        Ok(Self { study, p95 })
+    }
+
+    fn of(&self, n: &Normalised) -> Estimate {
+        if self.p95 { n.p95 } else { n.average }
+    }
+
+    /// The chart.
+    pub fn draw(&self, look: &Look) -> Sheet {
+        let (first, others) = self.study.policies.split_first().expect("two or more");
+        // The first one with most classes has them all in their order.
+        let classes: Vec<&str> =
+            others.iter().map(|p| &p.normalised).max_by_key(|n| n.len()).into_iter().flatten().map(|n| n.class).collect();
+        let most = others.iter().flat_map(|p| &p.normalised).map(|n| self.of(n).mean + self.of(n).half.unwrap_or(0.0)).fold(1.0, f64::max);
+        let runs = |p: &Policy| if p.pairs == 1 { String::new() } else { format!(", {} runs", p.pairs) };
+        let text = look.paper.text();
+        let base = Pen { ink: BASE, width: text / 9.0, dash: &[4.0, 2.0] };
+        let filled = |(k, p): (usize, &Policy)| Key { label: format!("{}{}", p.policy, runs(p)), sample: Sample::Filled(shade(k)) };
+        let line = Key { label: format!("{} = 1", first.policy), sample: Sample::Line(base.clone()) };
+        let keys = others.iter().enumerate().map(filled).chain([line]).collect();
+        let thing = if self.study.of_jobs { "JCT" } else { "CCT" };
+        let title = format!("{} {thing} over that of {}", if self.p95 { "95th percentile of" } else { "Mean" }, first.policy);
+        let names = |_| Axis { title: String::new(), range: (0.0, classes.len() as f64), log: false, ticks: vec![] };
+        let mut chart = Chart::new(look, keys, names, |room| Axis::plain(&title, most * 1.05, room));
+        for (c, class) in classes.iter().enumerate() {
+            let each = FILLED / others.len() as f64;
+            for (k, p) in others.iter().enumerate() {
+                let Some(n) = p.normalised.iter().find(|n| n.class == *class) else { continue };
+                let middle = c as f64 + (1.0 - FILLED) / 2.0 + each * (k as f64 + 0.5);
+                bar(&mut chart, middle, each * 0.86, self.of(n), shade(k), &format!("{}, {class}: {} of {}", p.policy, n.count, thing));
+            }
+            chart.name(c as f64, c as f64 + 1.0, class);
+        }
+        let ends = [chart.at(0.0, 1.0), chart.at(classes.len() as f64, 1.0)];
+        chart.sheet.line(ends[0], ends[1], base);
+        chart.sheet
+    }
+}
+
+/// The colour of the bars of policy `k` after the first, in the order of the palette.
+fn shade(k: usize) -> Ink {
+    colour(k).tint(0.8)
+}
+
+/// A bar and its interval.
+fn bar(chart: &mut Chart, middle: f64, wide: f64, value: Estimate, ink: Ink, title: &str) {
+    let (left, right) = (chart.at(middle - wide / 2.0, value.mean), chart.at(middle + wide / 2.0, 0.0));
+    let told = value.half.map_or(format!("{:.3}", value.mean), |half| format!("{:.3} ± {half:.3}", value.mean));
+    let (thin, cap) = (chart.text / 11.0, ((right.0 - left.0) / 4.0).min(chart.text / 3.0));
+    chart.sheet.fill(Shape::Rect(left, right.0 - left.0, right.1 - left.1), ink).says(format!("{title}: {told}"));
+    let Some(half) = value.half else { return };
+    let (top, low) = (chart.at(middle, value.mean + half), chart.at(middle, (value.mean - half).max(0.0)));
+    chart.sheet.line(top, low, Pen::new(Ink::BLACK, thin));
+    for end in [top, low] {
+        chart.sheet.line((end.0 - cap, end.1), (end.0 + cap, end.1), Pen::new(Ink::BLACK, thin));
+    }
+}

@@ -1,0 +1,119 @@
+//! What the links of a live network carry over time, from the counters that the controller reads in every cycle.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::fabric::Observation;
+use crate::fabric::meter::{Buckets, Utilisation, links};
+use crate::ids::RackId;
+use crate::topology::Topology;
+use crate::units::{Span, Time};
+
+/// Buckets of a live run, which may last for days: finer than those of a result, which is of a part of it.
+const MOST: usize = 2048;
+/// The first length of a bucket, where cycles are not longer.
+const SHORTEST: Span = Span::millis(10);
+
+/// What the links have carried since the start; other threads ask for it while the controller's thread adds to it.
+#[derive(Clone)]
+pub struct Meter(Arc<Mutex<Inner>>);
+
+struct Inner {
+    buckets: Buckets,
+    /// When the counters were read last, and by link what they showed.
+    read: (Time, Vec<u64>),
+}
+
+impl Meter {
+    /// Of a network whose counters are read once an `interval`.
+    pub fn new(t: &Topology, interval: Span) -> Self {
+        // No background traffic is made in a live network.
+        let all = links(t, |r| t.payload(t.racks[r].uplink).0);
+        let read = (Time::ZERO, vec![0; all.len()]);
+        Self(Arc::new(Mutex::new(Inner { buckets: Buckets::new(MOST, interval.max(SHORTEST), all), read })))
+    }
+
+    /// Takes in what the fabric saw. Between two looks bytes count as evenly spread. O(racks x racks).
+    pub fn look(&self, seen: &Observation) {
+        let mut inner = self.0.lock();
+        let now = totals(seen);
+        let (at, before) = std::mem::take(&mut inner.read);
+        // Counters only grow, except where another process has removed what counts.
+        let now: Vec<u64> = now.into_iter().zip(before.iter().chain(std::iter::repeat(&0))).map(|(n, b)| n.max(*b)).collect();
+        while inner.buckets.edge() <= seen.at {
+            let (part, whole) = (inner.buckets.edge().since(at).0, seen.at.since(at).0.max(1));
+            let then = before.iter().zip(&now).map(|(b, n)| b + (u128::from(n - b) * u128::from(part) / u128::from(whole)) as u64);
+            inner.buckets.read(then);
+        }
+        inner.read = (seen.at, now);
+    }
+
+    /// From `from` on, which is then its zero, until the last look.
+    pub fn since(&self, from: Time) -> Utilisation {
+        let (buckets, (at, totals)) = {
+            let inner = self.0.lock();
+            (inner.buckets.clone(), inner.read.clone())
+        };
+        buckets.finish(totals, at).since(from)
+    }
+}
+
+/// What each link has carried: racks' links to the EPS, up and down, then planes.
+fn totals(seen: &Observation) -> Vec<u64> {
+    let racks = seen.sent.racks();
+    let (mut up, mut down) = (vec![0u64; racks], vec![0u64; racks]);
+    for (from, to) in (0..racks).flat_map(|f| (0..racks).map(move |t| (f, t))).filter(|(f, t)| f != t) {
+        let pair = (RackId::from(from), RackId::from(to));
+        let over_eps = seen.sent.get(pair.0, pair.1).saturating_sub(seen.over_ocs.get(pair.0, pair.1));
+        up[from] += over_eps;
+        down[to] += over_eps;
+    }
+    let planes = seen.ports.iter().map(|ports| ports.iter().map(|p| p.crossed_bytes).sum());
+    up.into_iter().zip(down).flat_map(|(up, down)| [up, down]).chain(planes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demand::DemandMatrix;
+    use crate::fabric::PortCounters;
+    use crate::ids::PlaneId;
+    use crate::plan::Programmed;
+    use crate::topology::{Plane, StopMode};
+    use crate::units::BitRate;
+
+    fn seen(at: u64, sent: u64, over: u64) -> Observation {
+        let matrix = |v: u64| DemandMatrix::from_rows(&[&[7, v], &[0, 0]]);
+        Observation {
+            at: Time(at),
+            programmed: Programmed::default(),
+            sent: matrix(sent),
+            over_ocs: matrix(over),
+            backlog: matrix(0),
+            ports: vec![vec![PortCounters { crossed_bytes: over, ..PortCounters::default() }, PortCounters::default()]],
+            damage: vec![],
+        }
+    }
+
+    #[test]
+    fn links_are_told_apart_and_times_are_cut() {
+        let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(100), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
+        let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
+        let m = Meter::new(&t, Span::millis(10));
+        assert_eq!(m.since(Time::ZERO).until, Time::ZERO);
+        m.look(&seen(5_000_000, 300, 100));
+        m.look(&seen(25_000_000, 700, 300));
+        // Counters that were set back count for nothing.
+        m.look(&seen(30_000_000, 600, 0));
+        let u = m.since(Time::ZERO);
+        let names: Vec<(&str, &[u64])> = u.links.iter().map(|l| (l.name.as_str(), &l.bytes[..])).collect();
+        // 200 by 5 ms, of the next 200 a quarter by 10 ms and three quarters by 20 ms; of the circuits' alike.
+        let eps: &[u64] = &[250, 100, 50 + 200];
+        assert_eq!(names[0].0, "r0.up");
+        assert_eq!(names[1..], [("r0.down", &[0, 0, 0][..]), ("r1.up", &[0, 0, 0]), ("r1.down", names[0].1), ("ocs0", &[150, 100, 50])]);
+        assert_eq!((u.bucket, u.until, names[0].1[..2].to_vec()), (Span::millis(10), Time(30_000_000), eps[..2].to_vec()));
+        let rest = m.since(Time(20_000_000));
+        assert_eq!((rest.until, rest.links[4].bytes.as_slice()), (Time(10_000_000), &[50u64][..]));
+    }
+}
