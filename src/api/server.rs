@@ -40,7 +40,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// A unix socket, made with mode 0600. `None`: no socket.
     pub socket: Option<PathBuf>,
-    /// Requests over TCP must carry it as `Authorization: Bearer`. One of the tokens is needed to listen on an address that is not loopback.
+    /// Requests over TCP must carry it as `Authorization: Bearer`. One of the tokens is needed to listen on an address that is not
+    /// loopback.
     pub token: Option<String>,
     /// The same for requests that change nothing.
     pub read_token: Option<String>,

@@ -27,13 +27,15 @@ pub enum Turn {
 }
 
 impl LineFile {
-    /// Lines go behind the first `length` bytes of a file; what the file has behind them is cut off.
+    /// Lines go behind the first `length` bytes of a file; what the file has behind them is cut off. A pipe or a device has no length.
     ///
     /// # Errors
     /// When the file cannot be cut.
     pub fn new(path: &Path, mut file: File, length: u64) -> io::Result<Self> {
-        file.set_len(length)?;
-        file.seek(SeekFrom::Start(length))?;
+        if file.metadata()?.is_file() {
+            file.set_len(length)?;
+            file.seek(SeekFrom::Start(length))?;
+        }
         Ok(Self { path: path.into(), file, length, missing: 0, broken: None })
     }
 
@@ -60,8 +62,8 @@ impl LineFile {
     /// A file on a disk that is full.
     #[cfg(test)]
     pub fn full() -> Self {
-        let file = File::options().write(true).open("/dev/full").expect("a device");
-        Self { path: "/dev/full".into(), file, length: 0, missing: 0, broken: None }
+        let path = Path::new("/dev/full");
+        File::options().write(true).open(path).and_then(|f| Self::new(path, f, 0)).expect("a device")
     }
 
     /// Bytes of the lines in the file.

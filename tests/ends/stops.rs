@@ -45,9 +45,9 @@ fn a_second_signal_ends_a_daemon_at_once_and_leaves_nothing() {
     let mut reader = std::net::TcpStream::connect(d.api().trim_start_matches("http://")).expect("connected");
     reader.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("asked");
     reader.read_exact(&mut [0; 12]).expect("answered");
-    // Both at once: between them the daemon could come to its end by itself. An orderly stop would give 0.
-    d.signal("TERM");
-    d.signal("INT");
+    // Both at once, by one process: between them the daemon could come to its end by itself. An orderly stop would give 0.
+    let both = r#"kill -s TERM "$0"; kill -s INT "$0""#;
+    assert!(std::process::Command::new("sh").args(["-c", both, &d.pid().to_string()]).status().is_ok_and(|s| s.success()));
     assert_eq!(d.ended(), Some(1), "{}", d.log());
     assert!(d.log().contains("stopped at once; nothing of it is left"), "{}", d.log());
     assert_nothing_left(&name);

@@ -335,8 +335,8 @@ pub fn clean(base: &Path) -> Vec<String> {
     gone
 }
 
-/// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`, and that fabric; also names that lead nowhere, since their
-/// process was killed while it gave or took them.
+/// Namespaces whose names begin so and that carry a mark of a fabric that keeps its note in `base`, and that fabric; also names that lead
+/// nowhere, since their process was killed while it gave or took them.
 fn marked(base: &Path, begin: &str) -> Vec<(String, String)> {
     let names = fs::read_dir(netns::NAMES).into_iter().flatten().flatten();
     let mut found: Vec<_> = names

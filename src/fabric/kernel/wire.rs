@@ -1,8 +1,8 @@
 //! Netlink messages as bytes: which of them answer a request, and when a dump is whole. Pure, but for a function that receives.
 //!
 //! A dump is complete or an error, never a part. So answers are taken by the request's sequence number only, a list that changed while
-//! the kernel made it (`NLM_F_DUMP_INTR`) or that had no room in the socket (`ENOBUFS`) is no answer, and what cannot be read fails the dump after all of it was received: what is
-//! left in the socket would make the kernel refuse the next dump.
+//! the kernel made it (`NLM_F_DUMP_INTR`) or that had no room in the socket (`ENOBUFS`) is no answer, and what cannot be read fails the
+//! dump after all of it was received: what is left in the socket would make the kernel refuse the next dump.
 
 use std::io;
 

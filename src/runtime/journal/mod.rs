@@ -1,4 +1,5 @@
-//! A daemon's records on disk: its event log, and what became of coflows. After a restart, also after a kill, another one goes on from them.
+//! A daemon's records on disk: its event log, and what became of coflows. After a restart, also after a kill, another one goes on from
+//! them.
 //!
 //! A thread appends a line for every event, and one with all of a coflow when it begins and when it has ended. Readers of the event
 //! stream hear of an event, and clients are answered that a coflow was made, once that is in the file: what was told is found again. The

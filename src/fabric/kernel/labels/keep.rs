@@ -21,7 +21,7 @@ pub struct Place {
 
 impl Labels {
     /// Compares the arrays with what was written into them, and writes again what differs. Networks whose arrays are larger than
-    /// [`CELLS`] take several calls for a round.
+    /// `CELLS` take several calls for a round.
     pub fn keep(&mut self) -> Vec<Damage> {
         let mut wrong = self.keep_paths();
         wrong.extend(self.keep_pairs());
