@@ -27,7 +27,8 @@ pub struct Args {
     /// Prints the JSON Schema of a kind of file instead
     #[arg(long, value_enum, conflicts_with = "files")]
     schema: Option<Kind>,
-    /// Also draws the topology, of which there must be one among the files, into a file (.svg, .png or .pdf): its switches by tier, racks, planes and rates
+    /// Also draws the topology, of which there must be one among the files, into a file (.svg, .png or .pdf): its switches by tier,
+    /// racks, planes and rates
     #[arg(long, value_name = "FILE", conflicts_with = "schema")]
     svg: Option<PathBuf>,
 }

@@ -84,7 +84,8 @@ impl Axis {
 
     /// Values from zero to `end`, told in units of `each`: the smallest round step at which labels fit.
     fn counted(title: String, end: f64, each: f64, room: Room) -> Self {
-        let end = end.max(f64::MIN_POSITIVE);
+        // An axis of nothing has a length all the same.
+        let end = end.max(each);
         let ticks = steps(end / each).find_map(|(step, decimals)| {
             let many = (end / each / step * (1.0 + 1e-9)).floor();
             let labels: Vec<String> = (0..=many as usize).map(|k| format!("{:.decimals$}", k as f64 * step)).collect();

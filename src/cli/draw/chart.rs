@@ -10,6 +10,10 @@ const GRID: Ink = Ink::new(222, 222, 222);
 const EDGE: Ink = Ink::new(90, 90, 90);
 /// Height over width, if the height is not given.
 const FLAT: f64 = 0.6;
+/// The height of what is below a frame, in sizes of the text.
+pub(super) const BELOW: f64 = 3.6;
+/// The least height of a frame, in sizes of the text.
+const LEAST: f64 = 4.0;
 /// From one line of text to the next, in sizes of the text.
 const LINE: f64 = 1.3;
 /// Dashes of lines, so that they are told apart without colour.
@@ -139,11 +143,10 @@ impl Chart {
         let (paper, text) = (&look.paper, look.paper.text());
         let head = Head::new(&look.title, keys, paper);
         let width = paper.width();
-        // Without a height, the frame has its proportions whatever is above it.
-        let bottom_margin = 3.6 * text;
-        let height = paper.height().unwrap_or((width - 5.0 * text) * FLAT + head.height() + bottom_margin);
-        let top = head.height().min(height / 2.0);
-        let bottom = height - bottom_margin;
+        // Without a height, the frame has its proportions below its head; with one, what is around it has its room all the same.
+        let around = head.height() + BELOW * text;
+        let height = paper.height().map_or((width - 5.0 * text) * FLAT + around, |h| h.max(around + LEAST * text));
+        let (top, bottom) = (head.height(), height - BELOW * text);
         let y = y(Room { length: (bottom - top).max(1.0), text, upright: true });
         let labels = y.ticks.iter().map(|t| font::width(&t.label, text)).fold(0.0, f64::max);
         let name = font::wrapped(&y.title, text, bottom - top);

@@ -20,6 +20,8 @@ mod svg;
 mod tests;
 
 pub use ink::{Ink, colour, many};
+#[cfg(test)]
+pub use tests::legible;
 
 /// Pixels an inch of PNG files of networks, which are drawn as wide as they need: two a point.
 pub const TWO_A_POINT: f64 = 144.0;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::axis::{Axis, Room};
-use super::chart::{Head, Key, Look, Sample};
+use super::chart::{BELOW, Head, Key, Look, Sample};
 use super::paper::Paper;
 use super::{Anchor, Ink, Pen, Shape, Sheet, font, many};
 use crate::cli::CliError;
@@ -78,10 +78,10 @@ impl Rows {
         let (paper, text) = (&look.paper, look.paper.text());
         let head = Head::new(&look.title, self.keys.clone(), paper);
         let rows = self.names.len().max(1) as f64;
-        let around = head.height() + 3.6 * text;
+        let around = head.height() + BELOW * text;
         let wanted = (ROW * text * rows + around).min(HIGHEST.max(LEAST * rows + around));
-        let height = paper.height().unwrap_or(wanted);
-        let step = ((height - around) / rows).max(0.1);
+        let height = paper.height().map_or(wanted, |h| h.max(around + text));
+        let step = (height - around) / rows;
         let left = self.names.iter().map(|n| font::width(n, text)).fold(0.0, f64::max) + 1.5 * text;
         let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
         let right = paper.width() - 1.5 * text;

@@ -54,7 +54,7 @@ impl Bars {
         let filled = |(k, p): (usize, &Policy)| Key { label: format!("{}{}", p.policy, runs(p)), sample: Sample::Filled(shade(k)) };
         let line = Key { label: format!("{} = 1", first.policy), sample: Sample::Line(base.clone()) };
         let keys = others.iter().enumerate().map(filled).chain([line]).collect();
-        let thing = if self.study.of_jobs { "JCT" } else { "CCT" };
+        let (thing, things) = if self.study.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
         let title = format!("{} {thing} over that of {}", if self.p95 { "95th percentile of" } else { "Mean" }, first.policy);
         let names = |_| Axis { title: String::new(), range: (0.0, classes.len() as f64), log: false, ticks: vec![] };
         let mut chart = Chart::new(look, keys, names, |room| Axis::plain(&title, most * 1.05, room));
@@ -63,7 +63,14 @@ impl Bars {
             for (k, p) in others.iter().enumerate() {
                 let Some(n) = p.normalised.iter().find(|n| n.class == *class) else { continue };
                 let middle = c as f64 + (1.0 - FILLED) / 2.0 + each * (k as f64 + 0.5);
-                bar(&mut chart, middle, each * 0.86, self.of(n), shade(k), &format!("{}, {class}: {} of {}", p.policy, n.count, thing));
+                bar(
+                    &mut chart,
+                    middle,
+                    each * 0.86,
+                    self.of(n),
+                    shade(k),
+                    &format!("{}, {class}: {thing} of {} {things}", p.policy, n.count),
+                );
             }
             chart.name(c as f64, c as f64 + 1.0, class);
         }

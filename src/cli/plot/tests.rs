@@ -18,6 +18,18 @@ use std::sync::Arc;
 const RESULT: &str = r#"{"policy": "c-through", "topology": "t", "workload": "w", "mechanism": "sim",
  "coflows": [{"cct": 1500000000}, {"cct": 20000000}, {"cct": null}],
  "jobs": [{"jct": 7000000000}], "utilisation": {"bucket": 1000, "until": 1500, "links": [{"name": "r0.up", "rate": 8000, "bytes": [1, 0]}]}}"#;
+const RESULT_OF_COFLOWS: &str = r#"{"format": 2, "origin": {"version": "0.1.0", "seed": SEED}, "mechanism": "sim", "topology": "hybrid-8x2",
+ "policy": "POLICY", "workload": "shuffle-8", "congestion": "-", "forced": false, "end": "finished", "events": 50,
+ "coflows": [{"id": 0, "name": "c", "flows": 1, "bytes": 9, "longest_flow_bytes": 9, "between_racks_bytes": 9,
+ "ocs_share": 0.0, "arrival_ns": 0, "finished_ns": CCT, "cct_ns": CCT, "bound_ns": 1}], "summary": {"finished": 14,
+ "unfinished": 0, "makespan_ns": 44580136168, "average_cct_ns": 18533945315, "p95_cct_ns": 38331146280, "ocs_share": 0.0,
+ "asked_bytes": 2934850000, "received_bytes": 2934850000, "on_wire_bytes": 2934850000, "late_packets": 0,
+ "misdelivered": 0, "ended_ns": 44580136168, "stats": {"cycles": 446, "late_cycles": 0, "missed_cycles": 0,
+ "circuits_set": 0, "poll": {"count": 0, "p50_ns": 0, "p99_ns": 0, "max_ns": 0}, "decide": {"count": 0, "p50_ns": 0,
+ "p99_ns": 0, "max_ns": 0}, "apply": {"count": 0, "p50_ns": 0, "p99_ns": 0, "max_ns": 0}, "cycle": {"count": 0,
+ "p50_ns": 0, "p99_ns": 0, "max_ns": 0}, "dark_asked": {"count": 0, "p50_ns": 0, "p99_ns": 0, "max_ns": 0},
+ "dark_achieved": {"count": 0, "p50_ns": 0, "p99_ns": 0, "max_ns": 0}, "probes_ok": 0, "probes_wrong": 0,
+ "probes_lost": 0}}}"#;
 const LOG: &str = r#"{"seq":0,"at":0,"event":"cycle","cycle":0,"demand":5000,"ops":4,"late":false}
 {"seq":1,"at":0,"event":"circuit-set","plane":0,"input":0,"output":2,"setup_at":0,"up_from":10,"until":null}
 {"seq":2,"at":90,"event":"circuit-end","plane":0,"input":0,"up_from":10,"until":95}
@@ -76,6 +88,63 @@ fn charts_show_their_data() {
     let gantt = svg(Kind::Circuits, &[LOG], false).unwrap();
     assert!(gantt.contains("rack 0") && gantt.contains("to rack 2") && gantt.contains("0 -&gt; 2: dark from 0ns to 10ns"));
     assert!(svg(Kind::Circuits, &[PLAN], false).unwrap().contains("p1 rack 0"));
+}
+
+/// At the sizes of a column, a page and the screen.
+#[test]
+fn no_text_is_cut_or_covered_in_any_chart() {
+    let jobs = RESULT.replace("\"jobs\": [{", "\"timeline\": [TASK], \"jobs\": [{\"name\": \"a-long-name-of-a-job\", ");
+    let task = r#"{"job": 0, "stage": 0, "task": 1, "attempt": 1, "host": "h10-0", "slot": 0, "near": "host",
+        "started_ns": 0, "computes_ns": 5, "ended_ns": 1000, "finished": true}"#;
+    let jobs = jobs.replace("TASK", task);
+    for size in ["--width 3.3in --font-size 8", "--width 7in --font-size 10", "", "--width 84mm --height 30mm --font-size 7"] {
+        #[derive(clap::Parser)]
+        struct Args {
+            #[command(flatten)]
+            paper: Paper,
+        }
+        let args = <Args as clap::Parser>::try_parse_from(format!("x {size}").split_whitespace()).expect("a size");
+        for (kind, texts) in [
+            (Kind::Cct, vec![RESULT; 4]),
+            (Kind::Jct, vec![RESULT]),
+            (Kind::Utilisation, vec![LOG, RESULT]),
+            (Kind::Demand, vec![LOG; 2]),
+            (Kind::Circuits, vec![LOG]),
+            (Kind::Circuits, vec![PLAN]),
+            (Kind::Timeline, vec![&jobs]),
+        ] {
+            for log in [false, true] {
+                let look =
+                    Look { title: "Coflow completion times: c-through, shuffle-8, hybrid-8x2".into(), log, paper: args.paper.clone() };
+                let sheet = sheet(kind, &texts, &look).unwrap();
+                assert_eq!(crate::cli::draw::legible(&sheet), Ok(()), "{kind:?} at {size:?}");
+            }
+        }
+    }
+    assert!(svg(Kind::Timeline, &[&jobs], false).unwrap().contains("a-long-name-of-a-job stage 0 task 1: computed 995ns"));
+}
+
+#[test]
+fn bars_are_ratios_with_their_intervals() {
+    let result = |policy: &str, seed: u64, cct: u64| {
+        let text = RESULT_OF_COFLOWS.replace("POLICY", policy).replace("SEED", &seed.to_string()).replace("CCT", &cct.to_string());
+        results::parse(&text, Path::new("f")).expect("a result")
+    };
+    let file = Path::new("f");
+    let run = |policy: &'static str, ccts: [u64; 2]| [result(policy, 1, ccts[0]), result(policy, 2, ccts[1])].concat();
+    let read = |all: &[Vec<crate::runtime::study::AnyResult>]| all.iter().map(|r| (file, r.clone())).collect::<Vec<_>>();
+    let (aalo, varys) = (run("aalo", [100, 200]), run("varys", [50, 120]));
+    let study = groups::study(&read(&[aalo.clone(), varys]), &[]).unwrap();
+    let look = Look { title: String::new(), log: false, paper: Paper::default() };
+    let chart = normalised::Bars::new(study, false).unwrap().draw(&look);
+    // Half, and six tenths: 0.55 with an interval by Student's t of one degree of freedom.
+    let text = chart.svg();
+    for part in ["varys, all: CCT of 2 coflows: 0.550 ± 0.635", "aalo = 1", "Mean CCT over that of aalo", "varys, 2 runs"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert_eq!(crate::cli::draw::legible(&chart), Ok(()));
+    let alone = normalised::Bars::new(groups::study(&read(&[aalo]), &[]).unwrap(), false);
+    assert!(alone.err().is_some_and(|e| e.contains("all of aalo")));
 }
 
 #[test]

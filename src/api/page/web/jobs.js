@@ -107,7 +107,7 @@
           tooltip: H.tooltip(c, { trigger: "axis", formatter: tip }),
           // Bands are laid on each other by time; on an axis of plain values they would be by their values.
           xAxis: H.axis(c, { type: "time", min: from / 1e6, max: Math.max(at, from + 1e9) / 1e6, axisLabel: { formatter: (v) => H.clock(v * 1e6, 0), hideOverlap: true, showMinLabel: false } }),
-          yAxis: H.axis(c, { type: "value", min: 0, max: jobs.slots || null, minInterval: 1, name: "slots", nameLocation: "middle", nameGap: 36, splitNumber: 4 }),
+          yAxis: H.axis(c, { type: "value", min: 0, max: jobs.slots || null, interval: Math.max(1, Math.ceil(jobs.slots / 4)), name: "slots", nameLocation: "middle", nameGap: 36 }),
           series: bands.flatMap((b) => [band(b, "computing"), band(b, "waiting")]),
         },
         { notMerge: true, lazyUpdate: true },

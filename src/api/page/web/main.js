@@ -153,7 +153,10 @@
     };
     const cross = H.svg("svg", { width: 14, height: 12, "aria-hidden": "true" }, H.svg("g", { class: "faulty" }, H.svg("path", { d: "M2 1l10 10m0 -10l-10 10", class: "cross" })));
     const entry = (mark, text) => H.el("span", {}, mark, text);
-    H.byId("fabric-legend").replaceChildren(entry(line("up"), "light, thicker with its rate"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand"), entry(cross, store.topology.graph ? "faulty port, link that is down" : "faulty port"));
+    const { planes, graph } = store.topology;
+    const circuits = [entry(line("up"), "light, thicker with its rate"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand")];
+    const faults = [planes.length && "faulty port", graph && "link that is down"].filter(Boolean).join(", ");
+    H.byId("fabric-legend").replaceChildren(...(planes.length ? circuits : []), entry(cross, faults || "fault"));
     H.byId("time-legend").replaceChildren("Bars: light from a sending rack; number and colour are the receiving rack; grey is dark time");
   }
 
