@@ -41,13 +41,14 @@ fn a_second_signal_ends_a_daemon_at_once_and_leaves_nothing() {
     let _alone = alone();
     let name = unique("twice");
     let mut d = Daemon::start(&name, &[]);
-    // A stream that never ends keeps a stop waiting for some seconds.
-    let mut reader = std::net::TcpStream::connect(d.api().trim_start_matches("http://")).expect("connected");
-    reader.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("asked");
-    reader.read_exact(&mut [0; 12]).expect("answered");
-    // Both at once, by one process: between them the daemon could come to its end by itself. An orderly stop would give 0.
-    let both = r#"kill -s TERM "$0"; kill -s INT "$0""#;
-    assert!(std::process::Command::new("sh").args(["-c", both, &d.pid().to_string()]).status().is_ok_and(|s| s.success()));
+    // A request whose body does not come keeps a stop waiting for some seconds.
+    let mut client = std::net::TcpStream::connect(d.api().trim_start_matches("http://")).expect("connected");
+    let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+    client.write_all(format!("POST /api/v1/coflows HTTP/1.1\r\n{head}").as_bytes()).expect("asked");
+    client.read_exact(&mut [0; 12]).expect("it waits for the body");
+    d.signal("TERM");
+    d.until_says("stopping");
+    d.signal("INT");
     assert_eq!(d.ended(), Some(1), "{}", d.log());
     assert!(d.log().contains("stopped at once; nothing of it is left"), "{}", d.log());
     assert_nothing_left(&name);
