@@ -10,6 +10,12 @@ use crate::units::Time;
 
 /// The most samples that are remembered: ten minutes of a scheduler that reports four times a second.
 const SAMPLES: usize = 2400;
+/// The most jobs of a sample: those that hold most slots.
+const HOLDERS: usize = 64;
+/// The most jobs that are remembered.
+const JOBS: usize = 100_000;
+/// The longest name, in bytes.
+const NAME: usize = 256;
 
 /// The jobs of the scheduler that reported last.
 #[derive(Clone, Default)]
@@ -26,8 +32,18 @@ struct Inner {
 }
 
 impl Board {
-    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces everything. O(jobs in it).
-    pub fn take(&self, report: JobsReport, now: Time) {
+    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces everything. O(jobs).
+    ///
+    /// # Errors
+    /// Why it is refused as a whole: a name that is too long, or too many jobs.
+    pub fn take(&self, report: JobsReport, now: Time) -> Result<(), String> {
+        let names = [&report.workload, &report.policy].into_iter().chain(report.jobs.iter().map(|j| &j.name));
+        if let Some(name) = names.map(String::len).find(|n| *n > NAME) {
+            return Err(format!("a name has {name} bytes; at most {NAME} are kept"));
+        }
+        if report.jobs.iter().any(|j| j.id as usize >= JOBS) {
+            return Err(format!("jobs are numbered from 0, and at most {JOBS} are kept"));
+        }
         let mut b = self.0.lock();
         if b.run != report.run {
             *b = Inner { run: report.run, ..Inner::default() };
@@ -40,11 +56,18 @@ impl Board {
             let (started_ns, finished_ns) = (j.started_ns.map(own), j.finished_ns.map(own));
             b.jobs.insert(j.id, Job { arrival_ns: own(j.arrival_ns), started_ns, finished_ns, ..j });
         }
-        let held = b.jobs.values().map(slots).filter(|s| s.computing + s.waiting > 0).collect();
+        let all = |s: &SlotsHeld| s.computing.saturating_add(s.waiting);
+        let mut held: Vec<SlotsHeld> = b.jobs.values().map(slots).filter(|s| all(s) > 0).collect();
+        if held.len() > HOLDERS {
+            held.sort_by_key(|s| std::cmp::Reverse(all(s)));
+            held.truncate(HOLDERS);
+            held.sort_by_key(|s| s.job);
+        }
         b.samples.push_back(SlotsSample { at_ns: now.0, held });
         if b.samples.len() > SAMPLES {
             b.samples.pop_front();
         }
+        Ok(())
     }
 
     /// All jobs, and the samples after a time. O(jobs + samples).
@@ -81,8 +104,8 @@ mod tests {
     fn times_are_the_daemons_and_what_is_not_said_again_stays() {
         let b = Board::default();
         assert_eq!(b.show(Time(0), Time(5)).jobs, []);
-        b.take(report(1, 200, vec![job(0, 2, 1), job(1, 0, 0)]), Time(10_000));
-        b.take(report(1, 300, vec![job(1, 3, 0)]), Time(10_100));
+        b.take(report(1, 200, vec![job(0, 2, 1), job(1, 0, 0)]), Time(10_000)).unwrap();
+        b.take(report(1, 300, vec![job(1, 3, 0)]), Time(10_100)).unwrap();
         let all = b.show(Time(0), Time(10_150));
         let times: Vec<_> = all.jobs.iter().map(|j| (j.id, j.computing, j.arrival_ns, j.started_ns)).collect();
         assert_eq!(times, [(0, 2, 9_900, Some(9_950)), (1, 3, 9_900, Some(9_950))]);
@@ -90,14 +113,27 @@ mod tests {
         assert_eq!(held, [vec![(0, 2, 1)], vec![(0, 2, 1), (1, 3, 0)]]);
         assert_eq!(b.show(Time(10_000), Time(10_150)).samples, all.samples[1..]);
         // Another scheduler begins anew.
-        b.take(report(2, 0, vec![]), Time(20_000));
+        b.take(report(2, 0, vec![]), Time(20_000)).unwrap();
         assert_eq!((b.show(Time(0), Time(20_000)).jobs.len(), b.show(Time(0), Time(20_000)).samples.len()), (0, 1));
+    }
+
+    #[test]
+    fn what_a_client_says_is_bounded() {
+        let b = Board::default();
+        let long = Job { name: "n".repeat(NAME + 1), ..job(0, 1, 0) };
+        assert!(b.take(report(1, 0, vec![long]), Time(1)).unwrap_err().contains("257 bytes"));
+        assert!(b.take(report(1, 0, vec![job(JOBS as u32, 1, 0)]), Time(1)).unwrap_err().contains("at most"));
+        assert_eq!(b.show(Time(0), Time(1)).workload, "", "nothing of a report that is refused is kept");
+        let many = (0..100).map(|k| job(k, u64::from(k) + 1, u64::MAX - 200)).collect();
+        b.take(report(1, 0, many), Time(2)).unwrap();
+        let held: Vec<u32> = b.show(Time(0), Time(2)).samples[0].held.iter().map(|h| h.job).collect();
+        assert_eq!(held, (36..100).collect::<Vec<u32>>());
     }
 
     #[test]
     fn the_oldest_samples_are_forgotten() {
         let b = Board::default();
-        (0..SAMPLES as u64 + 5).for_each(|k| b.take(report(1, k, vec![]), Time(k)));
+        (0..SAMPLES as u64 + 5).for_each(|k| b.take(report(1, k, vec![]), Time(k)).unwrap());
         let all = b.show(Time(0), Time(0));
         assert_eq!((all.samples.len(), all.samples[0].at_ns), (SAMPLES, 5));
     }

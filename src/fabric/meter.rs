@@ -105,8 +105,7 @@ impl Buckets {
 }
 
 impl Utilisation {
-    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets of a round length that are not shorter than those
-    /// here. Within a bucket bytes count as evenly spread, so that none is lost or counted twice. O(links x buckets).
+    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a bucket bytes count as evenly spread, so that none is lost or counted twice. O(links x buckets).
     pub fn since(&self, from: Time) -> Self {
         let from = from.min(self.until);
         let bucket = bucket_for(self.until.since(from)).max(self.bucket);

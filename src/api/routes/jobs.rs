@@ -34,7 +34,7 @@ pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejec
 /// Takes in what a task scheduler says of its jobs. The daemon only shows it.
 #[utoipa::path(put, path = "/api/v1/jobs", operation_id = "reportJobs", tag = "jobs", request_body = wire::JobsReport,
     responses((status = 204, description = "Taken in"), (status = 400, body = Problem), (status = 422, body = Problem)))]
-pub async fn report(State(app): State<App>, body: Body<wire::JobsReport>) -> StatusCode {
-    app.board.take(body.value, app.snapshot().now);
-    StatusCode::NO_CONTENT
+pub async fn report(State(app): State<App>, body: Body<wire::JobsReport>) -> Reply<StatusCode> {
+    let taken = app.board.take(body.value, app.snapshot().now);
+    taken.map(|()| StatusCode::NO_CONTENT).map_err(|why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why))
 }
