@@ -134,7 +134,7 @@ fn bars_are_ratios_with_their_intervals() {
     let run = |policy: &'static str, ccts: [u64; 2]| [result(policy, 1, ccts[0]), result(policy, 2, ccts[1])].concat();
     let read = |all: &[Vec<crate::runtime::study::AnyResult>]| all.iter().map(|r| (file, r.clone())).collect::<Vec<_>>();
     let (aalo, varys) = (run("aalo", [100, 200]), run("varys", [50, 120]));
-    let study = groups::study(&read(&[aalo.clone(), varys]), &[]).unwrap();
+    let study = groups::study(&read(&[aalo.clone(), varys]), &[], None).unwrap();
     let look = Look { title: String::new(), log: false, paper: Paper::default() };
     let chart = normalised::Bars::new(study, false).unwrap().draw(&look);
     // Half, and six tenths: 0.55 with an interval by Student's t of one degree of freedom.
@@ -143,7 +143,7 @@ fn bars_are_ratios_with_their_intervals() {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert_eq!(crate::cli::draw::legible(&chart), Ok(()));
-    let alone = normalised::Bars::new(groups::study(&read(&[aalo]), &[]).unwrap(), false);
+    let alone = normalised::Bars::new(groups::study(&read(&[aalo]), &[], None).unwrap(), false);
     assert!(alone.err().is_some_and(|e| e.contains("all of aalo")));
 }
 
@@ -164,7 +164,7 @@ fn what_is_not_there_is_said() {
 #[test]
 fn labels_are_what_differs() {
     let result = |policy: &str| one(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap();
-    let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[]).unwrap();
+    let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[], None).unwrap();
     assert_eq!(of("a", "b"), ["a", "b"]);
     assert_eq!(of("a", "a"), ["a-1", "a-1"]);
     assert_eq!(title(Kind::Cct, &[result("a"), result("b")]), "Coflow completion times: w, t, sim");
@@ -224,6 +224,6 @@ fn repeated_runs_of_a_policy_are_one_line() {
     let told: Vec<(&str, usize, usize)> =
         inputs.iter().map(|i| (i.about[0].as_str(), i.runs, i.ccts.as_ref().map_or(0, Vec::len))).collect();
     assert_eq!(told, [("aalo", 2, 6), ("varys", 1, 3)]);
-    assert_eq!(labels(&inputs, &[]).unwrap(), ["aalo, 2 runs", "varys"]);
+    assert_eq!(labels(&inputs, &[], None).unwrap(), ["aalo, 2 runs", "varys"]);
     assert!(inputs[0].utilisation.is_none() && inputs[1].utilisation.is_some(), "what is told over time is told of one run");
 }

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use netlink_packet_route::RouteNetlinkMessage as Message;
 
 use super::book::Book;
 use super::layout::{self, NodeId, Port};
@@ -245,6 +248,28 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
         }
         Ok(nodes)
     })
+}
+
+/// Waits until the namespaces that were left before have gone, but no longer than `patience`. The kernel takes them down later, in batches,
+/// and a network that is built meanwhile waits for its locks.
+///
+/// # Errors
+/// What the kernel refused.
+pub fn settle(patience: Duration) -> io::Result<()> {
+    let (here, away) = (netns::create(false)?, netns::create(false)?);
+    let mut netlink = Netlink::open(here.as_fd())?;
+    let end = |ns| End { name: "end", ns, index: 10, mac: [2, 0, 0, 0, 0, 1] };
+    netlink.send(vec![(msg::veth(&end(None), &end(Some(away.as_fd()))), NEW)])?;
+    // The pair goes with the namespace of its other end, in the batch after those that wait already.
+    drop(away);
+    let begun = Instant::now();
+    let mut there = true;
+    while there && begun.elapsed() < patience {
+        there = false;
+        netlink.dump(msg::link_dump(), |m| there |= matches!(m, Message::NewLink(l) if l.header.index == 10))?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &PacketSwitch, ocs: &[Core]) -> Vec<Request> {

@@ -1,11 +1,9 @@
 //! What this machine carries through networks of packet switches: goodput, processor time, building and taking down, changes of lists.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use netlink_packet_route::RouteNetlinkMessage;
 use serde::Serialize;
 
 use super::{others, processor_time};
@@ -13,10 +11,8 @@ use crate::coflows::bounds::payload_rate;
 use crate::coflows::elephants::Admit;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::fabric::Fabric;
-use crate::fabric::kernel::msg::{self, End, Tcp};
-use crate::fabric::kernel::netns;
-use crate::fabric::kernel::network::Network;
-use crate::fabric::kernel::nl::{NEW, Netlink};
+use crate::fabric::kernel::msg::Tcp;
+use crate::fabric::kernel::network::{Network, settle};
 use crate::fabric::kernel::{Clock, KernelFabric, Mechanism};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::ids::{CoflowId, HostId, RackId};
@@ -129,31 +125,12 @@ fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> 
     (share > idle.max(TOLD)).then_some(share * cores)
 }
 
-/// Waits until the namespaces that were left before have gone, up to [`PATIENCE`]. The kernel takes them down later, in batches, and a
-/// network that is built meanwhile waits for its locks.
-fn settle() -> io::Result<()> {
-    let (here, away) = (netns::create(false)?, netns::create(false)?);
-    let mut netlink = Netlink::open(here.as_fd())?;
-    let end = |ns| End { name: "end", ns, index: 10, mac: [2, 0, 0, 0, 0, 1] };
-    netlink.send(vec![(msg::veth(&end(None), &end(Some(away.as_fd()))), NEW)])?;
-    // The pair goes with the namespace of its other end, in the batch after those that wait already.
-    drop(away);
-    let begun = Instant::now();
-    let mut there = true;
-    while there && begun.elapsed() < PATIENCE {
-        there = false;
-        netlink.dump(msg::link_dump(), |m| there |= matches!(m, RouteNetlinkMessage::NewLink(l) if l.header.index == 10))?;
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Ok(())
-}
-
 /// Builds a network and takes it down, after what was taken down before has gone.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn build(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
-    settle()?;
+    settle(PATIENCE)?;
     let clock = Clock::start();
     let fabric = KernelFabric::install(Network::build(Arc::new(topology.clone()), MARK, None)?, mechanism, Admit::Marked, clock)?;
     let (up, nodes) = (clock.now(), fabric.network().nodes().count());
