@@ -105,14 +105,17 @@ impl Buckets {
 }
 
 impl Utilisation {
-    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a bucket bytes count as evenly spread, so that none is lost or counted twice. O(links x buckets).
-    pub fn since(&self, from: Time) -> Self {
+    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a bucket bytes count as evenly spread; but all of the bucket in
+    /// which `slack` before `from` lies, and what follows, counts, so that nothing that was carried since `from` is lost, although counters
+    /// were read `slack` apart. O(links x buckets).
+    pub fn since(&self, from: Time, slack: Span) -> Self {
         let from = from.min(self.until);
         let bucket = bucket_for(self.until.since(from)).max(self.bucket);
         let until = Time(self.until.since(from).0);
+        let first = Time(from.saturating_sub(slack).0 / self.bucket.0 * self.bucket.0);
         let edges = |k: u64| Time(from.0 + bucket.0.saturating_mul(k).min(until.0));
         let cut = |l: &Carried| {
-            let totals = self.totals_at(l, (0..=until.0.div_ceil(bucket.0)).map(edges));
+            let totals = self.totals_at(l, std::iter::once(first).chain((1..=until.0.div_ceil(bucket.0)).map(edges)));
             Carried { bytes: totals.windows(2).map(|t| t[1] - t[0]).collect(), ..l.clone() }
         };
         Self { bucket, until, links: self.links.iter().map(cut).collect() }
@@ -165,10 +168,11 @@ mod tests {
     #[test]
     fn a_part_begins_at_its_own_zero() {
         // Buckets of 1 ms up to 3.5 ms; from 1.5 ms on.
-        let u = of(1_000_000, 3_500_000, &[10, 20, 30, 40]).since(Time(1_500_000));
-        assert_eq!(u, of(1_000_000, 2_000_000, &[10 + 15, 15 + 40]));
-        assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time::ZERO), of(1000, 3000, &[1, 2, 3]));
-        assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time(9000)), of(1000, 0, &[]));
+        let all = of(1_000_000, 3_500_000, &[10, 20, 30, 40]);
+        assert_eq!(all.since(Time(1_500_000), Span::ZERO), of(1_000_000, 2_000_000, &[20 + 15, 15 + 40]));
+        assert_eq!(all.since(Time(1_500_000), Span(600_000)), of(1_000_000, 2_000_000, &[10 + 20 + 15, 15 + 40]));
+        assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time::ZERO, Span(5)), of(1000, 3000, &[1, 2, 3]));
+        assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time(9000), Span::ZERO), of(1000, 0, &[]));
     }
 
     proptest! {
@@ -177,10 +181,10 @@ mod tests {
             let until = (bytes.len() as u64 * 1000).saturating_sub(short);
             let all: u64 = bytes.iter().sum();
             let whole = of(1000, until, &bytes);
-            let u = whole.since(Time(from));
+            let u = whole.since(Time(from), Span::ZERO);
             prop_assert!(u.links[0].bytes.len() <= BUCKETS && u.bucket.0 >= 1000);
             prop_assert_eq!(u.links[0].bytes.len() as u64, u.until.0.div_ceil(u.bucket.0));
-            let before = whole.totals_at(&whole.links[0], [Time(from.min(until))].into_iter())[0];
+            let before = whole.totals_at(&whole.links[0], [Time(from.min(until) / 1000 * 1000)].into_iter())[0];
             prop_assert_eq!(u.links[0].bytes.iter().sum::<u64>(), if from < until { all - before } else { 0 });
         }
     }

@@ -20,6 +20,8 @@ const SHORTEST: Span = Span::millis(10);
 pub struct Meter(Arc<Mutex<Inner>>);
 
 struct Inner {
+    /// How far apart the counters are read.
+    interval: Span,
     buckets: Buckets,
     /// When the counters were read last, and by link what they showed.
     read: (Time, Vec<u64>),
@@ -31,7 +33,7 @@ impl Meter {
         // No background traffic is made in a live network.
         let all = links(t, |r| t.payload(t.racks[r].uplink).0);
         let read = (Time::ZERO, vec![0; all.len()]);
-        Self(Arc::new(Mutex::new(Inner { buckets: Buckets::new(MOST, interval.max(SHORTEST), all), read })))
+        Self(Arc::new(Mutex::new(Inner { interval, buckets: Buckets::new(MOST, interval.max(SHORTEST), all), read })))
     }
 
     /// Takes in what the fabric saw. Between two looks bytes count as evenly spread. O(racks x racks).
@@ -51,11 +53,11 @@ impl Meter {
 
     /// From `from` on, which is then its zero, until the last look.
     pub fn since(&self, from: Time) -> Utilisation {
-        let (buckets, (at, totals)) = {
+        let (buckets, (at, totals), interval) = {
             let inner = self.0.lock();
-            (inner.buckets.clone(), inner.read.clone())
+            (inner.buckets.clone(), inner.read.clone(), inner.interval)
         };
-        buckets.finish(totals, at).since(from)
+        buckets.finish(totals, at).since(from, interval)
     }
 }
 
@@ -113,7 +115,8 @@ mod tests {
         assert_eq!(names[0].0, "r0.up");
         assert_eq!(names[1..], [("r0.down", &[0, 0, 0][..]), ("r1.up", &[0, 0, 0]), ("r1.down", names[0].1), ("ocs0", &[150, 100, 50])]);
         assert_eq!((u.bucket, u.until, names[0].1[..2].to_vec()), (Span::millis(10), Time(30_000_000), eps[..2].to_vec()));
+        // All since the last reading before: of the second bucket on.
         let rest = m.since(Time(20_000_000));
-        assert_eq!((rest.until, rest.links[4].bytes.as_slice()), (Time(10_000_000), &[50u64][..]));
+        assert_eq!((rest.until, rest.links[4].bytes.as_slice()), (Time(10_000_000), &[150u64][..]));
     }
 }
