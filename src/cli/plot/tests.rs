@@ -164,7 +164,7 @@ fn what_is_not_there_is_said() {
 #[test]
 fn labels_are_what_differs() {
     let result = |policy: &str| one(&RESULT.replace("c-through", policy), &format!("dir/{policy}-1.json")).unwrap();
-    let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[], None).unwrap();
+    let of = |a: &str, b: &str| labels(&[result(a), result(b)], &[]).unwrap();
     assert_eq!(of("a", "b"), ["a", "b"]);
     assert_eq!(of("a", "a"), ["a-1", "a-1"]);
     assert_eq!(title(Kind::Cct, &[result("a"), result("b")]), "Coflow completion times: w, t, sim");
@@ -224,6 +224,6 @@ fn repeated_runs_of_a_policy_are_one_line() {
     let told: Vec<(&str, usize, usize)> =
         inputs.iter().map(|i| (i.about[0].as_str(), i.runs, i.ccts.as_ref().map_or(0, Vec::len))).collect();
     assert_eq!(told, [("aalo", 2, 6), ("varys", 1, 3)]);
-    assert_eq!(labels(&inputs, &[], None).unwrap(), ["aalo, 2 runs", "varys"]);
+    assert_eq!(labels(&inputs, &[]).unwrap(), ["aalo, 2 runs", "varys"]);
     assert!(inputs[0].utilisation.is_none() && inputs[1].utilisation.is_some(), "what is told over time is told of one run");
 }
