@@ -105,9 +105,9 @@ impl Buckets {
 }
 
 impl Utilisation {
-    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a bucket bytes count as evenly spread; but all of the bucket in
-    /// which `slack` before `from` lies, and what follows, counts, so that nothing that was carried since `from` is lost, although counters
-    /// were read `slack` apart. O(links x buckets).
+    /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a
+    /// bucket bytes count as evenly spread. But all counts of the bucket in which `slack` before `from` lies and of what follows it: where
+    /// counters are read `slack` apart, nothing that was carried since `from` is then lost. O(links x buckets).
     pub fn since(&self, from: Time, slack: Span) -> Self {
         let from = from.min(self.until);
         let bucket = bucket_for(self.until.since(from)).max(self.bucket);

@@ -1,6 +1,6 @@
 //! Charts: a title, a legend, and a frame with two axes, whose margins are as wide as what is written there.
 
-use super::axis::{Axis, Room};
+use super::axis::{self, Axis, Room};
 use super::paper::Paper;
 use super::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 
@@ -152,12 +152,17 @@ impl Chart {
         let name = font::wrapped(&y.title, text, bottom - top);
         let left = labels + (1.7 + LINE * name.len() as f64) * text;
         let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
-        // The last label may be at the end of the axis, so half of it needs room beyond.
-        let first = x(room(width - text));
-        let beyond =
-            first.ticks.last().map_or(0.0, |t| font::width(&t.label, text) / 2.0 - (1.0 - first.part(t.at)) * (width - text - left));
-        let right = width - text.max(beyond + text * 0.4);
-        let (sheet, x) = (Sheet::new(width, height), x(room(right)));
+        // The last label may be at the end of the axis, so half of it needs room beyond; a shorter axis may have other labels.
+        let (mut right, mut below) = (width - text, x(room(width - text)));
+        for _ in 0..4 {
+            let last = |t: &axis::Tick| font::width(&t.label, text) / 2.0 - (1.0 - below.part(t.at)) * (right - left);
+            let fits = width - text.max(below.ticks.last().map_or(0.0, last) + text * 0.4);
+            if right <= fits {
+                break;
+            }
+            (right, below) = (fits, x(room(fits)));
+        }
+        let (sheet, x) = (Sheet::new(width, height), below);
         let mut chart = Self { sheet, text, left, right, top, bottom, x, y };
         head.draw(&mut chart.sheet);
         chart.axes();
