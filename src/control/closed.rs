@@ -34,7 +34,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Nothing yet, after so many that are forgotten.
+    /// None is kept yet; `forgotten` have ended before.
     pub fn after_forgotten(forgotten: u64) -> Self {
         Self { forgotten, ..Self::default() }
     }

@@ -335,8 +335,19 @@ impl Paths {
     fn wanted(&self) -> Lists {
         let chosen = self.flows.iter().filter(|f| !f.1.list.0.is_empty()).map(|(&pair, f)| (pair.into(), f.list.clone()));
         let mut all: BTreeMap<Ends, List> = chosen.collect();
+        all.extend(self.answers());
         all.extend(self.manual.iter().map(|(ends, list)| (*ends, list.clone())));
         Lists(all)
+    }
+
+    /// Lists for what goes back to the senders of flows under way, such as acknowledgements, where its default way crosses a link that is
+    /// down. O(flows x (switches + links)) while one is.
+    fn answers(&self) -> BTreeMap<Ends, List> {
+        let cut = self.policy == PathPolicy::Hit && !self.apart.is_empty();
+        let Some(web) = self.web.as_ref().filter(|_| cut) else { return BTreeMap::new() };
+        let back = self.flows.keys().map(|&(from, to)| (to, from)).filter(|pair| !self.flows.contains_key(pair));
+        let broken = back.filter(|&pair| !web.net.holds(&self.default_list(web, pair)));
+        broken.filter_map(|pair| Some((pair.into(), shortest(&web.net, pair)?))).collect()
     }
 
     /// The changes that the fabric must make now; none while it has not answered the last ones.

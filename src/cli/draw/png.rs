@@ -5,7 +5,7 @@ use tiny_skia::{FillRule, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stro
 
 use super::{Ink, Mark, Pen, Shape, Sheet, font};
 
-/// More are no picture that somebody looks at, and would take gigabytes.
+/// A larger picture would take gigabytes.
 const MOST_PIXELS: f64 = 200e6;
 
 /// The whole file.
@@ -18,7 +18,7 @@ pub fn write(sheet: &Sheet, dpi: f64) -> Result<Vec<u8>, String> {
     if width * height > MOST_PIXELS {
         return Err(format!("a picture of {width:.0} x {height:.0} pixels is too large; give a smaller --dpi, or an SVG or PDF file"));
     }
-    let mut page = Pixmap::new(width as u32, height as u32).ok_or("no memory for so many pixels")?;
+    let mut page = Pixmap::new(width as u32, height as u32).ok_or("no memory for the picture's pixels")?;
     page.fill(tiny_skia::Color::WHITE);
     let scale = Transform::from_scale(scale as f32, scale as f32);
     sheet.marks.iter().for_each(|mark| one(&mut page, mark, scale));

@@ -10,7 +10,7 @@ use crate::cli::CliError;
 
 /// The colour of the lines between rows.
 const LINE: Ink = Ink::new(222, 222, 222);
-/// A row is as high as this many sizes of the text, if there is room.
+/// Height of a row in sizes of the text, if there is room.
 const ROW: f64 = 1.5;
 /// The least height of a row, in points, where there are many.
 const LEAST: f64 = 2.0;

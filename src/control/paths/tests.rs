@@ -119,6 +119,28 @@ fn flows_leave_a_link_that_is_down() {
 }
 
 #[test]
+fn what_goes_back_to_a_sender_leaves_a_link_that_is_down_too() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 100)]).unwrap();
+    p.decide();
+    carry(&mut p);
+    let (back, web) = (Ends::pair(HostId(7), HostId(0)), p.web.clone().unwrap());
+    let default = p.default_list(&web, back.hosts());
+    let graph = leaves(None).eps.graph().unwrap().clone();
+    let link = |c: &crate::topology::graph::Cable| [c.ends.0, c.ends.1].iter().all(|end| default.0[..2].contains(end));
+    let down = graph.cables.iter().position(link).unwrap() as u32;
+    p.down([down].into_iter());
+    p.decide();
+    carry(&mut p);
+    let own = p.held.at(back).expect("a list of its own").clone();
+    assert!(own != default && p.web.as_ref().unwrap().net.holds(&own), "{own:?}");
+    p.down(std::iter::empty());
+    p.decide();
+    carry(&mut p);
+    assert_eq!(p.held.at(back), None, "the default way again");
+}
+
+#[test]
 fn a_flow_without_a_way_leaves_the_others_theirs() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
     // The largest flow, which is looked at first, leaves a leaf whose links are all down.

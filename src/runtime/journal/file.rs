@@ -97,7 +97,7 @@ impl Mark {
     fn read(file: &mut File) -> io::Result<Self> {
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        // A daemon that was killed before it wrote the first one has told nobody of anything.
+        // A daemon that was killed before it wrote the first one has answered no request.
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 }
