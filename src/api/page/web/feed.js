@@ -149,7 +149,7 @@
       const proposals = [...this.store.coflows.values()].some((c) => c.state === "proposed") || this.store.proposed;
       this.store.proposed = false;
       const lists = first ? [this.get("coflows")] : [this.get("coflows?state=active"), this.get(`coflows?endedAfter=${ended}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
-      const paths = this.store.topology.graph ? this.get("paths?pairs=false") : null;
+      const paths = this.store.topology?.graph ? this.get("paths?pairs=false") : null;
       const jobs = this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
       const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), this.get("circuits"), paths, jobs, ...lists]);
       this.store.setStats(stats);
