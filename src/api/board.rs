@@ -32,17 +32,15 @@ struct Inner {
 }
 
 impl Board {
-    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces everything. O(jobs).
+    /// Takes a report in, which is of `now` by the daemon's clock. One of another run replaces everything; jobs of a number from
+    /// [`JOBS`] on are left out. O(jobs).
     ///
     /// # Errors
-    /// Why it is refused as a whole: a name that is too long, or too many jobs.
+    /// Why it is refused as a whole: a name that is too long.
     pub fn take(&self, report: JobsReport, now: Time) -> Result<(), String> {
         let names = [&report.workload, &report.policy].into_iter().chain(report.jobs.iter().map(|j| &j.name));
         if let Some(name) = names.map(String::len).find(|n| *n > NAME) {
             return Err(format!("a name has {name} bytes; at most {NAME} are kept"));
-        }
-        if report.jobs.iter().any(|j| j.id as usize >= JOBS) {
-            return Err(format!("jobs are numbered from 0, and at most {JOBS} are kept"));
         }
         let mut b = self.0.lock();
         if b.run != report.run {
@@ -52,7 +50,7 @@ impl Board {
         // The scheduler's clock has another zero.
         let own = |at: u64| now.0.saturating_sub(report.now_ns.saturating_sub(at));
         let slots = |held: &Job| SlotsHeld { job: held.id, computing: held.computing, waiting: held.waiting };
-        for j in report.jobs {
+        for j in report.jobs.into_iter().filter(|j| (j.id as usize) < JOBS) {
             let (started_ns, finished_ns) = (j.started_ns.map(own), j.finished_ns.map(own));
             b.jobs.insert(j.id, Job { arrival_ns: own(j.arrival_ns), started_ns, finished_ns, ..j });
         }
@@ -122,11 +120,12 @@ mod tests {
         let b = Board::default();
         let long = Job { name: "n".repeat(NAME + 1), ..job(0, 1, 0) };
         assert!(b.take(report(1, 0, vec![long]), Time(1)).unwrap_err().contains("257 bytes"));
-        assert!(b.take(report(1, 0, vec![job(JOBS as u32, 1, 0)]), Time(1)).unwrap_err().contains("at most"));
         assert_eq!(b.show(Time(0), Time(1)).workload, "", "nothing of a report that is refused is kept");
+        b.take(report(1, 0, vec![job(JOBS as u32, 1, 0)]), Time(1)).unwrap();
+        assert_eq!(b.show(Time(0), Time(1)).jobs, []);
         let many = (0..100).map(|k| job(k, u64::from(k) + 1, u64::MAX - 200)).collect();
         b.take(report(1, 0, many), Time(2)).unwrap();
-        let held: Vec<u32> = b.show(Time(0), Time(2)).samples[0].held.iter().map(|h| h.job).collect();
+        let held: Vec<u32> = b.show(Time(1), Time(2)).samples[0].held.iter().map(|h| h.job).collect();
         assert_eq!(held, (36..100).collect::<Vec<u32>>());
     }
 

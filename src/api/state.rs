@@ -244,13 +244,6 @@ impl Ledger {
         self.keys.get(key).map(|(kept, id)| (*id, *kept == digest(body)))
     }
 
-    /// Remembers the key and the body of the request that made a coflow; the oldest of too many is forgotten. Gives what is remembered.
-    pub fn keep(&mut self, key: String, body: &[u8], id: CoflowId) -> Key {
-        let key = Key { key, digest: digest(body), id };
-        self.remember(key.clone());
-        key
-    }
-
     /// Remembers a key, also one that an earlier daemon was given.
     pub fn remember(&mut self, Key { key, digest, id }: Key) {
         if self.keys.insert(key.clone(), (digest, id)).is_none() {
@@ -262,6 +255,11 @@ impl Ledger {
             self.keys.remove(&old);
         }
     }
+}
+
+/// The key of a request for a coflow: with the hash of its body.
+pub fn key(key: String, body: &[u8], id: CoflowId) -> Key {
+    Key { key, digest: digest(body), id }
 }
 
 /// The same in every process, so that a key means the same after a restart.

@@ -101,7 +101,7 @@ pub fn token(file: Option<&Path>, given: Option<&str>) -> Result<Option<String>,
     let Some(file) = file else { return Ok(given.map(str::to_owned)) };
     let text = read_text(file)?;
     let bad = |why: &str| Err(CliError::Invalid(format!("{}: {why}", file.display())));
-    let mode = std::fs::metadata(file).map_or(0, |m| m.permissions().mode() & 0o777);
+    let mode = std::fs::metadata(file).map_err(|e| CliError::Invalid(format!("{}: {e}", file.display())))?.permissions().mode() & 0o777;
     if mode & 0o007 != 0 {
         return bad(&format!("every user of the machine may read this token or change it (mode {mode:o}); allowed: 600 or 640"));
     }

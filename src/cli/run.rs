@@ -11,6 +11,7 @@ use progress::Progress;
 use watch::Watch;
 
 use super::client::Where;
+use super::draw;
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
@@ -177,11 +178,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         ));
     }
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
+    args.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
     if args.detach && !args.detached {
         let name = args.name.clone().map_or_else(|| read_topology(&args.topology).map(|t| t.name), Ok)?;
         check_name(&name)?;
         return detach::start(&name);
     }
+    // Before the file is read: what is written while the network is built is seen afterwards.
+    let watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file)).transpose()?;
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -198,7 +202,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
             (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare(args, &plan, workload, &stop),
             (None, Some(workload)) => carry(args, &plan, workload, &stop),
-            (None, None) => serve(args, &plan, &stop),
+            (None, None) => serve(args, &plan, watch, &stop),
         }
     })
 }
@@ -362,8 +366,8 @@ fn check_name(name: &str) -> Result<(), CliError> {
 fn listen(args: &Args) -> Result<api::Options, CliError> {
     let token = files::token(args.token_file.as_deref(), args.token.as_deref())?;
     let read_token = files::token(args.read_token_file.as_deref(), None)?;
-    if args.schedule.is_some() && read_token.is_some() && token.is_none() {
-        let why = "--schedule posts coflows over the API; beside --read-token-file it needs --token-file";
+    if (args.schedule.is_some() || args.watch) && read_token.is_some() && token.is_none() {
+        let why = "--schedule and --watch change things over the API; beside --read-token-file they need --token-file";
         return Err(CliError::Usage(why.into()));
     }
     Ok(api::Options { listen: Some(args.listen), token, read_token, ..api::Options::default() })
@@ -493,7 +497,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Stays up until a signal, or until something that it needs has died.
-fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
+fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, running.server.url());
     let stop_it = if args.detached { format!("`heliostat stop {name}`") } else { "Ctrl-C".into() };
@@ -501,7 +505,6 @@ fn serve(args: &Args, plan: &Plan, stop: &AtomicBool) -> Result<(), CliError> {
         "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
     );
     let daemon = running.place(plan);
-    let mut watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file));
     let mut why = None;
     for tick in 1_u32.. {
         std::thread::sleep(LOOK);

@@ -254,7 +254,13 @@ fn send(
     let ended = Time(s.begun.elapsed().as_nanos() as u64);
     broken = s.remote.close().err().map(|e| e.to_string()).or(broken);
     let counted = Counters::settled(client)?.since(&before, ended);
-    let utilisation = Some(before.utilisation_since(client)?);
+    let utilisation = match before.utilisation_since(client) {
+        Ok(u) => Some(u),
+        Err(e) => {
+            broken = broken.or(Some(e.to_string()));
+            None
+        }
+    };
     s.remote.note_ended()?;
     let coflows = s.remote.coflows(topology);
     let traffic = pairs.iter().enumerate().map(|(k, p)| of_pair(k, p, &s, &coflows)).collect();

@@ -94,7 +94,7 @@ pub enum Measure {
     /// Time that a map task holds its slot, s; attempts that were given up do not count.
     #[serde(rename = "map_time_s")]
     MapTime,
-    /// Time that a reduce task holds its slot, s; likewise.
+    /// Time that a reduce task holds its slot, s; attempts that were given up do not count.
     #[serde(rename = "reduce_time_s")]
     ReduceTime,
     /// Shuffles in per cent of the bytes that go over the network.
@@ -117,35 +117,9 @@ impl Measure {
 
     /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
     pub fn is_time(self) -> bool {
-        use Measure::SomeTasksJct;
-        use Measure::{Computing, FewTasksJct, LargeJct, Makespan, MakespanAdHoc, ManyTasksJct, MapTime, MeanCct, MeanJct, MeanRecurring};
-        use Measure::{
-            MedianAdHoc, MedianJct, MedianRecurring, MedianReduceTime, P90AdHoc, P95Jct, P99Jct, ReduceTime, SlotTime, SmallJct,
-        };
-        matches!(
-            self,
-            Makespan
-                | MeanJct
-                | MedianJct
-                | P95Jct
-                | P99Jct
-                | SmallJct
-                | LargeJct
-                | FewTasksJct
-                | SomeTasksJct
-                | ManyTasksJct
-                | MeanRecurring
-                | P90AdHoc
-                | MakespanAdHoc
-                | SlotTime
-                | MedianReduceTime
-                | MedianRecurring
-                | MedianAdHoc
-                | MeanCct
-                | Computing
-                | MapTime
-                | ReduceTime
-        )
+        use Measure::{CountedCost, DataSpread, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished};
+        let other = [CountedCost, DataSpread, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished];
+        !self.is_share() && !other.contains(&self)
     }
 
     /// Whether a system is better by more of it.

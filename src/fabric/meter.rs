@@ -106,13 +106,15 @@ impl Buckets {
 
 impl Utilisation {
     /// The part from `from` on, which is then its zero, in at most [`BUCKETS`] buckets that are not shorter than those here. Within a
-    /// bucket bytes count as evenly spread. But all counts of the bucket in which `slack` before `from` lies and of what follows it: where
-    /// counters are read `slack` apart, nothing that was carried since `from` is then lost. O(links x buckets).
+    /// bucket bytes count as evenly spread. The first bucket also has what was counted up to `slack` before `from`, and where buckets are
+    /// no longer than `slack` all of the bucket in which that instant lies: counters that are read `slack` apart note bytes that much
+    /// later. O(links x buckets).
     pub fn since(&self, from: Time, slack: Span) -> Self {
         let from = from.min(self.until);
         let bucket = bucket_for(self.until.since(from)).max(self.bucket);
         let until = Time(self.until.since(from).0);
-        let first = Time(from.saturating_sub(slack).0 / self.bucket.0 * self.bucket.0);
+        let earliest = from.saturating_sub(slack);
+        let first = if self.bucket > slack { earliest } else { Time(earliest.0 / self.bucket.0 * self.bucket.0) };
         let edges = |k: u64| Time(from.0 + bucket.0.saturating_mul(k).min(until.0));
         let cut = |l: &Carried| {
             let totals = self.totals_at(l, std::iter::once(first).chain((1..=until.0.div_ceil(bucket.0)).map(edges)));
@@ -169,8 +171,9 @@ mod tests {
     fn a_part_begins_at_its_own_zero() {
         // Buckets of 1 ms up to 3.5 ms; from 1.5 ms on.
         let all = of(1_000_000, 3_500_000, &[10, 20, 30, 40]);
-        assert_eq!(all.since(Time(1_500_000), Span::ZERO), of(1_000_000, 2_000_000, &[20 + 15, 15 + 40]));
-        assert_eq!(all.since(Time(1_500_000), Span(600_000)), of(1_000_000, 2_000_000, &[10 + 20 + 15, 15 + 40]));
+        assert_eq!(all.since(Time(1_500_000), Span::ZERO), of(1_000_000, 2_000_000, &[10 + 15, 15 + 40]));
+        assert_eq!(all.since(Time(1_500_000), Span(600_000)), of(1_000_000, 2_000_000, &[1 + 20 + 15, 15 + 40]));
+        assert_eq!(all.since(Time(1_500_000), Span(1_000_000)), of(1_000_000, 2_000_000, &[10 + 20 + 15, 15 + 40]));
         assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time::ZERO, Span(5)), of(1000, 3000, &[1, 2, 3]));
         assert_eq!(of(1000, 3000, &[1, 2, 3]).since(Time(9000), Span::ZERO), of(1000, 0, &[]));
     }
@@ -184,7 +187,7 @@ mod tests {
             let u = whole.since(Time(from), Span::ZERO);
             prop_assert!(u.links[0].bytes.len() <= BUCKETS && u.bucket.0 >= 1000);
             prop_assert_eq!(u.links[0].bytes.len() as u64, u.until.0.div_ceil(u.bucket.0));
-            let before = whole.totals_at(&whole.links[0], [Time(from.min(until) / 1000 * 1000)].into_iter())[0];
+            let before = whole.totals_at(&whole.links[0], [Time(from.min(until))].into_iter())[0];
             prop_assert_eq!(u.links[0].bytes.iter().sum::<u64>(), if from < until { all - before } else { 0 });
         }
     }

@@ -56,12 +56,13 @@ impl Ends {
 
 impl Handle {
     /// A handle, and the ends for the thread that runs the controller.
-    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot) -> (Self, Ends) {
+    /// `first` is a snapshot of the start, and `told` a number of events that come before anything reads them.
+    pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot, told: usize) -> (Self, Ends) {
         let (command_tx, command_rx) = mpsc::channel();
+        let meter = Meter::new(&topology, plan.policy.interval, first.now);
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
-        let (events, _) = broadcast::channel(4096);
+        let (events, _) = broadcast::channel(4096 + told);
         let ended = Arc::new(OnceLock::new());
-        let meter = Meter::new(&topology, plan.policy.interval);
         let ends = Ends { commands: command_rx, snapshot: snapshot_tx, events: events.clone(), meter: meter.clone(), ended: ended.clone() };
         (Self { topology, plan, commands: command_tx, snapshot: snapshot_rx, events, meter, ended }, ends)
     }

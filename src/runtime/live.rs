@@ -100,7 +100,9 @@ impl<F: Fabric + 'static> Live<F> {
         let start = clock.now() + Span::millis(20);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), start, fabric.notice());
         let head = recorder.as_ref().map(|r| r.head(&topology, &plan, (start, fabric.notice()), fabric.mechanism()));
-        let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()));
+        // Coflows that were open when the daemon before was killed end with an event each.
+        let told = past.as_ref().map_or(0, |p| p.open.len());
+        let (handle, ends) = Handle::new(topology, Arc::new(plan), controller.snapshot(start, fabric.mechanism()), told);
         let prober = prober(&fabric, handle.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut control = Loop::new((controller, fabric), clock, (feed, prober), ends);

@@ -20,6 +20,8 @@ const SHORTEST: Span = Span::millis(10);
 pub struct Meter(Arc<Mutex<Inner>>);
 
 struct Inner {
+    /// The clock's reading at the start, from which the times below are counted.
+    zero: Time,
     /// How far apart the counters are read.
     interval: Span,
     buckets: Buckets,
@@ -28,36 +30,38 @@ struct Inner {
 }
 
 impl Meter {
-    /// Of a network whose counters are read once an `interval`.
-    pub fn new(t: &Topology, interval: Span) -> Self {
+    /// Of a network that starts at `zero`, and whose counters are read once an `interval`.
+    pub fn new(t: &Topology, interval: Span, zero: Time) -> Self {
         // No background traffic is made in a live network.
         let all = links(t, |r| t.payload(t.racks[r].uplink).0);
         let read = (Time::ZERO, vec![0; all.len()]);
-        Self(Arc::new(Mutex::new(Inner { interval, buckets: Buckets::new(MOST, interval.max(SHORTEST), all), read })))
+        Self(Arc::new(Mutex::new(Inner { zero, interval, buckets: Buckets::new(MOST, interval.max(SHORTEST), all), read })))
     }
 
-    /// Takes in what the fabric saw. Between two looks bytes count as evenly spread. O(racks x racks).
+    /// Takes in what the fabric saw. Between two looks bytes count as evenly spread, so that one look may be left out while another thread
+    /// reads: the control loop never waits for it. O(racks x racks).
     pub fn look(&self, seen: &Observation) {
-        let mut inner = self.0.lock();
         let now = totals(seen);
+        let Some(mut inner) = self.0.try_lock() else { return };
+        let here = Time(seen.at.since(inner.zero).0);
         let (at, before) = std::mem::take(&mut inner.read);
         // Counters only grow, except where another process has removed what counts.
         let now: Vec<u64> = now.into_iter().zip(before.iter().chain(std::iter::repeat(&0))).map(|(n, b)| n.max(*b)).collect();
-        while inner.buckets.edge() <= seen.at {
-            let (part, whole) = (inner.buckets.edge().since(at).0, seen.at.since(at).0.max(1));
+        while inner.buckets.edge() <= here {
+            let (part, whole) = (inner.buckets.edge().since(at).0, here.since(at).0.max(1));
             let then = before.iter().zip(&now).map(|(b, n)| b + (u128::from(n - b) * u128::from(part) / u128::from(whole)) as u64);
             inner.buckets.read(then);
         }
-        inner.read = (seen.at, now);
+        inner.read = (here, now);
     }
 
-    /// From `from` on, which is then its zero, until the last look.
+    /// From `from` on, which is then its zero, until the last look. O(links x buckets).
     pub fn since(&self, from: Time) -> Utilisation {
-        let (buckets, (at, totals), interval) = {
+        let (buckets, (at, totals), interval, zero) = {
             let inner = self.0.lock();
-            (inner.buckets.clone(), inner.read.clone(), inner.interval)
+            (inner.buckets.clone(), inner.read.clone(), inner.interval, inner.zero)
         };
-        buckets.finish(totals, at).since(from, interval)
+        buckets.finish(totals, at).since(Time(from.since(zero).0), interval)
     }
 }
 
@@ -102,7 +106,7 @@ mod tests {
     fn links_are_told_apart_and_times_are_cut() {
         let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(100), delta: Span(1), stop: StopMode::NotAllStop, duplex: false };
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
-        let m = Meter::new(&t, Span::millis(10));
+        let m = Meter::new(&t, Span::millis(10), Time::ZERO);
         assert_eq!(m.since(Time::ZERO).until, Time::ZERO);
         m.look(&seen(5_000_000, 300, 100));
         m.look(&seen(25_000_000, 700, 300));
@@ -118,5 +122,15 @@ mod tests {
         // All since the last reading before: of the second bucket on.
         let rest = m.since(Time(20_000_000));
         assert_eq!((rest.until, rest.links[4].bytes.as_slice()), (Time(10_000_000), &[150u64][..]));
+    }
+
+    #[test]
+    fn a_clock_that_goes_on_from_an_earlier_daemon_makes_no_longer_buckets() {
+        let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![]);
+        let day = 86_400_000_000_000;
+        let m = Meter::new(&t, Span::millis(10), Time(day));
+        m.look(&seen(day + 30_000_000, 300, 0));
+        let u = m.since(Time(day));
+        assert_eq!((u.bucket, u.until, u.links[0].bytes.as_slice()), (Span::millis(10), Time(30_000_000), &[100u64, 100, 100][..]));
     }
 }

@@ -176,11 +176,11 @@ pub struct Counters {
 /// What the tasks of a job do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCounts {
-    /// They have done their work.
+    /// Tasks that have finished.
     pub finished: u64,
-    /// They compute.
+    /// Tasks that compute.
     pub computing: u64,
-    /// They hold a slot and wait for input.
+    /// Tasks that hold a slot and wait for their input.
     pub fetching: u64,
 }
 

@@ -30,6 +30,9 @@ fn a_policy_file_that_is_written_again_decides_and_a_bad_one_changes_nothing() {
     }
     let _alone = alone();
     let (name, dir) = (unique("watch"), Scratch::new("watched"));
+    let o = output(run(&name).args(["--watch", "--policy", "round-robin"]));
+    assert!(!o.status.success() && said(&o).contains("a shipped policy never changes"), "{}", said(&o));
+    assert_nothing_left(&name);
     let text = std::fs::read_to_string(file("policies/round-robin.yaml")).expect("a policy");
     let own = dir.write("own.yaml", &text);
     let d = Daemon::start(&name, &["--watch", "--policy", own.to_str().expect("a path")]);

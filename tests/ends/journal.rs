@@ -25,8 +25,8 @@ struct Clients {
     open: Vec<String>,
 }
 
-fn body(bytes: u64) -> Value {
-    json!({"send": true, "flows": [{"from": 0, "to": 2, "bytes": bytes}]})
+fn body(name: &str, bytes: u64) -> Value {
+    json!({"name": name, "send": true, "flows": [{"from": 0, "to": 2, "bytes": bytes}]})
 }
 
 /// Posts a coflow under a key; its number and whether the daemon had made it before. `None` if it is gone before it answers.
@@ -36,7 +36,7 @@ fn post(api: &str, key: &str) -> Option<(u64, bool)> {
     let request = ureq::http::Request::builder().method("POST").uri(format!("{api}/api/v1/coflows"));
     let request = request.header("content-type", "application/json").header("idempotency-key", key);
     let bytes = if key.ends_with('0') { 20_000_000 } else { 20_000 };
-    let mut answer = agent.run(request.body(body(bytes).to_string()).expect("a request")).ok()?;
+    let mut answer = agent.run(request.body(body(key, bytes).to_string()).expect("a request")).ok()?;
     let replayed = answer.headers().contains_key("idempotency-replayed");
     let text = answer.body_mut().read_to_string().ok()?;
     assert_eq!(answer.status(), 201, "{text}");
@@ -116,6 +116,9 @@ fn life(d: &mut Daemon, clients: &mut Clients, round: u64) {
             Some((id, replayed)) => {
                 assert!(!replayed, "{key} is new");
                 assert!(!clients.answered.values().any(|&n| n == id), "{id} was given before");
+                let (status, all) = d.call("GET", &format!("/api/v1/coflows?name={key}"), None);
+                let of_key = all["coflows"].as_array().expect("a list").iter().filter(|c| c["name"] == *key).count();
+                assert_eq!((status, of_key), (200, 1), "coflows of the request {key}: {all}");
                 clients.answered.insert(key, id);
             }
             None => clients.open.push(key),

@@ -30,6 +30,12 @@ fn switches_and_links_show_their_load_and_what_is_down() {
     let places = "[...document.querySelectorAll('#fabric-picture .switch')].map((r) => [+r.getAttribute('x'), +r.getAttribute('y')])";
     assert_eq!(b.value(&format!("new Set({places}.map((p) => p.join())).size")), 20);
     assert_eq!(b.value(&format!("new Set({places}.map((p) => p[1])).size")), 3);
+    let top = |tier: &str| {
+        let of =
+            format!("[...document.querySelectorAll('#fabric-picture .switch-item')].filter((g) => g.textContent.startsWith('{tier}'))");
+        b.value(&format!("Math.max(...{of}.map((g) => +g.querySelector('.switch').getAttribute('y')))")).as_f64().expect("a place")
+    };
+    assert!(top("core") < top("agg") && top("agg") < top("edge"), "{} {} {}", top("core"), top("agg"), top("edge"));
     let width = "document.querySelector('#fabric-picture svg').viewBox.baseVal.width";
     assert_eq!(b.value(&format!("{places}.every((p) => p[0] > 0 && p[0] < {width})")), true);
     // Bytes from the first rack to the last one cross five switches.

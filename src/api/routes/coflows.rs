@@ -13,7 +13,7 @@ use super::launch;
 use super::proposals::{self, Draft};
 use super::resource::{FORGOTTEN, created, missing, name, parse_id, view};
 use crate::api::problem::{Body, Problem, Reply};
-use crate::api::state::{App, Ledger};
+use crate::api::state::{self, App, Ledger};
 use crate::api::wire::{self, CoflowState};
 use crate::control::Event;
 
@@ -59,14 +59,15 @@ pub async fn post(
     };
     let id =
         ledger.next_id(&app.snapshot(), app.last_own()).ok_or_else(|| Problem::new(StatusCode::CONFLICT, "all coflow ids are used up"))?;
+    // First the key: after a kill a key whose coflow was not made counts for nothing, and a coflow whose key is unknown could be
+    // made twice.
+    let kept = key.map(|key| state::key(key, &body.raw, id));
+    kept.iter().for_each(|k| app.journal.iter().for_each(|j| j.keep(k.clone())));
     let made = match draft {
         Some(draft) => launch::hold(&app, id, &body.value, Arc::new(draft.proposal)).await?,
         None => launch::declare(&app, id, &body.value, content).await?,
     };
-    if let Some(key) = key {
-        let kept = ledger.keep(key, &body.raw, id);
-        app.journal.iter().for_each(|j| j.keep(kept.clone()));
-    }
+    kept.into_iter().for_each(|k| ledger.remember(k));
     Ok(created(made))
 }
 

@@ -88,7 +88,7 @@ fn late() -> Late {
     let topology = Arc::new(network());
     let policy = CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() };
     let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
-    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"));
+    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
     let (sent, (stop, stopping)) = (Arc::new(Counts::default()), watch::channel(false));
     let sender: Option<Arc<dyn Sender>> = Some(sent.clone());
     let patience = Duration::from_millis(1);

@@ -88,7 +88,7 @@ fn rig_on(topology: Topology, policy: CircuitPolicy, options: Options) -> Rig {
     let topology = Arc::new(topology);
     let below = topology.clone();
     let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
-    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"));
+    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     std::thread::spawn(move || drive(controller, below, &ends, &stopped));

@@ -40,7 +40,7 @@ fn health_says_what_is() {
 fn a_controller_that_died_is_neither_live_nor_ready_and_the_reason_is_told() {
     let topology = Arc::new(network());
     let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
+    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
     let options = Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() };
     let r = Rig { server: serve(handle.clone(), options).unwrap(), handle, stop: Arc::default() };
     assert_eq!(r.get("/livez").status, 200);
@@ -55,7 +55,7 @@ fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let topology = Arc::new(network());
     let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
     // No thread reads the commands until the API has given up.
-    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
+    let (handle, ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
     let server = serve(handle.clone(), Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() }).unwrap();
     let rig = Rig { server, handle, stop: Arc::default() };
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});

@@ -52,7 +52,7 @@ const SIZES: [(&str, f64); 5] = [("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e
 impl Axis {
     /// Times from zero, in nanoseconds.
     pub fn time(what: &str, end: f64, room: Room) -> Self {
-        // Beyond ten minutes a number of seconds is no longer read at a glance; beyond two days one of hours.
+        // Seconds are read at a glance up to ten minutes, minutes up to ten hours, hours up to two days.
         let from = |unit: f64| {
             if unit > 3600e9 {
                 2.0 * unit

@@ -216,12 +216,15 @@ impl Chart {
         self.sheet.stroke(Shape::Line(line), pen);
     }
 
-    /// Names a part of an axis without ticks and title, in as many lines as it needs.
+    /// Names a part of an axis without ticks and title, in as many lines as it needs; the text shrinks until the longest word has room.
     pub fn name(&mut self, from: f64, to: f64, label: &str) {
         let (left, right) = (self.at(from, 0.0).0, self.at(to, 0.0).0);
-        for (k, line) in font::wrapped(label, self.text, right - left - self.text * 0.5).into_iter().enumerate() {
-            let y = self.bottom + self.text * (1.0 + LINE * k as f64);
-            self.sheet.text(((left + right) / 2.0, y), self.text, Anchor::Middle, line);
+        let room = right - left - self.text * 0.5;
+        let longest = label.split(' ').map(|word| font::width(word, self.text)).fold(0.0, f64::max);
+        let size = self.text * (room / longest.max(room)).max(0.1);
+        for (k, line) in font::wrapped(label, size, room * 1.001).into_iter().enumerate() {
+            let y = self.bottom + size * (1.0 + LINE * k as f64);
+            self.sheet.text(((left + right) / 2.0, y), size, Anchor::Middle, line);
         }
     }
 }

@@ -84,7 +84,7 @@ pub enum Shape {
         at: Point,
         /// The height of its line.
         size: f64,
-        /// What of it is there.
+        /// Which part of the text is at `at`.
         anchor: Anchor,
         /// Whether it is read from below upwards.
         turned: bool,
@@ -217,6 +217,14 @@ impl Format {
             _ => Err(CliError::Usage(format!("{}: the name of a picture ends in .svg, .png or .pdf", file.display()))),
         }
     }
+}
+
+/// Whether a picture can be written under this name, to be asked before a run that ends with it.
+///
+/// # Errors
+/// The name's ending is that of no format.
+pub fn can_draw(file: &Path) -> Result<(), CliError> {
+    Format::of(file).map(drop)
 }
 
 /// Writes a sheet to a file, in the format that its name says; `dpi` is the number of pixels an inch in a PNG file.

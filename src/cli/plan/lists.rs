@@ -20,7 +20,7 @@ const TOP: f64 = 40.0;
 const TASK: f64 = 11.0;
 /// The widest link.
 const WIDEST: f64 = 9.0;
-/// Size of names; those of switches that are close to each other may be smaller, down to the second.
+/// Size of text in points, and the least to which a switch's name shrinks to fit into its box.
 const TEXT: (f64, f64) = (9.0, 6.0);
 /// The height of a switch, and its greatest width.
 const BOX: (f64, f64) = (16.0, 56.0);

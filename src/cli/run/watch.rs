@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cli::client::Where;
-use crate::cli::set;
+use crate::cli::{CliError, set};
 
 /// What tells two states of a file apart: inode, size, and when it was written, in seconds and nanoseconds.
 type State = (u64, u64, i64, i64);
@@ -19,10 +19,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches a file that was read just now.
-    pub fn new(file: &Path) -> Self {
+    /// Watches a file from its present state on.
+    ///
+    /// # Errors
+    /// It is no file, such as the name of a shipped policy.
+    pub fn new(file: &Path) -> Result<Self, CliError> {
         let now = state(file);
-        Self { file: file.into(), taken: now, seen: now }
+        let none = || CliError::Usage(format!("--watch: there is no file {}; a shipped policy never changes", file.display()));
+        now.is_some().then(|| Self { file: file.into(), taken: now, seen: now }).ok_or_else(none)
     }
 
     /// Takes the file if it was written again, and has not changed since the last look: it may be half written. One that is missing, makes

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
+use super::draw;
 use super::timeline::Timeline;
 use super::workload::Reading;
 use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, write_text};
@@ -111,6 +112,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// As [`run()`].
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     can_write([ask.json, ask.tuning.timeline.as_deref()].into_iter().flatten())?;
+    ask.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
     let client = Arc::new(ask.place.client()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
@@ -137,10 +139,10 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     if let Some(file) = ask.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
-    if let Some(file) = &ask.tuning.timeline {
-        Timeline::from(&result).chart(Some(&topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
-    }
-    ended?;
+    let title = format!("Tasks: {}, {}", result.workload, result.placement);
+    let drawn = ask.tuning.timeline.as_ref().map_or(Ok(()), |file| Timeline::from(&result).chart(Some(&topology)).write(title, file));
+    // Why the run broke says more than why its picture cannot be written.
+    ended.and(drawn)?;
     if stop.load(Relaxed) && result.summary.unfinished > 0 {
         return Err(CliError::Failed("interrupted; what had finished by then is printed above, the rest is cancelled".into()));
     }
@@ -180,10 +182,10 @@ fn play(
     let mut reporter = Reporter::new(client.clone(), &list.name, topology.hosts.iter().map(|h| u64::from(h.slots)).sum());
     let mut watch = |s: &Snapshot| {
         progress.show(s);
-        reporter.tell(s, false);
+        reporter.tell(s);
     };
     let outcome = live::run(ask, recorder, &mut remote, stop, &mut watch).map_err(CliError::Failed)?;
-    reporter.tell(&outcome.end, true);
+    reporter.finish(&outcome.end);
     progress.done();
     let mut ended = match outcome.broken {
         Some(why) => Err(remote.lost().map_or(CliError::Failed(why), Into::into)),
@@ -204,7 +206,13 @@ fn play(
             Counted { ended: end, ..Counted::default() }
         }
     };
-    let utilisation = ended.is_ok().then(|| before.utilisation_since(client)).transpose()?;
+    let utilisation = match before.utilisation_since(client) {
+        Ok(u) => Some(u),
+        Err(e) => {
+            ended = ended.and(Err(e.into()));
+            None
+        }
+    };
     let coflows = remote.coflows(topology);
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
     let network = RunResult::new(of, coflows, counted, remote.received());

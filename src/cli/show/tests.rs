@@ -126,7 +126,7 @@ fn everything_is_shown_from_a_server() {
     let text = std::fs::read_to_string("topologies/fat-tree-4.yaml").unwrap();
     let topology = std::sync::Arc::new(crate::config::read_topology(&text, "t").unwrap());
     let controller = Controller::new(topology.clone(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-    let (handle, _ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"));
+    let (handle, _ends) = Handle::new(topology, Default::default(), controller.snapshot(Time::ZERO, "test"), 0);
     let token = "0123456789abcdef";
     let listen = Some(([127, 0, 0, 1], 0).into());
     let server = api::serve(handle, api::Options { listen, token: Some(token.into()), ..api::Options::default() }).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Load, Play};
+use super::draw;
 use super::interrupt::stopped_by_ctrl_c;
 use super::progress::Clock;
 use super::record::RecordArgs;
@@ -110,6 +111,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), CliError> {
     args.check()?;
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
+    args.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
     let topology = args.read_topology()?;
     if args.policy.len() > 1 || args.repeat.is_some() {
         return compare(args, &topology);
@@ -204,10 +206,10 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     if let Some(file) = &args.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
+    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
     if let Some(file) = &args.tuning.timeline {
         Timeline::from(&result).chart(Some(play.topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
     }
-    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
     stuck(result.end, "jobs", result.summary.unfinished)
 }
 

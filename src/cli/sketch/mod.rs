@@ -11,7 +11,7 @@ use layout::{BOX, HOST, LEFT, Layout, Line, MARGIN, NAME, PAD};
 
 /// The most racks that are drawn: a page is a window or a wall wide, not a street.
 pub const MAX_RACKS: usize = 256;
-/// Size of the title, of notes in the margin, and of names.
+/// Heights of text in points: the title; notes, names of switches and texts of planes; names of racks.
 const SIZES: (f64, f64, f64) = (16.0, 10.5, 9.5);
 /// The smallest size of a switch's name.
 const SMALLEST: f64 = 6.5;

@@ -17,7 +17,7 @@ use super::nl::{NEW, Netlink, Request};
 pub use super::node::Node;
 use super::ownership::link_mark;
 use super::packet::{self, PacketSwitch};
-use super::{detach, netns};
+use super::{detach, netns, sys};
 use crate::ids::{HostId, RackId};
 use crate::topology::Topology;
 use crate::topology::addresses::{MAX_HOSTS_PER_RACK, MAX_RACKS, host_ip};
@@ -237,25 +237,16 @@ fn make_nodes(topology: &Topology, mark: &str) -> io::Result<BTreeMap<NodeId, No
         }
         Ok((id, node))
     };
-    let all = NodeId::all(topology);
-    let each = all.len().div_ceil(std::thread::available_parallelism().map_or(1, |n| n.get()));
-    std::thread::scope(|s| {
-        let parts: Vec<_> =
-            all.chunks(each).map(|ids| s.spawn(|| ids.iter().map(|&id| make(id)).collect::<io::Result<Vec<_>>>())).collect();
-        let mut nodes = BTreeMap::new();
-        for part in parts {
-            nodes.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok(nodes)
-    })
+    Ok(sys::by_processors(&mut NodeId::all(topology), |&mut id| make(id))?.into_iter().collect())
 }
 
 /// Waits until the namespaces that were left before have gone, but no longer than `patience`. The kernel takes them down later, in batches,
-/// and a network that is built meanwhile waits for its locks.
+/// and a network that is built meanwhile waits for its locks. The socket is in a namespace of its own, which goes when it is dropped: after
+/// the measurement.
 ///
 /// # Errors
 /// What the kernel refused.
-pub fn settle(patience: Duration) -> io::Result<()> {
+pub fn settle(patience: Duration) -> io::Result<Netlink> {
     let (here, away) = (netns::create(false)?, netns::create(false)?);
     let mut netlink = Netlink::open(here.as_fd())?;
     let end = |ns| End { name: "end", ns, index: 10, mac: [2, 0, 0, 0, 0, 1] };
@@ -269,7 +260,7 @@ pub fn settle(patience: Duration) -> io::Result<()> {
         netlink.dump(msg::link_dump(), |m| there |= matches!(m, Message::NewLink(l) if l.header.index == 10))?;
         std::thread::sleep(Duration::from_millis(1));
     }
-    Ok(())
+    Ok(netlink)
 }
 
 fn wire_tor(topology: &Topology, rack: RackId, tor: &Tor, hosts: &[HostNode], eps: &PacketSwitch, ocs: &[Core]) -> Vec<Request> {

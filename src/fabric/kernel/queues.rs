@@ -218,8 +218,8 @@ pub fn uplink_is_shared(topology: &Topology, service: Service) -> bool {
 }
 
 /// Rack `own`'s ToR's port to the EPS: short packets first, and a queue for every destination rack, as on its OCS ports: what waits
-/// for one rack does not hold up the others. The queues' counters are the traffic to the racks. Where racks are to share the port's queues
-/// ([`uplink_is_shared`]) something else counts.
+/// for one rack does not hold up the others. The queues' counters are the traffic to the racks. With `shared`, all racks share the
+/// port's queues, and the traffic to each is counted elsewhere: by [`counting_port`], or by the ToR's BPF program.
 pub fn tor_eps_port(link: u32, topology: &Topology, own: usize, service: Service, shared: bool) -> Vec<Request> {
     let (rate, racks) = (topology.racks[own].uplink, topology.rack_count());
     let leaf = eps_leaf(topology, topology.links.uplink);

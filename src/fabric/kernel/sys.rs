@@ -361,6 +361,24 @@ impl Drop for Mapping {
     }
 }
 
+/// `work` of all, in their order, by a thread a processor; each thread has a part of them, and ends with it.
+///
+/// # Errors
+/// The first of the errors, after all threads have ended.
+pub fn by_processors<T: Send, R: Send>(all: &mut [T], work: impl Fn(&mut T) -> io::Result<R> + Sync) -> io::Result<Vec<R>> {
+    let each = all.len().div_ceil(std::thread::available_parallelism().map_or(1, |n| n.get())).max(1);
+    let work = &work;
+    std::thread::scope(|s| {
+        let begin = |part| s.spawn(move || <[T]>::iter_mut(part).map(work).collect::<io::Result<Vec<R>>>());
+        let parts: Vec<_> = all.chunks_mut(each).map(begin).collect();
+        let mut done = vec![];
+        for part in parts {
+            done.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok(done)
+    })
+}
+
 /// Reads memory of this process: what a test's virtual machine points its helpers to.
 ///
 /// # Safety

@@ -176,7 +176,11 @@ impl Found {
                 self.past.keep(view, at);
             }
             Line::Seen(record) => self.remember(record),
-            Line::Key(key) => keep(&mut self.keys, key, KEYS),
+            Line::Key(key) => {
+                // The id was given again, so the coflow of the earlier key was refused.
+                self.keys.retain(|k| k.id != key.id);
+                keep(&mut self.keys, key, KEYS);
+            }
             Line::Open(view) => {
                 self.past.used.insert(view.id);
                 self.open.insert(view.id, view);
@@ -215,6 +219,9 @@ impl Found {
 
     /// All lines were taken: what is left open had not ended, and the numbers are at least those of the mark.
     fn finish(&mut self, mark: Mark) {
+        // A key is written before its coflow is made.
+        let used = &self.past.used;
+        self.keys.retain(|k| used.contains(k.id));
         for (id, view) in std::mem::take(&mut self.open) {
             let view = match self.over.remove(&id) {
                 Some((_, What::CoflowFinished { cct, .. })) => {
@@ -300,16 +307,13 @@ pub(super) fn open(directory: &Path, topology: &Topology) -> Result<Opened, Jour
 fn read(bytes: &[u8], file: &Path, topology: &Topology) -> Result<(Found, u64), JournalError> {
     let (mut found, mut length) = (Found::default(), 0);
     for (k, text) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
-        let is_last = length + text.len() == bytes.len();
-        let line = match serde_json::from_slice::<Line>(text) {
-            Ok(line) if text.ends_with(b"\n") => line,
-            Ok(_) | Err(_) if is_last => {
-                found.torn = text.len() as u64;
-                break;
-            }
-            Ok(_) => continue,
-            Err(e) => return Err(JournalError::Bad { file: file.into(), line: k + 1, column: e.column(), why: words(&e) }),
-        };
+        // The end of a line is written last: one that a kill cut off has none.
+        if !text.ends_with(b"\n") {
+            found.torn = text.len() as u64;
+            break;
+        }
+        let bad = |e: serde_json::Error| JournalError::Bad { file: file.into(), line: k + 1, column: e.column(), why: words(&e) };
+        let line = serde_json::from_slice::<Line>(text).map_err(bad)?;
         check(k, &line, file, topology)?;
         found.take(line);
         length += text.len();

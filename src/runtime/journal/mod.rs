@@ -5,8 +5,8 @@
 //! stream hear of an event, and clients are answered that a coflow was made, once that is in the file: what was told is found again. The
 //! control loop never waits for the disk.
 //!
-//! One file holds all. When it has grown it is written anew with what is remembered by then, beside the old one, and takes its place: the
-//! journal stays within [`SIZE`] and twice what is remembered. A disk that is full is told as a failure; what it refuses is
+//! One file holds all. When it reaches [`SIZE`], or twice its length after the last time if that is more, it is written anew with what is
+//! remembered by then, beside the old one, and takes its place. A disk that is full is told as a failure; what it refuses is
 //! kept in memory and written when there is room again. The largest numbers that were given are in a small file that is written in place.
 
 use std::collections::BTreeMap;
@@ -105,6 +105,8 @@ impl Journal {
         };
         if work.file.length() == 0 {
             let written = work.rewrite(&controller.snapshot());
+            // Lines may only follow a head.
+            work.refused.holed = written.is_err();
             work.say(written.err());
         }
         Ok(work)

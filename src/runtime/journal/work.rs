@@ -50,7 +50,7 @@ pub(super) struct Refused {
     /// Events among them, and among those that were dropped.
     events: u64,
     /// Lines were dropped: only a file that is written anew has all.
-    holed: bool,
+    pub holed: bool,
     /// When it was last tried.
     tried: Option<Instant>,
     /// What was said of it.
@@ -62,7 +62,7 @@ pub(super) struct Refused {
 struct Heard {
     events: Vec<Arc<Record>>,
     keys: Vec<Key>,
-    /// They wait until it is written.
+    /// Requests to be answered once all of this is in the file.
     waiting: Vec<oneshot::Sender<()>>,
     /// Events that were dropped before they were read.
     lost: u64,
@@ -87,7 +87,7 @@ impl Heard {
         }
     }
 
-    /// All that has been told by now: first what is asked, so that the events hold what those have done who wait.
+    /// Takes all that was told by now. Requests come first: the events that they caused were sent before them, and are read after.
     fn all(&mut self, asks: &mut mpsc::UnboundedReceiver<Ask>, events: &mut Receiver<Arc<Record>>) {
         while let Ok(ask) = asks.try_recv() {
             self.ask(ask);
@@ -120,7 +120,7 @@ pub(super) async fn run(
             Ok(()) = snapshots.changed() => {}
         }
         heard.all(&mut asks, &mut events);
-        // Read last: it shows what those have done who wait.
+        // Read after the events: it shows what the requests in `heard.waiting` have changed.
         let snapshot = snapshots.borrow_and_update().clone();
         work.write(&heard, &snapshot);
         heard.events.into_iter().for_each(|r| drop(told.send(r)));
@@ -152,7 +152,7 @@ impl Work {
         self.missing += heard.lost;
         self.refused.holed |= heard.lost > 0;
         self.coflows(&mut lines, snapshot);
-        self.append(&lines, heard.events.len() as u64, snapshot);
+        self.append(&lines, heard.events.len() as u64, (snapshot, heard.over));
         let id = snapshot.coflows.used.max().max(self.begun.last_key_value().map(|b| *b.0));
         let mark = Mark { seq: self.next, id, at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)) };
         if let Err(e) = mark.write(&self.mark) {
@@ -175,8 +175,8 @@ impl Work {
         self.ended = coflows.closed.total();
     }
 
-    /// Appends lines, and what was refused before; on a disk that refuses, once a second.
-    fn append(&mut self, lines: &[u8], events: u64, snapshot: &Snapshot) {
+    /// Appends lines, and what was refused before; on a disk that refuses, once a second, and once more when all is `over`.
+    fn append(&mut self, lines: &[u8], events: u64, (snapshot, over): (&Snapshot, bool)) {
         let r = &mut self.refused;
         r.lines.extend(lines);
         r.events += events;
@@ -184,7 +184,7 @@ impl Work {
         if r.holed {
             r.lines.clear();
         }
-        let rests = r.why.is_some() && r.tried.is_some_and(|t| t.elapsed() < AGAIN);
+        let rests = !over && r.why.is_some() && r.tried.is_some_and(|t| t.elapsed() < AGAIN);
         if rests || r.lines.is_empty() && !r.holed {
             return;
         }
@@ -215,7 +215,7 @@ impl Work {
         let new = file::replace(&self.directory, &lines).and_then(|f| LineFile::new(&path, f, length));
         self.file = new.map_err(|e| format!("{}: {e}", path.display()))?;
         self.limit.1 = self.limit.0.max(2 * length);
-        // Those before are in no file.
+        // Of events that the disk refused, only the last EVENTS are in the new file.
         self.missing += self.refused.events.saturating_sub(EVENTS as u64);
         (self.refused.lines, self.refused.events, self.refused.holed) = (vec![], 0, false);
         Ok(())
@@ -236,8 +236,10 @@ impl Work {
         put(&mut lines, &Line::Head(Box::new(head)));
         coflows.closed.iter().for_each(|c| put(&mut lines, &Line::Kept(c.clone())));
         self.keys.iter().for_each(|k| put(&mut lines, &Line::Key(k.clone())));
-        self.events.iter().for_each(|r| put(&mut lines, &Line::Seen(r.clone())));
         coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open(c.clone())));
+        // What events after the snapshot did is not in the lines above.
+        let event = |r: &Arc<Record>| if r.at > snapshot.now { Line::Event(r.clone()) } else { Line::Seen(r.clone()) };
+        self.events.iter().for_each(|r| put(&mut lines, &event(r)));
         lines
     }
 
@@ -288,7 +290,8 @@ mod tests {
         for many in [0, EVENTS as u64 + 100] {
             let dir = tempfile::tempdir().unwrap();
             let controller = Controller::new(network(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
-            let (handle, ends) = Handle::new(network(), Arc::new(CircuitPolicy::default().into()), controller.snapshot(Time::ZERO, "test"));
+            let (handle, ends) =
+                Handle::new(network(), Arc::new(CircuitPolicy::default().into()), controller.snapshot(Time::ZERO, "test"), 0);
             let mut work = Journal::open(dir.path(), network()).unwrap().work(&handle).unwrap();
             let (mut heard, mut running) = (handle.events(), (controller, ends, Time::ZERO));
             let real = (std::mem::replace(&mut work.file, LineFile::full()), std::mem::replace(&mut work.directory, "/none".into()));

@@ -120,7 +120,7 @@ impl Watch for Slow {
 fn control(policy: CircuitPolicy) -> (Loop<SimFabric, Slow>, Handle) {
     let fabric = SimFabric::new(network(), Settings::default());
     let controller = Controller::new(network(), policy.clone(), Time::ZERO + INTERVAL, fabric.notice());
-    let (handle, ends) = Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"));
+    let (handle, ends) = Handle::new(network(), Arc::new(policy.into()), controller.snapshot(Time::ZERO, "sim"), 0);
     (Loop::new((controller, fabric), Slow(Cell::new(0)), (Box::new(Says(Vec::new)), None), ends), handle)
 }
 

@@ -130,7 +130,7 @@ fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> 
 /// # Errors
 /// What the kernel refused.
 pub fn build(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
-    settle(PATIENCE)?;
+    let _settled = settle(PATIENCE)?;
     let clock = Clock::start();
     let fabric = KernelFabric::install(Network::build(Arc::new(topology.clone()), MARK, None)?, mechanism, Admit::Marked, clock)?;
     let (up, nodes) = (clock.now(), fabric.network().nodes().count());

@@ -95,8 +95,8 @@ impl Scheduler {
     }
 
     /// Has tasks that wait for others without slots give theirs up, where the job could get no other ([`Sides::giving_way`]): the last to
-    /// start first. A stage gives way once an instant, even if another job took
-    /// what it gave. Returns whether any did.
+    /// start first. A stage gives way at most once an instant: else two jobs could hand the same slots to each other for ever. Returns
+    /// whether any did.
     fn make_room(&mut self) -> bool {
         let (mut any, now) = (false, self.state.now);
         for ((job, stage), gave) in self.starved.clone() {

@@ -63,8 +63,7 @@
       };
       this.rows.show(all.slice(0, MOST_ROWS).map(row));
       const open = all.filter((j) => !ended(j)).length;
-      const last = jobs.samples.at(-1);
-      const sum = (kind) => (last ? last.held.reduce((a, h) => a + h[kind], 0) : 0);
+      const sum = (kind) => [...jobs.byId.values()].reduce((a, j) => a + j[kind], 0);
       H.text(H.byId("jobs-sum"), `${jobs.workload}, ${jobs.policy}: ${open} open, ${all.length - open} finished; of ${jobs.slots} slots ${sum("computing")} compute, ${sum("waiting")} wait`);
     }
 

@@ -9,7 +9,8 @@ use crate::fabric::Damage;
 use crate::ids::HostId;
 use crate::plan::paths::Ends;
 
-/// Cells of pairs, and cells of paths, that one call compares: all of a network of up to 256 hosts, in well below a millisecond.
+/// Cells of pairs, and as many cells of paths, that one call compares, in well below a millisecond: in one call all of a network of up to
+/// 256 hosts in up to 64 racks.
 const CELLS: usize = 1 << 16;
 
 /// Where the next call goes on.
