@@ -31,8 +31,9 @@ fn switches_and_links_show_their_load_and_what_is_down() {
     assert_eq!(b.value(&format!("new Set({places}.map((p) => p.join())).size")), 20);
     assert_eq!(b.value(&format!("new Set({places}.map((p) => p[1])).size")), 3);
     let top = |tier: &str| {
-        let of =
-            format!("[...document.querySelectorAll('#fabric-picture .switch-item')].filter((g) => g.textContent.startsWith('{tier}'))");
+        let of = format!(
+            "[...document.querySelectorAll('#fabric-picture .switch-item')].filter((g) => g.getAttribute('aria-label').startsWith('Switch {tier}'))"
+        );
         b.value(&format!("Math.max(...{of}.map((g) => +g.querySelector('.switch').getAttribute('y')))")).as_f64().expect("a place")
     };
     assert!(top("core") < top("agg") && top("agg") < top("edge"), "{} {} {}", top("core"), top("agg"), top("edge"));
