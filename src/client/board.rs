@@ -33,7 +33,7 @@ impl Reporter {
         Self { to: Some(to), thread, last: None }
     }
 
-    /// Reports jobs, at most once in [`EVERY`]. A report that is lost changes no decision of the daemon.
+    /// Reports jobs, at most four times a second. A report that is lost changes no decision of the daemon.
     pub fn tell(&mut self, s: &Snapshot) {
         if self.last.is_some_and(|t| t.elapsed() < EVERY) {
             return;
