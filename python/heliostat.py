@@ -30,11 +30,17 @@ Heliostat asks it whenever a rack has a free slot. `place` gets an `Offer` and r
 changes in the rack, a stage becomes ready, or the time of an `Again(at_ns)` that it returns instead has come.
 
 Print to standard error only: standard output belongs to the answers. Needs Python 3.8, and nothing else.
+
+A program that runs by itself, on this machine or another one, takes the same questions by HTTP: `heliostat.serve_http(8000, decide)`, and
+`external: {url: "http://127.0.0.1:8000/"}` in the policy file.
 """
 
 import json
 import sys
+import threading
+import traceback
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Callable, List, Optional, Tuple, Union
 
 PROTOCOL = 1
@@ -222,19 +228,60 @@ def answer(ask: Ask, decision: list) -> dict:
     return {"cycle": ask.cycle, "planes": [[c.message() for c in plane] for plane in planes]}
 
 
-def serve(
-    decide: Optional[Callable[[Ask], list]] = None,
-    place: Optional[Callable[[Offer], Union[Start, Again, None]]] = None,
-) -> None:
+Decide = Callable[[Ask], list]
+Place = Callable[[Offer], Union[Start, Again, None]]
+
+
+def reply(text: Union[str, bytes], decide: Optional[Decide], place: Optional[Place]) -> str:
+    """The answer to a question of Heliostat."""
+    message = json.loads(text)
+    if "protocol" in message:
+        said = {"protocol": PROTOCOL}
+    elif "offer" in message:
+        offer = Offer.of(message)
+        said = start(offer, place(offer))
+    else:
+        ask = Ask.of(message)
+        said = answer(ask, decide(ask))
+    return json.dumps(said)
+
+
+def serve(decide: Optional[Decide] = None, place: Optional[Place] = None) -> None:
     """Answers questions until Heliostat has no more: about circuits, about slots, or about both."""
     for line in sys.stdin:
-        message = json.loads(line)
-        if "protocol" in message:
-            reply = {"protocol": PROTOCOL}
-        elif "offer" in message:
-            offer = Offer.of(message)
-            reply = start(offer, place(offer))
-        else:
-            ask = Ask.of(message)
-            reply = answer(ask, decide(ask))
-        print(json.dumps(reply), flush=True)
+        print(reply(line, decide, place), flush=True)
+
+
+def serve_http(port: int, decide: Optional[Decide] = None, place: Optional[Place] = None, host: str = "127.0.0.1") -> None:
+    """Answers questions by HTTP, one after another, until the program is ended. Port 0 is any free one; standard error says which."""
+
+    alone = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two writes
+
+        def do_POST(self):
+            question = self.rfile.read(int(self.headers["Content-Length"]))
+            try:
+                with alone:
+                    status, body = 200, reply(question, decide, place).encode()
+            except Exception as e:  # Heliostat counts it, and falls back
+                traceback.print_exc()
+                status, body = 500, repr(e).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            try:
+                self.end_headers()
+                self.wfile.write(body)
+            except ConnectionError:  # Heliostat has ended, or does not wait any more
+                self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer((host, port), Handler) as server:
+        server.daemon_threads = True
+        print(f"listens at http://{host}:{server.server_address[1]}/", file=sys.stderr, flush=True)
+        server.serve_forever()

@@ -1,6 +1,7 @@
 //! The placement policy `external`: a program that decides as a policy of ours, programs that fail, and a replay without one.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
 
 use heliostat::config;
 use heliostat::placement::external::{ExternalOptions, FALLBACKS, ProgramOptions};
@@ -10,6 +11,7 @@ use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use heliostat::runtime::record::replay::replay;
 use heliostat::runtime::record::{Pace, Recording};
 use heliostat::runtime::report::End;
+use heliostat::runtime::settings::ProgramSpec;
 use heliostat::scheduler::spec::JobPolicy;
 use heliostat::units::{Span, Time};
 
@@ -19,7 +21,10 @@ fn text(path: &str) -> String {
 
 fn by_program(command: &[&str]) -> JobPolicy {
     let command = command.iter().map(|c| (*c).to_owned()).collect();
-    let external = ProgramOptions { command, ..ProgramOptions::default() };
+    by(ProgramOptions { command: Some(command), ..ProgramOptions::default() })
+}
+
+fn by(external: ProgramOptions) -> JobPolicy {
     let mut policy = JobPolicy::new(Kind::Fair);
     policy.placement.policy = Policy::External(ExternalOptions { external });
     policy
@@ -68,6 +73,48 @@ fn a_program_decides_as_the_policy_that_it_copies() {
     let shipped = config::read_policy(&text("python/fair.yaml"), "p").unwrap();
     let own = decide_alike(&shipped.jobs.expect("a policy for jobs"));
     assert_eq!((own.summary.counters.fallbacks, own.summary.first_fallback), (0, None));
+}
+
+/// `python/fair.py` at an address of its own. It ends with the value.
+struct Served {
+    process: Child,
+    url: String,
+}
+
+impl Served {
+    fn start() -> Self {
+        let code = "import heliostat; \
+                    heliostat.serve_http(0, place=lambda o: heliostat.Start(o.ready[0].job, o.ready[0].stages[0].stage))";
+        let mut command = Command::new("python3");
+        command.args(["-c", code]).env("PYTHONPATH", concat!(env!("CARGO_MANIFEST_DIR"), "/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        let url = said.trim().strip_prefix("listens at ").unwrap_or_else(|| panic!("{said}")).into();
+        Self { process, url }
+    }
+
+    fn policy(&self) -> JobPolicy {
+        by(ProgramOptions { url: Some(self.url.clone()), ..ProgramOptions::default() })
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+#[test]
+fn a_program_at_an_address_decides_as_one_that_is_started() {
+    if !has_python("a_program_at_an_address_decides_as_one_that_is_started") {
+        return;
+    }
+    let served = Served::start();
+    let own = decide_alike(&served.policy());
+    assert_eq!((own.summary.counters.fallbacks, own.summary.first_fallback), (0, None));
+    // Another run, while the connection of the first one may still be open.
+    decide_alike(&served.policy());
 }
 
 /// What a policy file says before its placement.
@@ -133,6 +180,30 @@ fn a_program_that_does_not_start_is_refused() {
         let refused = run(&by_program(command), &Course::default()).unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
+}
+
+#[test]
+fn where_a_program_is_has_one_answer() {
+    for (external, wrong) in [
+        ("{command: [x], url: \"http://a/\"}", "both `command` and `url`"),
+        ("{url: \"https://a/\"}", "`https://a/` is no address of a program"),
+        ("{url: \"http://me:secret@a/\"}", "no address"),
+        ("{url: nowhere}", "no address"),
+        ("{command: []}", "no program"),
+        ("{within: 1ms}", "no program"),
+    ] {
+        let placed = format!("{HEAD}placement: {{policy: external, external: {external}}}\n");
+        let circuits = format!("{}external: {external}\n", HEAD.replace("eps-only", "external"));
+        for file in [placed, circuits] {
+            let said = config::read_policy(&file, "p").unwrap_err().to_string();
+            assert!(said.contains(wrong) && said.contains("allowed:"), "{file}: {said}");
+        }
+    }
+    let file = format!("{}external: {{url: \"http://127.0.0.1:8000/decide\"}}\n", HEAD.replace("eps-only", "external"));
+    let plan = config::read_policy(&file, "p").unwrap();
+    let text = serde_json::to_string(&plan.run.program).unwrap();
+    assert!(text.starts_with(r#"{"url":"http://127.0.0.1:8000/decide","within":"#), "{text}");
+    assert_eq!(serde_json::from_str::<Option<ProgramSpec>>(&text).unwrap(), plan.run.program);
 }
 
 #[test]

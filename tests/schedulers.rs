@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use heliostat::circuits::SetBy;
 use heliostat::circuits::clearing::{Setting, clear};
+use heliostat::circuits::external::ProgramAt;
 use heliostat::coflows::elephants::Admit;
 use heliostat::coflows::{CoflowSpec, FlowSpec, bounds};
 use heliostat::config::read_workload;
@@ -87,11 +88,15 @@ fn all_schedulers_on_all_kinds_of_planes() {
     }
 }
 
+fn program(command: &[&str]) -> ProgramSpec {
+    ProgramSpec { at: ProgramAt::Command(command.iter().map(|&c| c.into()).collect()), within: Span::secs(1) }
+}
+
 /// The run of a program that decides, which falls back on `fallback`.
 fn by_program(topology: &Arc<Topology>, command: &[&str], fallback: Option<SchedulerKind>) -> RunResult {
     let policy = CircuitPolicy { scheduler: SchedulerKind::External, fallback, demand: Estimator::Backlog, ..CircuitPolicy::default() };
     let mut plan = all_admitted(policy);
-    plan.run.program = Some(ProgramSpec { command: command.iter().map(|&c| c.into()).collect(), within: Span::secs(1) });
+    plan.run.program = Some(program(command));
     play(topology, &plan)
 }
 
@@ -141,7 +146,7 @@ fn a_program_that_does_not_start_is_refused() {
     {
         let policy = CircuitPolicy { scheduler: SchedulerKind::External, ..CircuitPolicy::default() };
         let mut plan = all_admitted(policy);
-        plan.run.program = Some(ProgramSpec { command: command.into_iter().map(String::from).collect(), within: Span::secs(1) });
+        plan.run.program = Some(program(&command));
         let refused = simulate(&topology, &plan, &workload(), None, &mut |_| {}).expect_err("no program").to_string();
         assert!(refused.contains(why), "{refused}");
     }

@@ -4,12 +4,50 @@
 //! nanoseconds of the run's clock, rates bits a second, racks and planes numbers from zero.
 
 use serde::{Deserialize, Serialize};
+use ureq::http::Uri;
 
 use super::timetable::Reservation;
 use super::{Ask, Decision, Matching, Scheduler, SetBy, Slot};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::topology::{Plane, StopMode};
 use crate::units::{Span, Time};
+
+/// Where a program is that decides for Heliostat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramAt {
+    /// Heliostat starts it with these words: the program and its arguments.
+    Command(Vec<String>),
+    /// It runs already, and takes questions by HTTP at this address.
+    Url(String),
+}
+
+impl ProgramAt {
+    /// From what a policy file says of both, of which it must name one.
+    ///
+    /// # Errors
+    /// What is wrong, and what is allowed.
+    pub fn new(command: Option<&[String]>, url: Option<&str>) -> Result<Self, (String, &'static str)> {
+        match (command, url) {
+            (Some(command), None) if is_command(command) => Ok(Self::Command(command.to_vec())),
+            (None, Some(url)) if is_address(url) => Ok(Self::Url(url.into())),
+            (None, Some(url)) => Err((format!("`{url}` is no address of a program"), "`http://host:port/path`, without TLS and password")),
+            (Some(_), Some(_)) => Err(("a program cannot have both `command` and `url`".into(), "one of them")),
+            (_, None) => {
+                Err(("no program".into(), "`command`: a program and its arguments, such as [python3, decide.py]; or `url`: its address"))
+            }
+        }
+    }
+}
+
+fn is_command(words: &[String]) -> bool {
+    words.first().is_some_and(|w| !w.is_empty()) && words.iter().all(|w| !w.contains('\0'))
+}
+
+fn is_address(url: &str) -> bool {
+    let parsed = url.parse::<Uri>().ok().filter(|u| u.scheme_str() == Some("http"));
+    parsed.and_then(|u| u.into_parts().authority).is_some_and(|a| !a.host().is_empty() && !a.as_str().contains('@'))
+}
 
 /// The scheduler `external` as long as no program answers: it sets no circuits.
 pub struct External;

@@ -245,7 +245,12 @@ impl RawPlacement {
             busy: self.busy.unwrap_or(usual.common.busy),
         };
         let named = self.policy != Kind::External || self.options.contains_key("external");
-        flaws.unless(named, at("policy"), "`external` is missing", "`policy: external` together with `external: {command: [...]}`");
+        flaws.unless(
+            named,
+            at("policy"),
+            "`external` is missing",
+            "`policy: external` together with `external: {command: [...]}` or `external: {url: ...}`",
+        );
         let policy = policy.unwrap_or(usual.policy);
         let (order, orders) = match &self.order {
             None => (decides.order(), vec![]),

@@ -10,6 +10,7 @@ use super::error::{Flaw, Flaws};
 use super::placement::RawPlacement;
 use super::{is_name, name_rule};
 use crate::circuits::SetBy;
+use crate::circuits::external::ProgramAt;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Decide, Guard, Network, NetworkKind, Within};
 use crate::coflows::orders::{Aalo, Order, Sharing};
@@ -118,13 +119,17 @@ struct RawElephants {
     threshold: Bytes,
 }
 
-/// A program that decides about circuits: it reads questions and writes answers, a line of JSON each.
+/// A program that decides about circuits: it takes questions and gives answers, as JSON. One of `command` and `url` names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawExternal {
     /// The program and its arguments; it runs in the directory in which heliostat was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
-    command: Vec<String>,
+    command: Option<Vec<String>>,
+    /// Where a program that runs already takes questions by HTTP, such as http://127.0.0.1:8000/.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
     /// Time for an answer in a live run, half of the lead at most; a quarter of the lead if left out.
     #[serde(default, serialize_with = "exact_or_null", skip_serializing_if = "Option::is_none")]
     within: Option<Span>,
@@ -134,17 +139,17 @@ struct RawExternal {
 }
 
 impl RawExternal {
-    fn check(&self, lead: Span, flaws: &mut Flaws) -> ProgramSpec {
+    fn check(&self, lead: Span, flaws: &mut Flaws) -> Option<ProgramSpec> {
         let within = self.within.unwrap_or(Span(lead.0 / 4));
         let path = |key: &str| vec!["external".into(), key.into()];
-        let named = self.command.first().is_some_and(|c| !c.is_empty()) && self.command.iter().all(|c| !c.contains('\0'));
-        flaws.unless(named, path("command"), "no program", "a program and its arguments, such as [python3, decide.py]");
         let most = Span(lead.0 / 2);
         let fits = self.within.is_none() || (within > Span::ZERO && within <= most);
         flaws.unless(fits, path("within"), format!("`within` of {within}"), format!("above zero, and half of the lead at most: {most}"));
         let decides = self.fallback != Some(SchedulerKind::External);
         flaws.unless(decides, path("fallback"), "a program cannot stand in for itself", "another scheduler");
-        ProgramSpec { command: self.command.clone(), within }
+        let at = ProgramAt::new(self.command.as_deref(), self.url.as_deref());
+        let key = if self.url.is_some() { "url" } else { "command" };
+        at.map_err(|(message, allowed)| flaws.unless(false, path(key), message, allowed)).ok().map(|at| ProgramSpec { at, within })
     }
 }
 
@@ -232,10 +237,12 @@ impl From<&RunPlan> for RawPolicy {
             demand: p.demand,
             ageing: p.ageing,
             scheduler: p.scheduler,
-            external: run.program.as_ref().filter(|_| p.scheduler == SchedulerKind::External).map(|program| RawExternal {
-                command: program.command.clone(),
-                within: Some(program.within),
-                fallback: p.fallback,
+            external: run.program.as_ref().filter(|_| p.scheduler == SchedulerKind::External).map(|program| {
+                let (command, url) = match program.at.clone() {
+                    ProgramAt::Command(command) => (Some(command), None),
+                    ProgramAt::Url(url) => (None, Some(url)),
+                };
+                RawExternal { command, url, within: Some(program.within), fallback: p.fallback }
             }),
             network: kind,
             within: kind.has_within().then_some(run.network.within),
@@ -313,9 +320,9 @@ impl RawPolicy {
         flaws.unless(drawn, vec!["paths_seed".into()], "`paths_seed` says nothing under this `paths`", "only with `paths: vlb`");
         let outside = self.scheduler == SchedulerKind::External;
         let message = if outside { "`external` is missing" } else { "`external` says nothing under this scheduler" };
-        let both = "`scheduler: external` together with `external: {command: [...]}`";
+        let both = "`scheduler: external` together with `external: {command: [...]}` or `external: {url: ...}`";
         flaws.unless(outside == self.external.is_some(), vec!["external".into()], message, both);
-        let program = self.external.as_ref().map(|e| e.check(lead, &mut flaws));
+        let program = self.external.as_ref().and_then(|e| e.check(lead, &mut flaws));
         let jobs = self.placement.as_ref().map(|p| p.check(&mut flaws));
         let network = self.check_network(&mut flaws);
         flaws.done(|| RunPlan {

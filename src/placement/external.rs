@@ -12,6 +12,7 @@ use super::offers::{Answer, Question, ReadyJob, ReadyStage, Shuffled, Start};
 use super::policy::{Alarm, Block, Locality, Pick, Placement, Shuffle, StageCounts, TaskAt, View, startable};
 use super::registry::Spec;
 use super::spec::{BadOption, Common, PolicyOptions};
+use crate::circuits::external::ProgramAt;
 use crate::ids::{JobId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time, exact};
@@ -32,12 +33,17 @@ pub struct ExternalOptions {
     pub external: ProgramOptions,
 }
 
-/// A program that decides about slots: it reads questions and writes answers, a line of JSON each.
+/// A program that decides about slots: it takes questions and gives answers, as JSON. One of `command` and `url` names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramOptions {
     /// The program and its arguments; it runs in the directory in which heliostat was started.
-    pub command: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub command: Option<Vec<String>>,
+    /// Where a program that runs already takes questions by HTTP, such as http://127.0.0.1:8000/.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Time for an answer in a live run, 10 s at most; 100 ms if left out.
     #[serde(default = "within", serialize_with = "exact")]
     pub within: Span,
@@ -56,18 +62,30 @@ fn fair() -> Kind {
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        Self { command: vec![], within: within(), fallback: fair() }
+        Self { command: None, url: None, within: within(), fallback: fair() }
+    }
+}
+
+impl ProgramOptions {
+    /// Where the program is.
+    ///
+    /// # Errors
+    /// What is wrong with what the file says of it, and what is allowed.
+    pub fn at(&self) -> Result<ProgramAt, (String, &'static str)> {
+        ProgramAt::new(self.command.as_deref(), self.url.as_deref())
     }
 }
 
 impl PolicyOptions for ExternalOptions {
     fn check(&self) -> Vec<BadOption> {
-        let ProgramOptions { command, within, fallback } = &self.external;
+        let ProgramOptions { within, fallback, .. } = &self.external;
         let bad = |message: &str, allowed: &str| BadOption { key: "external".into(), message: message.into(), allowed: allowed.into() };
         let mut all = vec![];
-        let usual = *self == Self::default();
-        if !usual && (command.iter().any(|c| c.contains('\0')) || command.first().is_none_or(String::is_empty)) {
-            all.push(bad("no program", "a program and its arguments, such as `command: [python3, place.py]`"));
+        // The usual options are those of a policy that is not this one.
+        if *self != Self::default()
+            && let Err((message, allowed)) = self.external.at()
+        {
+            all.push(bad(&message, allowed));
         }
         if *within == Span::ZERO || *within > LONGEST {
             all.push(bad(&format!("`within` of {within}"), "above zero, 10 s at most"));

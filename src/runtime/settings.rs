@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::circuits::external::ProgramAt;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Network;
 use crate::control::policy::CircuitPolicy;
@@ -47,8 +48,9 @@ pub struct RunSettings {
 /// A program that decides about circuits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
-    /// The program and its arguments.
-    pub command: Vec<String>,
+    /// Where it is.
+    #[serde(flatten)]
+    pub at: ProgramAt,
     /// Time that it has for an answer in a live run.
     pub within: Span,
 }

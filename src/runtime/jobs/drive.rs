@@ -19,6 +19,7 @@ use crate::placement::policy::Placement;
 use crate::runtime::external::{MISSING, Program};
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
+use crate::runtime::settings::ProgramSpec;
 use crate::scheduler::state::Settings;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
 use crate::topology::Topology;
@@ -52,7 +53,7 @@ pub fn scheduler(
 /// A program that does not start, or does not say its version.
 pub fn program(policy: &Policy, patience: Option<Duration>) -> Result<Option<Program>, String> {
     let Policy::External(ExternalOptions { external }) = policy else { return Ok(None) };
-    Program::start(&external.into(), patience.unwrap_or(external.within.std())).map(Some)
+    Program::start(&ProgramSpec::of(external)?, patience.unwrap_or(external.within.std())).map(Some)
 }
 
 /// What a network has to say.
