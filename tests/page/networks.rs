@@ -75,6 +75,26 @@ fn switches_and_links_show_their_load_and_what_is_down() {
 }
 
 #[test]
+fn a_network_without_optical_planes_has_no_circuits_to_show() {
+    let test = "a_network_without_optical_planes_has_no_circuits_to_show";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let d = daemon(&unique("pagebcube"), "bcube-64", "hit");
+    let b = page(&d);
+    b.until("document.querySelectorAll('#fabric-picture .switch-item').length === 16");
+    let body = serde_json::json!({"name": "far", "send": true, "pairs": [{"from": 0, "to": 63, "bytes": 300_000_000}]});
+    assert_eq!(ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(), 201);
+    b.until("document.querySelectorAll('#fabric-picture .cable.busy').length >= 3");
+    b.until("[...document.querySelectorAll('#tiles .sub')].some((e) => e.textContent.endsWith('of bytes'))");
+    assert_eq!(b.value("document.querySelectorAll('#tiles .tile').length"), 6);
+    assert_eq!(b.value("[...document.querySelectorAll('#tiles .sub')].filter((e) => e.scrollWidth > e.clientWidth).length"), 0);
+    assert_eq!(b.value("document.querySelector('#act-circuit').hidden"), true);
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
 fn jobs_show_their_slots_and_how_far_they_are() {
     let test = "jobs_show_their_slots_and_how_far_they_are";
     if !can_run(test) {

@@ -83,8 +83,8 @@
       const all = sample ? sample.eps + sample.ocs : 0;
       const waiting = sample ? sample.backlog.reduce((a, b) => a + b, 0) : 0;
       const tiles = [
-        { name: "Over circuits", kind: "ocs", value: sample ? H.rate(sample.ocs) : "–", sub: all > 0 ? `${H.percent(sample.ocs / all, 1)} of the bytes` : "nothing is sent" },
-        { name: "Over the EPS", kind: "eps", value: sample ? H.rate(sample.eps) : "–", sub: all > 0 ? `${H.percent(sample.eps / all, 1)} of the bytes` : "nothing is sent" },
+        { name: "Over circuits", kind: "ocs", value: sample ? H.rate(sample.ocs) : "–", sub: all > 0 ? `${H.percent(sample.ocs / all, 1)} of bytes` : "nothing is sent" },
+        { name: "Over the EPS", kind: "eps", value: sample ? H.rate(sample.eps) : "–", sub: all > 0 ? `${H.percent(sample.eps / all, 1)} of bytes` : "nothing is sent" },
         { name: "Circuits lit", kind: "ocs", value: `${count("up")} of ${ports}`, sub: `${count("dark")} dark, ${count("promised")} promised` },
         { name: "Backlog", value: H.bytes(waiting), sub: sample ? `demand ${H.bytes(sample.demand.reduce((a, b) => a + b, 0))}` : "" },
         { name: "Open coflows", value: String(open), sub: `${stats.coflows_finished} finished${stats.coflows_cancelled ? `, ${stats.coflows_cancelled} cancelled` : ""}` },
@@ -92,7 +92,10 @@
         { name: "Late cycles", kind: stats.missed_cycles ? "bad" : "", value: stats.cycles ? H.percent(stats.late_cycles / stats.cycles, 2) : "–", sub: `${stats.late_cycles} late, ${stats.missed_cycles} missed` },
         { name: "Faulty ports", kind: faulty ? "bad" : "", value: faulty ? `✕ ${faulty}` : "0", sub: stats.failures.length ? `${stats.failures.length} operations are retried` : "no failures" },
       ];
-      this.tiles.show(tiles.map((t) => ({ key: t.name, ...t })));
+      // A network without an optical plane has no circuits to tell of.
+      const shown = tiles.filter((t) => ports > 0 || t.kind !== "ocs");
+      H.byId("tiles").style.setProperty("--tiles", shown.length);
+      this.tiles.show(shown.map((t) => ({ key: t.name, ...t })));
     }
 
     showMatrix(sample) {
@@ -243,7 +246,8 @@
       const open = this.coflowBars(from, to);
       const time = (show) => H.axis(c, { type: "value", min: ms(from), max: ms(to), axisLabel: { show, formatter: (v) => H.clock(v * 1e6, to - from < 1e10 ? 1 : 0), showMinLabel: false, showMaxLabel: false }, splitNumber: 8 });
       const row = Math.max(5, Math.min(30, 340 / topology.racks.length));
-      const high = Math.round(row * topology.racks.length);
+      const circuits = topology.planes.length > 0;
+      const high = circuits ? Math.round(row * topology.racks.length) : 0;
       if (chart.high !== high) {
         chart.high = high;
         chart.box.style.height = `${high + 190 + 26 + LANES * 13}px`;
@@ -254,16 +258,16 @@
         ...H.base(c),
         grid: [{ ...grid, top: 30, height: 110 }, { ...grid, top: 152, height: LANES * 13 }, { ...grid, top: 164 + LANES * 13, height: high }],
         tooltip: H.tooltip(c, { trigger: "item", formatter: (p) => this.barTip(p, lanes, open.names) }),
-        xAxis: [{ ...time(false), gridIndex: 0 }, { ...time(false), gridIndex: 1 }, { ...time(true), gridIndex: 2 }],
+        xAxis: [{ ...time(false), gridIndex: 0 }, { ...time(!circuits), gridIndex: 1 }, { ...time(circuits), gridIndex: 2 }],
         yAxis: [
-          H.axis(c, { type: "value", gridIndex: 0, min: 0, splitNumber: 3, axisLabel: { formatter: H.rate, fontSize: 11 } }),
+          H.axis(c, { type: "value", gridIndex: 0, min: 0, max: (v) => (v.max > 0 ? null : 1.5e6), splitNumber: 3, axisLabel: { formatter: H.rate, fontSize: 11 } }),
           H.axis(c, { type: "value", gridIndex: 0, min: 0, splitNumber: 3, position: "right", show: false }),
           H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.names, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11, width: 74, overflow: "truncate" } }),
-          H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: topology.racks.map((r) => `r${r.id}`), splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
+          H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: circuits ? topology.racks.map((r) => `r${r.id}`) : [], splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
         ],
-        legend: { top: 0, left: 60, itemWidth: 20, itemHeight: 3, icon: "roundRect", textStyle: { color: c.text }, data: ["over circuits", "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
+        legend: { top: 0, left: 60, itemWidth: 20, itemHeight: 3, icon: "roundRect", textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
         series: [
-          line("over circuits", samples.map((s) => [ms(s.at), s.ocs]), c.ocs, { areaStyle: { opacity: 0.15 } }),
+          line("over circuits", circuits ? samples.map((s) => [ms(s.at), s.ocs]) : [], c.ocs, { areaStyle: { opacity: 0.15 } }),
           line("over the EPS", samples.map((s) => [ms(s.at), s.eps]), c.eps, { areaStyle: { opacity: 0.15 } }),
           line("demand of the decisions (bytes, own scale)", cycles.map((x) => [ms(x.at), x.demand]), c.muted, { yAxisIndex: 1, step: "end", lineStyle: { width: 1, color: c.muted, type: [3, 2] } }),
           { name: "late cycle", type: "scatter", xAxisIndex: 0, yAxisIndex: 1, symbol: "triangle", symbolSize: 9, itemStyle: { color: c.fault }, data: late.map((x) => [ms(x.at), 0]), tooltip: { formatter: (p) => `late cycle at ${H.clock(p.value[0] * 1e6, 2)}` } },
