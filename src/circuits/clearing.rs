@@ -15,7 +15,7 @@ use crate::units::{BitRate, Bytes, Span, Time};
 /// Decisions per rack after which demand that does not become less is given up: a rotation passes every pair in fewer. As many dark
 /// times must have passed as well, since intervals may be far shorter.
 const IDLE: usize = 2;
-/// The most decisions for one matrix: some ten of them take a millisecond in a large network.
+/// The most decisions for one matrix: each takes microseconds in a small network, and milliseconds in one of a thousand racks.
 pub const MOST_DECISIONS: u64 = 10_000_000;
 
 /// Why a matrix is not cleared.
