@@ -7,6 +7,7 @@
 use super::layout::lay_out;
 use super::timetable::{Clash, Reservation, Timetable};
 use super::{Ask, Matching, Scheduler, Usable};
+use crate::coflows::bounds;
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Bytes, Span, Time};
@@ -14,10 +15,40 @@ use crate::units::{BitRate, Bytes, Span, Time};
 /// Decisions per rack after which demand that does not become less is given up: a rotation passes every pair in fewer. As many dark
 /// times must have passed as well, since intervals may be far shorter.
 const IDLE: usize = 2;
+/// The most decisions for one matrix: each takes microseconds in a small network, and milliseconds in one of a thousand racks.
+pub const MOST_DECISIONS: u64 = 10_000_000;
+
+/// Why a matrix is not cleared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// The scheduler made a timetable that no OCS can follow.
+    #[error(transparent)]
+    Clash(#[from] Clash),
+    /// It would take too many decisions.
+    #[error("{demand} take at least {takes}, which is {decisions} decisions, one every {interval}; allowed: {MOST_DECISIONS} decisions")]
+    Endless {
+        /// All bytes of the matrix.
+        demand: Bytes,
+        /// No scheduler is sooner through.
+        takes: Span,
+        /// How many decisions are made by then.
+        decisions: u64,
+        /// From one decision to the next.
+        interval: Span,
+    },
+    /// The scheduler took too many decisions.
+    #[error("{left} are left after {MOST_DECISIONS} decisions, {at} after the beginning")]
+    TooSlow {
+        /// What has not been carried.
+        left: Bytes,
+        /// Time that has passed.
+        at: Span,
+    },
+}
 
 /// How a matrix is cleared.
 pub struct Setting<'a> {
-    /// The planes: rate, delta, stop mode, duplex.
+    /// The planes, all alike: rate, delta, stop mode, duplex.
     pub planes: &'a [Plane],
     /// A rack's rate on the electrical network, each way; zero if circuits must carry everything.
     pub eps: BitRate,
@@ -46,11 +77,12 @@ pub struct Clearing {
 /// every rack's rest, both ways, fits into the time that has passed, as in Solstice.
 ///
 /// # Errors
-/// The scheduler made a timetable that no OCS can follow.
+/// [`Failed`]: a timetable that no OCS can follow, or more than [`MOST_DECISIONS`]; where that is certain, before the first one.
 ///
 /// # Complexity
 /// That of the scheduler, and O(R^2 + n log n) a decision for n circuits in all.
-pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<Clearing, Clash> {
+pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<Clearing, Failed> {
+    ends(demand, setting)?;
     let racks = demand.racks();
     let usable = vec![Usable::all(racks); setting.planes.len()];
     let (mut left, mut table, mut at) = (demand.clone(), Timetable::default(), Time::ZERO);
@@ -58,6 +90,9 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
     let dark = setting.planes.iter().map(|p| p.delta).max().unwrap_or_default() * IDLE as u64;
     let (mut last, mut idle, mut begun) = (Time::ZERO, 0, at);
     while left.total() > 0 && at < Time::MAX && (idle <= IDLE * racks || at.since(begun) <= dark) {
+        if out.decisions as u64 >= MOST_DECISIONS {
+            return Err(Failed::TooSlow { left: Bytes(left.total()), at: at.since(Time::ZERO) });
+        }
         let current: Vec<Matching> = setting.planes.iter().map(|p| table.matching_at(p.id, racks, at)).collect();
         let ask = Ask {
             demand: &left,
@@ -92,6 +127,14 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
     (out.over_eps, out.left) = if through { (sum, Bytes::ZERO) } else { (Bytes::ZERO, sum) };
     tidy(&mut out.circuits, out.completion.map_or(at, |c| Time::ZERO + c));
     Ok(out)
+}
+
+/// Whether a matrix can be through within [`MOST_DECISIONS`].
+fn ends(demand: &DemandMatrix, setting: &Setting) -> Result<(), Failed> {
+    let Some(plane) = setting.planes.first() else { return Ok(()) };
+    let (takes, interval) = (bounds::circuits(demand, plane, setting.planes.len() as u64, setting.eps), setting.interval);
+    let decisions = takes.0 / interval.0.max(1);
+    if decisions <= MOST_DECISIONS { Ok(()) } else { Err(Failed::Endless { demand: Bytes(demand.total()), takes, decisions, interval }) }
 }
 
 /// The time that the electrical network needs for the busiest port's rest; `Span::MAX` if it never gets there.
@@ -201,6 +244,19 @@ mod tests {
         assert_eq!(dark.completion, Some(Span(80)), "a circuit that goes on being set up gets light");
         let short = clear(&mut Bipartite::default(), &d, &Setting { planes: &p, eps: BitRate::ZERO, interval: Span(1) }).unwrap();
         assert_eq!((short.completion, short.decisions), (Some(Span(80)), 80), "however many decisions that takes");
+    }
+
+    #[test]
+    fn decisions_without_end_are_refused() {
+        let d = DemandMatrix::from_rows(&[&[0, 1 << 40], &[0, 0]]);
+        let slow = [Plane { rate: BitRate(1000), ..planes(1, 10)[0].clone() }];
+        let refused = |planes: &[Plane], interval| {
+            clear(&mut Bipartite::default(), &d, &Setting { planes, eps: BitRate::ZERO, interval }).unwrap_err().to_string()
+        };
+        let told = "1.1TB take at least 8796093022.208s, which is 87960930222 decisions, one every 100ms; allowed: 10000000 decisions";
+        assert_eq!(refused(&slow, Span::millis(100)), told);
+        // An hour of dark time alone, a nanosecond after another.
+        assert!(refused(&planes(1, 3_600_000_000_000), Span(1)).contains("decisions"));
     }
 
     proptest! {

@@ -22,6 +22,7 @@ mod laws;
 pub mod layout;
 pub mod matching;
 mod registry;
+mod steps;
 pub mod sunflow;
 pub mod timetable;
 

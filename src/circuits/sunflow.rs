@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::circuits::Matching;
 use crate::circuits::timetable::Reservation;
+use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
@@ -113,6 +113,7 @@ impl Coflow<'_> {
     ) {
         let free = |side, ports: &BTreeSet<usize>| ports.iter().copied().filter(|&p| table.free_until(side, p, t).is_some()).collect();
         let (inputs, outputs): (BTreeSet<usize>, BTreeSet<usize>) = (free(0, inputs), free(1, outputs));
+        steps::count(1 + inputs.len() + outputs.len());
         let from = inputs.iter().flat_map(|&i| (0..self.racks).map(move |j| (i, j)));
         let to = outputs.iter().flat_map(|&j| (0..self.racks).map(move |i| (i, j))).filter(|(i, _)| !inputs.contains(i));
         let needed = |&(i, j): &(usize, usize)| self.rest.get(RackId::from(i), RackId::from(j)) > 0;

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::files::read_any;
-use super::{CliError, draw, print, sketch};
+use super::{CliError, draw, limits, print, sketch};
 use crate::coflows::network::{NetworkKind, Service};
-use crate::config::{self, ConfigError, Format, JobsReading, yaml};
-use crate::control::policy::SchedulerKind;
+use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
+use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::runtime::settings::RunPlan;
 use crate::topology::graph::Graph;
 use crate::topology::{Plane, Topology};
 use crate::units::{BitRate, Bytes};
+use crate::workload::Workload;
 use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
@@ -78,6 +79,7 @@ struct Found {
     topologies: Vec<Topology>,
     policies: Vec<RunPlan>,
     workloads: Vec<File>,
+    jobs: Vec<JobList>,
     /// What is said of valid files.
     said: String,
     errors: Vec<String>,
@@ -153,7 +155,10 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
             },
             Ok(Kind::Workload) => found.workloads.push(file),
             Ok(Kind::Jobs) => match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
-                Ok(list) => found.said.push_str(&describe(&file.name, &list)),
+                Ok(list) => {
+                    found.said.push_str(&describe(&file.name, &list));
+                    found.jobs.push(list);
+                }
                 Err(e) => found.errors.push(e.to_string()),
             },
             Err(e) => found.errors.push(e.to_string()),
@@ -167,8 +172,36 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
     // Many files are not meant to be run as every policy on every topology.
     if let ([t], [p]) = (&*found.topologies, &*found.policies) {
         found.advice = config::advice(t, p);
+        let ends: Vec<_> = found.jobs.iter().map(|list| runs_jobs(t, p, list)).collect();
+        for end in ends {
+            match end {
+                Ok(may) => found.advice.extend(may),
+                Err(e) => found.errors.push(e.to_string()),
+            }
+        }
     }
+    found.errors.extend(too_large(&found));
     found
+}
+
+/// Whether a run of coflows fits into memory and ends.
+fn runs(t: &Topology, p: &RunPlan, w: &Workload) -> Result<(), CliError> {
+    limits::fits_into_memory(t, p, limits::flows(w))?;
+    limits::ends_in_time(t, p, w, None)
+}
+
+/// Whether a run of jobs fits into memory and ends; if it may not end, why.
+fn runs_jobs(t: &Topology, p: &RunPlan, list: &JobList) -> Result<Option<String>, CliError> {
+    limits::fits_into_memory(t, p, limits::tasks(list))?;
+    limits::jobs_end_in_time(t, p, list, None)
+}
+
+/// Networks of which this machine has not the memory for a run, not even for one without circuits.
+fn too_large(found: &Found) -> Vec<String> {
+    let least = RunPlan::from(CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() });
+    let by = if let [p] = &*found.policies { p } else { &least };
+    let refused = found.topologies.iter().filter_map(|t| limits::fits_into_memory(t, by, Load::default()).err());
+    refused.map(|e| e.to_string()).collect()
 }
 
 /// What is said of a valid network: sizes, rates, dark times.
@@ -218,6 +251,8 @@ fn describe(file: &str, list: &JobList) -> String {
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
+    // What is wrong with the environment is said of the networks.
+    let mapping = Mapping { most: limits::most_flows().unwrap_or_default(), ..Mapping::default() };
     for file in std::mem::take(&mut found.workloads) {
         let mut errors = Vec::new();
         if found.topologies.is_empty() {
@@ -230,9 +265,12 @@ fn workloads(found: &mut Found) {
         }
         let mut fits = false;
         for t in &found.topologies {
-            match config::read_workload(&file.text, &file.name, t, &Mapping::default()) {
+            match config::read_workload(&file.text, &file.name, t, &mapping) {
                 Ok(w) => {
                     fits = true;
+                    if let ([_], [p]) = (&*found.topologies, &*found.policies) {
+                        found.errors.extend(runs(t, p, &w).err().map(|e| e.to_string()));
+                    }
                     let (n, b) = (w.coflows.len(), w.bytes());
                     let _ = writeln!(found.said, "{}: workload {} on {}: {n} coflows, {b}", file.name, w.name, t.name);
                 }
@@ -314,6 +352,12 @@ mod tests {
         let found = checked(&[TOPOLOGY, &slow, &far]);
         assert_eq!(found.errors.len(), 2, "{:#?}", found.errors);
         assert!(found.errors[0].contains("f2:3:"), "{:#?}", found.errors);
+        let huge = checked(&[&TOPOLOGY.replace("racks: 4", "racks: 65536").replace("hosts_per_rack: 2", "hosts_per_rack: 1")]);
+        assert!(huge.errors.iter().any(|e| e.contains("a run on 65536 racks takes about")), "{:#?}", huge.errors);
+        let endless = checked(&[&TOPOLOGY.replace("Gb/s", "b/s").replace("Mb/s", "b/s"), POLICY, &WORKLOAD.replace("25MB", "900TB")]);
+        assert!(endless.errors.iter().any(|e| e.contains("does not end within virtual time")), "{:#?}", endless.errors);
+        let slow = checked(&[TOPOLOGY, POLICY, &JOBS.replace("1s", "1000000000s")]);
+        assert!(slow.errors.iter().any(|e| e.contains("control cycles of 100ms")), "{:#?}", slow.errors);
         let larger = TOPOLOGY.replace("racks: 4", "racks: 5").replace("net", "larger");
         let found_larger = checked(&[TOPOLOGY, &larger, &far]);
         assert_eq!(found_larger.errors, Vec::<String>::new());

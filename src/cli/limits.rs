@@ -1,64 +1,122 @@
-//! What a simulation takes, said before it begins: memory that the machine does not have, and more cycles than are worth waiting for.
+//! What a run takes, said before it begins: memory that the machine does not have, and more cycles than are worth waiting for.
 
 use super::CliError;
+use super::memory::{self, Promise};
 use crate::circuits::SetBy;
-use crate::coflows::bounds;
-use crate::config;
+use crate::coflows::{CoflowSpec, bounds};
+use crate::config::{self, Load};
 use crate::runtime::settings::RunPlan;
+use crate::runtime::simulate::least;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::Workload;
+use crate::workload::jobs::{JobList, JobSpec};
 
 /// The most control cycles of a run that ends only with its last coflow: at some 100 ns for a cycle that changes nothing, minutes.
 const CYCLES: u64 = 1_000_000_000;
+/// A flow while it is read and written: twice itself while a list of them grows, and a line of text.
+const READ: u64 = 100;
 
-/// Whether this machine has the memory that the simulation of a network takes.
-///
-/// # Errors
-/// It has not: how much it would take, and how much there is.
-pub fn fits_into_memory(topology: &Topology, plan: &RunPlan) -> Result<(), CliError> {
-    let Some(free) = available() else { return Ok(()) };
-    let needed = config::memory(topology, plan);
-    if needed <= free {
-        return Ok(());
-    }
-    let racks = topology.rack_count();
-    let why = format!(
-        "a simulation of {racks} racks takes about {} of memory, for matrices of all pairs; available: {}",
-        tell(needed),
-        tell(free)
-    );
-    Err(CliError::Invalid(format!("topology {}: {why}", topology.name)))
+/// What there is to carry of coflows.
+pub fn flows(workload: &Workload) -> Load {
+    Load { flows: workload.coflows.iter().map(|c| c.flows.len() as u64).sum(), tasks: 0 }
 }
 
-/// What can be had without swapping, by the kernel's estimate.
-fn available() -> Option<Bytes> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kilobytes = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?;
-    Some(Bytes(kilobytes.saturating_mul(1024)))
+/// What there is to carry of jobs.
+pub fn tasks(list: &JobList) -> Load {
+    Load { flows: 0, tasks: list.jobs.iter().map(JobSpec::tasks).fold(0, u64::saturating_add) }
+}
+
+/// Whether this machine has the memory that a run on a network takes.
+///
+/// # Errors
+/// It has not: how much it would take and for what, and how much there is.
+pub fn fits_into_memory(topology: &Topology, plan: &RunPlan, load: Load) -> Result<(), CliError> {
+    let Some(free) = memory::available()? else { return Ok(()) };
+    let needed = config::memory(topology, plan, load);
+    if needed <= free.bytes {
+        return Ok(());
+    }
+    let carried = [(load.flows, "flows"), (load.tasks, "tasks")];
+    let carried: String = carried.iter().filter(|c| c.0 > 0).map(|(n, what)| format!(" with {n} {what}")).collect();
+    let what = format!("a run on {} racks{carried} takes about {} of memory", topology.rack_count(), tell(needed));
+    let gigabytes = needed.0.div_ceil(1_000_000_000);
+    let there = format!("{} are {}; HELIOSTAT_MEMORY={gigabytes}GB in the environment has it run", tell(free.bytes), free.from);
+    Err(CliError::Invalid(format!("topology {}: {what}; {there}", topology.name)))
+}
+
+/// [`fits_into_memory`], and waits until runs of other threads leave as much. What comes is to be held while the run goes on.
+///
+/// # Errors
+/// As [`fits_into_memory`].
+pub fn promise(topology: &Topology, plan: &RunPlan, load: Load) -> Result<Option<Promise>, CliError> {
+    fits_into_memory(topology, plan, load)?;
+    Ok(memory::available()?.map(|free| memory::promise(config::memory(topology, plan, load), free.bytes)))
+}
+
+/// The most flows that can be read, if that is known.
+///
+/// # Errors
+/// As [`memory::available`].
+pub fn most_flows() -> Result<Option<u64>, CliError> {
+    Ok(memory::available()?.map(|free| free.bytes.0 / READ))
 }
 
 fn tell(b: Bytes) -> String {
     super::tables::bytes(b)
 }
 
-/// Whether a run ends in a number of control cycles that can be waited for.
+/// Whether the controller of a run decides every interval; if not, all cycles are skipped at once.
+fn decides(plan: &RunPlan) -> bool {
+    plan.policy.scheduler.build().set_by() != SetBy::NoCircuits
+}
+
+/// Whether a run ends within virtual time, and in a number of control cycles that can be waited for.
 ///
 /// # Errors
-/// It does not: which coflow lasts longest, and how many cycles that is.
+/// It does not: which coflow lasts longest, and how long or how many cycles that is.
 pub fn ends_in_time(topology: &Topology, plan: &RunPlan, workload: &Workload, until: Option<Time>) -> Result<(), CliError> {
-    // Without circuits no cycle decides anything, and all of them are skipped at once.
-    if plan.policy.scheduler.build().set_by() == SetBy::NoCircuits {
-        return Ok(());
-    }
-    let interval = plan.policy.interval;
-    let most = Time(interval.0.saturating_mul(CYCLES));
-    let end = |c: &crate::coflows::CoflowSpec| Time(c.arrival.0.saturating_add(bounds::hybrid(c, topology).0));
+    let why = endless(topology, plan, workload, until);
+    why.map_or(Ok(()), |why| Err(CliError::Invalid(format!("{why}, or an end by --until"))))
+}
+
+/// Why a run does not end within virtual time or in a number of control cycles that can be waited for, and what is allowed; nothing if it
+/// does.
+pub fn endless(topology: &Topology, plan: &RunPlan, workload: &Workload, until: Option<Time>) -> Option<String> {
+    let end = |c: &CoflowSpec| Time(c.arrival.0.saturating_add(bounds::hybrid(c, topology).0));
     let longest = workload.coflows.iter().map(|c| (end(c), c)).max_by_key(|(t, c)| (*t, std::cmp::Reverse(c.id)));
-    let Some((last, coflow)) = longest.filter(|(t, _)| until.unwrap_or(Time::MAX).min(*t) > most) else { return Ok(()) };
-    let (lasts, cycles) = (Span(last.0), last.0 / interval.0.max(1));
-    let why = format!("{} ends {lasts} after the start at the soonest, which is {cycles} control cycles of {interval}", coflow.name);
-    Err(CliError::Invalid(format!("workload {}: {why}; allowed: {CYCLES}, or an end by --until", workload.name)))
+    let (last, coflow) = longest?;
+    let why = too_long(plan, until.unwrap_or(Time::MAX).min(last))?;
+    Some(format!("workload {}: {} {why}", workload.name, coflow.name))
+}
+
+/// Why a run that ends at `last` at the soonest is too long, and what is allowed; nothing if it is not.
+fn too_long(plan: &RunPlan, last: Time) -> Option<String> {
+    let (interval, lasts) = (plan.policy.interval, Span(last.0));
+    if last == Time::MAX {
+        return Some(format!("does not end within virtual time; allowed: {lasts} after the start"));
+    }
+    let cycles = last.0 / interval.0.max(1);
+    let many = || format!("ends {lasts} after the start at the soonest, which is {cycles} control cycles of {interval}; allowed: {CYCLES}");
+    (decides(plan) && cycles > CYCLES).then(many)
+}
+
+/// Whether a run of jobs ends within virtual time, and in a number of control cycles that can be waited for: each job has an arrival and
+/// tasks, and all together the slots of the network. What may be so, if all shuffles cross racks, is returned as a sentence.
+///
+/// # Errors
+/// It does not.
+pub fn jobs_end_in_time(topology: &Topology, plan: &RunPlan, list: &JobList, until: Option<Time>) -> Result<Option<String>, CliError> {
+    let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum::<u64>().max(1);
+    let work = list.jobs.iter().map(|j| j.work().0).fold(0, u64::saturating_add);
+    let last = list.jobs.iter().map(|j| j.arrival.0).max().unwrap_or(0).max(work / slots);
+    let until = until.unwrap_or(Time::MAX);
+    if let Some(why) = too_long(plan, until.min(Time(last))) {
+        return Err(CliError::Invalid(format!("jobs {}: the last {why}, or an end by --until", list.name)));
+    }
+    let bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).fold(Bytes::ZERO, Bytes::saturating_add);
+    let why = too_long(plan, until.min(Time::ZERO + least(topology, bytes)));
+    Ok(why.map(|why| format!("jobs {}: if all shuffles cross racks, the last {why}, or an end by --until", list.name)))
 }
 
 #[cfg(test)]
@@ -81,13 +139,41 @@ mod tests {
     }
 
     #[test]
-    fn memory_grows_with_the_square_of_the_racks() {
+    fn memory_grows_with_the_square_of_the_racks_and_with_what_is_carried() {
         let (circuits, none) = (plan(SchedulerKind::Edmonds), plan(SchedulerKind::EpsOnly));
         let (small, large) = (network(1000), network(65_536));
-        assert_eq!((config::memory(&small, &circuits), config::memory(&small, &none)), (Bytes(96_000_000), Bytes(56_000_000)));
-        assert!(fits_into_memory(&small, &circuits).is_ok());
-        let told = fits_into_memory(&large, &circuits).unwrap_err().to_string();
-        assert!(told.contains("65536 racks takes about 412.3GB of memory"), "{told}");
+        let nothing = Load::default();
+        assert_eq!(
+            (config::memory(&small, &circuits, nothing), config::memory(&small, &none, nothing)),
+            (Bytes(126_000_000), Bytes(236_000_000))
+        );
+        assert_eq!(config::memory(&small, &none, Load { flows: 10, tasks: 100 }), Bytes(236_051_500));
+        assert!(fits_into_memory(&small, &circuits, nothing).is_ok());
+        let told = fits_into_memory(&large, &circuits, nothing).unwrap_err().to_string();
+        assert!(told.contains("topology t: a run on 65536 racks takes about 412.3GB of memory; "), "{told}");
+        let told = fits_into_memory(&small, &none, Load { flows: 1 << 40, tasks: 0 }).unwrap_err().to_string();
+        assert!(told.contains("1000 racks with 1099511627776 flows takes about") && told.contains("HELIOSTAT_MEMORY="), "{told}");
+    }
+
+    /// What docs/performance.md has as measured: (racks, circuits, flows, megabytes).
+    #[test]
+    fn what_was_measured_is_within_a_factor_of_two() {
+        let measured = [
+            (500, true, 1, 74),
+            (1000, true, 1, 154),
+            (2000, true, 1, 503),
+            (500, false, 1, 84),
+            (1000, false, 1, 200),
+            (2000, false, 1, 278),
+            (150, false, 197_396, 99),
+            (300, false, 560_440, 200),
+            (600, false, 1_923_601, 590),
+        ];
+        for (racks, circuits, flows, megabytes) in measured {
+            let by = plan(if circuits { SchedulerKind::Edmonds } else { SchedulerKind::EpsOnly });
+            let told = config::memory(&network(racks), &by, Load { flows, tasks: 0 }).0 / 1_000_000;
+            assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks, {flows} flows: {told} MB, measured {megabytes}");
+        }
     }
 
     #[test]
@@ -97,8 +183,39 @@ mod tests {
         let w = Workload::new("w", vec![CoflowSpec { id, name, arrival: Time(i64::MAX as u64), weight: 1, priorities, flows }]);
         let (t, p) = (network(2), plan(SchedulerKind::Edmonds));
         let told = ends_in_time(&t, &p, &w, None).unwrap_err().to_string();
-        assert!(told.contains("workload w: late ends") && told.contains("92233720368 control cycles of 100ms"), "{told}");
+        assert!(
+            told.contains("workload w: late ends") && told.contains("92233720368 control cycles of 100ms; allowed: 1000000000, or"),
+            "{told}"
+        );
         assert!(ends_in_time(&t, &p, &w, Some(Time(1_000_000_000))).is_ok());
         assert!(ends_in_time(&t, &plan(SchedulerKind::EpsOnly), &w, None).is_ok());
+    }
+
+    #[test]
+    fn what_ends_after_virtual_time_is_refused_under_every_policy() {
+        let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(900_000_000_000_000) };
+        let (id, name, priorities, flows) = (CoflowId(0), "slow".to_owned(), Default::default(), vec![flow]);
+        let w = Workload::new("w", vec![CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, priorities, flows }]);
+        let t = Topology::uniform("t", 2, 1, BitRate(1), BitRate(1), vec![]);
+        let told = ends_in_time(&t, &plan(SchedulerKind::EpsOnly), &w, None).unwrap_err().to_string();
+        assert!(told.contains("workload w: slow does not end within virtual time") && told.contains("or an end by --until"), "{told}");
+        assert!(ends_in_time(&t, &plan(SchedulerKind::EpsOnly), &w, Some(Time(9))).is_ok());
+    }
+
+    #[test]
+    fn jobs_that_may_never_end_are_told_and_those_that_cannot_are_refused() {
+        let jobs = |time: &str, shuffle: &str| {
+            let text = format!("name: j\njobs: [{{maps: 1, map_time: {time}, reduces: 1, reduce_time: 1s, shuffle: {shuffle}}}]\n");
+            config::read_jobs(&text, "f").unwrap()
+        };
+        let (mut t, p) = (network(2), plan(SchedulerKind::Edmonds));
+        assert_eq!(jobs_end_in_time(&t, &p, &jobs("1h", "1GB"), None).unwrap(), None);
+        let told = jobs_end_in_time(&t, &p, &jobs("1000000000s", "1GB"), None).unwrap_err().to_string();
+        assert!(told.contains("jobs j: the last ends") && told.contains("control cycles of 100ms"), "{told}");
+        assert_eq!(jobs_end_in_time(&t, &p, &jobs("1000000000s", "1GB"), Some(Time(9))).unwrap(), None);
+        t.racks.iter_mut().for_each(|r| r.uplink = BitRate(1));
+        t.planes.clear();
+        let told = jobs_end_in_time(&t, &p, &jobs("1s", "900TB"), None).unwrap();
+        assert!(told.is_some_and(|t| t.contains("if all shuffles cross racks")));
     }
 }

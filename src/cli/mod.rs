@@ -28,6 +28,7 @@ pub mod limits;
 pub mod list;
 pub mod logs;
 pub mod man;
+pub mod memory;
 pub mod origin;
 pub mod plan;
 pub mod plot;

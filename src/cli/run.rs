@@ -15,13 +15,13 @@ use super::draw;
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, origin, print, read_policy, read_topology, schedule, study, tables,
-    user_namespace, write_text,
+    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, print, read_policy, read_topology, schedule, study,
+    tables, user_namespace, write_text,
 };
 use crate::api;
 use crate::coflows::network::Service;
-use crate::config;
 use crate::config::shipped::Shelf;
+use crate::config::{self, Load};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::fabric::kernel::lacks;
 use crate::fabric::kernel::ownership::{self, Owned};
@@ -290,6 +290,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         }
     }
     config::fit(&topology, &run)?;
+    limits::fits_into_memory(&topology, &run, Load::default())?;
     for line in config::advice(&topology, &run) {
         tracing::warn!("{line}");
     }
@@ -311,6 +312,9 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     });
     let others = others.collect::<Result<Vec<_>, CliError>>()?;
     let workload = read.map(|w| w.adjusted(&adjust(&run)));
+    if let Some(why) = workload.as_ref().and_then(|w| limits::endless(&topology, &run, w, None)) {
+        return Err(CliError::Invalid(why));
+    }
     if args.attach.is_some() && !sys::is_root() {
         return Err(CliError::Failed("--attach: Mininet's nodes are root's; run as root".into()));
     }

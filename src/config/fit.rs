@@ -58,13 +58,31 @@ fn reserves(topology: &Topology) -> Option<Flaw> {
     })
 }
 
-/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits and twelve with. Measured with 2,048
-/// racks.
-pub fn memory(topology: &Topology, plan: &RunPlan) -> Bytes {
+/// What a simulation has to carry, as far as its memory depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Flows of all coflows.
+    pub flows: u64,
+    /// Tasks of all jobs.
+    pub tasks: u64,
+}
+
+/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits and twelve with; and what is kept of
+/// each flow and task, and without circuits of each pair of up to 1,024 hosts. docs/performance.md has what was measured.
+pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
+    const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
-    let racks = topology.rack_count() as u64;
-    let matrices = if plan.policy.scheduler.build().set_by() == SetBy::NoCircuits { 7 } else { 12 };
-    Bytes(racks.saturating_mul(racks).saturating_mul(CELL * matrices))
+    const PAIR: u64 = 150;
+    const FLOW: u64 = 150;
+    const TASK: u64 = 500;
+    let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
+    let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
+        SetBy::NoCircuits if hosts <= 1024 => (7, hosts * hosts),
+        SetBy::NoCircuits => (7, 0),
+        _ => (12, 0),
+    };
+    let kept = [(racks.saturating_mul(racks), CELL * matrices), (pairs, PAIR), (load.flows, FLOW), (load.tasks, TASK)];
+    Bytes(kept.iter().fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }
 
 /// What [`memory`] says of a network goes without saying below this.
@@ -74,7 +92,7 @@ const MUCH: Bytes = Bytes(1_000_000_000);
 pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     let policy = &plan.policy;
     let mut out = Vec::new();
-    let needed = memory(topology, plan);
+    let needed = memory(topology, plan, Load::default());
     if needed > MUCH {
         let (racks, gigabytes) = (topology.rack_count(), needed.0.div_ceil(MUCH.0));
         out.push(format!("a simulation of the {racks} racks of topology {} takes about {gigabytes} GB of memory", topology.name));

@@ -81,6 +81,8 @@ pub struct Mapping {
     pub first: Option<usize>,
     /// Which flows of an htsim file make a coflow.
     pub group: Group,
+    /// The most flows for which there is memory, if that is known.
+    pub most: Option<u64>,
 }
 
 /// Whether a text begins with two integers on its first line, as every trace does.
@@ -180,7 +182,7 @@ impl Trace {
     /// O(F log F) in the number of flows.
     ///
     /// # Errors
-    /// When a rack that is needed has no host.
+    /// When a rack that is needed has no host, or there are more flows than `mapping` allows.
     pub fn to_workload(&self, name: &str, topology: &Topology, mapping: &Mapping) -> Result<Workload, TraceError> {
         let racks = topology.rack_count() as u64;
         let host = |port: u64| -> Option<HostId> {
@@ -188,8 +190,14 @@ impl Trace {
             let k = (port / racks).checked_rem(hosts.len() as u64)?;
             Some(hosts[k as usize].id)
         };
+        let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
+        let flows = chosen.iter().map(TraceCoflow::most_flows).fold(0, u64::saturating_add);
+        if let Some(most) = mapping.most.filter(|&most| flows > most) {
+            let why = format!("{} coflows of {flows} flows in all; there is memory for {most}; take fewer coflows or ports", chosen.len());
+            return Err(TraceError { line: 0, column: 0, why });
+        }
         let mut coflows = Vec::new();
-        for c in self.coflows.iter().take(mapping.first.unwrap_or(usize::MAX)) {
+        for c in chosen {
             let flows = c.flows(mapping, &host).ok_or_else(|| {
                 let why = format!("coflow {} has a port in a rack without hosts", c.id);
                 TraceError { line: 0, column: 0, why }
@@ -259,6 +267,15 @@ mod tests {
         let ceil = Mapping { sizes: Sizes::CeilMb, ..Mapping::default() };
         let w = t.to_workload("w", &topology(6, 1), &ceil).unwrap();
         assert_eq!(w.coflows[0].flows.iter().map(|f| f.bytes.0).collect::<Vec<_>>(), [MB; 6]);
+    }
+
+    #[test]
+    fn more_flows_than_there_is_memory_for_are_not_made() {
+        let t = parse("6 2\n7 1500 3 0 1 2 2 3:1.0 4:0.5\n8 1600 1 0 1 3:1.0\n").unwrap();
+        let of = |first, most| t.to_workload("w", &topology(6, 1), &Mapping { first, most: Some(most), ..Mapping::default() });
+        assert!(of(None, 7).is_ok() && of(Some(1), 6).is_ok());
+        let told = of(None, 6).unwrap_err().why;
+        assert_eq!(told, "2 coflows of 7 flows in all; there is memory for 6; take fewer coflows or ports");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Preemptive optimal clearance: an open shop that never lets its busiest ports rest.
 
 use super::{busiest, light, sequences};
-use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::topology::Plane;
@@ -94,6 +94,7 @@ impl Shop {
         let mut queue = vec![p];
         let mut k = 0;
         let end = 'found: loop {
+            steps::count(1);
             let near = queue[k];
             k += 1;
             for far in 0..self.n as u32 {
@@ -129,6 +130,7 @@ impl Shop {
 
     /// Joins free ports, thickest cells first.
     fn add_free(&mut self) {
+        steps::count(self.n);
         let free = |(i, j, _): &(RackId, RackId, u64)| self.column[i.index()] == NONE && self.row[j.index()] == NONE;
         let mut cells: Vec<(RackId, RackId, u64)> = self.rest.entries().filter(free).collect();
         cells.sort_unstable_by(|a, b| b.2.cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));

@@ -2,13 +2,15 @@
 
 use super::{light, sequences};
 use crate::circuits::matching::bipartite;
-use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, Slot, steps};
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span};
 
 /// Inverse of the least gain over the best duration so far: durations that cannot gain that much are not looked at.
 const SLACK: u128 = 64;
+/// The most durations that are looked at for one configuration: far more than any matrix of the tests needs (fewer than 40).
+const LOOKS: usize = 256;
 
 /// Configurations within `window` that carry most of `demand`, chosen greedily: each is the matching and duration that carry
 /// most for the time they take, dark time included.
@@ -30,8 +32,8 @@ const SLACK: u128 = 64;
 /// dark time.
 ///
 /// # Complexity
-/// A maximum weight matching, O(R^3) at worst, for each duration looked at: mostly some ten a configuration, at worst as many as
-/// there are different rests.
+/// A maximum weight matching, O(R^3) at worst, for each duration looked at: mostly some ten a configuration, never more than 256. Each
+/// configuration but the last two is held until a cell is through, so there are at most E + 2 for E cells.
 ///
 /// # Example
 /// ```
@@ -93,6 +95,7 @@ impl Choice {
 
 /// The best matching for a given duration.
 fn longest(rest: &DemandMatrix, time: u64) -> Choice {
+    steps::count(rest.racks());
     let served = rest.map(|x| x.min(time));
     let matching = bipartite(&served, None);
     Choice { carried: matching.weight(&served), time, matching }
@@ -114,18 +117,23 @@ impl Plan {
         let mut times: Vec<u64> = self.rest.entries().map(|e| e.2.min(most)).filter(|&t| t > 0).collect();
         times.sort_unstable();
         times.dedup();
-        if delta == Span::ZERO {
-            return self.longest_of_the_best(&times);
-        }
+        let best = if delta == Span::ZERO { self.longest_of_the_best(&times) } else { self.most_for_its_time(&times, delta) };
+        best.map(|c| self.until_one_is_through(c, most))
+    }
+
+    /// With dark time, of ascending `times` the one that carries most for its time, to a 64th, with its matching.
+    fn most_for_its_time(&self, times: &[u64], delta: Span) -> Option<Choice> {
         let (first, last) = (longest(&self.rest, *times.first()?), longest(&self.rest, *times.last()?));
         let mut parts = vec![((0, first.carried), (times.len() - 1, last.carried))];
         let mut best = if last.beats(&first, delta) { last } else { first };
-        while let Some((low, high)) = parts.pop() {
+        let mut looks = 2;
+        while let Some((low, high)) = parts.pop().filter(|_| looks < LOOKS) {
             if high.0 - low.0 < 2 || !promises((times[low.0], low.1), (times[low.0 + 1], high.1), &best, delta) {
                 continue;
             }
             let middle = usize::midpoint(low.0, high.0);
             let c = longest(&self.rest, times[middle]);
+            looks += 1;
             parts.extend([(low, (middle, c.carried)), ((middle, c.carried), high)]);
             if c.beats(&best, delta) {
                 best = c;
@@ -154,6 +162,17 @@ impl Plan {
             }
         }
         Some(best)
+    }
+
+    /// The choice, held at least until one of its circuits is through, or as long as may be: until then all have light, so it carries no
+    /// less for its time. Without this, rests that are cut from each other could become ever shorter, down to a nanosecond.
+    fn until_one_is_through(&self, c: Choice, most: u64) -> Choice {
+        let rests = c.matching.pairs().map(|(i, j)| self.rest.get(i, j));
+        let time = rests.min().unwrap_or(0).min(most);
+        if time <= c.time {
+            return c;
+        }
+        Choice { carried: c.matching.len() as u128 * u128::from(time), time, ..c }
     }
 
     fn take(&mut self, c: Choice, delta: Span) {

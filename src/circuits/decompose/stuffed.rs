@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::circuits::Matching;
+use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -82,6 +82,7 @@ impl Wide {
 
     /// Reads the cells anew, at a new threshold.
     fn fill(&mut self, s: &Stuffed) {
+        steps::count(s.n);
         for (i, filled) in s.filled.iter().enumerate() {
             let (row, bits) = (&s.cells[i * s.n..(i + 1) * s.n], &mut self.cells[i * self.words..(i + 1) * self.words]);
             bits.fill(0);
@@ -107,6 +108,7 @@ impl Wide {
         self.queue.push(f);
         let mut k = 0;
         while k < self.queue.len() {
+            steps::count(1);
             let i = self.queue[k];
             k += 1;
             let bits = &self.cells[i as usize * self.words..(i as usize + 1) * self.words];
@@ -261,6 +263,7 @@ impl Stuffed {
 
     /// Takes `time` off the matching's cells; those with less than the threshold left are no longer matched.
     fn take(&mut self, time: u64) -> Matching {
+        steps::count(1);
         let mut m = Matching::empty(self.n);
         self.lost.clear();
         for i in 0..self.n {
@@ -312,6 +315,7 @@ impl Stuffed {
 
     /// Widens the ways to row `i`'s columns; ends early at a free column that is as wide as counts.
     fn reach_from(&self, i: u32, reach: u64, s: &mut Search) -> Option<u32> {
+        steps::count(1);
         for &j in &self.filled[i as usize] {
             let k = j as usize;
             let w = self.cells[i as usize * self.n + k].min(reach);

@@ -114,6 +114,7 @@ proptest! {
         let slots = eclipse(&d, RATE, Span(delta), Span(window));
         lawful(&slots, &d);
         prop_assert!(total(&slots) + delta * slots.len() as u64 <= window);
+        prop_assert!(slots.len() <= d.entries().count() + 2, "each but the last two ends with a cell");
         let need = light(&d, RATE);
         let sum = |m: &DemandMatrix| m.entries().map(|e| u128::from(e.2)).sum::<u128>();
         let carried = sum(&need) - sum(&left(&need, &slots));

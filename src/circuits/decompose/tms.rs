@@ -3,7 +3,7 @@
 use super::bvn::slices;
 use super::stuffed::Stuffed;
 use super::{busiest, sequences};
-use crate::circuits::{Ask, Decision, Scheduler, Slot};
+use crate::circuits::{Ask, Decision, Scheduler, Slot, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::units::Span;
@@ -71,6 +71,7 @@ fn scale(demand: &DemandMatrix) -> DemandMatrix {
     let fixed = |x: u128| u64::try_from(x).unwrap_or(WHOLE).clamp(1, WHOLE);
     let mut m = demand.map(|b| if b == 0 { 0 } else { fixed(u128::from(b) * u128::from(WHOLE) / largest) });
     let sums = |m: &DemandMatrix| {
+        steps::count(n);
         let (mut rows, mut columns) = (vec![0u128; n], vec![0u128; n]);
         for (i, j, x) in m.entries() {
             rows[i.index()] += u128::from(x);

@@ -5,6 +5,7 @@
 //! shortest augmenting path for each row still free. Written for profits (largest sum) instead of costs.
 
 use super::num::Num;
+use crate::circuits::steps;
 
 /// No row or column.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -66,6 +67,7 @@ impl<N: Num> Jv<'_, N> {
         let mut best = vec![0u32; n];
         self.v.copy_from_slice(&self.p[..n]);
         for i in 1..n {
+            steps::count(1);
             let p = &self.p[i * n..(i + 1) * n];
             for ((v, b), &p) in self.v.iter_mut().zip(&mut best).zip(p) {
                 if p > *v {
@@ -94,6 +96,7 @@ impl<N: Num> Jv<'_, N> {
 
     /// A row that won one column only pays for it up to the point where its second choice is as good.
     fn transfer(&mut self, i: usize) {
+        steps::count(1);
         let own = self.column[i] as usize;
         let second = self.profits(i).iter().zip(&self.v).enumerate().filter(|c| c.0 != own).map(|(_, (&p, &v))| p - v).max();
         self.v[own] -= second.unwrap_or(N::ZERO);
@@ -101,6 +104,7 @@ impl<N: Num> Jv<'_, N> {
 
     /// The two best columns of a row at the present prices: (value, column) each.
     fn two_best(&self, i: usize) -> ((N, usize), (N, usize)) {
+        steps::count(1);
         let (mut a, mut b) = ((-N::MAX, 0), (-N::MAX, 0));
         for (j, (&p, &v)) in self.profits(i).iter().zip(&self.v).enumerate() {
             let x = p - v;
@@ -198,6 +202,7 @@ impl<N: Num> Jv<'_, N> {
 /// Passes the distances of the open columns through `f` and gives the least: (distance, place in `open`, column). Among
 /// equals a free column is taken, then the one that comes first.
 fn nearest_open<N: Num>(open: &[u32], dist: &mut [N], row: &[u32], mut f: impl FnMut(usize, N) -> N) -> (N, usize, u32) {
+    steps::count(1);
     let (mut near, mut at) = (N::MAX, 0);
     for (k, &j) in open.iter().enumerate() {
         let d = f(j as usize, dist[j as usize]);

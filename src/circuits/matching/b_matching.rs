@@ -2,7 +2,7 @@
 
 use super::num::QUICK_LIMIT;
 use super::{deduct, edmonds, transport, usable_pair};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -112,6 +112,7 @@ impl Colouring {
 
     /// Adds a circuit whose ports each have a plane free: on a common one, or after an alternating path has made one common.
     fn add(&mut self, i: u32, j: u32) {
+        steps::count(1);
         let planes = self.inputs.len();
         let free = |list: &[Vec<u32>], k: u32| (0..planes).find(|&p| list[p][k as usize] == NONE).expect("at most W circuits a port");
         let common = (0..planes).find(|&p| self.inputs[p][i as usize] == NONE && self.outputs[p][j as usize] == NONE);

@@ -8,6 +8,7 @@
 //! exposed vertex, or when some outer vertex reaches `y = 0`, which is then left exposed instead. O(n^2) a search.
 
 use super::num::Num;
+use crate::circuits::steps;
 
 mod cycles;
 
@@ -224,6 +225,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
 
     /// By vertex outside `b`: the vertex with least slack to it among `singles` and the `nearest` lists of `cycles`.
     fn nearest_of(&self, b: u32, singles: &[u32], cycles: &[u32]) -> Vec<u32> {
+        steps::count(1 + singles.len() + cycles.len());
         let mut best = vec![(N::MAX, NONE); self.n];
         for &u in singles {
             for (x, w) in self.w.edges(u).filter(|e| self.top(e.0) != b) {
@@ -241,6 +243,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
 
     /// Looks at the edges of a vertex that has become outer.
     fn scan(&mut self, u: u32) {
+        steps::count(1);
         let own = self.top(u);
         let w = self.w;
         for (v, w) in w.edges(u) {
@@ -266,6 +269,7 @@ impl<'a, N: Num, G: Graph<N>> Machine<'a, N, G> {
 
     /// The smallest change of the duals that makes something happen. Ends come before growth, so that trees stay small.
     fn next_step(&self) -> (N, Step) {
+        steps::count(1);
         let mut best: Option<(N, Step)> = None;
         let mut offer = |d: N, s: Step| {
             if best.as_ref().is_none_or(|b| d < b.0) {

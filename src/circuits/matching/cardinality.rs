@@ -1,7 +1,7 @@
 //! Maximum cardinality and bottleneck matchings: as many circuits as can be, and the thinnest of them as thick as can be.
 
 use super::{edmonds, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -117,6 +117,8 @@ pub(crate) fn most(n: usize, cells: &[u64], threshold: u64) -> Vec<u32> {
     });
     let mut s = Search { rows: rows.collect(), column: vec![NONE; n], row: vec![NONE; n], level: vec![0; n], next: vec![0; n] };
     while s.layer() {
+        // However many paths there are, no cell is tried twice.
+        steps::count(n);
         s.next.fill(0);
         for i in 0..n as u32 {
             if s.column[i as usize] == NONE {
@@ -150,6 +152,7 @@ impl Search {
         }
         let (mut found, mut head) = (false, 0);
         while let Some(&i) = queue.get(head) {
+            steps::count(1);
             head += 1;
             for &j in &self.rows[i as usize] {
                 let k = self.row[j as usize];

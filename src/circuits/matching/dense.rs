@@ -11,6 +11,7 @@
 use super::assignment::{Assignment, NONE};
 use super::num::{QUICK_LIMIT, places};
 use super::simd::{self, FAR, Lanes, Level, Offer, SHUT};
+use crate::circuits::steps;
 
 /// Weights of `n * n` pairs: `cells << shift`, and a bonus for those that are to be kept.
 pub(super) struct Weights<'a> {
@@ -190,6 +191,7 @@ impl Dense {
         let n = self.n;
         self.v.fill(i64::MIN);
         for i in 0..n {
+            steps::count(1);
             simd::column_max(self.level, w.row(i), w.shift, i as i64, &mut self.v, &mut self.from);
             if let Some(j) = w.kept(i).filter(|&j| w.at(i, j) > self.v[j]) {
                 (self.v[j], self.from[j]) = (w.at(i, j), i as i64);
@@ -223,6 +225,7 @@ impl Dense {
 
     /// The best value of a row at the present prices.
     fn best(&self, w: &Weights, i: usize) -> i64 {
+        steps::count(1);
         let (a, _) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
         let kept = w.kept(i).map_or(i64::MIN, |j| w.at(i, j) - self.price(j));
         kept.max(a + (-a & self.mask))
@@ -230,6 +233,7 @@ impl Dense {
 
     /// The best value, the first column that has it, and the second best value.
     fn two_best(&self, w: &Weights, i: usize) -> (i64, usize, i64) {
+        steps::count(1);
         let (a, b) = simd::two_best(self.level, w.row(i), w.shift, &self.v);
         let k = if self.mask > 0 { (-a & self.mask) as usize } else { simd::place_of(self.level, a, w.row(i), w.shift, &self.v) };
         let (a, b) = (a + (k as i64 & self.mask), b + (-b & self.mask));
@@ -283,6 +287,7 @@ impl Dense {
 
     /// Offers row `i` at `base`; the nearest open column, a free one among equals.
     fn relax(&mut self, w: &Weights, i: usize, base: i64) -> (i64, usize) {
+        steps::count(1);
         let offer = Offer { w: w.row(i), shift: w.shift, v: &self.marked, base, i: i as i64 };
         let mut near = simd::relax(self.level, offer, &mut self.key, &mut self.from);
         if let Some(j) = w.kept(i) {

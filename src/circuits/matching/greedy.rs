@@ -1,7 +1,7 @@
 //! Greedy matching: the heaviest pair first.
 
 use super::{mirrored, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -23,6 +23,7 @@ use crate::ids::RackId;
 /// # Source
 /// R. Preis, STACS 1999, on the half; the common baseline of the circuit scheduling papers.
 pub fn greedy(demand: &DemandMatrix) -> Matching {
+    steps::count(demand.racks());
     let mut pairs: Vec<(RackId, RackId, u128)> = demand.entries().map(|(i, j, b)| (i, j, b.into())).collect();
     heaviest_first(&mut pairs);
     let mut m = Matching::empty(demand.racks());
@@ -38,6 +39,7 @@ pub fn greedy(demand: &DemandMatrix) -> Matching {
 
 /// [`greedy()`] for duplex circuits: the heaviest pair by `D(i,j) + D(j,i)` first, both directions joined. O(E log E).
 pub fn greedy_pairs(demand: &DemandMatrix) -> Matching {
+    steps::count(demand.racks());
     let mut pairs: Vec<(RackId, RackId, u128)> = Vec::new();
     for i in (0..demand.racks()).map(RackId::from) {
         for j in (i.index() + 1..demand.racks()).map(RackId::from) {

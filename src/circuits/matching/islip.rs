@@ -1,7 +1,7 @@
 //! iSLIP: outputs and inputs agree in rounds, by pointers that rotate; blind to weights, fair over time.
 
 use super::{greedy_pairs, plane_by_plane};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -45,6 +45,7 @@ pub fn islip(demand: &DemandMatrix, pointers: &mut Pointers) -> Matching {
     let mut m = Matching::empty(n);
     let mut taken = vec![false; n];
     for round in 0..n {
+        steps::count(2 * n);
         let mut granted = vec![Vec::new(); n];
         for j in (0..n).filter(|&j| !taken[j]) {
             let asks = |&i: &usize| m.out[i].is_none() && demand.get(RackId::from(i), RackId::from(j)) > 0;

@@ -1,7 +1,7 @@
 //! Round robin: a fixed rotation that is blind to demand, as a rotor switch does it.
 
 use super::{mirrored, usable_pair};
-use crate::circuits::{Ask, Decision, Matching, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::ids::RackId;
 
 /// Joins every input `i` to output `i + shift`, with the shift growing by one each round: after `R - 1` rounds every ordered
@@ -78,6 +78,7 @@ impl Scheduler for RoundRobin {
         let racks = ask.demand.racks();
         Decision::hold(ask.planes.iter().enumerate().map(|(p, plane)| {
             let spread = rounds(racks, plane.duplex) * p as u64 / ask.planes.len() as u64;
+            steps::count(1);
             let round = ask.cycle.wrapping_add(spread);
             let mut m = if plane.duplex { tournament(racks, round) } else { round_robin(racks, round) };
             for (i, o) in m.out.iter_mut().enumerate() {

@@ -12,7 +12,7 @@ use super::assignment::{Assignment, NONE};
 use super::blossom::Graph;
 use super::num::{Num, Scale};
 use super::simd::{self, Level};
-use crate::circuits::Matching;
+use crate::circuits::{Matching, steps};
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
@@ -277,6 +277,7 @@ impl<'a, N: Num> Solver<'a, N> {
     fn keep_tight(&mut self, column: &[u32]) -> Vec<u32> {
         let mut free = Vec::new();
         for (i, &own) in column.iter().enumerate() {
+            steps::count(1);
             let (mut best, mut held) = (N::ZERO, None);
             for (j, w) in self.rows.row(i as u32) {
                 let x = w - self.v[j as usize];
@@ -311,6 +312,7 @@ impl<'a, N: Num> Solver<'a, N> {
         for &f in free {
             let mut i = f;
             loop {
+                steps::count(1);
                 let (mut best, mut second) = ((N::ZERO, NONE, N::ZERO), (N::ZERO, NONE, N::ZERO));
                 for (j, w) in self.rows.row(i) {
                     let x = w - self.v[j as usize];
@@ -381,6 +383,7 @@ impl<'a, N: Num> Solver<'a, N> {
     /// Offers row `i`, whose dual and distance add up to `base`, to its columns. A free column nearer than the goal is the goal, and
     /// what is not nearer is not looked at.
     fn relax(&mut self, i: u32, base: N, goal: &mut (N, End)) {
+        steps::count(1);
         for (j, w) in self.rows.row(i) {
             let k = j as usize;
             let d = base + self.v[k] - w;

@@ -12,6 +12,7 @@ use std::collections::BinaryHeap;
 
 use super::num::Num;
 use super::simd::{self, Level, Offer};
+use crate::circuits::steps;
 
 /// Integers over which a row can be offered to all columns at once.
 pub(super) trait Scan: Num {
@@ -211,6 +212,7 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
 
     /// Offers a row at its distance to the open columns; the nearest of them.
     fn relax(&mut self, i: usize) -> (N, usize) {
+        steps::count(1);
         let s = &mut self.search;
         s.rows.push(i as u32);
         let w = &self.next[i * self.n..(i + 1) * self.n];
@@ -219,6 +221,7 @@ impl<N: Scan, F: Fn(usize, usize, u32) -> N> Transport<N, F> {
 
     /// Column `j` is reached for good: so are, by giving up a unit in it, its rows.
     fn shut(&mut self, j: usize, far: N) {
+        steps::count(1);
         let s = &mut self.search;
         s.columns.push((j as u32, far));
         (self.marked[j], s.key[j]) = (N::SHUT, N::FAR);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::circuits::clearing::{Clearing, Setting, clear};
+use crate::circuits::clearing::{Clearing, Failed, Setting, clear};
 use crate::cli::draw;
 use crate::cli::plot::circuits;
 use crate::cli::plot::input::{Bar, Circuits};
@@ -146,7 +146,10 @@ fn plan(args: &Args, demand: &DemandMatrix) -> Result<Clearing, CliError> {
     };
     let interval = args.interval.unwrap_or(own).max(Span(1));
     let setting = Setting { planes: &planes, eps: args.eps, interval };
-    clear(&mut *args.algorithm.build(), demand, &setting).map_err(|clash| CliError::Failed(format!("{:?}: {clash}", args.algorithm)))
+    clear(&mut *args.algorithm.build(), demand, &setting).map_err(|e| match e {
+        Failed::Clash(clash) => CliError::Failed(format!("{}: {clash}", args.algorithm.name())),
+        endless => CliError::Usage(format!("{}: {endless}; a longer --interval needs fewer", args.algorithm.name())),
+    })
 }
 
 fn report(args: &Args, demand: &DemandMatrix, c: &Clearing) -> Report {

@@ -180,7 +180,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
 
 /// What has been printed and written is no whole result, if nothing moved any more.
 fn stuck(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
-    let why = || CliError::Failed(format!("{unfinished} {what} did not finish: nothing moves any more"));
+    let why = || CliError::Failed(format!("{unfinished} {what} did not finish: nothing moves any more, or not before virtual time ends"));
     if end == End::Stuck { Err(why()) } else { Ok(()) }
 }
 

@@ -62,7 +62,7 @@ impl<'a> Play<'a> {
     pub fn new(args: &'a Args, topology: &'a Arc<Topology>, policy: &Path) -> Result<Self, CliError> {
         let plan = read_policy(policy)?;
         config::fit(topology, &plan)?;
-        limits::fits_into_memory(topology, &plan)?;
+        limits::fits_into_memory(topology, &plan, config::Load::default())?;
         let faults = args.read_faults(topology, &plan)?;
         let load = match (&args.jobs, &args.workload) {
             (Some(what), _) => {
@@ -125,6 +125,7 @@ impl<'a> Play<'a> {
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, CliError> {
         let Self { args, topology, plan, faults, .. } = self;
+        let _held = limits::promise(topology, plan, limits::flows(workload))?;
         if !args.alone {
             limits::ends_in_time(topology, plan, workload, args.until())?;
         }
@@ -153,6 +154,10 @@ impl<'a> Play<'a> {
         let Load::Jobs { what, by, failures } = load else { return Err(CliError::Usage("no --jobs".into())) };
         let errors = args.wrong.errors(seed);
         let (list, foreseen) = errors.apply(&args.tuning.read(what, plan, &args.reading, seed)?);
+        let _held = limits::promise(topology, plan, limits::tasks(&list))?;
+        if let Some(why) = limits::jobs_end_in_time(topology, plan, &list, args.until())? {
+            eprintln!("note: {why}");
+        }
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::synth::Mix;
 use crate::cli::files::read_shipped;
-use crate::cli::{CliError, read_topology, read_workload};
+use crate::cli::{CliError, limits, read_topology, read_workload};
 use crate::config::shipped::Shelf;
 use crate::config::{self, JobsReading, Select};
 use crate::topology::Topology;
@@ -85,7 +85,8 @@ impl Reading {
     /// # Errors
     /// A text that makes no sense.
     pub fn parse(&self, text: &str, file: &Path, topology: &Topology) -> Result<Workload, CliError> {
-        let mapping = Mapping { sizes: self.sizes, local: self.local, first: self.coflows, group: self.group };
+        let (first, most) = (self.coflows, limits::most_flows()?);
+        let mapping = Mapping { sizes: self.sizes, local: self.local, first, group: self.group, most };
         Ok(config::read_workload(text, &file.display().to_string(), topology, &mapping)?)
     }
 }

@@ -9,7 +9,7 @@ use clap::builder::PossibleValue;
 use super::convert;
 use super::reading::ModelArgs;
 use super::{Format, To, plain_network};
-use crate::cli::CliError;
+use crate::cli::{CliError, limits};
 use crate::topology::Topology;
 use crate::units::Span;
 use crate::workload::coflow_benchmark::{Mapping, Trace, TraceCoflow};
@@ -112,7 +112,7 @@ impl Mix {
             Self::Facebook => synth(&Synth { racks, hosts, coflows: n, seed, mean_gap }),
             _ => coflowsim_trace((racks * hosts) as u64, n as u64, seed)?,
         };
-        trace.to_workload(&name, topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))
+        to_workload(&trace, &name, topology)
     }
 
     /// Its `n` jobs as jobs, with the mix's own model of tasks as far as `model` does not say otherwise; arrivals a second apart in the
@@ -174,8 +174,14 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     a.to.refuse_flows(trace.coflows.iter().map(TraceCoflow::most_flows).sum())?;
     let topology = plain_network(racks, hosts);
     let name = format!("synth-{racks}x{hosts}-seed-{}", a.seed);
-    let workload = trace.to_workload(&name, &topology, &Mapping::default()).map_err(|e| CliError::Invalid(e.why))?;
+    let workload = to_workload(&trace, &name, &topology)?;
     convert::coflows(&workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }), &topology, &a.to)
+}
+
+/// The coflows of a trace, if there is memory for their flows.
+fn to_workload(trace: &Trace, name: &str, topology: &Topology) -> Result<Workload, CliError> {
+    let mapping = Mapping { most: limits::most_flows()?, ..Mapping::default() };
+    trace.to_workload(name, topology, &mapping).map_err(|e| CliError::Invalid(e.why))
 }
 
 fn trace(a: &Args, racks: usize, hosts: usize, coflows: u32) -> Result<Trace, CliError> {
