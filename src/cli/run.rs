@@ -114,7 +114,8 @@ pub struct Args {
     /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`.
+    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. At SIGUSR1 the file is opened by its name
+    /// again, for logrotate.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -159,6 +160,8 @@ struct Plan {
     api: api::Options,
     /// Takes what the machines are told and want.
     recorder: Option<Recorder>,
+    /// Changes when the event log is to be opened by its name again.
+    reopen: interrupt::Reopen,
     /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
     /// other commands can reach them.
     listener: Option<TcpListener>,
@@ -194,6 +197,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
+    runtime.spawn(interrupt::reopen_at_signal(plan.reopen.clone()));
     let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
     args.record.around(Pace::Live, None, |recorder| {
@@ -340,6 +344,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         origins,
         api,
         recorder: None,
+        reopen: interrupt::Reopen::default(),
         listener,
     })
 }
@@ -387,7 +392,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
     let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle)).transpose()?;
+    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle, plan.reopen.subscribe())).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
     let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
     let options = api::Options { socket: Some(socket), sender: Some(sender), journal, ..plan.api.clone() };
