@@ -26,7 +26,7 @@ use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::fabric::kernel::lacks;
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
-use crate::fabric::kernel::{Mechanism, sys};
+use crate::fabric::kernel::{Mechanism, rights};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
@@ -288,7 +288,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         // Here, what is built is what the placement policy is meant for.
         let file = args.policy.first().map_or("the default policy".into(), |f| f.display().to_string());
         topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
-        if !sys::is_root() {
+        if !rights::suffice() {
             let why = "without root the network is in a namespace of its own, which the scheduler cannot enter";
             return Err(CliError::Failed(format!("--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`")));
         }
@@ -315,8 +315,8 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     });
     let others = others.collect::<Result<Vec<_>, CliError>>()?;
     let workload = read.map(|w| w.adjusted(&adjust(&run)));
-    if args.attach.is_some() && !sys::is_root() {
-        return Err(CliError::Failed("--attach: Mininet's nodes are root's; run as root".into()));
+    if args.attach.is_some() {
+        check_attach()?;
     }
     let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
     let base = ownership::base();
@@ -357,6 +357,13 @@ fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
     }
     let text = files::read_shipped(Shelf::Topologies, file, &[])?;
     Err(CliError::Failed(lacking::at_their_keys(&text, &file.display().to_string(), &missing).to_string()))
+}
+
+/// Whether this process may control Mininet's nodes.
+fn check_attach() -> Result<(), CliError> {
+    let missing = [rights::missing(), rights::missing_to_attach()].concat();
+    let lacks = || format!("--attach: Mininet's nodes are root's; run as root: this process lacks {}", rights::names(&missing));
+    if missing.is_empty() { Ok(()) } else { Err(CliError::Failed(lacks())) }
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -438,7 +445,7 @@ impl Running {
 
 fn explain(e: &StartError) -> CliError {
     let hint = match e {
-        StartError::Kernel(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied && !sys::is_root() => {
+        StartError::Kernel(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied && !rights::suffice() => {
             "; run as root, or where user namespaces are allowed"
         }
         StartError::Kernel(..) => "; `heliostat doctor` says what this kernel lacks",
