@@ -3,6 +3,9 @@
 
 use super::*;
 
+/// A request's query, headers and body.
+type Request<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [u8]);
+
 /// Every operation of the description, the stream of events aside: method, path with places filled in, description.
 fn operations(doc: &Value, places: &str) -> Vec<(String, String, Value)> {
     let mut all = vec![];
@@ -30,7 +33,7 @@ fn refusals_are_as_described_on_every_route() {
     let r = rig();
     let doc = r.get("/openapi.json").json();
     let json = ("content-type", "application/json");
-    let requests: [(&str, &[(&str, &str)], &[u8]); 6] = [
+    let requests: [Request<'_>; 6] = [
         ("", &[], b""),
         ("", &[("content-type", "text/plain"), ("if-match", "*")], b"{}"),
         ("", &[json, ("if-match", "*")], b"\0"),
