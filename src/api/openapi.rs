@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::http::StatusCode;
-use serde_json::Value;
-use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
+use serde_json::{Value, json};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, SecurityRequirement};
 
+use super::UNGUARDED;
 use crate::config::policy::RawPolicy;
 
 /// The document without its routes.
@@ -14,7 +16,11 @@ pub fn base() -> OpenApi {
     let about = "Racks, planes and coflows are integers; times and spans end in _ns, amounts of data in _bytes, rates in _bps. \
                  Errors are RFC 9457 problems.";
     let info = InfoBuilder::new().title("Heliostat").version(env!("CARGO_PKG_VERSION")).description(Some(about)).build();
-    OpenApiBuilder::new().info(info).build()
+    let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    let components = ComponentsBuilder::new().security_scheme("token", token).build();
+    // Without a token, or with one.
+    let security = [SecurityRequirement::default(), SecurityRequirement::new::<_, [String; 0], String>("token", [])];
+    OpenApiBuilder::new().info(info).components(Some(components)).security(Some(security)).build()
 }
 
 /// The finished document: with the schema of policies, which is the same as that of policy files.
@@ -26,20 +32,66 @@ pub fn complete(api: &OpenApi) -> Value {
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
         schemas.extend(generator.take_definitions(true));
     }
-    describe_responses(&mut document);
+    name_formats(&mut document);
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (path, item) in paths {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            add_shared(path, method, operation);
+            describe_responses(operation);
+        }
+    }
     document
 }
 
-/// Gives responses that say nothing more than their status the words of that, since OpenAPI wants a description of each.
-fn describe_responses(document: &mut Value) {
-    let paths = document["paths"].as_object_mut().into_iter().flat_map(|p| p.values_mut());
-    let operations = paths.filter_map(Value::as_object_mut).flat_map(|p| p.values_mut());
-    for responses in operations.filter_map(|o| o["responses"].as_object_mut()) {
-        for (status, response) in responses.iter_mut() {
-            let words = status.parse().ok().and_then(|code| StatusCode::from_u16(code).ok()).and_then(|code| code.canonical_reason());
-            if let (Some(response), Some(words)) = (response.as_object_mut(), words) {
-                response.entry("description").or_insert_with(|| words.into());
-            }
+/// Names the formats of unsigned integers as OpenAPI's registry of formats does: `uint32`, where utoipa writes `u-int32`.
+fn name_formats(v: &mut Value) {
+    match v {
+        Value::Object(m) => m.iter_mut().for_each(|(key, v)| match v {
+            Value::String(format) if key == "format" => *format = format.replace("u-int", "uint"),
+            v => name_formats(v),
+        }),
+        Value::Array(a) => a.iter_mut().for_each(name_formats),
+        _ => {}
+    }
+}
+
+/// Adds what an operation has in common with others: how parameters and bodies are refused, the guard's answers, and those of a
+/// controller that is late.
+fn add_shared(path: &str, method: &str, operation: &mut Value) {
+    let takes = |place: &str| operation["parameters"].as_array().into_iter().flatten().any(|p| p["in"] == place);
+    let (body, changes, guarded) = (operation["requestBody"].is_object(), method != "get", !UNGUARDED.contains(&path));
+    let shared = [
+        (body || takes("query") || takes("header"), 400, "A parameter is not as described, or the body is not JSON"),
+        (guarded, 401, "This address needs a token"),
+        (guarded && changes, 403, "A page of another site asks, or the token may only read"),
+        (takes("path"), 404, "Nothing has this address"),
+        (body, 408, "The body did not arrive in time"),
+        (body, 413, "The body is too long"),
+        (body, 415, "The content type is not JSON"),
+        (guarded, 421, "Without a token, the request must name this machine as its host"),
+        (body, 422, "A value in the body makes no sense; `pointer` says which"),
+        (changes, 503, "The controller has stopped, or does not answer"),
+    ];
+    let problem = json!({"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}});
+    let Some(responses) = operation["responses"].as_object_mut() else { return };
+    for (_, status, words) in shared.into_iter().filter(|s| s.0) {
+        responses.entry(status.to_string()).or_insert_with(|| json!({"description": words, "content": problem.clone()}));
+    }
+    responses.sort_keys();
+}
+
+/// Gives every problem its content type. Responses that say nothing more than their status get the words of that, since OpenAPI wants a
+/// description of each.
+fn describe_responses(operation: &mut Value) {
+    let responses = operation["responses"].as_object_mut().into_iter().flatten();
+    for (status, response) in responses.filter_map(|(status, r)| Some((status, r.as_object_mut()?))) {
+        let code = status.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
+        if let Some(words) = code.and_then(|code| code.canonical_reason()) {
+            response.entry("description").or_insert_with(|| words.into());
+        }
+        let content = response.get_mut("content").and_then(Value::as_object_mut).filter(|_| code.is_some_and(|c| c.as_u16() >= 400));
+        if let Some((content, json)) = content.and_then(|c| c.remove("application/json").map(|json| (c, json))) {
+            content.insert("application/problem+json".into(), json);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::config::shipped::Shelf;
 use crate::fabric::kernel::features::{self, Feature, Need};
 use crate::fabric::kernel::msg::Tcp;
 use crate::fabric::kernel::scale::Capacity;
-use crate::fabric::kernel::{Mechanism, ownership, sys};
+use crate::fabric::kernel::{Mechanism, ownership, rights, sys};
 use crate::runtime::measure::switches::{self, Built, Changes, Goodput};
 use crate::runtime::measure::{self, Look};
 use crate::topology::Topology;
@@ -94,10 +94,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     result
 }
 
-/// Root, or else a user namespace, which is entered.
+/// Root or its capabilities, or else a user namespace, which is entered.
 fn rights() -> Feature {
-    let (ok, found, remedy) = if sys::is_root() {
+    let (ok, found, remedy) = if let Some(missing) = rights::missing_of_some() {
+        (false, format!("this process lacks {missing}"), user_namespace::GIVE)
+    } else if sys::is_root() {
         (true, "root".to_owned(), "")
+    } else if rights::suffice() {
+        (true, "not root; the capabilities for it".to_owned(), "")
     } else {
         match sys::become_namespace_root() {
             Ok(()) => (true, "not root; a user namespace".into(), ""),

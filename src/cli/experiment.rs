@@ -17,7 +17,7 @@ use crate::experiment::report::{Live, Report, Row, name};
 use crate::experiment::runs::{Measure, Progress, run as run_all};
 use crate::experiment::setting::shuffling;
 use crate::experiment::{Experiment, Paper, Size, Traces};
-use crate::fabric::kernel::{ownership, sys};
+use crate::fabric::kernel::{ownership, rights};
 use crate::units::Bytes;
 use crate::workload::{TraceError, coflow_benchmark, swim};
 
@@ -169,7 +169,7 @@ fn emulate(args: &Args, mut experiment: Experiment, size: Size) -> Result<Report
         return Err(CliError::Usage("--live: of the evaluations only that of `hit` was made on an emulated network".into()));
     }
     experiment.only(if args.only.is_empty() { &usual } else { &args.only }, &args.system).map_err(CliError::Usage)?;
-    if !sys::is_root() {
+    if !rights::suffice() {
         return Err(CliError::Failed(format!("--live builds networks: {REMEDY}")));
     }
     let runtime = tokio::runtime::Runtime::new().map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run
 /// not look in time.
@@ -50,4 +51,15 @@ pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Ve
     };
     tracing::warn!("stopped at once; {left}");
     std::process::exit(1);
+}
+
+/// Changes whenever files that grow are to be opened by their names again.
+pub type Reopen = watch::Sender<()>;
+
+/// Passes SIGUSR1 on. Where there is no such file, nothing is done.
+pub async fn reopen_at_signal(reopen: Reopen) {
+    let Ok(mut signals) = signal(SignalKind::user_defined1()) else { return };
+    while signals.recv().await.is_some() {
+        reopen.send_replace(());
+    }
 }

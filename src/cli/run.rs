@@ -26,7 +26,7 @@ use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::fabric::kernel::lacks;
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
-use crate::fabric::kernel::{Mechanism, sys};
+use crate::fabric::kernel::{Mechanism, rights};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
@@ -114,7 +114,8 @@ pub struct Args {
     /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`.
+    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. At SIGUSR1 the file is opened by its name
+    /// again, for logrotate.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -159,6 +160,8 @@ struct Plan {
     api: api::Options,
     /// Takes what the machines are told and want.
     recorder: Option<Recorder>,
+    /// Changes when the event log is to be opened by its name again.
+    reopen: interrupt::Reopen,
     /// The API's address, taken before anything is built and before a user namespace is entered: its sockets stay outside, where
     /// other commands can reach them.
     listener: Option<TcpListener>,
@@ -194,6 +197,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         .map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let stop = Arc::new(AtomicBool::new(false));
     let (base, name) = (plan.options.base.clone(), plan.options.name.clone());
+    runtime.spawn(interrupt::reopen_at_signal(plan.reopen.clone()));
     let guest = plan.options.attach.is_some().then(|| "what was set in Mininet's nodes".to_owned());
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), move || ownership::abandon(&base, &name).into_iter().chain(guest).collect()));
     args.record.around(Pace::Live, None, |recorder| {
@@ -284,7 +288,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         // Here, what is built is what the placement policy is meant for.
         let file = args.policy.first().map_or("the default policy".into(), |f| f.display().to_string());
         topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
-        if !sys::is_root() {
+        if !rights::suffice() {
             let why = "without root the network is in a namespace of its own, which the scheduler cannot enter";
             return Err(CliError::Failed(format!("--schedule: {why}; run as root, or `heliostat schedule` beside `heliostat run`")));
         }
@@ -315,8 +319,8 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
     if let Some(why) = workload.as_ref().and_then(|w| limits::endless(&topology, &run, w, None)) {
         return Err(CliError::Invalid(why));
     }
-    if args.attach.is_some() && !sys::is_root() {
-        return Err(CliError::Failed("--attach: Mininet's nodes are root's; run as root".into()));
+    if args.attach.is_some() {
+        check_attach()?;
     }
     let attach = args.attach.as_deref().map(|a| attach::read(a, &topology)).transpose()?;
     let base = ownership::base();
@@ -344,6 +348,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         origins,
         api,
         recorder: None,
+        reopen: interrupt::Reopen::default(),
         listener,
     })
 }
@@ -356,6 +361,13 @@ fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
     }
     let text = files::read_shipped(Shelf::Topologies, file, &[])?;
     Err(CliError::Failed(lacking::at_their_keys(&text, &file.display().to_string(), &missing).to_string()))
+}
+
+/// Whether this process may control Mininet's nodes.
+fn check_attach() -> Result<(), CliError> {
+    let missing = [rights::missing(), rights::missing_to_attach()].concat();
+    let lacks = || format!("--attach: Mininet's nodes are root's; run as root: this process lacks {}", rights::names(&missing));
+    if missing.is_empty() { Ok(()) } else { Err(CliError::Failed(lacks())) }
 }
 
 fn check_name(name: &str) -> Result<(), CliError> {
@@ -391,7 +403,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
     let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle)).transpose()?;
+    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle, plan.reopen.subscribe())).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
     let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
     let options = api::Options { socket: Some(socket), sender: Some(sender), journal, ..plan.api.clone() };
@@ -437,7 +449,7 @@ impl Running {
 
 fn explain(e: &StartError) -> CliError {
     let hint = match e {
-        StartError::Kernel(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied && !sys::is_root() => {
+        StartError::Kernel(_, io) if io.kind() == std::io::ErrorKind::PermissionDenied && !rights::suffice() => {
             "; run as root, or where user namespaces are allowed"
         }
         StartError::Kernel(..) => "; `heliostat doctor` says what this kernel lacks",

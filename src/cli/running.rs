@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::CliError;
 use crate::fabric::kernel::ownership::{self, Note};
-use crate::fabric::kernel::sys;
+use crate::fabric::kernel::{rights, sys};
 
 /// The running network that was meant: the only one, or the one of that name.
 ///
@@ -58,7 +58,7 @@ pub fn enter(note: &Note, node: &str) -> Result<(), CliError> {
     let enter = || -> io::Result<()> {
         let process = PathBuf::from(format!("/proc/{}", note.pid));
         let ns = sys::open_ns(&process.join(format!("fd/{fd}")))?;
-        if !sys::is_root() {
+        if !rights::suffice() {
             sys::setns(sys::open_ns(&process.join("ns/user"))?.as_fd(), libc::CLONE_NEWUSER)?;
         }
         sys::setns(ns.as_fd(), libc::CLONE_NEWNET)

@@ -1,18 +1,25 @@
 //! Without root: one user namespace in which this process is root, where the kernel allows that.
 
 use super::CliError;
-use crate::fabric::kernel::sys;
+use crate::fabric::kernel::{rights, sys};
 
 /// Advice for a user who is not root and may not have user namespaces.
 pub const REMEDY: &str =
     "run with sudo, or allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)";
 
-/// Enters a fresh user namespace unless this process is root. Must be called before any thread is made.
+/// Advice for who has some of the capabilities.
+pub const GIVE: &str = "give them (setpriv, setcap, AmbientCapabilities= of systemd), or run as an ordinary user in a user namespace";
+
+/// Enters a fresh user namespace unless this process is root, or has root's rights as far as they are needed. Must be called before any
+/// thread is made.
 ///
 /// # Errors
-/// When the process is neither root nor allowed to have user namespaces.
+/// When the process lacks some of those rights and has others, or has none and may not have user namespaces.
 pub fn enter_unless_root() -> Result<(), CliError> {
-    if sys::is_root() {
+    if let Some(missing) = rights::missing_of_some() {
+        return Err(CliError::Failed(format!("this process lacks {missing}: {GIVE}")));
+    }
+    if rights::suffice() {
         return Ok(());
     }
     sys::become_namespace_root()

@@ -24,7 +24,7 @@ use crate::fabric::kernel::attached::Processes;
 use crate::fabric::kernel::lacks::{self, Lack};
 use crate::fabric::kernel::network::{Network, too_large};
 use crate::fabric::kernel::ownership::{self, Name, OwnError, Owned, mark};
-use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, sys};
+use crate::fabric::kernel::{Clock, KernelFabric, Mechanism, Serving, features, rights, sys};
 use crate::fabric::traffic::{Traffic, TrafficEvent};
 use crate::fabric::{Observation, SEND_BUFFER};
 use crate::ids::CoflowId;
@@ -145,7 +145,7 @@ impl Emulation {
                 Network::attach(topology.clone(), &options.name, &others, |n| nodes.open(n)).map_err(kernel("attach to the network"))?
             }
         };
-        if options.attach.is_none() && sys::is_root() && sys::in_first_user_namespace() {
+        if options.attach.is_none() && rights::are_of_the_machine() {
             owned.publish(&net)?;
         }
         let mechanism = options.mechanism.unwrap_or_else(Mechanism::best);

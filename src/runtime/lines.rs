@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A file to which lines are appended. Each call is one write, so that a process that is killed leaves what it wrote before.
+/// A file to which lines are appended. Each call is one write, so that a process that is killed leaves what it wrote before. A file that
+/// was opened to append to may be cut or moved by other programs meanwhile.
 #[derive(Debug)]
 pub struct LineFile {
     path: PathBuf,
@@ -45,18 +46,54 @@ impl LineFile {
         if lines.is_empty() {
             return None;
         }
-        match self.file.write_all(lines) {
+        match self.write_whole(lines) {
             Ok(()) => {
                 self.length += lines.len() as u64;
                 self.broken.take().map(|_| Turn::Healed)
             }
             Err(e) => {
-                let _ = self.file.set_len(self.length).and_then(|()| self.file.seek(SeekFrom::Start(self.length)));
                 self.missing += count;
                 let why = format!("{}: {e}", self.path.display());
                 (self.broken.replace(why.clone()).as_ref() != Some(&why)).then_some(Turn::Broke(why))
             }
         }
+    }
+
+    /// Writes all of it, or nothing: what was written before the disk refused is cut off again.
+    fn write_whole(&mut self, lines: &[u8]) -> io::Result<()> {
+        let mut rest = lines;
+        while !rest.is_empty() {
+            let refused = match self.file.write(rest) {
+                Ok(0) => io::ErrorKind::WriteZero.into(),
+                Ok(n) => {
+                    rest = &rest[n..];
+                    continue;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => e,
+            };
+            let _ = self.cut((lines.len() - rest.len()) as u64);
+            return Err(refused);
+        }
+        Ok(())
+    }
+
+    /// Cuts the last bytes off.
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        let end = self.file.metadata()?.len().saturating_sub(bytes);
+        self.file.set_len(end)?;
+        self.file.seek(SeekFrom::Start(end)).map(drop)
+    }
+
+    /// Goes on in the file that has the name now, behind what it holds; it is made if there is none. Where that fails, the lines go to
+    /// the old file still.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn reopen(&mut self) -> Result<(), String> {
+        let opened = File::options().create(true).append(true).open(&self.path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        (self.length, self.file) = opened.map_err(|e| format!("{}: {e}", self.path.display()))?;
+        Ok(())
     }
 
     /// A file on a disk that is full.
@@ -96,6 +133,31 @@ mod tests {
         f.file = File::create(dir.path().join("x")).unwrap();
         assert_eq!((f.append(b"d\n", 1), f.append(b"e\n", 1)), (Some(Turn::Healed), None));
         assert_eq!((f.missing(), f.length(), f.broken()), (3, 4, None));
+    }
+
+    #[test]
+    fn lines_go_to_the_file_that_has_the_name_when_it_is_asked_for_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, old) = (dir.path().join("x"), dir.path().join("x.1"));
+        let open = || File::options().create(true).append(true).open(&path).unwrap();
+        let mut f = LineFile::new(&path, open(), 0).unwrap();
+        f.append(b"a\n", 1);
+        std::fs::rename(&path, &old).unwrap();
+        f.append(b"b\n", 1);
+        assert_eq!((f.reopen(), f.length()), (Ok(()), 0));
+        f.append(b"c\n", 1);
+        // Asked without need, it goes on behind what is there.
+        assert_eq!((f.reopen(), f.length()), (Ok(()), 2));
+        f.append(b"d\n", 1);
+        let read = |p: &Path| std::fs::read_to_string(p).unwrap();
+        assert_eq!((read(&old), read(&path)), ("a\nb\n".into(), "c\nd\n".into()));
+        // Cut by another program (copytruncate), it has no hole before the next line.
+        open().set_len(0).unwrap();
+        f.append(b"e\n", 1);
+        assert_eq!(read(&path), "e\n");
+        drop(dir);
+        assert!(f.reopen().is_err_and(|why| why.contains("No such file")));
+        assert_eq!(f.append(b"f\n", 1), None, "the old file is there until it is closed");
     }
 
     #[test]

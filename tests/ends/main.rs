@@ -14,6 +14,7 @@ mod journal;
 mod recording;
 mod removed;
 mod rights;
+mod rotation;
 mod stops;
 mod support;
 mod sweeps;

@@ -174,6 +174,81 @@ fn the_capabilities_of_the_service_are_enough_for_a_run() {
     }
 }
 
+/// What a user who is not root needs to run networks, by the names that setpriv knows.
+const ENOUGH: [&str; 4] = ["dac_override", "net_admin", "net_raw", "sys_admin"];
+
+/// `heliostat run` as an ordinary user with some of root's capabilities and no right to get others.
+fn with_capabilities(name: &str, capabilities: &[&str], more: &[&str]) -> Command {
+    let set = capabilities.iter().map(|c| format!(",+{c}")).collect::<String>();
+    let mut c = Command::new("setpriv");
+    c.args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".into(), "--no-new-privs".into()]);
+    c.args([format!("--inh-caps=-all{set}"), format!("--ambient-caps=-all{set}"), format!("--bounding-set=-all{set}")]);
+    c.arg(env!("CARGO_BIN_EXE_heliostat")).arg("run").arg(topology()).args(["--name", name, "--listen", "127.0.0.1:0"]).args(more);
+    c.stdin(std::process::Stdio::null());
+    c
+}
+
+/// Whether the user may run what was built at all.
+fn may_run(test: &str) -> bool {
+    let ok = Command::new(env!("CARGO_BIN_EXE_heliostat")).arg("--version").uid(NOBODY).gid(NOBODY).output().is_ok();
+    if !ok {
+        println!("SKIP {test}: another user may not run {}", env!("CARGO_BIN_EXE_heliostat"));
+    }
+    ok
+}
+
+#[test]
+fn a_user_with_the_capabilities_runs_a_network_of_the_machine_without_root() {
+    let test = "a_user_with_the_capabilities_runs_a_network_of_the_machine_without_root";
+    if !root(test) || !may_run(test) {
+        return;
+    }
+    let _alone = alone();
+    for mechanism in ["timed", "netlink"] {
+        let name = unique("ambient");
+        let mut d = Daemon::spawn(&name, &mut with_capabilities(&name, &ENOUGH, &["--mechanism", mechanism]));
+        d.until_says("is up");
+        d.until_says(&format!("mechanism {mechanism}"));
+        assert!(namespaces(&name).contains(&format!("{name}-h0-0")), "its namespaces have names");
+        let outcome = d.outcome(d.post(&[(0, 2, 2_000_000), (4, 6, 2_000_000)]));
+        assert_eq!(outcome["state"], "finished", "{outcome}");
+        assert!(d.exec("h0-0", &["bash", "-c", ": < /dev/tcp/10.1.0.2/5300"]).status.success(), "root finds it");
+        // Without real-time priority a cycle may be late, and is done again.
+        until("nothing is wrong", || d.failures() == "[]");
+        d.signal("TERM");
+        assert_eq!(d.ended(), Some(0), "{}", d.log());
+        assert_nothing_left(&name);
+    }
+}
+
+#[test]
+fn capabilities_that_are_missing_are_named() {
+    let test = "capabilities_that_are_missing_are_named";
+    if !root(test) || !may_run(test) {
+        return;
+    }
+    let name = unique("lacking");
+    for missing in ENOUGH {
+        let others: Vec<&str> = ENOUGH.into_iter().filter(|c| *c != missing).collect();
+        let o = output(&mut with_capabilities(&name, &others, &[]));
+        let named = format!("this process lacks CAP_{}: ", missing.to_uppercase());
+        assert!(o.status.code() == Some(1) && said(&o).contains(&named), "without {missing}: {}", said(&o));
+    }
+    let o = output(&mut with_capabilities(&name, &ENOUGH, &["--attach", "nothing"]));
+    assert!(said(&o).contains("this process lacks CAP_SYS_PTRACE"), "{}", said(&o));
+    // Root that was left too few.
+    let left = || {
+        let mut c = Command::new("setpriv");
+        c.args(["--no-new-privs", "--inh-caps=-all", "--bounding-set=-all,+net_admin,+net_raw", env!("CARGO_BIN_EXE_heliostat")]);
+        c
+    };
+    let o = output(left().arg("run").arg(topology()).args(["--name", &name, "--listen", "127.0.0.1:0"]));
+    assert!(o.status.code() == Some(1) && said(&o).contains("this process lacks CAP_SYS_ADMIN: "), "{}", said(&o));
+    let o = output(left().args(["doctor", "--no-measure"]));
+    assert!(o.status.code() == Some(1) && String::from_utf8_lossy(&o.stdout).contains("this process lacks CAP_SYS_ADMIN"), "{o:?}");
+    assert_nothing_left(&name);
+}
+
 #[test]
 fn the_doctor_says_what_a_run_will_use() {
     let _alone = alone();

@@ -41,8 +41,7 @@ pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, Str
     responses(
         (status = 204, description = "The port is held for this circuit; it gets light with the next decision"),
         (status = 404, body = Problem, description = "No such port"),
-        (status = 409, body = Problem, description = "A port is held by another circuit or faulty"),
-        (status = 415, body = Problem), (status = 422, body = Problem)
+        (status = 409, body = Problem, description = "A port is held by another circuit or faulty")
     )
 )]
 pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, String)>, body: Body<wire::CircuitBody>) -> Reply<StatusCode> {
@@ -59,8 +58,7 @@ pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, Str
     request_body = wire::ConfigurationBody,
     responses(
         (status = 204, description = "The ports are held for these circuits; they get light with the next decision, all at once"),
-        (status = 409, body = Problem, description = "Two circuits need one port, or a port is faulty; nothing is changed"),
-        (status = 415, body = Problem), (status = 422, body = Problem)
+        (status = 409, body = Problem, description = "Two circuits need one port, or a port is faulty; nothing is changed")
     )
 )]
 pub async fn replace(State(app): State<App>, body: Body<wire::ConfigurationBody>) -> Reply<StatusCode> {

@@ -24,7 +24,7 @@ const MAX_CHOSEN: u32 = 1 << 31;
 
 /// One coflow with its progress, and of one that is sent here that of its flows.
 #[utoipa::path(get, path = "/api/v1/coflows/{id}", operation_id = "getCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
-    responses((status = 200, body = wire::Coflow), (status = 404, body = Problem), (status = 410, body = Problem, description = "It is over and forgotten, or its proposal was taken back")))]
+    responses((status = 200, body = wire::Coflow), (status = 410, body = Problem, description = "It is over and forgotten, or its proposal was taken back")))]
 pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
     view(&app, id).map(Json).ok_or_else(|| missing(&app, id))
@@ -37,8 +37,7 @@ pub async fn get(State(app): State<App>, Path(id): Path<String>) -> Reply<Json<w
     responses(
         (status = 200, body = wire::Proposal, description = "With `dryRun=true`: what would be proposed"),
         (status = 201, body = wire::Coflow, description = "Declared, or proposed", headers(("Location" = String, description = "Where it is"))),
-        (status = 400, body = Problem), (status = 409, body = Problem, description = "`send` is asked, and this daemon sends nothing"),
-        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+        (status = 409, body = Problem, description = "`send` is asked, and this daemon sends nothing")
     ))]
 pub async fn post(
     State(app): State<App>,
@@ -129,8 +128,7 @@ fn replayed(app: &App, ledger: &Ledger, key: Option<&str>, body: &Body<wire::Cof
     responses(
         (status = 200, body = wire::Coflow, description = "It was there already"),
         (status = 201, body = wire::Coflow, description = "Declared", headers(("Location" = String, description = "Where it is"))),
-        (status = 400, body = Problem), (status = 409, body = Problem, description = "The id is in use, or is for the workload that the daemon runs"),
-        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+        (status = 409, body = Problem, description = "The id is in use, or is for the workload that the daemon runs")
     ))]
 pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire::CoflowBody>) -> Reply<Response> {
     let id = parse_id(&id)?;
@@ -168,10 +166,8 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
     params(("id" = u32, Path, description = "Its number")),
     responses(
         (status = 200, body = wire::Coflow, description = "As it is now"),
-        (status = 400, body = Problem), (status = 404, body = Problem),
         (status = 409, body = Problem, description = "It has not begun, or is over, or its flows are not sent here"),
-        (status = 410, body = Problem, description = "It is over and forgotten"),
-        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+        (status = 410, body = Problem, description = "It is over and forgotten")
     ))]
 pub async fn patch(State(app): State<App>, Path(id): Path<String>, body: Body<wire::CoflowChange>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;
@@ -193,7 +189,7 @@ pub async fn patch(State(app): State<App>, Path(id): Path<String>, body: Body<wi
 
 /// Takes a coflow back: what it has not sent is not scheduled any more, and what is sent here is broken off.
 #[utoipa::path(delete, path = "/api/v1/coflows/{id}", operation_id = "cancelCoflow", tag = "coflows", params(("id" = u32, Path, description = "Its number")),
-    responses((status = 204, description = "Taken back"), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is over"),
+    responses((status = 204, description = "Taken back"), (status = 409, body = Problem, description = "It is over"),
         (status = 410, body = Problem, description = "Its proposal was not confirmed in time")))]
 pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<StatusCode> {
     let id = parse_id(&id)?;

@@ -18,7 +18,7 @@ use crate::api::wire;
 /// were forgotten (4096 are kept), an event `gap` without an id says how many.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
-    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 400, body = Problem), (status = 503, body = Problem, description = "Too many follow the events already")))]
+    responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 503, body = Problem, description = "Too many follow the events already")))]
 pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     let newest = app.log.newest();
     let last = match headers.get("last-event-id") {

@@ -40,7 +40,7 @@ pub enum FlowState {
 
 /// What the flows that Heliostat sends have still to send, by coflow, then flow: one request for all that a scheduler decides by.
 #[utoipa::path(get, path = "/api/v1/flows", operation_id = "listFlows", tag = "coflows", params(Filter),
-    responses((status = 200, body = wire::OpenFlows), (status = 400, body = Problem)))]
+    responses((status = 200, body = wire::OpenFlows)))]
 pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRejection>) -> Reply<Response> {
     filter.map_err(|e| Problem::bad(e.body_text()))?;
     let left = app.sender.as_ref().map(|s| s.left()).unwrap_or_default();

@@ -18,7 +18,7 @@ pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
 }
 
 /// Whether this process works: it answers, and its controller still decides.
-#[utoipa::path(get, path = "/livez", operation_id = "isLive", tag = "health", 
+#[utoipa::path(get, path = "/livez", operation_id = "isLive", tag = "health",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Problem)))]
 pub async fn live(State(app): State<App>) -> Reply<&'static str> {
     app.handle.ended().map_or(Ok("ok\n"), |why| Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)))

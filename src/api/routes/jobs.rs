@@ -25,7 +25,7 @@ pub struct Since {
 
 /// The jobs of the task scheduler that reported last, and who held slots over the last minutes.
 #[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs", params(Since),
-    responses((status = 200, body = wire::Jobs), (status = 400, body = Problem)))]
+    responses((status = 200, body = wire::Jobs)))]
 pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejection>) -> Reply<Json<wire::Jobs>> {
     let Query(since) = since.map_err(|e| Problem::bad(e.body_text()))?;
     Ok(Json(app.board.show(Time(since.after), app.snapshot().now)))
@@ -33,7 +33,7 @@ pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejec
 
 /// Takes in what a task scheduler says of its jobs. The daemon only shows it.
 #[utoipa::path(put, path = "/api/v1/jobs", operation_id = "reportJobs", tag = "jobs", request_body = wire::JobsReport,
-    responses((status = 204, description = "Taken in"), (status = 400, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 204, description = "Taken in")))]
 pub async fn report(State(app): State<App>, body: Body<wire::JobsReport>) -> Reply<StatusCode> {
     let taken = app.board.take(body.value, app.snapshot().now);
     taken.map(|()| StatusCode::NO_CONTENT).map_err(|why| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why))

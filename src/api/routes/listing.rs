@@ -95,7 +95,7 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
 
 /// All coflows that are open, those that ended lately, and proposals; by id.
 #[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
-    responses((status = 200, body = wire::Coflows), (status = 400, body = Problem)))]
+    responses((status = 200, body = wire::Coflows)))]
 pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRejection>) -> Reply<Response> {
     let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
     if filter.limit == Some(0) {

@@ -64,7 +64,7 @@ pub struct Part {
 
 /// What links to the EPS and planes carried over time, in at most 256 buckets.
 #[utoipa::path(get, path = "/api/v1/utilisation", operation_id = "getUtilisation", tag = "network", params(Part),
-    responses((status = 200, body = wire::Utilisation), (status = 400, body = Problem)))]
+    responses((status = 200, body = wire::Utilisation)))]
 pub async fn utilisation(State(app): State<App>, part: Result<Query<Part>, QueryRejection>) -> Reply<Json<wire::Utilisation>> {
     let Query(part) = part.map_err(|e| Problem::bad(e.body_text()))?;
     Ok(Json(app.handle.utilisation(Time(part.from_ns)).into()))

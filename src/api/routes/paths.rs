@@ -35,7 +35,7 @@ fn yes() -> bool {
 
 /// The lists of switches that flows take, the load and capacity of every switch, and the counters of its ports.
 #[utoipa::path(get, path = "/api/v1/paths", operation_id = "listPaths", tag = "paths", params(Listed),
-    responses((status = 200, body = wire::Paths), (status = 400, body = Problem),
+    responses((status = 200, body = wire::Paths),
         (status = 404, body = Problem, description = "The packet network is one switch")))]
 pub async fn list(State(app): State<App>, listed: Result<Query<Listed>, QueryRejection>) -> Reply<Json<wire::Paths>> {
     let Query(listed) = listed.map_err(|e| Problem::bad(e.body_text()))?;
@@ -79,10 +79,10 @@ impl Change {
     params(("from" = String, Path, description = "The host where flows begin: h0-0, or its number"), ("to" = String, Path, description = "The host where they end"), Change),
     request_body = wire::PathBody,
     responses(
-        (status = 200, body = wire::PathChange), (status = 400, body = Problem),
+        (status = 200, body = wire::PathChange),
         (status = 404, body = Problem, description = "No such host, or the packet network is one switch"),
         (status = 409, body = Problem, description = "A switch on the list has no room for the pair's flows"),
-        (status = 415, body = Problem), (status = 422, body = Problem, description = "The list holds together not at all, or not these hosts")
+        (status = 422, body = Problem, description = "The list holds together not at all, or not these hosts")
     ))]
 pub async fn put(
     State(app): State<App>,
@@ -109,7 +109,7 @@ pub async fn put(
 /// changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
     params(("from" = String, Path, description = "The host where flows begin: h0-0, or its number"), ("to" = String, Path, description = "The host where they end"), Change),
-    responses((status = 200, body = wire::PathChange), (status = 400, body = Problem),
+    responses((status = 200, body = wire::PathChange),
         (status = 404, body = Problem, description = "No such list set by hand")))]
 pub async fn delete(
     State(app): State<App>,

@@ -24,9 +24,9 @@ pub async fn get(State(app): State<App>) -> Response {
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
         (status = 200, body = ref("#/components/schemas/RawPolicy"), description = "Taken; as the file would have it", headers(("ETag" = String, description = "Its revision"))),
-        (status = 400, body = Problem), (status = 409, body = Problem, description = "It changes `elephants.admit`, `external`, `network`, `within`, `aalo`, `decide`, `starvation`, `order`, `scale`, `buffer`, `congestion`, `rto_min` or `placement`, which were fixed when the run started"),
+        (status = 409, body = Problem, description = "It changes `elephants.admit`, `external`, `network`, `within`, `aalo`, `decide`, `starvation`, `order`, `scale`, `buffer`, `congestion`, `rto_min` or `placement`, which were fixed when the run started"),
         (status = 412, body = Problem, description = "Another policy is in force"),
-        (status = 415, body = Problem), (status = 422, body = Problem), (status = 428, body = Problem, description = "No If-Match")
+        (status = 428, body = Problem, description = "No If-Match")
     ))]
 pub async fn put(State(app): State<App>, headers: HeaderMap, body: Body<RawPolicy>) -> Reply<Response> {
     let Some(wanted) = headers.get(header::IF_MATCH) else {

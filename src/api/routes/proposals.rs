@@ -24,9 +24,8 @@ use crate::units::Span;
     params(("id" = u32, Path, description = "Its number")), request_body = Option<wire::Confirmation>,
     responses(
         (status = 200, body = wire::Coflow, description = "It has begun, or had before"),
-        (status = 404, body = Problem), (status = 409, body = Problem, description = "It was never a proposal, or this daemon sends nothing"),
-        (status = 410, body = Problem, description = "It was not confirmed in time, or was taken back"),
-        (status = 413, body = Problem), (status = 415, body = Problem), (status = 422, body = Problem)
+        (status = 409, body = Problem, description = "It was never a proposal, or this daemon sends nothing"),
+        (status = 410, body = Problem, description = "It was not confirmed in time, or was taken back")
     ))]
 pub async fn confirm(State(app): State<App>, Path(id): Path<String>, body: Option<Body<wire::Confirmation>>) -> Reply<Json<wire::Coflow>> {
     let id = parse_id(&id)?;

@@ -1,6 +1,7 @@
 //! The API over a real socket, against the real controller over a fabric that does what it is told.
 
 mod crowds;
+mod described;
 mod events;
 mod hostile;
 mod launch;

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::cli::CliError;
 use crate::control::record::Record;
@@ -38,21 +38,28 @@ struct Missing {
 
 impl EventFile {
     /// Writes every event that the controller tells of from now on: a line of JSON each, as `simulate --events` does. Where the disk
-    /// refuses, the failure is shown as the controller's others are, and later events are written once it takes them again.
+    /// refuses, the failure is shown as the controller's others are, and later events are written once it takes them again. At each change
+    /// of `reopen` the file is opened by its name again.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn start(path: &Path, controller: &Handle) -> Result<Self, CliError> {
+    pub fn start(path: &Path, controller: &Handle, reopen: watch::Receiver<()>) -> Result<Self, CliError> {
         let tell = controller.clone();
-        Self::listen(path, controller.events(), move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why }))
+        let tell = move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why });
+        Self::listen(path, controller.events(), reopen, tell)
     }
 
-    fn listen(path: &Path, events: Receiver<Arc<Record>>, tell: impl FnMut(Option<String>) + Send + 'static) -> Result<Self, CliError> {
+    fn listen(
+        path: &Path,
+        events: Receiver<Arc<Record>>,
+        reopen: watch::Receiver<()>,
+        tell: impl FnMut(Option<String>) + Send + 'static,
+    ) -> Result<Self, CliError> {
         let failed = |e: io::Error| CliError::Failed(format!("{}: {e}", path.display()));
-        let file = LineFile::new(path, File::create(path).map_err(failed)?, 0).map_err(failed)?;
+        let file = File::options().create(true).append(true).open(path).and_then(|file| LineFile::new(path, file, 0)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
-        let work = move || runtime.block_on(write(file, events, stopped, tell));
+        let work = move || runtime.block_on(write(file, events, (stopped, reopen), tell));
         let thread = std::thread::Builder::new().name("events".into()).spawn(work).map_err(failed)?;
         Ok(Self { path: path.into(), stop, thread })
     }
@@ -79,13 +86,17 @@ impl EventFile {
 async fn write(
     mut file: LineFile,
     mut events: Receiver<Arc<Record>>,
-    mut stopped: oneshot::Receiver<()>,
+    (mut stopped, mut reopen): (oneshot::Receiver<()>, watch::Receiver<()>),
     mut tell: impl FnMut(Option<String>),
 ) -> Missing {
     let mut missing = Missing::default();
     loop {
         let first = tokio::select! {
             _ = &mut stopped => None,
+            Ok(()) = reopen.changed() => {
+                reopened(&mut file, &mut tell);
+                continue;
+            }
             event = events.recv() => Some(event),
         };
         let mut batch = Batch::default();
@@ -118,6 +129,23 @@ async fn write(
         if over {
             missing.refused = file.missing();
             return missing;
+        }
+    }
+}
+
+/// Goes on in the file that has the name now. Where there can be none, no event is lost: they go to the old one.
+fn reopened(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) {
+    match file.reopen() {
+        Ok(()) => {
+            tracing::info!("the event log was opened again");
+            // What the old file's disk refused may be over as well: the next line tells.
+            if file.broken().is_none() {
+                tell(None);
+            }
+        }
+        Err(why) => {
+            tracing::warn!("{why}: events go to the file that was open before");
+            tell(Some(format!("open it again: {why}")));
         }
     }
 }
@@ -157,7 +185,7 @@ mod tests {
         };
         let (events, received) = tokio::sync::broadcast::channel(4);
         (0..4).for_each(|n| drop(events.send(record(n))));
-        let start = |received| EventFile::listen(file.path(), received, |_| {}).expect("started");
+        let start = |received| EventFile::listen(file.path(), received, watch::channel(()).1, |_| {}).expect("started");
         start(received).finish().expect("written");
         assert_eq!(read(), [0, 1, 2, 3]);
 

@@ -35,6 +35,7 @@ pub mod packet;
 pub mod priorities;
 pub mod prober;
 pub mod queues;
+pub mod rights;
 pub mod route_lists;
 pub mod scale;
 pub mod slots;

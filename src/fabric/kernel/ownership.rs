@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 use super::nl::Netlink;
-use super::{detach, msg, netns, sys};
+use super::{detach, msg, netns, rights, sys};
 
 /// How every mark begins.
 pub const PREFIX: &str = "heliostat:";
@@ -32,10 +32,11 @@ pub fn link_mark(fabric: &str) -> String {
     format!("{PREFIX}{fabric}")
 }
 
-/// Where fabrics keep their notes: `/run/heliostat` for the machine's root, else below the user's own runtime directory.
+/// Where fabrics keep their notes: `/run/heliostat` for root and who has the capabilities for it, else below the user's own runtime
+/// directory.
 pub fn base() -> PathBuf {
-    if sys::is_root() && sys::in_first_user_namespace() {
-        return "/run/heliostat".into();
+    if rights::are_of_the_machine() {
+        return rights::NOTES.into();
     }
     match std::env::var_os("XDG_RUNTIME_DIR") {
         Some(d) if Path::new(&d).is_dir() => Path::new(&d).join("heliostat"),

@@ -237,6 +237,13 @@ pub fn own_session(command: &mut std::process::Command) -> &mut std::process::Co
     unsafe { command.pre_exec(|| check(libc::setsid()).map(drop)) }
 }
 
+/// Whether the process may write to a file, or make files in a directory, with its effective rights.
+pub fn may_write(path: &Path) -> bool {
+    let Ok(path) = c_path(path) else { return false };
+    // SAFETY: the string outlives the call.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+}
+
 /// Whether the process's effective user is root (in its user namespace).
 pub fn is_root() -> bool {
     // SAFETY: takes nothing, cannot fail.
