@@ -1,6 +1,6 @@
 //! The program behind the scheduler or the placement policy `external`: it is asked, and answers, in JSON.
 //!
-//! Heliostat starts it ([`child`]), or it runs already and has an address ([`http`]). Either side first says the version of the protocol.
+//! Heliostat starts it (`child`), or it runs already and has an address (`http`). Either side first says the version of the protocol.
 
 use std::io;
 use std::time::{Duration, Instant};
