@@ -1,10 +1,11 @@
 //! A handle to a running controller: how the API, the traffic and the command line speak to it.
 
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::meter::Meter;
+use super::queue;
 use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
@@ -27,7 +28,7 @@ pub struct Handle {
     pub topology: Arc<Topology>,
     /// What the run was started with; the policy in force is the snapshot's.
     pub plan: Arc<RunPlan>,
-    commands: mpsc::Sender<Command>,
+    commands: queue::Sender<Command>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     events: broadcast::Sender<Arc<Record>>,
     meter: Meter,
@@ -37,7 +38,7 @@ pub struct Handle {
 /// The controller's thread's ends of a [`Handle`].
 pub struct Ends {
     /// Commands, in order.
-    pub commands: mpsc::Receiver<Command>,
+    pub commands: queue::Receiver<Command>,
     /// Where a new snapshot is put.
     pub snapshot: watch::Sender<Arc<Snapshot>>,
     /// Where log lines go.
@@ -58,7 +59,7 @@ impl Handle {
     /// A handle, and the ends for the thread that runs the controller.
     /// `first` is a snapshot of the start, and `told` a number of events that come before anything reads them.
     pub fn new(topology: Arc<Topology>, plan: Arc<RunPlan>, first: Snapshot, told: usize) -> (Self, Ends) {
-        let (command_tx, command_rx) = mpsc::channel();
+        let (command_tx, command_rx) = queue::queue();
         let meter = Meter::new(&topology, plan.policy.interval, first.now);
         let (snapshot_tx, snapshot_rx) = watch::channel(Arc::new(first));
         let (events, _) = broadcast::channel(4096 + told);

@@ -14,6 +14,7 @@ pub mod measure;
 pub mod meter;
 pub mod parallel;
 pub mod posted;
+pub mod queue;
 pub mod record;
 pub mod report;
 pub mod settings;

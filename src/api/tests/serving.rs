@@ -60,7 +60,7 @@ fn a_coflow_that_a_late_controller_did_not_confirm_is_taken_back() {
     let rig = Rig { server, handle, stop: Arc::default() };
     let body = serde_json::json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}]});
     assert_eq!(rig.send("POST", "/api/v1/coflows", &body).problem(503).1, "the controller does not answer");
-    let told: Vec<Event> = ends.commands.try_iter().map(|c| c.event).collect();
+    let told: Vec<Event> = std::iter::from_fn(|| ends.commands.try_recv().ok()).map(|c| c.event).collect();
     let [Event::CoflowArrived { id: came, .. }, Event::CoflowCancelled { id: went, .. }] = &told[..] else { panic!("{told:?}") };
     assert_eq!(came, went);
 }

@@ -1,0 +1,167 @@
+//! The queue of a controller's commands: many writers of no priority, and a reader that may have one.
+//!
+//! The channels of the standard library are not for that. A reader that wakes by its timer while a writer is half-way through spins until
+//! the writer goes on. At real-time priority on the writer's processor that is when the kernel throttles the reader, nearly a second
+//! later. Here both take a lock, at which the reader sleeps.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    news: Condvar,
+}
+
+struct State<T> {
+    items: VecDeque<T>,
+    writers: usize,
+    /// Whether there is a reader.
+    read: bool,
+}
+
+/// Where items are put.
+pub struct Sender<T>(Arc<Shared<T>>);
+
+/// Where they come out, in the same order.
+pub struct Receiver<T>(Arc<Shared<T>>);
+
+/// A queue without a bound.
+pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
+    let state = Mutex::new(State { items: VecDeque::new(), writers: 1, read: true });
+    let shared = Arc::new(Shared { state, news: Condvar::new() });
+    (Sender(shared.clone()), Receiver(shared))
+}
+
+impl<T> Sender<T> {
+    /// Puts an item. O(1).
+    ///
+    /// # Errors
+    /// The item, when there is no reader any more.
+    pub fn send(&self, item: T) -> Result<(), T> {
+        let mut state = self.0.state.lock();
+        if !state.read {
+            return Err(item);
+        }
+        state.items.push_back(item);
+        drop(state);
+        self.0.news.notify_one();
+        Ok(())
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.0.state.lock().writers += 1;
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.0.state.lock().writers -= 1;
+        self.0.news.notify_one();
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Takes the next item, if there is one.
+    ///
+    /// # Errors
+    /// There is none, now or for ever.
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        let mut state = self.0.state.lock();
+        let none = if state.writers == 0 { TryRecvError::Disconnected } else { TryRecvError::Empty };
+        state.items.pop_front().ok_or(none)
+    }
+
+    /// Waits for the next item.
+    ///
+    /// # Errors
+    /// There will be none: all writers are gone.
+    pub fn recv(&self) -> Result<T, RecvError> {
+        self.wait(None).map_err(|_| RecvError)
+    }
+
+    /// Waits for the next item, but not for longer than `patience`.
+    ///
+    /// # Errors
+    /// There was none in time, or there will be none.
+    pub fn recv_timeout(&self, patience: Duration) -> Result<T, RecvTimeoutError> {
+        self.wait(Some(Instant::now() + patience))
+    }
+
+    fn wait(&self, until: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        let mut state = self.0.state.lock();
+        loop {
+            match (state.items.pop_front(), state.writers, until) {
+                (Some(item), ..) => return Ok(item),
+                (None, 0, _) => return Err(RecvTimeoutError::Disconnected),
+                (None, _, None) => self.0.news.wait(&mut state),
+                (None, _, Some(until)) => {
+                    // An item that came with the last instant counts.
+                    if self.0.news.wait_until(&mut state, until).timed_out() && state.items.is_empty() && state.writers > 0 {
+                        return Err(RecvTimeoutError::Timeout);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.read = false;
+        // Who waits for an answer to an item hears that there will be none. That may take this lock again.
+        let items = std::mem::take(&mut state.items);
+        drop(state);
+        drop(items);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_of_every_writer_comes_out_once_and_in_its_order() {
+        const EACH: usize = 10_000;
+        let (sender, receiver) = queue();
+        let writers: Vec<_> = (0..4).map(|w| (w, sender.clone())).collect();
+        drop(sender);
+        let mut next = [0; 4];
+        std::thread::scope(|s| {
+            for (w, sender) in writers {
+                s.spawn(move || (0..EACH).for_each(|k| sender.send((w, k)).expect("a reader")));
+            }
+            loop {
+                match receiver.recv_timeout(Duration::from_secs(60)) {
+                    Ok((w, k)) => {
+                        assert_eq!(k, next[w], "writer {w}");
+                        next[w] += 1;
+                    }
+                    Err(why) => break assert_eq!(why, RecvTimeoutError::Disconnected),
+                }
+            }
+        });
+        assert_eq!((next, receiver.recv(), receiver.try_recv()), ([EACH; 4], Err(RecvError), Err(TryRecvError::Disconnected)));
+    }
+
+    #[test]
+    fn an_end_is_seen_from_both_sides() {
+        let (sender, receiver) = queue();
+        assert!(receiver.try_recv().is_err_and(|why| why == TryRecvError::Empty));
+        assert!(receiver.recv_timeout(Duration::ZERO).is_err_and(|why| why == RecvTimeoutError::Timeout));
+        // Items that hold what waits for an answer are dropped with the reader.
+        let (answer, waits) = std::sync::mpsc::channel::<()>();
+        assert!(sender.send(answer.clone()).is_ok());
+        assert!(receiver.try_recv().is_ok() && sender.send(answer).is_ok());
+        drop(receiver);
+        assert_eq!(waits.recv(), Err(RecvError));
+        assert!(sender.send(std::sync::mpsc::channel().0).is_err());
+    }
+}
