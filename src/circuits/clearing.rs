@@ -6,7 +6,7 @@
 
 use super::layout::lay_out;
 use super::timetable::{Clash, Reservation, Timetable};
-use super::{Ask, Matching, Scheduler, Usable};
+use super::{Ask, Matching, Scheduler, SetBy, Usable};
 use crate::coflows::bounds;
 use crate::demand::DemandMatrix;
 use crate::topology::Plane;
@@ -82,7 +82,7 @@ pub struct Clearing {
 /// # Complexity
 /// That of the scheduler, and O(R^2 + n log n) a decision for n circuits in all.
 pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<Clearing, Failed> {
-    ends(demand, setting)?;
+    ends(scheduler, demand, setting)?;
     let racks = demand.racks();
     let usable = vec![Usable::all(racks); setting.planes.len()];
     let (mut left, mut table, mut at) = (demand.clone(), Timetable::default(), Time::ZERO);
@@ -129,9 +129,10 @@ pub fn clear(scheduler: &mut dyn Scheduler, demand: &DemandMatrix, setting: &Set
     Ok(out)
 }
 
-/// Whether a matrix can be through within [`MOST_DECISIONS`].
-fn ends(demand: &DemandMatrix, setting: &Setting) -> Result<(), Failed> {
-    let Some(plane) = setting.planes.first() else { return Ok(()) };
+/// Whether a matrix can be through within [`MOST_DECISIONS`], by a scheduler that sets circuits. Another one is given up when it carries
+/// nothing.
+fn ends(scheduler: &dyn Scheduler, demand: &DemandMatrix, setting: &Setting) -> Result<(), Failed> {
+    let Some(plane) = setting.planes.first().filter(|_| scheduler.set_by() == SetBy::Scheduler) else { return Ok(()) };
     let (takes, interval) = (bounds::circuits(demand, plane, setting.planes.len() as u64, setting.eps), setting.interval);
     let decisions = takes.0 / interval.0.max(1);
     if decisions <= MOST_DECISIONS { Ok(()) } else { Err(Failed::Endless { demand: Bytes(demand.total()), takes, decisions, interval }) }

@@ -14,6 +14,8 @@ use crate::workload::jobs::{JobList, JobSpec};
 
 /// The most control cycles of a run that ends only with its last coflow: at some 100 ns for a cycle that changes nothing, minutes.
 const CYCLES: u64 = 1_000_000_000;
+/// A run that takes less is never refused: programs of that size are started without a thought, and the estimate is not so good.
+const SMALL: Bytes = Bytes(200_000_000);
 /// A flow while it is read and written: twice itself while a list of them grows, and a line of text.
 const READ: u64 = 100;
 
@@ -30,11 +32,11 @@ pub fn tasks(list: &JobList) -> Load {
 /// Whether this machine has the memory that a run on a network takes.
 ///
 /// # Errors
-/// It has not: how much it would take and for what, and how much there is.
+/// How much it would take and for what, and how much there is, if that is less.
 pub fn fits_into_memory(topology: &Topology, plan: &RunPlan, load: Load) -> Result<(), CliError> {
     let Some(free) = memory::available()? else { return Ok(()) };
     let needed = config::memory(topology, plan, load);
-    if needed <= free.bytes {
+    if needed <= free.bytes.max(SMALL) {
         return Ok(());
     }
     let carried = [(load.flows, "flows"), (load.tasks, "tasks")];
@@ -66,15 +68,15 @@ fn tell(b: Bytes) -> String {
     super::tables::bytes(b)
 }
 
-/// Whether the controller of a run decides every interval; if not, all cycles are skipped at once.
-fn decides(plan: &RunPlan) -> bool {
-    plan.policy.scheduler.build().set_by() != SetBy::NoCircuits
+/// Whether there are circuits to decide about; without them cycles cost next to nothing.
+fn decides(topology: &Topology, plan: &RunPlan) -> bool {
+    !topology.planes.is_empty() && plan.policy.scheduler.build().set_by() != SetBy::NoCircuits
 }
 
 /// Whether a run ends within virtual time, and in a number of control cycles that can be waited for.
 ///
 /// # Errors
-/// It does not: which coflow lasts longest, and how long or how many cycles that is.
+/// Which coflow lasts longest, and how long or how many cycles that is, if it is too long.
 pub fn ends_in_time(topology: &Topology, plan: &RunPlan, workload: &Workload, until: Option<Time>) -> Result<(), CliError> {
     let why = endless(topology, plan, workload, until);
     why.map_or(Ok(()), |why| Err(CliError::Invalid(format!("{why}, or an end by --until"))))
@@ -86,36 +88,36 @@ pub fn endless(topology: &Topology, plan: &RunPlan, workload: &Workload, until: 
     let end = |c: &CoflowSpec| Time(c.arrival.0.saturating_add(bounds::hybrid(c, topology).0));
     let longest = workload.coflows.iter().map(|c| (end(c), c)).max_by_key(|(t, c)| (*t, std::cmp::Reverse(c.id)));
     let (last, coflow) = longest?;
-    let why = too_long(plan, until.unwrap_or(Time::MAX).min(last))?;
+    let why = too_long((topology, plan), until.unwrap_or(Time::MAX).min(last))?;
     Some(format!("workload {}: {} {why}", workload.name, coflow.name))
 }
 
 /// Why a run that ends at `last` at the soonest is too long, and what is allowed; nothing if it is not.
-fn too_long(plan: &RunPlan, last: Time) -> Option<String> {
+fn too_long((topology, plan): (&Topology, &RunPlan), last: Time) -> Option<String> {
     let (interval, lasts) = (plan.policy.interval, Span(last.0));
     if last == Time::MAX {
         return Some(format!("does not end within virtual time; allowed: {lasts} after the start"));
     }
     let cycles = last.0 / interval.0.max(1);
     let many = || format!("ends {lasts} after the start at the soonest, which is {cycles} control cycles of {interval}; allowed: {CYCLES}");
-    (decides(plan) && cycles > CYCLES).then(many)
+    (decides(topology, plan) && cycles > CYCLES).then(many)
 }
 
 /// Whether a run of jobs ends within virtual time, and in a number of control cycles that can be waited for: each job has an arrival and
-/// tasks, and all together the slots of the network. What may be so, if all shuffles cross racks, is returned as a sentence.
+/// tasks, and all together the slots of the network. Returns a sentence if the run may be too long should all shuffles cross racks.
 ///
 /// # Errors
-/// It does not.
+/// How long it is, if it is too long in any case.
 pub fn jobs_end_in_time(topology: &Topology, plan: &RunPlan, list: &JobList, until: Option<Time>) -> Result<Option<String>, CliError> {
     let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum::<u64>().max(1);
     let work = list.jobs.iter().map(|j| j.work().0).fold(0, u64::saturating_add);
     let last = list.jobs.iter().map(|j| j.arrival.0).max().unwrap_or(0).max(work / slots);
     let until = until.unwrap_or(Time::MAX);
-    if let Some(why) = too_long(plan, until.min(Time(last))) {
+    if let Some(why) = too_long((topology, plan), until.min(Time(last))) {
         return Err(CliError::Invalid(format!("jobs {}: the last {why}, or an end by --until", list.name)));
     }
     let bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).fold(Bytes::ZERO, Bytes::saturating_add);
-    let why = too_long(plan, until.min(Time::ZERO + least(topology, bytes)));
+    let why = too_long((topology, plan), until.min(Time::ZERO + least(topology, bytes)));
     Ok(why.map(|why| format!("jobs {}: if all shuffles cross racks, the last {why}, or an end by --until", list.name)))
 }
 

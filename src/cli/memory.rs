@@ -67,14 +67,15 @@ fn groups(root: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// What a control group's limit leaves, if it has one: pages of files that nothing uses can be had as well.
+/// What a control group's limit leaves, if it has one: pages of files and kernel tables that can be dropped can be had as well.
 fn left(group: &Path) -> Option<Bytes> {
     let number = |names: [&str; 2]| names.iter().find_map(|n| std::fs::read_to_string(group.join(n)).ok()?.trim().parse::<u64>().ok());
     let most = number(["memory.max", "memory.limit_in_bytes"])?;
     let used = number(["memory.current", "memory.usage_in_bytes"])?;
     let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let field = |name: &str| stat.lines().find_map(|l| l.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let idle = field("total_inactive_file ").or_else(|| field("inactive_file ")).unwrap_or(0);
+    let kind = |name: &str| field(&format!("total_{name} ")).or_else(|| field(&format!("{name} "))).unwrap_or(0);
+    let idle = ["inactive_file", "active_file", "slab_reclaimable"].into_iter().map(kind).fold(0, u64::saturating_add);
     Some(Bytes(most.saturating_sub(used.saturating_sub(idle))))
 }
 
@@ -123,7 +124,7 @@ mod tests {
         put(root, "sys/fs/cgroup/outer/inner/memory.max", "max\n");
         put(root, "sys/fs/cgroup/outer/memory.max", "5000000\n");
         put(root, "sys/fs/cgroup/outer/memory.current", "3000000\n");
-        put(root, "sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 1000000\n");
+        put(root, "sys/fs/cgroup/outer/memory.stat", "anon 1\nactive_file 300000\ninactive_file 600000\nslab_reclaimable 100000\n");
         assert_eq!(free(root), Some(Available { bytes: Bytes(3_000_000), from: "left in this control group" }));
         // Version 1, in which a limit that is none is a large number.
         put(root, "proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/b\n");

@@ -26,7 +26,7 @@ use crate::control::policy::{CircuitPolicy, SchedulerKind};
 use crate::fabric::kernel::lacks;
 use crate::fabric::kernel::ownership::{self, Owned};
 use crate::fabric::kernel::scale::Capacity;
-use crate::fabric::kernel::{Mechanism, rights};
+use crate::fabric::kernel::{Mechanism, rights, sys};
 use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
@@ -114,8 +114,8 @@ pub struct Args {
     /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. At SIGUSR1 the file is opened by its name
-    /// again, for logrotate.
+    /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. What it holds is dropped, but with --journal
+    /// the log goes on behind it. At SIGUSR1 the file is opened by its name again, for logrotate.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -189,6 +189,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     // Before the file is read: what is written while the network is built is seen afterwards.
     let watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file)).transpose()?;
+    // Until there is a handler: a signal that is meant for the event log must not end a daemon that is starting.
+    sys::ignore_signal(libc::SIGUSR1);
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -312,6 +314,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         let run = read_policy(file)?;
         config::fit(&topology, &run)?;
         let workload = workload.adjusted(&adjust(&run));
+        limits::endless(&topology, &run, &workload, None).map_or(Ok(()), |why| Err(CliError::Invalid(why)))?;
         Ok((run, workload))
     });
     let others = others.collect::<Result<Vec<_>, CliError>>()?;
@@ -403,7 +406,11 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
     let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let events = args.events.as_ref().map(|file| EventFile::start(file, &e.live.handle, plan.reopen.subscribe())).transpose()?;
+    let events = args
+        .events
+        .as_ref()
+        .map(|file| EventFile::start((file, args.journal.is_some()), &e.live.handle, plan.reopen.subscribe()))
+        .transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
     let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
     let options = api::Options { socket: Some(socket), sender: Some(sender), journal, ..plan.api.clone() };

@@ -7,7 +7,7 @@ use crate::fabric::kernel::{rights, sys};
 pub const REMEDY: &str =
     "run with sudo, or allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)";
 
-/// Advice for who has some of the capabilities.
+/// Advice for a user with some of the capabilities.
 pub const GIVE: &str = "give them (setpriv, setcap, AmbientCapabilities= of systemd), or run as an ordinary user in a user namespace";
 
 /// Enters a fresh user namespace unless this process is root, or has root's rights as far as they are needed. Must be called before any

@@ -191,7 +191,9 @@ impl Trace {
             Some(hosts[k as usize].id)
         };
         let chosen = &self.coflows[..mapping.first.unwrap_or(usize::MAX).min(self.coflows.len())];
-        let flows = chosen.iter().map(TraceCoflow::most_flows).fold(0, u64::saturating_add);
+        // Ports of one host are one: no coflow has more flows than there are pairs of hosts.
+        let pairs = (topology.hosts.len() as u64).saturating_pow(2);
+        let flows = chosen.iter().map(|c| c.most_flows().min(pairs)).fold(0, u64::saturating_add);
         if let Some(most) = mapping.most.filter(|&most| flows > most) {
             let why = format!("{} coflows of {flows} flows in all; there is memory for {most}; take fewer coflows or ports", chosen.len());
             return Err(TraceError { line: 0, column: 0, why });

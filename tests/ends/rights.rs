@@ -177,6 +177,13 @@ fn the_capabilities_of_the_service_are_enough_for_a_run() {
 /// What a user who is not root needs to run networks, by the names that setpriv knows.
 const ENOUGH: [&str; 4] = ["dac_override", "net_admin", "net_raw", "sys_admin"];
 
+/// Directories that all users of the machine share, which only root makes.
+fn shared_directories() {
+    for directory in ["/run/heliostat", "/run/netns"] {
+        std::fs::create_dir_all(directory).expect("root makes it");
+    }
+}
+
 /// `heliostat run` as an ordinary user with some of root's capabilities and no right to get others.
 fn with_capabilities(name: &str, capabilities: &[&str], more: &[&str]) -> Command {
     let set = capabilities.iter().map(|c| format!(",+{c}")).collect::<String>();
@@ -204,6 +211,7 @@ fn a_user_with_the_capabilities_runs_a_network_of_the_machine_without_root() {
         return;
     }
     let _alone = alone();
+    shared_directories();
     for mechanism in ["timed", "netlink"] {
         let name = unique("ambient");
         let mut d = Daemon::spawn(&name, &mut with_capabilities(&name, &ENOUGH, &["--mechanism", mechanism]));
@@ -227,6 +235,8 @@ fn capabilities_that_are_missing_are_named() {
     if !root(test) || !may_run(test) {
         return;
     }
+    let _alone = alone();
+    shared_directories();
     let name = unique("lacking");
     for missing in ENOUGH {
         let others: Vec<&str> = ENOUGH.into_iter().filter(|c| *c != missing).collect();
@@ -247,6 +257,29 @@ fn capabilities_that_are_missing_are_named() {
     let o = output(left().args(["doctor", "--no-measure"]));
     assert!(o.status.code() == Some(1) && String::from_utf8_lossy(&o.stdout).contains("this process lacks CAP_SYS_ADMIN"), "{o:?}");
     assert_nothing_left(&name);
+}
+
+#[test]
+fn a_user_with_the_capabilities_does_not_come_to_own_what_root_relies_on() {
+    let test = "a_user_with_the_capabilities_does_not_come_to_own_what_root_relies_on";
+    if !root(test) || !may_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let name = unique("owner");
+    // A machine on which root has run nothing yet, seen by this process alone.
+    let fresh = |then: &str| {
+        let mut c = Command::new("unshare");
+        c.args(["--mount", "sh", "-euc", &format!("mount -t tmpfs none /run; {then}; exec timeout 60 \"$@\""), "sh"]);
+        let inner = with_capabilities(&name, &ENOUGH, &[]);
+        output(c.arg(inner.get_program()).args(inner.get_args()))
+    };
+    let o = fresh("true");
+    assert!(o.status.code() == Some(1) && said(&o).contains("/run/heliostat is missing, and only root may make it"), "{}", said(&o));
+    let o = fresh(&format!("install -d /run/netns; install -d -o {NOBODY} /run/heliostat"));
+    assert!(o.status.code() == Some(1) && said(&o).contains("/run/heliostat belongs to user 65534, and must be root's"), "{}", said(&o));
+    let o = fresh("install -d /run/heliostat");
+    assert!(o.status.code() == Some(1) && said(&o).contains("/run/netns is missing"), "{}", said(&o));
 }
 
 #[test]

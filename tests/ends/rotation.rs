@@ -14,7 +14,7 @@ fn numbers(file: &Path) -> Vec<u64> {
     text.lines().map(|l| serde_json::from_str::<Value>(l).expect("whole lines")["seq"].as_u64().expect("a number")).collect()
 }
 
-/// Whether a file is there and has more than so many bytes.
+/// Whether a file is there and has more bytes than these.
 fn has(file: &Path, bytes: u64) -> bool {
     std::fs::metadata(file).is_ok_and(|m| m.len() > bytes)
 }
@@ -109,11 +109,13 @@ fn logrotate_rotates_by_the_shipped_configuration() {
     assert!(rotate.status.success(), "{}", said(&rotate));
     let _alone = alone();
     let (name, scratch) = (unique("logrotate"), Scratch::new("logrotate"));
-    let log = scratch.0.join("lab.events.jsonl");
+    let logs = scratch.0.join("lab");
+    std::fs::create_dir(&logs).expect("made");
+    let log = logs.join("lab.events.jsonl");
     let mut d = Daemon::start(&name, &["--events", log.to_str().expect("a path")]);
     let shipped = std::fs::read_to_string(file("docs/heliostat.logrotate")).expect("the configuration");
     let signal = "systemctl kill --kill-who=main --signal=USR1 'heliostat@*.service'";
-    assert!(shipped.contains("/var/log/heliostat/*.events.jsonl") && shipped.contains(signal), "{shipped}");
+    assert!(shipped.contains("/var/log/heliostat/*/*.events.jsonl") && shipped.contains(signal), "{shipped}");
     let own =
         shipped.replace("/var/log/heliostat", scratch.0.to_str().expect("a path")).replace(signal, &format!("kill -USR1 {}", d.pid()));
     let (own, state) = (scratch.write("logrotate.conf", &own), scratch.0.join("state"));
@@ -127,7 +129,7 @@ fn logrotate_rotates_by_the_shipped_configuration() {
     }
     d.signal("TERM");
     assert_eq!(d.ended(), Some(0), "{}", d.log());
-    let first = scratch.0.join("lab.events.jsonl.2.gz");
+    let first = logs.join("lab.events.jsonl.2.gz");
     assert!(output(Command::new("gunzip").arg(&first)).status.success(), "the last but one is compressed");
-    are_whole(&[first.with_extension(""), scratch.0.join("lab.events.jsonl.1"), log], 4);
+    are_whole(&[first.with_extension(""), logs.join("lab.events.jsonl.1"), log], 4);
 }

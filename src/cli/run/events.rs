@@ -1,7 +1,7 @@
 //! `heliostat run --events`: the controller's event log as a file that grows while the network runs.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -39,24 +39,26 @@ struct Missing {
 impl EventFile {
     /// Writes every event that the controller tells of from now on: a line of JSON each, as `simulate --events` does. Where the disk
     /// refuses, the failure is shown as the controller's others are, and later events are written once it takes them again. At each change
-    /// of `reopen` the file is opened by its name again.
+    /// of `reopen` the file is opened by its name again. What the file holds is dropped, unless the log `goes_on` behind its whole lines.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn start(path: &Path, controller: &Handle, reopen: watch::Receiver<()>) -> Result<Self, CliError> {
+    pub fn start((path, goes_on): (&Path, bool), controller: &Handle, reopen: watch::Receiver<()>) -> Result<Self, CliError> {
         let tell = controller.clone();
         let tell = move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why });
-        Self::listen(path, controller.events(), reopen, tell)
+        Self::listen((path, goes_on), controller.events(), reopen, tell)
     }
 
     fn listen(
-        path: &Path,
+        (path, goes_on): (&Path, bool),
         events: Receiver<Arc<Record>>,
         reopen: watch::Receiver<()>,
         tell: impl FnMut(Option<String>) + Send + 'static,
     ) -> Result<Self, CliError> {
         let failed = |e: io::Error| CliError::Failed(format!("{}: {e}", path.display()));
-        let file = File::options().create(true).append(true).open(path).and_then(|file| LineFile::new(path, file, 0)).map_err(failed)?;
+        let length = if goes_on { whole_lines(path) } else { Ok(0) }.map_err(failed)?;
+        let file =
+            File::options().create(true).append(true).open(path).and_then(|file| LineFile::new(path, file, length)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
         let work = move || runtime.block_on(write(file, events, (stopped, reopen), tell));
@@ -133,6 +135,24 @@ async fn write(
     }
 }
 
+/// Bytes of the whole lines of a file: the last one may have been cut off when its writer was killed. None if there is no file.
+fn whole_lines(path: &Path) -> io::Result<u64> {
+    let mut file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
+        file => io::BufReader::new(file?),
+    };
+    let (mut length, mut whole, mut line) = (0, 0, vec![]);
+    loop {
+        line.clear();
+        length += file.read_until(b'\n', &mut line)? as u64;
+        match line.last() {
+            None => return Ok(whole),
+            Some(b'\n') => whole = length,
+            Some(_) => {}
+        }
+    }
+}
+
 /// Goes on in the file that has the name now. Where there can be none, no event is lost: they go to the old one.
 fn reopened(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) {
     match file.reopen() {
@@ -185,7 +205,7 @@ mod tests {
         };
         let (events, received) = tokio::sync::broadcast::channel(4);
         (0..4).for_each(|n| drop(events.send(record(n))));
-        let start = |received| EventFile::listen(file.path(), received, watch::channel(()).1, |_| {}).expect("started");
+        let start = |received| EventFile::listen((file.path(), false), received, watch::channel(()).1, |_| {}).expect("started");
         start(received).finish().expect("written");
         assert_eq!(read(), [0, 1, 2, 3]);
 

@@ -94,7 +94,7 @@ fn own_path() -> PathBuf {
 /// `AlreadyExists` if the name is taken; else what the kernel refused.
 pub fn publish(ns: BorrowedFd, name: &str, mark: &str) -> io::Result<u64> {
     use std::os::fd::AsRawFd;
-    std::fs::create_dir_all(NAMES)?;
+    sys::make_shared(Path::new(NAMES))?;
     let path = Path::new(NAMES).join(name);
     make_marked(&path, mark)?;
     sys::bind_mount(Path::new(&format!("/proc/self/fd/{}", ns.as_raw_fd())), &path).inspect_err(|_| {

@@ -229,12 +229,16 @@ fn running_already(name: &str, directory: &Path) -> OwnError {
     OwnError::Running { name: name.into(), pid: read_note(directory).map_or_else(|| "unknown".into(), |n| n.pid.to_string()) }
 }
 
-/// Makes the directory of all notes. One that lies where all users may write must be ours, and no other user may write into it.
+/// Makes the directory of all notes: that of the machine must be root's. One that lies where all users may write must be ours, and no other
+/// user may write into it.
 ///
 /// # Errors
 /// It cannot be made, or another user can write into it.
 pub fn make_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
+    if base == Path::new(rights::NOTES) {
+        return sys::make_shared(base);
+    }
     fs::create_dir_all(base)?;
     let meta = fs::symlink_metadata(base)?;
     let elsewhere = meta.uid() != sys::uid_gid().0 || meta.mode() & 0o022 != 0;
@@ -254,7 +258,9 @@ fn make_lock(directory: &Path) -> io::Result<File> {
     loop {
         fs::create_dir_all(directory)?;
         // What others cannot enter they can neither lock nor read.
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+        if fs::metadata(directory)?.mode() & 0o7777 != 0o700 {
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+        }
         match lock(directory) {
             Ok(held) => {
                 let there = fs::metadata(directory.join("lock")).map(|m| m.ino());
@@ -275,10 +281,12 @@ pub fn log_file(base: &Path, fabric: &str) -> PathBuf {
 }
 
 fn lock(directory: &Path) -> io::Result<File> {
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
     // A file that others can open they can lock as well.
     let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(directory.join("lock"))?;
-    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    if file.metadata()?.mode() & 0o7777 != 0o600 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
     sys::try_lock(&file)?;
     Ok(file)
 }

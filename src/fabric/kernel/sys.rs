@@ -244,6 +244,29 @@ pub fn may_write(path: &Path) -> bool {
     unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
 }
 
+/// Has a signal do nothing until there is a handler for it.
+pub fn ignore_signal(signal: libc::c_int) {
+    // SAFETY: no handler of ours is replaced by one that could be unsafe.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Makes a directory that all users of the machine share. One that is not root's would let its owner replace what root relies on: only
+/// root makes it, and it is refused if it is another user's.
+///
+/// # Errors
+/// It cannot be made, or is not root's.
+pub fn make_shared(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    let name = directory.display();
+    match std::fs::symlink_metadata(directory) {
+        Ok(there) if there.uid() == 0 => Ok(()),
+        Ok(there) => refused(format!("{name} belongs to user {}, and must be root's; remove it as root", there.uid())),
+        Err(_) if is_root() => std::fs::create_dir_all(directory),
+        Err(_) => refused(format!("{name} is missing, and only root may make it: sudo install -d -m 755 {name}")),
+    }
+}
+
 /// Whether the process's effective user is root (in its user namespace).
 pub fn is_root() -> bool {
     // SAFETY: takes nothing, cannot fail.
