@@ -19,6 +19,7 @@ use super::{
     tables, user_namespace, write_text,
 };
 use crate::api;
+use crate::circuits::external::ProgramAt;
 use crate::coflows::network::Service;
 use crate::config::shipped::Shelf;
 use crate::config::{self, Load};
@@ -296,6 +297,7 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         }
     }
     config::fit(&topology, &run)?;
+    check_program(&run)?;
     limits::fits_into_memory(&topology, &run, Load::default())?;
     for line in config::advice(&topology, &run) {
         tracing::warn!("{line}");
@@ -364,6 +366,17 @@ fn check_links(file: &Path, topology: &Topology) -> Result<(), CliError> {
     }
     let text = files::read_shipped(Shelf::Topologies, file, &[])?;
     Err(CliError::Failed(lacking::at_their_keys(&text, &file.display().to_string(), &missing).to_string()))
+}
+
+/// Whether a program at an address can be asked from where the network will be.
+fn check_program(run: &RunPlan) -> Result<(), CliError> {
+    match run.run.program.as_ref().map(|p| &p.at) {
+        Some(ProgramAt::Url(url)) if !rights::are_of_the_machine() => {
+            let why = format!("without root the network is in a namespace of its own, from which {url} cannot be reached");
+            Err(CliError::Failed(format!("external: {why}; run as root, or name the program by `command`")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether this process may control Mininet's nodes.

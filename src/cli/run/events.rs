@@ -215,4 +215,27 @@ mod tests {
         assert!(why.contains("3 events are missing"), "{why}");
         assert_eq!(read(), [3, 4, 5, 6]);
     }
+
+    #[test]
+    fn a_log_goes_on_behind_its_whole_lines_if_that_is_asked() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        let line = |seq| serde_json::to_string(&*record(seq)).expect("JSON") + "\n";
+        for (before, goes_on, after) in [
+            (None, true, line(7)),
+            (Some(""), true, line(7)),
+            (Some("a\nb\n"), true, format!("a\nb\n{}", line(7))),
+            (Some("a\ncut o"), true, format!("a\n{}", line(7))),
+            (Some("cut o"), true, line(7)),
+            (Some("a\nb\n"), false, line(7)),
+        ] {
+            let _ = std::fs::remove_file(&path);
+            before.into_iter().for_each(|text| std::fs::write(&path, text).expect("written"));
+            let (events, received) = tokio::sync::broadcast::channel(4);
+            drop(events.send(record(7)));
+            let log = EventFile::listen((&path, goes_on), received, watch::channel(()).1, |_| {}).expect("started");
+            log.finish().expect("written");
+            assert_eq!(std::fs::read_to_string(&path).expect("text"), after, "{before:?}");
+        }
+    }
 }
