@@ -138,7 +138,12 @@ class Attach(NetworkTest):
         return controller
 
     def snapshot(self, cli):
-        return {node: sees(pid) for node, pid in cli.nodes.items()}
+        """What all nodes see. The kernel tells of a link's carrier some time after the link is up, so that is waited for."""
+        deadline = time.monotonic() + 5
+        while True:
+            seen = {node: sees(pid) for node, pid in cli.nodes.items()}
+            if "NO-CARRIER" not in str(seen) or time.monotonic() > deadline:
+                return seen
 
     def load(self, cli, server, client, seconds):
         """Run iperf between two hosts in the background; returns its client once it has begun."""
