@@ -172,10 +172,9 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
     // Many files are not meant to be run as every policy on every topology.
     if let ([t], [p]) = (&*found.topologies, &*found.policies) {
         found.advice.extend(config::advice(t, p));
-        let ends: Vec<_> = found.jobs.iter().map(|list| runs_jobs(t, p, list)).collect();
-        for end in ends {
-            match end {
-                Ok(may) => found.advice.extend(may),
+        for list in &found.jobs {
+            match runs_jobs(t, p, list) {
+                Ok(endless) => found.advice.extend(endless),
                 Err(e) => found.errors.push(e.to_string()),
             }
         }
@@ -253,7 +252,7 @@ fn describe(file: &str, list: &JobList) -> String {
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
 fn workloads(found: &mut Found) {
-    // What is wrong with the environment is said of the networks.
+    // A wrong HELIOSTAT_MEMORY is told by `too_large`.
     let mapping = Mapping { most: limits::most_flows().unwrap_or_default(), ..Mapping::default() };
     for file in std::mem::take(&mut found.workloads) {
         let mut errors = Vec::new();
@@ -357,8 +356,6 @@ mod tests {
         let found = checked(&[TOPOLOGY, &slow, &far]);
         assert_eq!(found.errors.len(), 2, "{:#?}", found.errors);
         assert!(found.errors[0].contains("f2:3:"), "{:#?}", found.errors);
-        let huge = checked(&[&TOPOLOGY.replace("racks: 4", "racks: 65536").replace("hosts_per_rack: 2", "hosts_per_rack: 1")]);
-        assert!(huge.errors.iter().any(|e| e.contains("a run on 65536 racks takes about")), "{:#?}", huge.errors);
         let endless = checked(&[&TOPOLOGY.replace("Gb/s", "b/s").replace("Mb/s", "b/s"), POLICY, &WORKLOAD.replace("25MB", "900TB")]);
         assert!(endless.advice.iter().any(|a| a.contains("does not end within virtual time")), "{:#?}", endless.advice);
         let slow = checked(&[TOPOLOGY, POLICY, &JOBS.replace("1s", "1000000000s")]);

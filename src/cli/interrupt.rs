@@ -53,10 +53,10 @@ pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Ve
     std::process::exit(1);
 }
 
-/// Changes whenever files that grow are to be opened by their names again.
+/// Tells the writers of event logs to open their files by name again.
 pub type Reopen = watch::Sender<()>;
 
-/// Passes SIGUSR1 on. Where there is no such file, nothing is done.
+/// Passes every SIGUSR1 on. Nothing happens in a run without an event log.
 pub async fn reopen_at_signal(reopen: Reopen) {
     let Ok(mut signals) = signal(SignalKind::user_defined1()) else { return };
     while signals.recv().await.is_some() {

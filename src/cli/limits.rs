@@ -1,10 +1,11 @@
 //! What a run takes, said before it begins: memory that the machine does not have, and more cycles than are worth waiting for.
 
 use super::CliError;
-use super::memory::{self, Promise};
+use super::memory::{self, Available, Promise};
 use crate::circuits::SetBy;
 use crate::coflows::{CoflowSpec, bounds};
 use crate::config::{self, Load};
+use crate::runtime::jobs::simulate as jobs;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::least;
 use crate::topology::Topology;
@@ -14,7 +15,7 @@ use crate::workload::jobs::{JobList, JobSpec};
 
 /// The most control cycles of a run that ends only with its last coflow: at some 100 ns for a cycle that changes nothing, minutes.
 const CYCLES: u64 = 1_000_000_000;
-/// A run that takes less is never refused: programs of that size are started without a thought, and the estimate is not so good.
+/// A run that takes less is never refused: most machines can swap as much, and the estimate is a rough one.
 const SMALL: Bytes = Bytes(200_000_000);
 /// A flow while it is read and written: twice itself while a list of them grows, and a line of text.
 const READ: u64 = 100;
@@ -36,15 +37,22 @@ pub fn tasks(list: &JobList) -> Load {
 pub fn fits_into_memory(topology: &Topology, plan: &RunPlan, load: Load) -> Result<(), CliError> {
     let Some(free) = memory::available()? else { return Ok(()) };
     let needed = config::memory(topology, plan, load);
-    if needed <= free.bytes.max(SMALL) {
-        return Ok(());
-    }
+    if fits(free, needed) { Ok(()) } else { Err(CliError::Invalid(too_large((topology, load), needed, free))) }
+}
+
+/// What a run on a network takes of memory, and what there is.
+fn too_large((topology, load): (&Topology, Load), needed: Bytes, free: Available) -> String {
     let carried = [(load.flows, "flows"), (load.tasks, "tasks")];
     let carried: String = carried.iter().filter(|c| c.0 > 0).map(|(n, what)| format!(" with {n} {what}")).collect();
     let what = format!("a run on {} racks{carried} takes about {} of memory", topology.rack_count(), tell(needed));
     let gigabytes = needed.0.div_ceil(1_000_000_000);
     let there = format!("{} are {}; HELIOSTAT_MEMORY={gigabytes}GB in the environment has it run", tell(free.bytes), free.from);
-    Err(CliError::Invalid(format!("topology {}: {what}; {there}", topology.name)))
+    format!("topology {}: {what}; {there}", topology.name)
+}
+
+/// Whether a run whose memory is estimated as this fits into what there is.
+fn fits(free: Available, needed: Bytes) -> bool {
+    needed <= free.bytes.max(SMALL)
 }
 
 /// [`fits_into_memory`], and waits until runs of other threads leave as much. What comes is to be held while the run goes on.
@@ -78,25 +86,35 @@ fn decides(topology: &Topology, plan: &RunPlan) -> bool {
 /// # Errors
 /// Which coflow lasts longest, and how long or how many cycles that is, if it is too long.
 pub fn ends_in_time(topology: &Topology, plan: &RunPlan, workload: &Workload, until: Option<Time>) -> Result<(), CliError> {
-    let why = endless(topology, plan, workload, until);
-    why.map_or(Ok(()), |why| Err(CliError::Invalid(format!("{why}, or an end by --until"))))
+    let Some((end, coflow)) = last(topology, workload) else { return Ok(()) };
+    let Some(why) = too_long((topology, plan), until.unwrap_or(Time::MAX).min(end)) else { return Ok(()) };
+    Err(CliError::Invalid(format!("workload {}: {} {why}, or an end by --until", workload.name, coflow.name)))
 }
 
-/// Why a run does not end within virtual time or in a number of control cycles that can be waited for, and what is allowed; nothing if it
-/// does.
-pub fn endless(topology: &Topology, plan: &RunPlan, workload: &Workload, until: Option<Time>) -> Option<String> {
+/// Whether the clock of a live run, which counts 584 years, sees the end of its workload.
+///
+/// # Errors
+/// Which coflow ends later.
+pub fn ends_live(topology: &Topology, workload: &Workload) -> Result<(), CliError> {
+    let Some((_, coflow)) = last(topology, workload).filter(|l| l.0 == Time::MAX) else { return Ok(()) };
+    Err(CliError::Invalid(format!("workload {}: {} {}", workload.name, coflow.name, beyond_time())))
+}
+
+/// The coflow that ends last, and when that is at the soonest.
+fn last<'a>(topology: &Topology, workload: &'a Workload) -> Option<(Time, &'a CoflowSpec)> {
     let end = |c: &CoflowSpec| Time(c.arrival.0.saturating_add(bounds::hybrid(c, topology).0));
-    let longest = workload.coflows.iter().map(|c| (end(c), c)).max_by_key(|(t, c)| (*t, std::cmp::Reverse(c.id)));
-    let (last, coflow) = longest?;
-    let why = too_long((topology, plan), until.unwrap_or(Time::MAX).min(last))?;
-    Some(format!("workload {}: {} {why}", workload.name, coflow.name))
+    workload.coflows.iter().map(|c| (end(c), c)).max_by_key(|(t, c)| (*t, std::cmp::Reverse(c.id)))
+}
+
+fn beyond_time() -> String {
+    format!("does not end within virtual time; allowed: {} after the start", Span::MAX)
 }
 
 /// Why a run that ends at `last` at the soonest is too long, and what is allowed; nothing if it is not.
 fn too_long((topology, plan): (&Topology, &RunPlan), last: Time) -> Option<String> {
     let (interval, lasts) = (plan.policy.interval, Span(last.0));
     if last == Time::MAX {
-        return Some(format!("does not end within virtual time; allowed: {lasts} after the start"));
+        return Some(beyond_time());
     }
     let cycles = last.0 / interval.0.max(1);
     let many = || format!("ends {lasts} after the start at the soonest, which is {cycles} control cycles of {interval}; allowed: {CYCLES}");
@@ -109,11 +127,8 @@ fn too_long((topology, plan): (&Topology, &RunPlan), last: Time) -> Option<Strin
 /// # Errors
 /// How long it is, if it is too long in any case.
 pub fn jobs_end_in_time(topology: &Topology, plan: &RunPlan, list: &JobList, until: Option<Time>) -> Result<Option<String>, CliError> {
-    let slots = topology.hosts.iter().map(|h| u64::from(h.slots)).sum::<u64>().max(1);
-    let work = list.jobs.iter().map(|j| j.work().0).fold(0, u64::saturating_add);
-    let last = list.jobs.iter().map(|j| j.arrival.0).max().unwrap_or(0).max(work / slots);
     let until = until.unwrap_or(Time::MAX);
-    if let Some(why) = too_long((topology, plan), until.min(Time(last))) {
+    if let Some(why) = too_long((topology, plan), until.min(Time::ZERO + jobs::least(topology, list))) {
         return Err(CliError::Invalid(format!("jobs {}: the last {why}, or an end by --until", list.name)));
     }
     let bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).fold(Bytes::ZERO, Bytes::saturating_add);
@@ -150,11 +165,19 @@ mod tests {
             (Bytes(126_000_000), Bytes(236_000_000))
         );
         assert_eq!(config::memory(&small, &none, Load { flows: 10, tasks: 100 }), Bytes(236_051_500));
-        assert!(fits_into_memory(&small, &circuits, nothing).is_ok());
-        let told = fits_into_memory(&large, &circuits, nothing).unwrap_err().to_string();
-        assert!(told.contains("topology t: a run on 65536 racks takes about 412.3GB of memory; "), "{told}");
-        let told = fits_into_memory(&small, &none, Load { flows: 1 << 40, tasks: 0 }).unwrap_err().to_string();
-        assert!(told.contains("1000 racks with 1099511627776 flows takes about") && told.contains("HELIOSTAT_MEMORY="), "{told}");
+        let free = |bytes| Available { bytes: Bytes(bytes), from: "free" };
+        // (bytes that a run takes, bytes that are free, whether it is run)
+        for (needed, there, runs) in [(199_000_000, 0, true), (300_000_000, 299_000_000, false), (300_000_000, 300_000_000, true)] {
+            assert_eq!(fits(free(there), Bytes(needed)), runs, "{needed} of {there}");
+        }
+        let needed = config::memory(&large, &circuits, nothing);
+        let told = too_large((&large, nothing), needed, free(8_000_000_000));
+        let words =
+            "topology t: a run on 65536 racks takes about 412.3GB of memory; 8GB are free; HELIOSTAT_MEMORY=413GB in the environment";
+        assert!(told.starts_with(words), "{told}");
+        let many = Load { flows: 1 << 40, tasks: 0 };
+        let told = too_large((&small, many), config::memory(&small, &none, many), free(0));
+        assert!(told.contains("1000 racks with 1099511627776 flows takes about"), "{told}");
     }
 
     /// What docs/performance.md has as measured: (racks, circuits, flows, megabytes).

@@ -14,9 +14,9 @@ const VARIABLE: &str = "HELIOSTAT_MEMORY";
 /// An amount of memory, and where it is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
-    /// How much.
+    /// The amount.
     pub bytes: Bytes,
-    /// For people.
+    /// Where it is from, as the end of a sentence: `free on this machine`.
     pub from: &'static str,
 }
 
@@ -30,7 +30,7 @@ pub fn available() -> Result<Option<Available>, CliError> {
     let Some(text) = std::env::var_os(VARIABLE) else { return Ok(*FREE) };
     let text = text.to_string_lossy();
     let bytes = text.parse().map_err(|e| CliError::Usage(format!("{VARIABLE}: {e}")))?;
-    Ok(Some(Available { bytes, from: "$HELIOSTAT_MEMORY" }))
+    Ok(Some(Available { bytes, from: "allowed by $HELIOSTAT_MEMORY" }))
 }
 
 /// The least of what the kernel and the control groups leave, by the files below `root`.
@@ -79,26 +79,45 @@ fn left(group: &Path) -> Option<Bytes> {
     Some(Bytes(most.saturating_sub(used.saturating_sub(idle))))
 }
 
-/// Memory that a run has been promised until this is dropped.
-#[derive(Debug)]
-pub struct Promise(u64);
+/// Memory that runs have been promised, in all.
+struct Ledger {
+    promised: Mutex<u64>,
+    freed: Condvar,
+}
 
-static PROMISED: Mutex<u64> = Mutex::new(0);
-static FREED: Condvar = Condvar::new();
+static LEDGER: Ledger = Ledger::new();
+
+/// Memory that a run has been promised until this is dropped, in bytes.
+pub struct Promise(u64, &'static Ledger);
 
 /// Promises memory to a run, of `most` in all. Waits while runs of other threads have too much of it; a run alone never waits.
 pub fn promise(need: Bytes, most: Bytes) -> Promise {
-    let mut promised = PROMISED.lock();
-    FREED.wait_while(&mut promised, |p| *p > 0 && p.saturating_add(need.0) > most.0);
-    let taken = need.0.min(u64::MAX - *promised);
-    *promised += taken;
-    Promise(taken)
+    LEDGER.promise(need, most)
+}
+
+impl Ledger {
+    const fn new() -> Self {
+        Self { promised: Mutex::new(0), freed: Condvar::new() }
+    }
+
+    /// Whether a run must wait for others.
+    fn is_short(promised: u64, need: Bytes, most: Bytes) -> bool {
+        promised > 0 && promised.saturating_add(need.0) > most.0
+    }
+
+    fn promise(&'static self, need: Bytes, most: Bytes) -> Promise {
+        let mut promised = self.promised.lock();
+        self.freed.wait_while(&mut promised, |p| Self::is_short(*p, need, most));
+        let taken = need.0.min(u64::MAX - *promised);
+        *promised += taken;
+        Promise(taken, self)
+    }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        *PROMISED.lock() -= self.0;
-        FREED.notify_all();
+        *self.1.promised.lock() -= self.0;
+        self.1.freed.notify_all();
     }
 }
 
@@ -137,20 +156,16 @@ mod tests {
 
     #[test]
     fn runs_wait_for_each_other_only_where_there_is_too_little() {
-        let first = promise(Bytes(60), Bytes(100));
-        drop(promise(Bytes(40), Bytes(100)));
-        let (told, heard) = std::sync::mpsc::channel();
-        std::thread::scope(|s| {
-            s.spawn(move || {
-                let second = promise(Bytes(70), Bytes(100));
-                told.send(()).unwrap();
-                drop(second);
-            });
-            assert!(heard.try_recv().is_err(), "60 and 70 of 100");
-            drop(first);
-            heard.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
-        });
+        static OWN: Ledger = Ledger::new();
+        let short = |promised, need| Ledger::is_short(promised, Bytes(need), Bytes(100));
+        assert_eq!((short(60, 40), short(60, 41), short(0, u64::MAX)), (false, true, false));
+        let first = OWN.promise(Bytes(60), Bytes(100));
+        drop(OWN.promise(Bytes(40), Bytes(100)));
+        let second = std::thread::spawn(|| drop(OWN.promise(Bytes(70), Bytes(100))));
+        drop(first);
+        second.join().unwrap();
         // More than there is in all goes on alone.
-        drop(promise(Bytes(u64::MAX), Bytes(100)));
+        drop(OWN.promise(Bytes(u64::MAX), Bytes(100)));
+        assert_eq!(*OWN.promised.lock(), 0);
     }
 }

@@ -111,6 +111,8 @@ commands! {
 /// SDN controller and optical-circuit-switch manager for hybrid networks
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 invalid input, 4 daemon unreachable, 5 timed out.
+///
+/// HELIOSTAT_MEMORY in the environment is the memory that runs may take, such as 8GB, whatever is free.
 #[derive(clap::Parser, Debug)]
 #[command(name = "heliostat", version)]
 pub struct Cli {

@@ -190,7 +190,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     }
     // Before the file is read: what is written while the network is built is seen afterwards.
     let watch = args.policy.first().filter(|_| args.watch).map(|file| Watch::new(file)).transpose()?;
-    // Until there is a handler: a signal that is meant for the event log must not end a daemon that is starting.
+    // A signal that is meant for the event log must not end a daemon that is starting and has no handler yet.
     sys::ignore_signal(libc::SIGUSR1);
     let plan = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -316,14 +316,12 @@ fn prepare(args: &Args) -> Result<Plan, CliError> {
         let run = read_policy(file)?;
         config::fit(&topology, &run)?;
         let workload = workload.adjusted(&adjust(&run));
-        limits::endless(&topology, &run, &workload, None).map_or(Ok(()), |why| Err(CliError::Invalid(why)))?;
+        limits::ends_live(&topology, &workload)?;
         Ok((run, workload))
     });
     let others = others.collect::<Result<Vec<_>, CliError>>()?;
     let workload = read.map(|w| w.adjusted(&adjust(&run)));
-    if let Some(why) = workload.as_ref().and_then(|w| limits::endless(&topology, &run, w, None)) {
-        return Err(CliError::Invalid(why));
-    }
+    workload.as_ref().map_or(Ok(()), |w| limits::ends_live(&topology, w))?;
     if args.attach.is_some() {
         check_attach()?;
     }
@@ -419,11 +417,8 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
     let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let events = args
-        .events
-        .as_ref()
-        .map(|file| EventFile::start((file, args.journal.is_some()), &e.live.handle, plan.reopen.subscribe()))
-        .transpose()?;
+    let log = |file: &PathBuf| EventFile::start((file, args.journal.is_some()), &e.live.handle, plan.reopen.subscribe());
+    let events = args.events.as_ref().map(log).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
     let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
     let options = api::Options { socket: Some(socket), sender: Some(sender), journal, ..plan.api.clone() };

@@ -149,7 +149,13 @@ impl RawExternal {
         flaws.unless(decides, path("fallback"), "a program cannot stand in for itself", "another scheduler");
         let at = ProgramAt::new(self.command.as_deref(), self.url.as_deref());
         let key = if self.url.is_some() { "url" } else { "command" };
-        at.map_err(|(message, allowed)| flaws.unless(false, path(key), message, allowed)).ok().map(|at| ProgramSpec { at, within })
+        match at {
+            Ok(at) => Some(ProgramSpec { at, within }),
+            Err((message, allowed)) => {
+                flaws.unless(false, path(key), message, allowed);
+                None
+            }
+        }
     }
 }
 

@@ -89,7 +89,7 @@ fn an_event_log_that_cannot_be_opened_again_goes_on_in_its_old_file_and_is_told(
     d.outcome(id);
     std::fs::create_dir(&place).expect("a directory");
     d.signal("USR1");
-    until("it is well", || d.failures() == "[]");
+    until("no failure is shown", || d.failures() == "[]");
     d.outcome(d.post(&[(0, 2, 1000)]));
     d.signal("TERM");
     assert_eq!(d.ended(), Some(0), "{}", d.log());

@@ -219,3 +219,16 @@ fn results_of_the_form_before_are_read_by_all_that_read_results() {
     let o = output(heliostat().arg("compare").args([&scratch.write("later.json", "{\"format\": 3}"), &new]));
     assert!(o.status.code() == Some(3) && said(&o).contains("format 3; this version reads 2"), "{}", said(&o));
 }
+
+#[test]
+fn what_takes_more_memory_than_there_may_be_is_refused() {
+    let scratch = Scratch::new("memory");
+    let network = scratch.write("huge.yaml", "name: huge\nracks: 65536\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {uplink: 1Gb/s}\n");
+    let check = |memory: &str| output(heliostat().arg("check").arg(&network).env("HELIOSTAT_MEMORY", memory));
+    let o = check("8GB");
+    let words = "a run on 65536 racks takes about 240.5GB of memory; 8GB are allowed by $HELIOSTAT_MEMORY; HELIOSTAT_MEMORY=241GB";
+    assert!(o.status.code() == Some(3) && said(&o).contains(words), "{}", said(&o));
+    assert_eq!(check("241GB").status.code(), Some(0));
+    let o = check("much");
+    assert!(o.status.code() != Some(0) && said(&o).contains("HELIOSTAT_MEMORY: "), "{}", said(&o));
+}

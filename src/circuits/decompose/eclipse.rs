@@ -29,7 +29,7 @@ const LOOKS: usize = 256;
 ///
 /// # Returns
 /// Configurations that carry at least `1 - 1/e^((1 - delta/window) 64/65)` of the most bytes that any can; `1 - 1/e^(63/64)` without
-/// dark time.
+/// dark time. Both where no more than 256 durations need to be looked at for a configuration.
 ///
 /// # Complexity
 /// A maximum weight matching, O(R^3) at worst, for each duration looked at: mostly some ten a configuration, never more than 256. Each

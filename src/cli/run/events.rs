@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -18,6 +19,8 @@ use crate::runtime::lines::{LineFile, Turn};
 
 /// The most events that are written at once.
 const BATCH: u64 = 1024;
+/// Time between two tries to open the file by its name.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// The thread that writes the file.
 pub struct EventFile {
@@ -92,11 +95,13 @@ async fn write(
     mut tell: impl FnMut(Option<String>),
 ) -> Missing {
     let mut missing = Missing::default();
+    // The last try to open the file by its name, while that fails.
+    let mut moved: Option<Instant> = None;
     loop {
         let first = tokio::select! {
             _ = &mut stopped => None,
             Ok(()) = reopen.changed() => {
-                reopened(&mut file, &mut tell);
+                moved = reopened(&mut file, &mut tell);
                 continue;
             }
             event = events.recv() => Some(event),
@@ -116,6 +121,9 @@ async fn write(
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        if moved.is_some_and(|tried| tried.elapsed() >= AGAIN) {
+            moved = reopened_late(&mut file, &mut tell);
+        }
         match file.append(&batch.lines, batch.count) {
             Some(Turn::Broke(why)) => {
                 tracing::warn!("{why}: events are missing from here on");
@@ -124,7 +132,9 @@ async fn write(
             }
             Some(Turn::Healed) => {
                 tracing::warn!("the event log goes on: {} events are missing so far", file.missing());
-                tell(None);
+                if moved.is_none() {
+                    tell(None);
+                }
             }
             None => {}
         }
@@ -135,7 +145,7 @@ async fn write(
     }
 }
 
-/// Bytes of the whole lines of a file: the last one may have been cut off when its writer was killed. None if there is no file.
+/// Bytes of the whole lines of a file, 0 if there is none: the last line may have been cut off when its writer was killed.
 fn whole_lines(path: &Path) -> io::Result<u64> {
     let mut file = match File::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -153,21 +163,26 @@ fn whole_lines(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Goes on in the file that has the name now. Where there can be none, no event is lost: they go to the old one.
-fn reopened(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) {
-    match file.reopen() {
-        Ok(()) => {
-            tracing::info!("the event log was opened again");
-            // What the old file's disk refused may be over as well: the next line tells.
-            if file.broken().is_none() {
-                tell(None);
-            }
-        }
-        Err(why) => {
-            tracing::warn!("{why}: events go to the file that was open before");
-            tell(Some(format!("open it again: {why}")));
-        }
+/// Goes on in the file that has the name now. Where there can be none, events go to the old one, and the time of this try is returned.
+fn reopened(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) -> Option<Instant> {
+    let Err(why) = file.reopen() else { return goes_on(file, tell) };
+    tracing::warn!("{why}: events go to the file that was open before");
+    tell(Some(format!("open it again: {why}")));
+    Some(Instant::now())
+}
+
+/// The same after a try that failed, whose reason was told.
+fn reopened_late(file: &mut LineFile, tell: &mut impl FnMut(Option<String>)) -> Option<Instant> {
+    if file.reopen().is_ok() { goes_on(file, tell) } else { Some(Instant::now()) }
+}
+
+fn goes_on(file: &LineFile, tell: &mut impl FnMut(Option<String>)) -> Option<Instant> {
+    tracing::info!("the event log was opened again");
+    // The disk of the new file may refuse lines as that of the old one did: the next line tells.
+    if file.broken().is_none() {
+        tell(None);
     }
+    None
 }
 
 /// Lines that are written at once.
@@ -214,6 +229,41 @@ mod tests {
         let why = start(received).finish().expect_err("three are missing").to_string();
         assert!(why.contains("3 events are missing"), "{why}");
         assert_eq!(read(), [3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_is_tried_later() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (inner, away) = (dir.path().join("logs"), dir.path().join("away"));
+        std::fs::create_dir(&inner).expect("made");
+        let (path, (events, received), (ask, asked)) = (inner.join("log"), tokio::sync::broadcast::channel(64), watch::channel(()));
+        let (told, heard) = std::sync::mpsc::channel();
+        let log = EventFile::listen((&path, false), received, asked, move |why| drop(told.send(why))).expect("started");
+        std::fs::rename(&inner, &away).expect("moved");
+        ask.send_replace(());
+        let why = heard.recv_timeout(Duration::from_secs(60)).expect("told").expect("why not");
+        assert!(why.contains("No such file"), "{why}");
+        drop(events.send(record(0)));
+        std::fs::create_dir(&inner).expect("made");
+        // Every event is a chance to try again.
+        let begun = Instant::now();
+        let mut last = 0;
+        while heard.try_recv().is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is not tried again");
+            last += 1;
+            drop(events.send(record(last)));
+            std::thread::yield_now();
+            while events.len() > 32 {
+                std::thread::yield_now();
+            }
+        }
+        log.finish().expect("written");
+        let seq = |file: &Path| {
+            let text = std::fs::read_to_string(file).expect("text");
+            text.lines().map(|l| serde_json::from_str::<Record>(l).expect("a record").seq).collect::<Vec<_>>()
+        };
+        let (old, new) = (seq(&away.join("log")), seq(&path));
+        assert_eq!([old, new].concat(), (0..=last).collect::<Vec<_>>(), "no event is lost, and none is there twice");
     }
 
     #[test]

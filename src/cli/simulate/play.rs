@@ -125,10 +125,10 @@ impl<'a> Play<'a> {
         watch: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RunResult, CliError> {
         let Self { args, topology, plan, faults, .. } = self;
-        let _held = limits::promise(topology, plan, limits::flows(workload))?;
         if !args.alone {
             limits::ends_in_time(topology, plan, workload, args.until())?;
         }
+        let _held = limits::promise(topology, plan, limits::flows(workload))?;
         let result = if args.alone {
             simulate_alone(topology, plan, workload, watch)
         } else {
@@ -154,10 +154,10 @@ impl<'a> Play<'a> {
         let Load::Jobs { what, by, failures } = load else { return Err(CliError::Usage("no --jobs".into())) };
         let errors = args.wrong.errors(seed);
         let (list, foreseen) = errors.apply(&args.tuning.read(what, plan, &args.reading, seed)?);
+        let may_last = limits::jobs_end_in_time(topology, plan, &list, args.until())?;
+        // A run among many says nothing.
+        may_last.filter(|_| watch.is_some()).into_iter().for_each(|why| eprintln!("note: {why}"));
         let _held = limits::promise(topology, plan, limits::tasks(&list))?;
-        if let Some(why) = limits::jobs_end_in_time(topology, plan, &list, args.until())? {
-            eprintln!("note: {why}");
-        }
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;

@@ -16,15 +16,15 @@ pub struct Capability {
     pub name: &'static str,
 }
 
-/// To write where the user may not.
+/// Writes files and directories of other users.
 const WRITE: Capability = Capability { bit: 1, name: "CAP_DAC_OVERRIDE" };
-/// Links, addresses, queues, filters.
+/// Makes links, addresses, queues and filters.
 const NET: Capability = Capability { bit: 12, name: "CAP_NET_ADMIN" };
-/// Frames that probe circuits.
+/// Sends and receives the frames that probe circuits.
 const FRAMES: Capability = Capability { bit: 13, name: "CAP_NET_RAW" };
-/// To enter the processes of nodes that others made.
+/// Enters the processes of nodes that others made.
 const TRACE: Capability = Capability { bit: 19, name: "CAP_SYS_PTRACE" };
-/// Namespaces, the mounts of their names, BPF programs.
+/// Makes namespaces, mounts their names, loads BPF programs.
 const SYSTEM: Capability = Capability { bit: 21, name: "CAP_SYS_ADMIN" };
 
 /// The effective capabilities of this process, a bit each; none where the kernel does not say.

@@ -109,13 +109,17 @@ pub struct Progress {
 /// Events between two reports to the watcher of a run.
 const LOOK: u64 = 100;
 
-/// A length of buckets for a run of `jobs`: it takes at least up to the last arrival, and as long as all tasks need on all slots at
-/// once. O(stages).
+/// A length of buckets for a run of `jobs`. O(stages).
 pub fn bucket(topology: &Topology, jobs: &JobList) -> Span {
+    bucket_for(least(topology, jobs))
+}
+
+/// The least time that a run of `jobs` takes: up to the last arrival, and as long as all tasks compute on all slots at once. O(stages).
+pub fn least(topology: &Topology, jobs: &JobList) -> Span {
     let last = jobs.jobs.last().map_or(Time::ZERO, |j| j.arrival).since(Time::ZERO);
     let slots: u64 = topology.hosts.iter().map(|h| u64::from(h.slots)).sum();
     let work: u128 = jobs.jobs.iter().flat_map(|j| &j.stages).map(work).sum();
-    bucket_for(last.max(Span(u64::try_from(work / u128::from(slots.max(1))).unwrap_or(u64::MAX))))
+    last.max(Span(u64::try_from(work / u128::from(slots.max(1))).unwrap_or(u64::MAX)))
 }
 
 /// Nanoseconds that all tasks of a stage compute, at most.
