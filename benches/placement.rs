@@ -148,7 +148,7 @@ fn co_decided(coflows: u32, now: u32) {
             to: RackId::from(racks[8 + k % 8]),
             bytes: Bytes(rng.random_range(cluster.elephant.0..2 * cluster.elephant.0)),
         };
-        Open { id: CoflowId(k), start: Time::ZERO, heavy: (0..64).map(pair).collect(), light: vec![] }
+        Arc::new(Open { id: CoflowId(k), start: Time::ZERO, heavy: (0..64).map(pair).collect(), light: vec![] })
     };
     let standing = Standing { coflows: (0..coflows).map(&mut open).collect(), ..Standing::idle(&t, cluster.elephant) };
     let (laid, _) = time(21, || codecide::Busy::new(&t, &standing));

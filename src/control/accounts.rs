@@ -1,7 +1,9 @@
 //! The coflows that the controller knows: what they asked, what has arrived, and by which way.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
+use super::account::{Account, Kept, Pair};
 use super::closed::Closed;
 use super::past::{LOST, Past};
 use super::record::{CoflowTotals, CoflowView, Coflows};
@@ -9,66 +11,14 @@ use super::used::UsedIds;
 use super::{ProgressBy, Rejected};
 use crate::circuits::OpenCoflow;
 use crate::coflows::RackBytes;
-use crate::coflows::priority::{Change, LAST, Priorities, Said};
+use crate::coflows::priority::{Change, LAST, Priorities};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
 use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
 
-/// One pair of racks of one coflow.
-#[derive(Clone, Debug)]
-struct Pair {
-    from: RackId,
-    to: RackId,
-    asked: u64,
-    received: u64,
-    /// Part of `received` that has been split between circuits and EPS already.
-    split: u64,
-    over_ocs: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Account {
-    name: String,
-    arrival: Time,
-    bound: Span,
-    weight: u32,
-    progress: ProgressBy,
-    /// What was said of its flows' strict priorities.
-    said: Said,
-    /// By sender, then receiver.
-    pairs: Vec<Pair>,
-    /// The most that a pair asked.
-    largest: u64,
-    finished: Option<Time>,
-    cancelled: Option<Time>,
-    why: Option<String>,
-    /// Some bytes that have arrived may not be split.
-    news: bool,
-    /// How often the counters were read since it was closed.
-    reads: u8,
-}
-
-/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
-const LAST_READ: u8 = 2;
 /// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
 const MOST_WAITING: usize = 1000;
-
-impl Account {
-    fn open(&self) -> bool {
-        self.finished.is_none() && self.cancelled.is_none()
-    }
-
-    /// Whether it is closed and all its bytes are split that ever will be.
-    fn is_settled(&self) -> bool {
-        !self.open() && (!self.news || self.reads >= LAST_READ)
-    }
-
-    /// Whether a pair asked `threshold` or more.
-    fn is_heavy(&self, threshold: Bytes) -> bool {
-        self.largest >= threshold.0
-    }
-}
 
 /// What a new account is opened with.
 #[derive(Clone, Debug)]
@@ -93,7 +43,7 @@ pub struct Opening<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     /// Coflows that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
-    live: BTreeMap<CoflowId, Account>,
+    live: BTreeMap<CoflowId, Kept>,
     /// The closed ones of `live`, in the order of their ends.
     waiting: VecDeque<CoflowId>,
     /// The last of the others.
@@ -164,7 +114,7 @@ impl Accounts {
             news: false,
             reads: 0,
         };
-        self.live.insert(new.id, account);
+        self.live.insert(new.id, Kept::new(new.id, account));
         Ok(bytes)
     }
 
@@ -284,7 +234,7 @@ impl Accounts {
     /// Nothing of this coflow changes any more: its view is made for good.
     fn retire(&mut self, id: CoflowId, now: Time) {
         if let Some(a) = self.live.remove(&id) {
-            self.closed.push(view(id, &a), now);
+            self.closed.push(a.view(), now);
         }
     }
 
@@ -298,7 +248,7 @@ impl Accounts {
         self.open_accounts().next().is_some()
     }
 
-    fn open_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
+    fn open_mut(&mut self, id: CoflowId) -> Result<&mut Kept, Rejected> {
         match self.live.get_mut(&id).filter(|a| a.open()) {
             Some(a) => Ok(a),
             None if self.used.contains(id) => Err(Rejected::Conflict(format!("coflow {} is over", id.0))),
@@ -317,7 +267,9 @@ impl Accounts {
         let mut done = vec![];
         let counted = |a: &Account| a.progress == ProgressBy::Counters && a.open();
         for (id, a) in &mut self.live {
-            a.reads += u8::from(!a.open());
+            if !a.open() {
+                a.reads += 1;
+            }
             if !(a.news || counted(a)) {
                 continue;
             }
@@ -342,14 +294,14 @@ impl Accounts {
             }
             a.news = a.pairs.iter().any(|p| p.split < p.received);
         }
-        let settled = |id: &CoflowId| self.live.get(id).is_none_or(Account::is_settled);
+        let settled = |id: &CoflowId| self.live.get(id).is_none_or(|a| a.is_settled());
         let (over, wait): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting).into_iter().partition(settled);
         self.waiting = wait;
         over.into_iter().for_each(|id| self.retire(id, now));
         done
     }
 
-    fn open_accounts(&self) -> impl Iterator<Item = (CoflowId, &Account)> {
+    fn open_accounts(&self) -> impl Iterator<Item = (CoflowId, &Kept)> {
         self.live.iter().map(|(id, a)| (*id, a)).filter(|(_, a)| a.open())
     }
 
@@ -370,7 +322,7 @@ impl Accounts {
 
     /// The open coflows, by id, with the same pairs as [`Self::remaining`]; those without such pairs are left out.
     pub fn open_coflows(&self, threshold: Bytes) -> Vec<OpenCoflow> {
-        let coflow = |(id, a): (CoflowId, &Account)| OpenCoflow {
+        let coflow = |(id, a): (CoflowId, &Kept)| OpenCoflow {
             id,
             arrival: a.arrival,
             weight: a.weight,
@@ -392,20 +344,14 @@ impl Accounts {
     }
 
     /// What the network still has to carry of the open coflows, by id; aggregates that began at `threshold` or above are heavy.
-    pub fn to_carry(&self, threshold: Bytes) -> Vec<Open> {
-        let coflow = |(id, a): (CoflowId, &Account)| {
-            let left = |heavy: bool| {
-                let of = a.pairs.iter().filter(move |p| (p.asked >= threshold.0) == heavy && p.received < p.asked);
-                of.map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked - p.received) }).collect()
-            };
-            Open { id, start: a.arrival, heavy: left(true), light: left(false) }
-        };
-        self.open_accounts().map(coflow).collect()
+    /// O(open coflows, and the pairs of those that have changed).
+    pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<Open>> {
+        self.open_accounts().map(|(_, a)| a.to_carry(threshold)).collect()
     }
 
-    /// The accounts as the API shows them. O(what is live).
+    /// The accounts as the API shows them. O(what is live, and the pairs of what has changed).
     pub fn views(&self) -> Coflows {
-        let live = self.live.iter().map(|(&id, a)| view(id, a)).collect();
+        let live = self.live.values().map(Kept::view).collect();
         Coflows { live, closed: self.closed.clone(), totals: self.totals, used: self.used.clone() }
     }
 }
@@ -414,27 +360,9 @@ fn unknown(id: CoflowId) -> Rejected {
     Rejected::NotFound(format!("coflow {}", id.0))
 }
 
-fn view(id: CoflowId, a: &Account) -> CoflowView {
-    let sum = |f: fn(&Pair) -> u64| Bytes(a.pairs.iter().map(f).fold(0, u64::saturating_add));
-    CoflowView {
-        id,
-        name: a.name.clone(),
-        arrival: a.arrival,
-        pairs: a.pairs.iter().map(|p| RackBytes { from: p.from, to: p.to, bytes: Bytes(p.asked) }).collect(),
-        bytes: sum(|p| p.asked),
-        received: sum(|p| p.received),
-        over_ocs: sum(|p| p.over_ocs),
-        finished: a.finished,
-        cancelled: a.cancelled,
-        why: a.why.clone(),
-        cct: a.finished.map(|t| t.since(a.arrival)),
-        bound: a.bound,
-        priority: a.said.all,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::account::LAST_READ;
     use super::*;
     use proptest::prelude::*;
 
@@ -523,6 +451,12 @@ mod tests {
                 let text = format!("{s:?}");
                 prop_assert!(take(&mut a, &mut plain, s), "{}", text);
                 let seen = a.views();
+                // What was made for the last snapshot is shared only as long as it is right.
+                for threshold in [Bytes(5), Bytes(10)] {
+                    let anew = a.live.iter().filter(|(_, k)| k.open()).map(|(_, k)| k.anew().to_carry(threshold));
+                    prop_assert!(a.to_carry(threshold).into_iter().eq(anew));
+                }
+                prop_assert!(seen.live.iter().cloned().eq(a.live.values().map(|k| k.anew().view())));
                 prop_assert_eq!(seen.iter().count(), plain.len());
                 for (&id, &(asked, received, ended)) in &plain {
                     let c = seen.get(CoflowId(id)).expect("it is remembered");

@@ -40,13 +40,14 @@ impl Closed {
     }
 
     /// Appends a coflow that ended, and forgets the oldest ones beyond the limits as of `now`. O(1) amortised.
-    pub fn push(&mut self, view: CoflowView, now: Time) {
+    pub fn push(&mut self, view: impl Into<Arc<CoflowView>>, now: Time) {
+        let view = view.into();
         self.pairs += view.pairs.len();
         if self.chunks.back().is_none_or(|c| c.len() == CHUNK) {
             self.chunks.push_back(Arc::new(Vec::with_capacity(CHUNK)));
         }
         if let Some(last) = self.chunks.back_mut() {
-            Arc::make_mut(last).push((view.id, Arc::new(view)));
+            Arc::make_mut(last).push((view.id, view));
         }
         while self.chunks.len() > 1 && self.is_too_much(now) {
             let Some(oldest) = self.chunks.pop_front() else { break };

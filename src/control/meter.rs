@@ -1,5 +1,7 @@
 //! Distributions of durations, for the control loop's own account.
 
+use std::sync::OnceLock;
+
 use hdrhistogram::Histogram;
 
 use super::record::Quantiles;
@@ -14,11 +16,13 @@ pub struct Meter {
     /// Grows with what it holds: all of it for an hour is 300 kB, and many a controller in virtual time never waits.
     histogram: Histogram<u64>,
     max: Span,
+    /// What was asked of it since the last duration came: to find it costs a pass over the histogram.
+    quantiles: OnceLock<Quantiles>,
 }
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { histogram: Histogram::new(3).expect("three digits are allowed"), max: Span::ZERO }
+        Self { histogram: Histogram::new(3).expect("three digits are allowed"), max: Span::ZERO, quantiles: OnceLock::new() }
     }
 }
 
@@ -32,10 +36,15 @@ impl Meter {
     pub fn add_many(&mut self, d: Span, n: u64) {
         self.histogram.record_n(d.0.min(HOUR), n).expect("it grows to what it must hold");
         self.max = self.max.max(d);
+        self.quantiles.take();
     }
 
-    /// The distribution so far.
+    /// The distribution so far. O(1) if nothing was added since the last call.
     pub fn quantiles(&self) -> Quantiles {
+        *self.quantiles.get_or_init(|| self.find_quantiles())
+    }
+
+    fn find_quantiles(&self) -> Quantiles {
         let q = |x| Span(self.histogram.value_at_quantile(x)).0.min(self.max.0);
         Quantiles { count: self.histogram.len(), p50: Span(q(0.5)), p99: Span(q(0.99)), max: self.max }
     }
@@ -61,10 +70,14 @@ mod tests {
         #[test]
         fn quantiles_are_those_of_the_sorted_list(times in prop::collection::vec(0u64..1 << 40, 1..200)) {
             let mut m = Meter::default();
-            times.iter().for_each(|&t| m.add(Span(t)));
+            let (first, rest) = times.split_at(times.len() / 2);
+            first.iter().for_each(|&t| m.add(Span(t)));
+            m.quantiles();
+            rest.iter().for_each(|&t| m.add(Span(t)));
             let sorted = { let mut s = times.clone(); s.sort_unstable(); s };
             let rank = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100) - 1];
             let q = m.quantiles();
+            prop_assert_eq!(m.quantiles(), q);
             prop_assert_eq!((q.count, q.max.0), (times.len() as u64, sorted[sorted.len() - 1]));
             for (got, want) in [(q.p50.0, rank(50)), (q.p99.0, rank(99))] {
                 prop_assert!(got.abs_diff(want) <= want / 1000 + 1, "{} for {}", got, want);

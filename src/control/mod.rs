@@ -20,6 +20,7 @@ use crate::plan::Op;
 use crate::plan::paths::{Ports, Steer, SteerResult};
 use crate::units::{Bytes, Span, Time};
 
+mod account;
 mod accounts;
 pub mod closed;
 mod coflow;

@@ -87,14 +87,14 @@ impl Promises {
     }
 
     /// Promises that are held, as what the network has promised to carry.
-    pub fn held(&self, now: Time) -> impl Iterator<Item = Open> + '_ {
+    pub fn held(&self, now: Time) -> impl Iterator<Item = Arc<Open>> + '_ {
         let held = self.all.values().filter(move |p| p.state == PromiseState::Held && p.expires > now);
         held.map(|p| {
             let pairs = |ocs: bool| {
                 let of = p.proposal.pairs.iter().filter(move |w| w.ocs == ocs && w.bytes > Bytes::ZERO);
                 of.map(|w| RackBytes { from: w.from, to: w.to, bytes: w.bytes }).collect()
             };
-            Open { id: p.id, start: p.proposal.chosen.start, heavy: pairs(true), light: pairs(false) }
+            Arc::new(Open { id: p.id, start: p.proposal.chosen.start, heavy: pairs(true), light: pairs(false) })
         })
     }
 

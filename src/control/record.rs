@@ -148,11 +148,11 @@ pub struct PortView {
     pub counters: PortCounters,
 }
 
-/// What is remembered of coflows. A snapshot costs what is live; the closed ones are shared.
+/// What is remembered of coflows. A snapshot costs what is live and what has changed; all views are shared.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coflows {
     /// Coflows that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
-    pub live: Vec<CoflowView>,
+    pub live: Vec<Arc<CoflowView>>,
     /// The last that have ended.
     pub closed: Closed,
     /// Counted since the start.
@@ -164,12 +164,12 @@ pub struct Coflows {
 impl Coflows {
     /// All coflows that are remembered: the live ones by id, then the closed ones in the order of their ends.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
-        self.live.iter().chain(self.closed.iter())
+        self.live.iter().map(|c| &**c).chain(self.closed.iter())
     }
 
     /// The coflow of this number, if it is remembered.
     pub fn get(&self, id: CoflowId) -> Option<&CoflowView> {
-        let live = self.live.binary_search_by_key(&id, |c| c.id).ok().map(|k| &self.live[k]);
+        let live = self.live.binary_search_by_key(&id, |c| c.id).ok().map(|k| &*self.live[k]);
         live.or_else(|| self.closed.get(id))
     }
 

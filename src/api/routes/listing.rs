@@ -58,7 +58,7 @@ enum Place {
 /// The coflow at a place.
 fn at(s: &Snapshot, place: Place) -> Option<wire::Coflow> {
     match place {
-        Place::Live(k) => s.coflows.live.get(k as usize).map(wire::Coflow::from),
+        Place::Live(k) => s.coflows.live.get(k as usize).map(|c| (&**c).into()),
         Place::Closed(k) => s.coflows.closed.nth(k as usize).map(wire::Coflow::from),
         Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (&**p).into()),
     }
@@ -71,7 +71,7 @@ fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
         (c.id.0, c.into(), &c.name)
     }
     match place {
-        Place::Live(k) => s.coflows.live.get(k as usize).map(of),
+        Place::Live(k) => s.coflows.live.get(k as usize).map(|c| of(c)),
         Place::Closed(k) => s.coflows.closed.nth(k as usize).map(of),
         Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (p.id.0, p.state.into(), &*p.name)),
     }

@@ -18,6 +18,8 @@
 //! It is a forecast: coflows that come later may go before, and a controller whose circuit scheduler is not Sunflow orders coflows in
 //! another way.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::circuits::timetable::Reservation;
@@ -69,7 +71,7 @@ pub struct Standing {
     /// By plane: ports that are neither faulty nor held by hand.
     pub usable: Vec<Usable>,
     /// All coflows that are open or promised, by id.
-    pub coflows: Vec<Open>,
+    pub coflows: Vec<Arc<Open>>,
 }
 
 impl Standing {

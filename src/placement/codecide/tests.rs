@@ -28,8 +28,8 @@ fn pair(from: u32, to: u32, bytes: u64) -> RackBytes {
     RackBytes { from: RackId(from), to: RackId(to), bytes: Bytes(bytes) }
 }
 
-fn open(id: u32, heavy: &[RackBytes]) -> Open {
-    Open { id: CoflowId(id), start: Time::ZERO, heavy: heavy.to_vec(), light: vec![] }
+fn open(id: u32, heavy: &[RackBytes]) -> Arc<Open> {
+    Arc::new(Open { id: CoflowId(id), start: Time::ZERO, heavy: heavy.to_vec(), light: vec![] })
 }
 
 fn ask(pairs: &[RackBytes]) -> Request {
@@ -77,7 +77,7 @@ fn the_core_is_shared_and_taken_where_it_is_faster() {
     assert_eq!(estimate(&t, &s, &[pair(0, 1, 10)]), (vec![], 1000));
     // Beside a pair of 4 bytes and one of 1000, of which 10 pass meanwhile.
     let light = vec![pair(0, 2, 4), pair(2, 1, 1000)];
-    s.coflows = vec![Open { light, ..open(1, &[]) }];
+    s.coflows = vec![Arc::new(Open { light, ..(*open(1, &[])).clone() })];
     assert_eq!(estimate(&t, &s, &[pair(0, 1, 10)]), (vec![], 2000));
     s.coflows = vec![open(1, &[pair(0, 2, 19)])];
     let fast = Topology { racks: network(3, 1).racks.into_iter().map(|r| crate::topology::Rack { uplink: FAST, ..r }).collect(), ..t };
@@ -257,9 +257,9 @@ fn dress(racks: usize, state: &State, case: &Case, reduces: u32) -> (Topology, S
     }
     state.broken.iter().zip(&mut s.usable).for_each(|(&r, u)| u.input[r as usize] = false);
     for (c, &start) in s.coflows.iter_mut().zip(&state.starts) {
-        c.start = Time(start);
+        Arc::make_mut(c).start = Time(start);
     }
-    if let Some(c) = s.coflows.first_mut() {
+    if let Some(c) = s.coflows.first_mut().map(Arc::make_mut) {
         let pairs = |all: &[(u32, u32, u64)]| all.iter().filter(|l| l.0 != l.1).map(|&(i, j, b)| pair(i, j, b)).collect::<Vec<_>>();
         (c.light, c.heavy) = (pairs(&state.light), [c.heavy.clone(), pairs(&state.heavy)].concat());
     }

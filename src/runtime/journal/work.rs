@@ -169,7 +169,7 @@ impl Work {
         for id in shown.into_keys() {
             // One that was open by then and is not live has ended.
             let live = coflows.live.binary_search_by_key(&id, |c| c.id).ok();
-            live.into_iter().for_each(|k| put(lines, &Line::Open(coflows.live[k].clone())));
+            live.into_iter().for_each(|k| put(lines, &Line::Open((*coflows.live[k]).clone())));
         }
         coflows.closed.after(self.ended).for_each(|view| put(lines, &Line::Ended(view.clone())));
         self.ended = coflows.closed.total();
@@ -236,7 +236,7 @@ impl Work {
         put(&mut lines, &Line::Head(Box::new(head)));
         coflows.closed.iter().for_each(|c| put(&mut lines, &Line::Kept(c.clone())));
         self.keys.iter().for_each(|k| put(&mut lines, &Line::Key(k.clone())));
-        coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open(c.clone())));
+        coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open((**c).clone())));
         // What events after the snapshot did is not in the lines above.
         let event = |r: &Arc<Record>| if r.at > snapshot.now { Line::Event(r.clone()) } else { Line::Seen(r.clone()) };
         self.events.iter().for_each(|r| put(&mut lines, &event(r)));
