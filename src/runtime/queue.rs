@@ -18,22 +18,27 @@ struct Shared<T> {
 
 struct State<T> {
     items: VecDeque<T>,
-    writers: usize,
+    /// Whether there is a writer.
+    written: bool,
     /// Whether there is a reader.
     read: bool,
 }
 
+/// All writers together. A writer that comes or goes tells the reader nothing, and takes no lock: each request of the API has several
+/// for a moment, and a reader of real-time priority that is woken takes the processor from it.
+struct Writers<T>(Arc<Shared<T>>);
+
 /// Where items are put.
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(Arc<Writers<T>>);
 
 /// Where they come out, in the same order.
 pub struct Receiver<T>(Arc<Shared<T>>);
 
 /// A queue without a bound.
 pub fn queue<T>() -> (Sender<T>, Receiver<T>) {
-    let state = Mutex::new(State { items: VecDeque::new(), writers: 1, read: true });
+    let state = Mutex::new(State { items: VecDeque::new(), written: true, read: true });
     let shared = Arc::new(Shared { state, news: Condvar::new() });
-    (Sender(shared.clone()), Receiver(shared))
+    (Sender(Arc::new(Writers(shared.clone()))), Receiver(shared))
 }
 
 impl<T> Sender<T> {
@@ -42,27 +47,27 @@ impl<T> Sender<T> {
     /// # Errors
     /// The item, when there is no reader any more.
     pub fn send(&self, item: T) -> Result<(), T> {
-        let mut state = self.0.state.lock();
+        let shared = &self.0.0;
+        let mut state = shared.state.lock();
         if !state.read {
             return Err(item);
         }
         state.items.push_back(item);
         drop(state);
-        self.0.news.notify_one();
+        shared.news.notify_one();
         Ok(())
     }
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        self.0.state.lock().writers += 1;
         Self(self.0.clone())
     }
 }
 
-impl<T> Drop for Sender<T> {
+impl<T> Drop for Writers<T> {
     fn drop(&mut self) {
-        self.0.state.lock().writers -= 1;
+        self.0.state.lock().written = false;
         self.0.news.notify_one();
     }
 }
@@ -74,7 +79,7 @@ impl<T> Receiver<T> {
     /// There is none, now or for ever.
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut state = self.0.state.lock();
-        let none = if state.writers == 0 { TryRecvError::Disconnected } else { TryRecvError::Empty };
+        let none = if state.written { TryRecvError::Empty } else { TryRecvError::Disconnected };
         state.items.pop_front().ok_or(none)
     }
 
@@ -97,13 +102,13 @@ impl<T> Receiver<T> {
     fn wait(&self, until: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut state = self.0.state.lock();
         loop {
-            match (state.items.pop_front(), state.writers, until) {
+            match (state.items.pop_front(), state.written, until) {
                 (Some(item), ..) => return Ok(item),
-                (None, 0, _) => return Err(RecvTimeoutError::Disconnected),
+                (None, false, _) => return Err(RecvTimeoutError::Disconnected),
                 (None, _, None) => self.0.news.wait(&mut state),
                 (None, _, Some(until)) => {
                     // An item that came with the last instant counts.
-                    if self.0.news.wait_until(&mut state, until).timed_out() && state.items.is_empty() && state.writers > 0 {
+                    if self.0.news.wait_until(&mut state, until).timed_out() && state.items.is_empty() && state.written {
                         return Err(RecvTimeoutError::Timeout);
                     }
                 }
@@ -163,5 +168,31 @@ mod tests {
         drop(receiver);
         assert_eq!(waits.recv(), Err(RecvError));
         assert!(sender.send(std::sync::mpsc::channel().0).is_err());
+    }
+
+    /// How often this thread has gone to sleep.
+    fn sleeps() -> u64 {
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("the status of a thread");
+        let line = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:")).expect("its line");
+        line.trim().parse().expect("a number")
+    }
+
+    #[test]
+    fn writers_that_come_and_go_do_not_wake_the_reader() {
+        let (sender, receiver) = queue();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        std::thread::scope(|s| {
+            let reader = s.spawn(move || {
+                ready.send(()).expect("somebody waits");
+                let before = sleeps();
+                (receiver.recv(), sleeps() - before)
+            });
+            is_ready.recv().expect("the reader begins");
+            (0..10_000).for_each(|_| drop(sender.clone()));
+            sender.send(7).expect("a reader");
+            let (item, slept) = reader.join().expect("no panic");
+            assert_eq!(item, Ok(7));
+            assert!(slept < 100, "{slept} times");
+        });
     }
 }
