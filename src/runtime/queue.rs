@@ -131,6 +131,7 @@ impl<T> Drop for Receiver<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn every_item_of_every_writer_comes_out_once_and_in_its_order() {
@@ -170,29 +171,35 @@ mod tests {
         assert!(sender.send(std::sync::mpsc::channel().0).is_err());
     }
 
-    /// How often this thread has gone to sleep.
-    fn sleeps() -> u64 {
-        let status = std::fs::read_to_string("/proc/thread-self/status").expect("the status of a thread");
-        let line = status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:")).expect("its line");
-        line.trim().parse().expect("a number")
+    /// How often a thread has gone to sleep, once it sleeps.
+    fn sleeps(thread: &Path) -> u64 {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let status = std::fs::read_to_string(thread.join("status")).expect("the status of a thread");
+            let line = |name| status.lines().find_map(|l| l.strip_prefix(name)).expect("its line").trim();
+            if line("State:").starts_with('S') {
+                return line("voluntary_ctxt_switches:").parse().expect("a number");
+            }
+            assert!(Instant::now() < until, "it never sleeps");
+            std::thread::yield_now();
+        }
     }
 
     #[test]
     fn writers_that_come_and_go_do_not_wake_the_reader() {
         let (sender, receiver) = queue();
-        let (ready, is_ready) = std::sync::mpsc::channel();
+        let (name, names) = std::sync::mpsc::channel();
         std::thread::scope(|s| {
             let reader = s.spawn(move || {
-                ready.send(()).expect("somebody waits");
-                let before = sleeps();
-                (receiver.recv(), sleeps() - before)
+                name.send(std::fs::read_link("/proc/thread-self").expect("its name")).expect("the test waits");
+                receiver.recv()
             });
-            is_ready.recv().expect("the reader begins");
+            let reading = Path::new("/proc").join(names.recv().expect("the reader begins"));
+            let before = sleeps(&reading);
             (0..10_000).for_each(|_| drop(sender.clone()));
+            let after = sleeps(&reading);
             sender.send(7).expect("a reader");
-            let (item, slept) = reader.join().expect("no panic");
-            assert_eq!(item, Ok(7));
-            assert!(slept < 100, "{slept} times");
+            assert_eq!((reader.join().expect("no panic"), after), (Ok(7), before));
         });
     }
 }
