@@ -62,7 +62,9 @@ fn state() -> impl Strategy<Value = Programmed> {
 /// Any operation, sensible or not; most name a circuit that `of` holds.
 fn op(of: &Programmed) -> impl Strategy<Value = Op> + use<> {
     let known: Vec<Reservation> = of.timetable.iter().copied().chain([res(0, 1, 90, 100, 120)]).collect();
-    (0..5u8, 0..known.len(), circuit(0), 0..320u64, 0..RACKS + 1).prop_map(move |(kind, k, new, t, rack)| {
+    // Ends are often now, or as soon as a guard allows.
+    let end = prop_oneof![1 => Just(NOW.0), 1 => NOW.0 - 2..NOW.0 + 45, 3 => 0..320u64];
+    (0..5u8, 0..known.len(), circuit(0), end, 0..RACKS + 1).prop_map(move |(kind, k, new, t, rack)| {
         let Reservation { plane, input, up_from, .. } = known[k];
         match kind {
             0 => Op::Cancel { plane, input, up_from },

@@ -17,8 +17,8 @@ fn a_live_run_and_its_posted_coflows_play_again() {
     if !root(test) {
         return;
     }
-    let (_alone, name) = (alone(), unique("rec"));
-    let record = std::env::temp_dir().join(format!("{name}.jsonl"));
+    let (_alone, name, scratch) = (alone(), unique("rec"), Scratch::new("rec"));
+    let record = scratch.0.join("run.jsonl");
     let mut d = Daemon::start(&name, &["--record", record.to_str().expect("a path")]);
     let mut client = heliostat();
     client.arg("schedule").args(["--controller", &d.api()]).arg("--workload").arg(file("workloads/jobs-20.yaml"));
@@ -36,7 +36,6 @@ fn a_live_run_and_its_posted_coflows_play_again() {
     );
     let early = replayed(&record, &["--at", "500ms"]);
     assert_eq!((&early["ending"], &early["snapshot"]["now"]), (&"asked".into(), &500_000_000.into()));
-    let _ = std::fs::remove_file(&record);
 }
 
 #[test]
@@ -45,8 +44,8 @@ fn jobs_that_run_on_their_own_daemon_are_recorded_with_it() {
     if !root(test) {
         return;
     }
-    let (_alone, name) = (alone(), unique("recjobs"));
-    let record = std::env::temp_dir().join(format!("{name}.jsonl"));
+    let (_alone, name, scratch) = (alone(), unique("recjobs"), Scratch::new("recjobs"));
+    let record = scratch.0.join("run.jsonl");
     let mut c = run(&name);
     c.arg("--policy").arg(file("policies/co-decided.yaml")).arg("--schedule").arg(file("workloads/jobs-20.yaml"));
     let o = output(c.args(["--scale", "20", "--time-scale", "20", "--fail", "h1-1@100ms+200ms", "--record"]).arg(&record));
@@ -54,12 +53,12 @@ fn jobs_that_run_on_their_own_daemon_are_recorded_with_it() {
     let r = replayed(&record, &[]);
     assert_eq!((&r["ending"], &r["jobs"]["counters"]["jobs_finished"]), (&"complete".into(), &20.into()));
     assert!(r["scheduler"]["actions"].as_u64() > Some(100), "{}", r["scheduler"]);
-    let _ = std::fs::remove_file(&record);
 }
 
 #[test]
 fn a_simulated_run_plays_again_and_a_damaged_recording_is_told_with_line_and_column() {
-    let record = std::env::temp_dir().join(format!("{}.jsonl", unique("recsim")));
+    let scratch = Scratch::new("recsim");
+    let record = scratch.0.join("run.jsonl");
     let mut c = heliostat();
     c.arg("simulate").arg(file("topologies/hybrid-8x2.yaml")).arg("--policy").arg(file("policies/co-decided.yaml"));
     c.arg("--jobs").arg(file("workloads/jobs-20.yaml")).args(["--fail", "r2@5s+3s", "--fault", "ocs0.in3=stuck@100ms", "--record"]);
@@ -77,7 +76,6 @@ fn a_simulated_run_plays_again_and_a_damaged_recording_is_told_with_line_and_col
     let o = output(heliostat().arg("replay").arg(&record));
     assert_eq!(o.status.code(), Some(3));
     assert!(said(&o).contains("line 7, column 1"), "{}", said(&o));
-    let _ = std::fs::remove_file(&record);
 }
 
 /// The event log of a live run, drawn as that of a simulated one.

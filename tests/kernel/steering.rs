@@ -327,7 +327,8 @@ fn an_experiment_measures_the_same_live_as_in_virtual_time() {
 #[test]
 fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
     each_mechanism("jobs_under_hit_take_as_long_live_as_in_virtual_time", |mechanism| {
-        let file = std::env::temp_dir().join(format!("heliostat-test-hit-{}.json", std::process::id()));
+        let scratch = tempfile::tempdir().expect("a directory");
+        let file = scratch.path().join("result.json");
         let run = |args: &[&str]| -> serde_json::Value {
             let mut c = Command::new(env!("CARGO_BIN_EXE_heliostat"));
             c.current_dir(env!("CARGO_MANIFEST_DIR")).args(args).args(["--policy", "policies/hit.yaml", "--json"]).arg(&file);
@@ -339,7 +340,6 @@ fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
         let live =
             ["run", topology, "--schedule", jobs, "--mechanism", mechanism.name(), "--name", "hst-hitjobs", "--listen", "127.0.0.1:0"];
         let (live, simulated) = (run(&live), run(&["simulate", topology, "--jobs", jobs]));
-        std::fs::remove_file(&file).expect("written before");
         let number = |v: &serde_json::Value| v.as_u64().unwrap_or_else(|| panic!("no number: {v}"));
         let s = &live["summary"];
         assert_eq!((number(&s["finished"]), number(&s["unfinished"])), (20, 0), "{s}");

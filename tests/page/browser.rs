@@ -7,18 +7,25 @@ use fantoccini::wd::{Capabilities, TimeoutConfiguration};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 /// How long a condition may take on a busy machine.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// A tab of Chromium. Dropping it ends the browser.
+/// A tab of Chromium. Dropping it ends the browser, then its driver.
 pub struct Browser {
     runtime: Runtime,
     client: Client,
-    driver: Child,
-    /// Where the WebDriver answers.
+    driver: Driver,
+}
+
+/// A WebDriver of Chromium. It ends with the value, and so does what it and its browsers keep in files.
+struct Driver {
+    process: Child,
+    /// Where it answers.
     url: String,
+    _files: TempDir,
 }
 
 /// What a test needs that some machines lack.
@@ -30,16 +37,33 @@ pub fn missing() -> Option<&'static str> {
     (!there("chromium")).then_some("chromium is not installed")
 }
 
-impl Browser {
-    /// Starts a browser with a window of this size and opens an address.
-    pub fn open(address: &str, width: u32, height: u32) -> Self {
-        let mut driver =
-            Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("chromedriver");
-        let mut lines = BufReader::new(driver.stdout.take().expect("piped")).lines().map_while(Result::ok);
+impl Driver {
+    fn start() -> Self {
+        // Chromium leaves the directory of its singleton's socket behind.
+        let files = tempfile::tempdir().expect("a directory");
+        let mut c = Command::new("chromedriver");
+        c.arg("--port=0").env("TMPDIR", files.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = c.spawn().expect("chromedriver");
+        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines().map_while(Result::ok);
         let port = lines.find_map(|l| l.split_once("successfully on port ").map(|(_, p)| p.trim_end_matches('.').to_owned()));
         // What it says later must go somewhere.
         std::thread::spawn(move || lines.for_each(drop));
         let url = format!("http://127.0.0.1:{}", port.expect("chromedriver says its port"));
+        Self { process, url, _files: files }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Browser {
+    /// Starts a browser with a window of this size and opens an address.
+    pub fn open(address: &str, width: u32, height: u32) -> Self {
+        let driver = Driver::start();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let size = format!("--window-size={width},{height}");
         let mut wants = Capabilities::new();
@@ -48,12 +72,12 @@ impl Browser {
         wants.insert("goog:chromeOptions".into(), json!({ "args": args }));
         wants.insert("goog:loggingPrefs".into(), json!({"browser": "ALL"}));
         let client = runtime.block_on(async {
-            let client = ClientBuilder::new(HttpConnector::new()).capabilities(wants).connect(&url).await.expect("a session");
+            let client = ClientBuilder::new(HttpConnector::new()).capabilities(wants).connect(&driver.url).await.expect("a session");
             client.update_timeouts(TimeoutConfiguration::new(Some(DEADLINE), Some(DEADLINE), None)).await.expect("timeouts");
             client.goto(address).await.expect("the page loads");
             client
         });
-        Self { runtime, client, driver, url }
+        Self { runtime, client, driver }
     }
 
     /// The value of an expression of JavaScript.
@@ -108,7 +132,7 @@ impl Browser {
     pub fn errors(&self) -> Vec<String> {
         let session = self.runtime.block_on(self.client.session_id()).expect("a session").expect("an open one");
         let mut answer =
-            ureq::post(format!("{}/session/{session}/se/log", self.url)).send_json(json!({"type": "browser"})).expect("the log");
+            ureq::post(format!("{}/session/{session}/se/log", self.driver.url)).send_json(json!({"type": "browser"})).expect("the log");
         let log: Value = answer.body_mut().read_json().expect("JSON");
         let all = log["value"].as_array().cloned().unwrap_or_default();
         let errors = all.iter().filter(|e| e["level"] == "SEVERE" && e["source"] != "network");
@@ -119,7 +143,5 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         let _ = self.runtime.block_on(self.client.clone().close());
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
     }
 }

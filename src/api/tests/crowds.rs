@@ -8,12 +8,6 @@ use super::*;
 use crate::api::server::MAX_STREAMS;
 use crate::api::wire;
 
-fn scratch(name: &str) -> std::path::PathBuf {
-    let dir = std::env::temp_dir().join(format!("heliostat-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    dir
-}
-
 /// A client that asks for `path`, and reads nothing.
 fn asks(r: &Rig, path: &str) -> TcpStream {
     let mut s = TcpStream::connect(r.server.address.expect("over TCP")).unwrap();
@@ -30,8 +24,8 @@ fn status(s: &mut TcpStream) -> String {
 
 #[test]
 fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
-    let dir = scratch("crowd");
-    let socket = dir.join("api.sock");
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("api.sock");
     let r = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), socket: Some(socket.clone()), ..Options::default() });
     let mut streams: Vec<TcpStream> = (0..MAX_STREAMS).map(|_| asks(&r, "/api/v1/events")).collect();
     assert!(streams.iter_mut().all(|s| status(s) == "HTTP/1.1 200"));
@@ -50,7 +44,6 @@ fn a_crowd_of_readers_locks_no_other_kind_out_and_does_not_keep_the_server() {
         std::thread::yield_now();
     }
     drop((streams, more));
-    let _ = std::fs::remove_dir_all(dir);
 }
 
 #[test]

@@ -176,7 +176,8 @@ fn a_rebound_name_is_refused() {
 
 #[test]
 fn the_unix_socket_is_private_and_goes_with_the_server() {
-    let path = std::env::temp_dir().join(format!("heliostat-api-{}.sock", std::process::id()));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("api.sock");
     let options = || Options { socket: Some(path.clone()), token: Some("0123456789abcdef".into()), ..Options::default() };
     let r = rig_with(options());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -191,7 +192,6 @@ fn the_unix_socket_is_private_and_goes_with_the_server() {
     std::fs::write(&path, "mine").unwrap();
     assert!(matches!(serve(rig().handle.clone(), options()), Err(ServeError::Listen(..))));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -10,7 +10,8 @@ fn root(file: &str) -> String {
 
 /// Runs a planner on the example files; the chart that it drew.
 fn plan(args: &[&str]) -> Result<String, String> {
-    let file = std::env::temp_dir().join(format!("heliostat-plan-{}-{}.svg", std::process::id(), args.join("-").replace('/', "_")));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plan.svg");
     let mut all = vec!["heliostat", "plan", args[0]];
     let (jobs, topology) = (root("workloads/jobs-8.yaml"), root("topologies/hybrid-8x2.yaml"));
     let svg = file.display().to_string();
@@ -21,9 +22,7 @@ fn plan(args: &[&str]) -> Result<String, String> {
     all.extend(&args[1..]);
     let parsed = Cli::try_parse_from(&all).map_err(|e| e.to_string())?;
     parsed.command.run().map_err(|e| e.to_string())?;
-    let drawn = std::fs::read_to_string(&file).unwrap_or_default();
-    let _ = std::fs::remove_file(&file);
-    Ok(drawn)
+    Ok(std::fs::read_to_string(&file).unwrap_or_default())
 }
 
 #[test]

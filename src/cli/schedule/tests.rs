@@ -131,7 +131,9 @@ fn jobs_run_over_http_and_every_byte_is_accounted_for() {
     assert!(r.summary.bytes_planned == sent && r.summary.bytes_received == sent && sent > Bytes::ZERO);
     assert_eq!((r.mechanism.as_str(), r.grain.as_str(), r.topology.as_str()), ("test", "host", "net"));
     assert!(r.coflows.iter().all(|c| c.cct.is_some()) && r.coflows.len() == bed.mail.sent.lock().unwrap().len());
-    assert_eq!(r.summary.counters.starts, r.jobs.iter().map(|j| j.tasks).sum::<u64>());
+    // On a slow machine a reduce may have given its slot to a map, and starts again.
+    let counters = r.summary.counters;
+    assert_eq!(counters.starts, r.jobs.iter().map(|j| j.tasks).sum::<u64>() + counters.preempted);
     assert!(bed.mail.cancelled.lock().unwrap().is_empty());
 }
 

@@ -1,6 +1,8 @@
 //! What is printed, and what errors are.
 
-use std::net::TcpListener;
+use std::net::SocketAddr;
+
+use socket2::{Domain, Socket, Type};
 
 use super::*;
 
@@ -105,14 +107,17 @@ fn what_is_not_an_answer_is_an_error() {
 
 #[test]
 fn no_daemon_is_code_4_and_a_wrong_url_is_usage() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port that is taken, where nothing listens.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let silent = socket.local_addr().unwrap().as_socket().unwrap();
     let args = |url: String| Args {
         what: What::Ports,
         output: Output::Table,
         watch: None,
         place: Where { controller: Some(url), ..Where::default() },
     };
-    assert_eq!(run(&args(format!("http://{free}"))).unwrap_err().code(), 4);
+    assert_eq!(run(&args(format!("http://{silent}"))).unwrap_err().code(), 4);
     for bad in ["ftp://x", "http://", "localhost:1", "http://a/b/c"] {
         assert_eq!(run(&args(bad.into())).unwrap_err().code(), 2, "{bad}");
     }

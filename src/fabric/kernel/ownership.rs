@@ -431,19 +431,20 @@ mod tests {
 
     #[test]
     fn a_name_is_had_once_and_again_after_it_was_given_back() {
-        let base = std::env::temp_dir().join(format!("heliostat-unit-{}", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("notes");
         let held = Owned::take(&base, "twice").expect("free");
         assert!(matches!(Owned::take(&base, "twice"), Err(OwnError::Running { .. })));
         assert_eq!(self::held(&base), ["twice"]);
         drop(held);
         assert!(!base.join("twice").exists());
         drop(Owned::take(&base, "twice").expect("free again"));
-        let _ = fs::remove_dir(&base);
     }
 
     #[test]
     fn who_only_looks_is_in_the_way_of_no_fabric() {
-        let base = std::env::temp_dir().join(format!("heliostat-looks-{}", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().join("notes");
         let over = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|s| {
             for _ in 0..2 {
@@ -457,6 +458,5 @@ mod tests {
             over.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(taken.into_iter().find(Result::is_err), None);
         });
-        let _ = fs::remove_dir(&base);
     }
 }

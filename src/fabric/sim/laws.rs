@@ -201,12 +201,25 @@ impl Script {
     }
 }
 
+/// A span of time below `most` nanoseconds: often none, whole milliseconds, or what quarters of a megabyte take, so that events fall
+/// together.
+fn span(most: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![
+        1 => Just(0),
+        1 => (0..most / 1_000_000).prop_map(|ms| ms * 1_000_000),
+        1 => (1u64..9).prop_map(move |k| time(1000, 250_000 * k) % most),
+        3 => 0..most,
+    ]
+}
+
 fn script() -> impl Strategy<Value = Script> {
-    let flow = (0u32..8, 0u32..8, 0u64..3_000_000);
+    let size = prop_oneof![1 => (0u64..12).prop_map(|k| 250_000 * k), 2 => 0u64..3_000_000];
+    let flow = (0u32..8, 0u32..8, size);
     let coflows = prop::collection::vec(prop::collection::vec(flow, 0..6), 1..6);
-    let circuits = prop::collection::vec((0u32..4, 0u32..4, 0u64..80_000_000, 1u64..60_000_000), 0..10);
+    let long = span(60_000_000).prop_map(|long| long.max(1));
+    let circuits = prop::collection::vec((0u32..4, 0u32..4, span(80_000_000), long), 0..10);
     let uplink = prop::sample::select(vec![0u64, 1, 100, 1000]);
-    (coflows, prop::collection::vec(0u64..30_000_000, 6), circuits, any::<bool>(), uplink, network(), 0u32..5).prop_map(
+    (coflows, prop::collection::vec(span(30_000_000), 6), circuits, any::<bool>(), uplink, network(), 0u32..5).prop_map(
         |(flows, gaps, circuits, admit_all, uplink, network, pods)| Script { flows, gaps, circuits, admit_all, uplink, network, pods },
     )
 }

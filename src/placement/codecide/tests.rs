@@ -180,9 +180,11 @@ fn slow_fit(base: &Table, own: &Table, up: &Matching, from: Time, w: &Want, rank
 type Case = (Vec<(u32, u32, u64)>, Vec<u64>, Vec<Vec<u64>>);
 
 fn case(racks: u32, slots: usize) -> impl Strategy<Value = Case> {
-    let coflows = prop::collection::vec((0..racks, 0..racks, 20u64..400), 0..6);
-    let maps = prop::collection::vec(prop_oneof![Just(0u64), 40..400u64], 1..racks as usize);
-    let free = prop::collection::vec(prop::collection::vec(0u64..300, 0..=slots), racks as usize);
+    // Some sizes and times are alike, so that placements are as good as others.
+    let coflows = prop::collection::vec((0..racks, 0..racks, prop_oneof![1 => Just(100u64), 2 => 20u64..400]), 0..6);
+    let maps = prop::collection::vec(prop_oneof![Just(0u64), Just(100u64), 40..400u64], 1..racks as usize);
+    let instant = prop_oneof![1 => Just(0u64), 1 => Just(100u64), 2 => 0u64..300];
+    let free = prop::collection::vec(prop::collection::vec(instant, 0..=slots), racks as usize);
     (coflows, maps, free)
 }
 

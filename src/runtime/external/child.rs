@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use super::{LONGEST, Link, spawn};
 use crate::fabric::kernel::sys;
 
-/// Time between the end of a program's output and its own.
-const ENDING: Duration = Duration::from_millis(20);
+/// The longest time between the end of a program's output and its own, on a busy machine.
+const ENDING: Duration = Duration::from_secs(1);
+/// Time between two looks whether it has ended.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A child process. Dropping it ends the process and those that it has started.
 pub struct Child {
@@ -50,16 +52,16 @@ impl Child {
         Ok(it)
     }
 
-    /// Why it answers no more, with its exit status if it has ended.
-    fn end(&mut self) -> String {
+    /// Why it answers no more, with its exit status if it ends before `until`.
+    fn end(&mut self, until: Instant) -> String {
         if let Some(why) = &self.ended {
             return why.clone();
         }
         // A pipe closes a moment before its process has ended.
-        let until = Instant::now() + ENDING;
+        let until = until.min(Instant::now() + ENDING);
         let mut ended = sys::child_has_ended(self.process.id());
         while matches!(ended, Ok(false)) && Instant::now() < until {
-            std::thread::yield_now();
+            std::thread::sleep(LOOK);
             ended = sys::child_has_ended(self.process.id());
         }
         let why = match ended.and_then(|ended| if ended { self.stop().map(Some) } else { Ok(None) }) {
@@ -82,14 +84,14 @@ impl Child {
 }
 
 impl Link for Child {
-    fn send(&mut self, question: String, _until: Instant) -> Result<(), String> {
+    fn send(&mut self, question: String, until: Instant) -> Result<(), String> {
         if let Some(why) = &self.ended {
             return Err(why.clone());
         }
         match self.questions.try_send(question + "\n") {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => Err("has not read the questions before".into()),
-            Err(TrySendError::Disconnected(_)) => Err(self.end()),
+            Err(TrySendError::Disconnected(_)) => Err(self.end(until)),
         }
     }
 
@@ -98,7 +100,7 @@ impl Link for Child {
             Ok(Ok(line)) => Ok(Some(line)),
             Ok(Err(e)) => Err(self.ended.insert(e.to_string()).clone()),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => Err(self.end()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.end(until)),
         }
     }
 }
@@ -146,10 +148,14 @@ mod tests {
         stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| !"ZX".contains(state))
     }
 
+    fn shell(script: &str) -> Child {
+        Child::start(&["sh".into(), "-c".into(), script.into()]).expect("it starts")
+    }
+
     /// A program behind a shell, which writes the number of what it has started to `file`; that number.
     fn wrapped(file: &std::path::Path, then: &str) -> (Child, String) {
         let script = format!("sleep 1000 & echo $! > {}; echo started; {then}", file.display());
-        let mut program = Child::start(&["sh".into(), "-c".into(), script]).expect("it starts");
+        let mut program = shell(&script);
         let said = program.answer(Instant::now() + Duration::from_secs(10)).expect("it speaks");
         assert_eq!(said.as_deref(), Some("started\n"));
         (program, std::fs::read_to_string(file).expect("a number").trim().into())
@@ -161,6 +167,23 @@ mod tests {
             assert!(Instant::now() < until, "process {pid} lives on");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_program_that_ends_a_while_after_its_output_is_told_with_its_status() {
+        let mut program = shell("exec >&-; sleep 0.1; exit 3");
+        let why = program.answer(Instant::now() + Duration::from_secs(10));
+        assert_eq!(why, Err("has ended (exit status: 3)".into()));
+    }
+
+    #[test]
+    fn a_program_that_stays_without_its_output_holds_no_one_up() {
+        let (mut program, begun) = (shell("exec >&-; sleep 1000"), Instant::now());
+        let mut answer = Ok(None);
+        while answer == Ok(None) && begun.elapsed() < Duration::from_secs(10) {
+            answer = program.answer(Instant::now() + Duration::from_millis(50));
+        }
+        assert_eq!(answer, Err("has closed its output".into()));
     }
 
     #[test]
@@ -182,7 +205,7 @@ mod tests {
             assert!(Instant::now() < until, "the shell lives on");
         }
         assert!(runs(&started));
-        assert!(program.end().contains("has ended (signal: 9"), "{:?}", program.ended);
+        assert!(program.end(until).contains("has ended (signal: 9"), "{:?}", program.ended);
         waits_for_the_end_of(&started);
     }
 }

@@ -101,7 +101,9 @@ fn ask(agent: &Agent, url: &str, question: String, time: Duration) -> Result<Res
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Read, Write};
-    use std::net::TcpListener;
+    use std::net::{SocketAddr, TcpListener};
+
+    use socket2::{Domain, Socket, Type};
 
     use super::*;
 
@@ -193,12 +195,14 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_asked_again() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        drop(listener);
+        // No one else gets the port, and nothing listens yet.
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        let address = socket.local_addr().unwrap().as_socket().unwrap();
         let mut it = Http::new(&format!("http://{address}/"), Instant::now()).unwrap();
         assert!(asks(&mut it, "a", soon()).unwrap_err().contains("onnection refused"));
-        let listener = TcpListener::bind(address).unwrap();
+        socket.listen(1).unwrap();
+        let listener = TcpListener::from(socket);
         std::thread::spawn(move || {
             let mut from = BufReader::new(listener.accept().unwrap().0);
             request(&mut from);

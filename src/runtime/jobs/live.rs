@@ -345,7 +345,9 @@ mod tests {
             assert_eq!(o.broken, None, "{kind:?}");
             let tasks: u64 = quick().jobs.iter().map(|j| j.tasks()).sum();
             let once: BTreeSet<TaskRef> = o.timeline.iter().filter(|t| t.finished).map(|t| t.task).collect();
-            assert_eq!((once.len() as u64, o.timeline.len() as u64), (tasks, tasks), "{kind:?}");
+            // On a slow machine a reduce may have given its slot to a map, and starts again.
+            let starts = tasks + o.end.counters.preempted;
+            assert_eq!((once.len() as u64, o.timeline.len() as u64), (tasks, starts), "{kind:?}");
             slots_are_used_once(&o.timeline);
             let asked: u64 = o.end.jobs.iter().map(|j| j.shuffled.0 + j.read.0).sum();
             assert!(asked == fake.sent && fake.open.is_empty() && fake.held.is_empty() && o.end.counters.violations == 0, "{kind:?}");

@@ -95,17 +95,17 @@ impl Scheduler {
     }
 
     /// Has tasks that wait for others without slots give theirs up, where the job could get no other ([`Sides::giving_way`]): the last to
-    /// start first. A stage gives way at most once an instant: else two jobs could hand the same slots to each other for ever. Returns
-    /// whether any did.
+    /// start first. A stage gives way at most once an instant, also if it has got slots again since: else stages could hand the same slots
+    /// to each other for ever. Returns whether any did.
     fn make_room(&mut self) -> bool {
         let (mut any, now) = (false, self.state.now);
         for ((job, stage), gave) in self.starved.clone() {
             let sides = self.state.sides(job, stage);
-            if !sides.is_starved() {
-                self.starved.remove(&(job, stage));
-            }
             if gave == Some(now) {
                 continue;
+            }
+            if !sides.is_starved() {
+                self.starved.remove(&(job, stage));
             }
             let mut waiting = self.waiting_tasks(job, stage, sides.giving_way() as usize);
             if waiting.is_empty() {

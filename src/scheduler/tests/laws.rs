@@ -160,6 +160,28 @@ proptest! {
     }
 }
 
+/// A host fails under a job of four stages, all of which have begun: those that wait for the first one give way, and none takes within
+/// the same instant what another one gave, and gives it again, without an end.
+#[test]
+fn several_stages_that_give_way_come_to_an_end() {
+    let spec = |queue, stages, edges| JobSpec { id: JobId(0), name: "j".into(), queue, arrival: Time(0), recurring: true, stages, edges };
+    let edge =
+        |from, to, bytes, shares: Option<&[u64]>| EdgeSpec { shares: shares.map(Into::into), ..EdgeSpec::even(from, to, Bytes(bytes)) };
+    let edges = vec![
+        edge(0, 1, 107, None),
+        edge(0, 2, 311, None),
+        edge(0, 3, 71, None),
+        edge(1, 2, 129, Some(&[2, 3, 0, 2, 4])),
+        edge(1, 3, 239, None),
+        edge(2, 3, 288, Some(&[4])),
+    ];
+    let four = vec![stage("s0", 4, 59, 71), stage("s1", 6, 36, 0), stage("s2", 5, 45, 0), stage("s3", 1, 6, 52)];
+    let jobs = vec![spec(0, vec![stage("s0", 2, 20, 0)], vec![]), spec(1, vec![stage("s0", 5, 27, 29)], vec![]), spec(0, four, edges)];
+    let (network, order, reduces, failures) = ((1, 2, 3), Order::Fifo, ReduceStart::RampUp, vec![(193, 942_287_036, 39)]);
+    let w = run(&Case { network, jobs, order, slowstart: 2, fetch: 45, reduces, waits: None, grain: Grain::Rack, failures }, true);
+    assert!(w.ends().iter().all(Option::is_some), "{:?}", w.s.snapshot());
+}
+
 /// By looking at every pair of tasks: the bytes of a job's shuffles whose two tasks ran in different places.
 fn between_places(w: &World, job: JobId) -> u64 {
     let state = w.s.state();

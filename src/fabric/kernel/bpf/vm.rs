@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::programs::Arrays;
 use super::{SharedArray, map_number};
@@ -58,25 +57,19 @@ struct World {
     out: Option<(u32, Option<[u8; 20]>)>,
 }
 
-/// Files made so far: no two have one name.
-static FILES: AtomicU64 = AtomicU64::new(0);
-
 thread_local! {
     // rbpf's helpers are plain functions.
     static WORLD: RefCell<World> = RefCell::default();
 }
 
-/// Arrays over files that are deleted at once: no right to use bpf() is needed.
+/// Arrays over files without names: no right to use bpf() is needed.
 pub fn plain_arrays(racks: usize, planes: usize) -> Arrays {
     Arrays::made_by(racks, planes, plain_array).expect("files in the directory for temporary files")
 }
 
-/// An array over a file that is deleted at once.
+/// An array over a file without a name.
 pub fn plain_array(entries: usize, width: usize) -> std::io::Result<SharedArray> {
-    let number = FILES.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("heliostat-vm-{}-{number}-{}", std::process::id(), sys::monotonic()));
-    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
+    let file = tempfile::tempfile()?;
     file.set_len((entries * width * 8) as u64)?;
     SharedArray::over(file.into(), entries, width)
 }

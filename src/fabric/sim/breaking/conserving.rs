@@ -46,7 +46,8 @@ fn few() -> impl Strategy<Value = Few> {
         Network { kind, within, aalo, ..Network::default() }
     });
     let flows = prop::collection::vec((0u32..2, 2u32..4, 200_000u64..3_000_000), 1..4);
-    let coflows = prop::collection::vec((0u64..80 * MS, flows, prop::option::of(MS..120 * MS)), 2..7);
+    let comes = prop_oneof![1 => (0u64..8).prop_map(|k| k * 10 * MS), 2 => 0u64..80 * MS];
+    let coflows = prop::collection::vec((comes, flows, prop::option::of(MS..120 * MS)), 2..7);
     (any::<bool>(), network, coflows).prop_map(|(big_switch, network, coflows)| Few { big_switch, network, coflows })
 }
 

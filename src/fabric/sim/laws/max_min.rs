@@ -74,7 +74,7 @@ pub(super) fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSp
 
 proptest! {
     #[test]
-    fn links_with_clocks_are_single_flows_to_the_bit(s in script(), look in 1_000_000u64..90_000_000) {
+    fn links_with_clocks_are_single_flows_to_the_bit(s in script(), look in span(90_000_000)) {
         let t = tree(&s);
         let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), ..Settings::default() });
         for &(i, j, at, long) in &s.circuits {

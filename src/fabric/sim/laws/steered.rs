@@ -7,7 +7,7 @@ use crate::paths::List;
 type Move = (u32, u32, Option<u32>, u64);
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    prop::collection::vec((0u32..8, 0u32..8, prop::option::of(4u32..6), 0u64..120_000_000), 0..12)
+    prop::collection::vec((0u32..8, 0u32..8, prop::option::of(4u32..6), span(120_000_000)), 0..12)
 }
 
 /// Leaf switches 0 to 3 of two hosts each below the spines 4 and 5; the first carries less than its cables.
