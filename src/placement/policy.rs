@@ -140,8 +140,8 @@ pub trait View {
     fn counts(&self, job: JobId, stage: usize) -> StageCounts;
     /// Where the tasks of a stage are, by number.
     fn tasks(&self, job: JobId, stage: usize) -> Box<dyn Iterator<Item = TaskAt> + '_>;
-    /// Whether a task of the stage may start now, were there a slot: the job's data is placed, and enough of the stages before
-    /// this one has finished.
+    /// Whether a task of the stage may start now, were there a slot: the job's data is placed, enough of the stages before this one has
+    /// finished, and no slot was taken from the stage at this instant since nothing moved.
     fn may_start(&self, job: JobId, stage: usize) -> bool;
     /// Whether tasks before those of the stage wait for slots: only under [`ReduceStart::RampUp`] may it start then.
     fn is_ahead(&self, job: JobId, stage: usize) -> bool;

@@ -40,6 +40,8 @@ pub struct Scheduler {
     /// Stages with tasks that hold slots where none of those before them may have one, and some wait for one; and when tasks last gave
     /// theirs up.
     starved: BTreeMap<(JobId, usize), Option<Time>>,
+    /// When slots were last taken since nothing moved; stages that gave them may have slots again after that instant.
+    unstuck: Option<Time>,
     /// Tasks that must read their block over the network.
     reads: BTreeMap<(JobId, usize), Vec<u32>>,
     /// Shuffles that the policy holds back, until when.
@@ -65,6 +67,7 @@ impl Scheduler {
             last: RackId(0),
             look: BTreeSet::new(),
             arrivals: BTreeSet::new(),
+            unstuck: None,
             starved: BTreeMap::new(),
             reads: BTreeMap::new(),
             holds: BTreeMap::new(),
@@ -106,6 +109,9 @@ impl Scheduler {
     /// What cannot be; the books are then as before.
     pub fn handle(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
         self.state.pass(now);
+        if self.unstuck.take_if(|t| *t < now).is_some() {
+            self.all_dirty();
+        }
         match event {
             Event::Submitted(job) => self.submitted(*job)?,
             Event::DataPlaced(job) => self.placed(job)?,

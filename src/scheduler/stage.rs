@@ -97,6 +97,8 @@ pub struct Stage {
     pub open: bool,
     /// Since when they may.
     pub opened: Time,
+    /// When a slot was last taken from one of its tasks, since nothing moved. At that instant it gets none.
+    pub unstuck: Option<Time>,
     /// By task; empty if it reads none.
     pub blocks: Vec<Block>,
     /// Shuffles that it waits for.
@@ -159,6 +161,7 @@ impl Stage {
             counts: StageCounts { pending: n, ..StageCounts::default() },
             open: false,
             opened: Time::ZERO,
+            unstuck: None,
             blocks: Vec::new(),
             by_input: by_input(&incoming, job, n),
             first: 0,

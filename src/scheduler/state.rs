@@ -352,7 +352,7 @@ impl View for State {
     fn may_start(&self, job: JobId, stage: usize) -> bool {
         let s = self.stage(job, stage);
         let allowed = || u64::from(s.counts.running) < self.sides(job, stage).allowed();
-        s.open && (!self.is_ahead(job, stage) || allowed())
+        s.open && s.unstuck != Some(self.now) && (!self.is_ahead(job, stage) || allowed())
     }
     fn is_ahead(&self, job: JobId, stage: usize) -> bool {
         self.stage(job, stage).incoming.iter().any(|e| self.stage(job, e.from).counts.pending > 0)

@@ -137,8 +137,9 @@ impl Scheduler {
         s.fetching > 0 && s.computing == 0 && s.transfers.is_empty() && s.jobs.iter().all(|j| j.placed)
     }
 
-    /// Lets a held shuffle go; if there is none, takes a slot from a waiting task, the youngest of the youngest job. Returns whether
-    /// anything was done.
+    /// Lets a held shuffle go; if there is none, takes a slot from a waiting task, the youngest of the youngest job. Its stage gets no slot
+    /// at this instant: a policy that keeps the free slot for nearer data would offer it to the same task again, for ever. Returns
+    /// whether anything was done.
     fn unstick(&mut self) -> bool {
         if let Some((&key, _)) = self.holds.first_key_value() {
             self.holds.remove(&key);
@@ -151,6 +152,9 @@ impl Scheduler {
             return false;
         }
         let Some(r) = (0..self.state.jobs.len()).rev().find_map(|j| self.blocker(JobId::from(j))) else { return false };
+        let now = self.state.now;
+        self.state.stage_mut(r.job, r.stage as usize).unstuck = Some(now);
+        self.unstuck = Some(now);
         self.counters.preempted += 1;
         self.give_up(r, Doing::Fetching);
         true
