@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use events::EventFile;
 use progress::Progress;
+use service::Manager;
 use watch::Watch;
 
 use super::client::Where;
@@ -44,6 +45,7 @@ mod events;
 mod journal;
 mod lacking;
 mod progress;
+mod service;
 mod watch;
 
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
@@ -535,6 +537,8 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
     eprintln!(
         "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
     );
+    let now = || running.e.live.handle.snapshot().now;
+    let mut manager = Manager::up(now());
     let daemon = running.place(plan);
     let mut why = None;
     for tick in 1_u32.. {
@@ -542,12 +546,14 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
         if let Some(watch) = watch.as_mut().filter(|_| tick.is_multiple_of(10)) {
             watch.look(&daemon);
         }
+        manager.look(now());
         // Attached nodes are many, and looked at once a second.
         why = if tick.is_multiple_of(20) { running.lost() } else { running.e.died() };
         if stop.load(Relaxed) || why.is_some() {
             break;
         }
     }
+    manager.ends();
     running.end()?;
     why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }

@@ -15,6 +15,7 @@ mod recording;
 mod removed;
 mod rights;
 mod rotation;
+mod service;
 mod stops;
 mod support;
 mod sweeps;
