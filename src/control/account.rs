@@ -26,6 +26,7 @@ pub struct Pair {
     pub over_ocs: u64,
 }
 
+/// What is known of one coflow.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub name: String,
@@ -118,8 +119,8 @@ impl Kept {
         self.view.get_or_init(|| Arc::new(self.account.view(self.id))).clone()
     }
 
-    /// What the network still has to carry of it; aggregates that began at `threshold` or above are heavy. O(1) if neither it nor the
-    /// threshold has changed since the last call, else O(pairs).
+    /// What the network still has to carry of it; aggregates that began at `threshold` or above are heavy. O(pairs) at the first
+    /// call after a change, and with another threshold than that call had; else O(1).
     pub fn to_carry(&self, threshold: Bytes) -> Arc<Open> {
         let make = || Arc::new(self.account.to_carry(self.id, threshold));
         let (of, open) = self.open.get_or_init(|| (threshold, make()));

@@ -223,7 +223,7 @@ pub enum PromiseState {
     Expired,
 }
 
-/// Distribution of a duration, from a fixed set of log-spaced buckets; values are upper edges of their bucket.
+/// Distribution of a duration, with three significant digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// How many were measured.
