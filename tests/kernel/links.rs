@@ -66,9 +66,10 @@ fn an_uplink_holds_what_its_buffer_says() {
             let link = b.fabric.network().tors[0].eps;
             let seen = watch(&b, [1, 2], ("tor0", link));
             in_time!(is_filled(&seen, limit), "{}: {limit} B: {seen:?}", mechanism.name());
-            // One queue for all racks, and bytes are counted by rack all the same.
+            // One queue for all racks, and bytes are counted by rack all the same. How TCP shares a short queue is left to chance.
             let sent = b.fabric.observe(b.clock.now()).expect("observed").sent;
-            assert!([1, 2].iter().all(|&r| sent.get(RackId(0), RackId(r)) > 100_000), "{}: {sent:?}", mechanism.name());
+            let to = [1, 2].map(|r| sent.get(RackId(0), RackId(r)));
+            assert!(to.iter().all(|&n| n > 0) && to.iter().sum::<u64>() > 1_000_000, "{}: {sent:?}", mechanism.name());
         }
         Ok(())
     });

@@ -1,5 +1,6 @@
 //! A browser and what tests ask of it. A condition is waited for inside the page, with a deadline, so no test sleeps.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +13,9 @@ use tokio::runtime::Runtime;
 
 /// How long a condition may take on a busy machine.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// The most starts of a driver that has no port.
+const STARTS: u32 = 5;
 
 /// A tab of Chromium. Dropping it ends the browser, then its driver.
 pub struct Browser {
@@ -38,18 +42,33 @@ pub fn missing() -> Option<&'static str> {
 }
 
 impl Driver {
+    /// Starts a driver. One that ends before it has a port is started again: it looks for a port that is free for IPv4 and IPv6, and
+    /// another process may be faster. What it said is printed.
     fn start() -> Self {
+        let more = |said| println!("chromedriver has ended: {said}");
+        (0..STARTS).find_map(|_| Self::once().map_err(more).ok()).expect("chromedriver has a port")
+    }
+
+    /// A driver that has a port, or what it said before it ended.
+    fn once() -> Result<Self, String> {
         // Chromium leaves the directory of its singleton's socket behind.
         let files = tempfile::tempdir().expect("a directory");
+        let errors = files.path().join("errors");
         let mut c = Command::new("chromedriver");
-        c.arg("--port=0").env("TMPDIR", files.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+        c.arg("--port=0").env("TMPDIR", files.path()).stdout(Stdio::piped()).stderr(File::create(&errors).expect("a file"));
         let mut process = c.spawn().expect("chromedriver");
-        let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines().map_while(Result::ok);
-        let port = lines.find_map(|l| l.split_once("successfully on port ").map(|(_, p)| p.trim_end_matches('.').to_owned()));
+        let (mut lines, mut said) = (BufReader::new(process.stdout.take().expect("piped")).lines().map_while(Result::ok), String::new());
+        let port = lines.find_map(|l| {
+            said += &l;
+            l.split_once("successfully on port ").map(|(_, p)| p.trim_end_matches('.').to_owned())
+        });
+        let Some(port) = port else {
+            let status = process.wait().expect("our child");
+            return Err(format!("{status}: {said} {}", std::fs::read_to_string(&errors).unwrap_or_default()));
+        };
         // What it says later must go somewhere.
         std::thread::spawn(move || lines.for_each(drop));
-        let url = format!("http://127.0.0.1:{}", port.expect("chromedriver says its port"));
-        Self { process, url, _files: files }
+        Ok(Self { process, url: format!("http://127.0.0.1:{port}"), _files: files })
     }
 }
 
