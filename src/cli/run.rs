@@ -496,6 +496,7 @@ fn one(
 /// Runs jobs over the API of the emulation that is started for them.
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
+    let manager = Manager::up(&running.e.live.handle);
     let ask = schedule::Ask {
         topology: Some(&args.topology),
         place: running.place(plan),
@@ -522,6 +523,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         ended
     });
     let lost = running.lost();
+    drop(manager);
     running.end()?;
     lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
@@ -537,8 +539,7 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
     eprintln!(
         "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
     );
-    let now = || running.e.live.handle.snapshot().now;
-    let mut manager = Manager::up(now());
+    let manager = Manager::up(&running.e.live.handle);
     let daemon = running.place(plan);
     let mut why = None;
     for tick in 1_u32.. {
@@ -546,14 +547,13 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
         if let Some(watch) = watch.as_mut().filter(|_| tick.is_multiple_of(10)) {
             watch.look(&daemon);
         }
-        manager.look(now());
         // Attached nodes are many, and looked at once a second.
         why = if tick.is_multiple_of(20) { running.lost() } else { running.e.died() };
         if stop.load(Relaxed) || why.is_some() {
             break;
         }
     }
-    manager.ends();
+    drop(manager);
     running.end()?;
     why.map_or(Ok(()), |why| Err(CliError::Failed(why)))
 }

@@ -1,50 +1,63 @@
 //! What a service manager hears of a network: that it is up, that its control goes on, and that it ends (`sd_notify(3)`).
 
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use sd_notify::NotifyState;
 
+use crate::runtime::handle::Handle;
 use crate::units::Time;
 
-/// The service manager that started this process; without one it costs nothing.
+/// Tells the service manager that started this process of a network, until it is dropped: that is before the network is taken down.
+/// Nothing happens where there is none.
 pub struct Manager {
-    /// Time within which it wants to hear that the network is under control, if it does.
-    patience: Option<Duration>,
-    /// When it heard so last, and the time of the snapshot that showed it.
-    heard: (Instant, Time),
+    /// The thread that tells that the network is under control, where that is to be told; it ends when nothing can be sent to it.
+    watchdog: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Manager {
-    /// Tells it that the network is up.
-    pub fn up(now: Time) -> Self {
-        say(&[NotifyState::Ready]);
-        Self { patience: sd_notify::watchdog_enabled(), heard: (Instant::now(), now) }
+    /// Tells that the network is up.
+    pub fn up(handle: &Handle) -> Self {
+        say(NotifyState::Ready);
+        let watchdog = sd_notify::watchdog_enabled().map(|patience| {
+            let (over, end) = channel();
+            let handle = handle.clone();
+            // Half of the time: a message may be late.
+            let tell = move || tell(patience / 2, &end, || handle.snapshot().now, || say(NotifyState::Watchdog));
+            (over, std::thread::spawn(tell))
+        });
+        Self { watchdog }
     }
+}
 
-    /// Tells it that the network is under control, where it wants to hear that, if the control loop has shown its state since it was told
-    /// last. `now` is the time of the newest snapshot: a loop that hangs makes no others.
-    pub fn look(&mut self, now: Time) {
-        let at = Instant::now();
-        if self.wants(at, now) {
-            say(&[NotifyState::Watchdog]);
-            self.heard = (at, now);
+impl Drop for Manager {
+    fn drop(&mut self) {
+        say(NotifyState::Stopping);
+        if let Some((over, thread)) = self.watchdog.take() {
+            drop(over);
+            // It has told its panic already.
+            let _ = thread.join();
         }
     }
+}
 
-    /// Whether it is to hear of a snapshot of `now`: after half of its time, so that a message may be late.
-    fn wants(&self, at: Instant, now: Time) -> bool {
-        self.patience.is_some_and(|p| at.duration_since(self.heard.0) >= p / 2) && now > self.heard.1
-    }
-
-    /// Tells it that the network is about to be taken down.
-    pub fn ends(&self) {
-        say(&[NotifyState::Stopping]);
+/// Says once a `period` that the network is under control, if the control loop has shown its state since then: `shown` is the time of the
+/// newest snapshot, and a loop that hangs makes no others. Ends when the other side of `end` is gone.
+fn tell(period: Duration, end: &Receiver<()>, shown: impl Fn() -> Time, mut say: impl FnMut()) {
+    let mut heard = shown();
+    while end.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+        let now = shown();
+        if now > heard {
+            say();
+            heard = now;
+        }
     }
 }
 
 /// A message that does not arrive changes nothing for the network.
-fn say(what: &[NotifyState]) {
-    if let Err(e) = sd_notify::notify(what) {
+fn say(what: NotifyState) {
+    if let Err(e) = sd_notify::notify(&[what]) {
         tracing::warn!("the service manager cannot be told: {e}");
     }
 }
@@ -52,14 +65,21 @@ fn say(what: &[NotifyState]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn a_loop_that_hangs_is_not_said_to_be_well() {
-        let begun = Instant::now();
-        let it = Manager { patience: Some(Duration::from_secs(30)), heard: (begun, Time(7)) };
-        let after = |s| begun + Duration::from_secs(s);
-        assert!(it.wants(after(15), Time(8)) && !it.wants(after(14), Time(8)));
-        assert!(!it.wants(after(1000), Time(7)), "the same snapshot");
-        assert!(!Manager { patience: None, ..it }.wants(after(1000), Time(8)), "it does not want to hear");
+        let (over, end) = channel();
+        let (over, looks, said) = (Cell::new(Some(over)), Cell::new(0), Cell::new(0));
+        // It hangs at the fourth look.
+        let shown = || {
+            looks.set(looks.get() + 1);
+            if looks.get() == 10 {
+                drop(over.take());
+            }
+            Time(looks.get().min(4))
+        };
+        tell(Duration::from_millis(1), &end, shown, || said.set(said.get() + 1));
+        assert_eq!((looks.get(), said.get()), (10, 3));
     }
 }
