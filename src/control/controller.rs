@@ -73,6 +73,8 @@ pub struct Controller {
     wanted: Wanted,
     last: Option<Observation>,
     demand: DemandMatrix,
+    /// No demand between the network's racks.
+    nothing: DemandMatrix,
     accounts: Accounts,
     promises: Promises,
     manual: Manual,
@@ -120,6 +122,7 @@ impl Controller {
             wanted: Wanted::default(),
             last: None,
             demand: DemandMatrix::zero(racks),
+            nothing: DemandMatrix::zero(racks),
             accounts: Accounts::default(),
             promises: Promises::default(),
             manual: Manual::default(),

@@ -25,7 +25,7 @@ impl Counters {
 
     /// Whether the last estimate was of nothing. O(R^2).
     pub fn rests(&self) -> bool {
-        self.aged.total() == 0
+        self.aged.is_zero()
     }
 
     /// [`Counters::update`] without an estimate. Without ageing it costs one copy; ageing that is set later begins with nothing.

@@ -39,6 +39,11 @@ pub enum Estimator {
 }
 
 impl Estimator {
+    /// Whether a decision by it depends on what was sent: it reads that itself, or coflows are told apart by it.
+    pub fn reads_counters(self) -> bool {
+        self != Self::Backlog
+    }
+
     /// Whether it reads what the posted coflows still have to send.
     pub fn reads_coflows(self) -> bool {
         matches!(self, Self::Declared | Self::Combined)

@@ -10,6 +10,8 @@
 //!
 //! [`EstimatorState`] is the one front before them; [`elephants`] filters what they find.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
@@ -23,17 +25,17 @@ pub mod hedera;
 pub use estimator::{Estimator, EstimatorState, Inputs};
 
 /// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always zero: a rack's own
-/// traffic never reaches a ToR's uplinks.
+/// traffic never reaches a ToR's uplinks. A copy shares the cells until one of the two changes, so it costs nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DemandMatrix {
     racks: usize,
-    cells: Vec<u64>,
+    cells: Arc<Vec<u64>>,
 }
 
 impl DemandMatrix {
     /// No demand between `racks` racks.
     pub fn zero(racks: usize) -> Self {
-        Self { racks, cells: vec![0; racks * racks] }
+        Self { racks, cells: Arc::new(vec![0; racks * racks]) }
     }
 
     /// A matrix of these rows; the diagonal is dropped.
@@ -53,7 +55,14 @@ impl DemandMatrix {
 
     /// No demand any more. O(R^2).
     pub fn clear(&mut self) {
-        self.cells.fill(0);
+        if !self.is_zero() {
+            *self = Self::zero(self.racks);
+        }
+    }
+
+    /// Whether there is no demand. O(R^2) if there is none or little.
+    pub fn is_zero(&self) -> bool {
+        self.cells.iter().all(|&b| b == 0)
     }
 
     /// Number of racks, R.
@@ -68,8 +77,16 @@ impl DemandMatrix {
 
     /// Sets a cell; the diagonal stays zero.
     pub fn set(&mut self, from: RackId, to: RackId, bytes: u64) {
-        if from != to {
-            self.cells[from.index() * self.racks + to.index()] = bytes;
+        self.set_all([(from, to, bytes)]);
+    }
+
+    /// Sets cells; the diagonal stays zero.
+    pub fn set_all(&mut self, entries: impl IntoIterator<Item = (RackId, RackId, u64)>) {
+        let cells = Arc::make_mut(&mut self.cells);
+        for (from, to, bytes) in entries {
+            if from != to {
+                cells[from.index() * self.racks + to.index()] = bytes;
+            }
         }
     }
 
@@ -95,38 +112,35 @@ impl DemandMatrix {
         self.cells.iter().enumerate().filter(|c| *c.1 > 0).map(move |(k, &v)| (RackId::from(k / r), RackId::from(k % r), v))
     }
 
-    /// The sum of all cells, stopping at `u64::MAX`.
+    /// The sum of all cells, stopping at `u64::MAX`. O(R^2), several cells at a time.
     pub fn total(&self) -> u64 {
-        self.cells.iter().fold(0, |a, &b| a.saturating_add(b))
+        // Sums of halves have no carry to look for: there are fewer than 2^32 cells.
+        let (low, high) = self.cells.iter().fold((0, 0), |(low, high), c| (low + (c & 0xffff_ffff), high + (c >> 32)));
+        u64::try_from(u128::from(low) + (u128::from(high) << 32)).unwrap_or(u64::MAX)
     }
 
-    /// This matrix with every cell passed through `f`.
+    /// This matrix with every cell, the diagonal left out, passed through `f`. O(R^2).
     #[must_use]
     pub fn map(&self, mut f: impl FnMut(u64) -> u64) -> Self {
-        let mut m = self.clone();
-        for (k, c) in m.cells.iter_mut().enumerate() {
-            *c = if k / self.racks == k % self.racks { 0 } else { f(*c) };
-        }
-        m
+        self.map_pairs(|_, _, b| f(b))
     }
 
     /// This matrix with every cell, the diagonal left out, passed through `f(from, to, bytes)`. O(R^2).
     #[must_use]
     pub fn map_pairs(&self, mut f: impl FnMut(RackId, RackId, u64) -> u64) -> Self {
-        let mut m = self.clone();
-        for (i, row) in m.cells.chunks_exact_mut(self.racks.max(1)).enumerate() {
-            for (j, c) in row.iter_mut().enumerate().filter(|c| c.0 != i) {
-                *c = f(RackId(i as u32), RackId(j as u32), *c);
-            }
+        let mut cells = Vec::with_capacity(self.cells.len());
+        for (i, row) in self.cells.chunks_exact(self.racks.max(1)).enumerate() {
+            let cell = |(j, &c): (usize, &u64)| if i == j { 0 } else { f(RackId(i as u32), RackId(j as u32), c) };
+            cells.extend(row.iter().enumerate().map(cell));
         }
-        m
+        Self { racks: self.racks, cells: Arc::new(cells) }
     }
 
     /// Cell by cell `self - other`, nothing below zero: what cumulative counters gained.
     #[must_use]
     pub fn since(&self, other: &Self) -> Self {
         assert_eq!(self.racks, other.racks, "matrices of one network");
-        let cells = self.cells.iter().zip(&other.cells).map(|(a, b)| a.saturating_sub(*b)).collect();
-        Self { racks: self.racks, cells }
+        let cells = self.cells.iter().zip(other.cells.iter()).map(|(a, b)| a.saturating_sub(*b)).collect();
+        Self { racks: self.racks, cells: Arc::new(cells) }
     }
 }

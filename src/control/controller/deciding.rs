@@ -121,7 +121,7 @@ impl Controller {
         self.account(&seen, now);
         let by_coflow = self.policy.demand.reads_coflows();
         let threshold = self.policy.elephant_threshold;
-        let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { DemandMatrix::zero(racks) };
+        let declared = if by_coflow { self.accounts.remaining(racks, threshold) } else { self.nothing.clone() };
         let inputs = Inputs {
             sent: &seen.sent,
             backlog: &seen.backlog,

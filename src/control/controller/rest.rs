@@ -66,7 +66,7 @@ impl Controller {
         let steady = |table: &Timetable| table.iter().all(|r| r.up_from <= now && r.until == Time::MAX);
         let by_hand = !self.manual.is_empty() || !self.failures.is_empty() || self.top_up_at.is_some();
         let unchanged = self.wanted.timetable == seen.programmed.timetable && steady(&self.wanted.timetable);
-        let asked = self.demand.total() > 0 || seen.backlog.total() > 0 || self.accounts.any_open();
+        let asked = !self.demand.is_zero() || !seen.backlog.is_zero() || self.accounts.any_open();
         !by_hand && unchanged && !asked && self.estimator.rests() && self.scheduler.rests()
     }
 

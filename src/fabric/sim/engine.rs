@@ -117,9 +117,9 @@ pub trait Engine: Send {
     /// What is under way, as of the last [`Engine::settle`].
     fn parts(&self, each: &mut dyn FnMut(Part));
 
-    /// [`Engine::settle`], and passes units that wait at the senders then, of each flow at most `most`: `each(sender and receiver,
-    /// units)`, perhaps several times for the same two.
-    fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    /// Passes units that wait at the senders now, of each flow at most `most`, which must be the same at every call or grow: `each(sender
+    /// and receiver, units)`, perhaps several times for the same two. `books`: [`Engine::settle`], too.
+    fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
     }

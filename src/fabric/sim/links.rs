@@ -174,9 +174,14 @@ impl Links {
         all.filter(|(_, c)| which(c.ends)).flat_map(|(k, _)| [first + 2 * k, first + 2 * k + 1]).collect()
     }
 
-    /// Whether no path through the EPS has more than its two interfaces.
-    pub fn two_sided(&self) -> bool {
-        self.wide.iter().all(|&w| w) && self.topology.eps.core == Core::Flat(None)
+    /// Whether no path through the EPS has more than its two interfaces, and no path over a circuit either, if there are `circuits`.
+    pub fn two_sided(&self, circuits: bool) -> bool {
+        let mut nics = self.nics.clone();
+        nics.sort_unstable_by(|a, b| b.cmp(a));
+        // The tighter end of a circuit is at most the second widest rack.
+        let needed = nics.get(1).copied().unwrap_or(0);
+        let planes = self.topology.planes.iter().all(|p| !circuits || self.topology.payload(p.rate).0 >= needed);
+        self.wide.iter().all(|&w| w) && self.topology.eps.core == Core::Flat(None) && planes
     }
 
     fn pod(&self, rack: RackId) -> Option<u32> {
@@ -304,7 +309,7 @@ mod tests {
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
         let l = Links::new(Arc::new(t.clone()), true, false);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
-        assert!(!l.two_sided());
+        assert!(!l.two_sided(false));
         let mut l = Links::new(Arc::new(t), false, true);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 20, 26, 30], "they might fail");
         l.suffer(&[(Which::Tor(RackId(1)), 0), (Which::Uplink(RackId(0)), 50), (Which::Core, 10), (Which::Nic(HostId(2)), 40)]);
@@ -353,7 +358,7 @@ mod tests {
             (vec![28, 29], vec![], vec![17, 21, 26, 27])
         );
         assert_eq!(l.of(Which::Switch(4)), (24..32).collect::<Vec<_>>());
-        assert_eq!((&l.capacity()[24..], l.two_sided()), (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false));
+        assert_eq!((&l.capacity()[24..], l.two_sided(false)), (&[150, 150, 150, 150, 150, 150, 150, 150, 350, 0][..], false));
     }
 
     #[test]

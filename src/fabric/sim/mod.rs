@@ -102,6 +102,9 @@ pub struct SimFabric {
     lists: Lists,
     /// By rack pair, while a backlog is summed up; else zero.
     waiting: Vec<u128>,
+    /// Whether observations tell what was sent; else they have this.
+    counters: bool,
+    nothing: DemandMatrix,
 }
 
 /// What a [`SimFabric`] is for.
@@ -119,25 +122,40 @@ pub struct Settings {
     pub may_fail: bool,
     /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`]).
     pub bucket: Option<Span>,
+    /// Whether observations tell what was sent ([`Observation::sent`], [`Observation::over_ocs`]); where nothing reads that, zeros are
+    /// cheaper.
+    pub counters: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { admit: Admit::Marked, circuits: true, network: Network::default(), buffer: SEND_BUFFER, may_fail: false, bucket: None }
+        Self {
+            admit: Admit::Marked,
+            circuits: true,
+            network: Network::default(),
+            buffer: SEND_BUFFER,
+            may_fail: false,
+            bucket: None,
+            counters: true,
+        }
     }
 }
 
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, buffer, may_fail, bucket } = settings;
+        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
         let interfaces = &links.capacity()[..2 * hosts];
-        let engine: Box<dyn Engine> = match network.kind {
-            NetworkKind::MaxMin if dark && links.two_sided() && pairs::serves(interfaces) => Box::new(pairs::Pairs::new(interfaces)),
-            NetworkKind::MaxMin => Box::new(shared::Shared::new(links.capacity())),
-            NetworkKind::Sunflow => Box::new(sunflow::Sunflow::new(network.order, &topology)),
+        let by_pair = links.two_sided(!dark) && pairs::serves(interfaces);
+        let engine: Box<dyn Engine> = match (network.kind, admit) {
+            (NetworkKind::MaxMin, _) if by_pair && dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, false)),
+            (NetworkKind::MaxMin, Admit::All | Admit::Marked) if by_pair => {
+                Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, admit == Admit::Marked))
+            }
+            (NetworkKind::MaxMin, _) => Box::new(shared::Shared::new(links.capacity())),
+            (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         let delayed = topology.links.all().any(|l| l.delay > Span::ZERO);
@@ -151,6 +169,8 @@ impl SimFabric {
             lists: Lists::default(),
             meter: bucket.map(|b| Meter::new(b, &links)),
             waiting: vec![0; topology.rack_count() * topology.rack_count()],
+            nothing: DemandMatrix::zero(topology.rack_count()),
+            counters,
             links,
             // Where no circuit can ever come, elephants do not wait for one.
             admit: if dark && admit == Admit::Wait { Admit::Marked } else { admit },
@@ -354,8 +374,8 @@ impl SimFabric {
         Ok(self.now)
     }
 
-    /// Brings the books up to now. Gives the bytes that wait at the senders, by rack pair.
-    fn settle(&mut self) -> DemandMatrix {
+    /// The bytes that wait at the senders, by rack pair. Brings the books up to now if they are read.
+    fn backlog(&mut self) -> DemandMatrix {
         let most = u128::from(self.buffer.0) * bundle::BYTE;
         let t = self.links.topology();
         let (racks, waiting) = (t.rack_count(), &mut self.waiting);
@@ -368,21 +388,27 @@ impl SimFabric {
             }
             *sum += units;
         };
-        self.engine.backlog(most, &mut add, world!(self));
-        let mut m = DemandMatrix::zero(racks);
-        for (from, to) in pairs {
+        self.engine.backlog(most, self.counters, &mut add, world!(self));
+        let mut m = self.nothing.clone();
+        let bytes = |(from, to): (RackId, RackId)| {
             let units = std::mem::take(&mut waiting[from.index() * racks + to.index()]);
-            m.set(from, to, bundle::bytes(units).0);
-        }
+            (from, to, bundle::bytes(units).0)
+        };
+        m.set_all(pairs.into_iter().map(bytes));
         m
+    }
+
+    /// Observations tell what was sent from now on ([`Settings::counters`]).
+    pub fn read_counters(&mut self) {
+        self.counters = true;
     }
 }
 
 impl Fabric for SimFabric {
     fn observe(&mut self, now: Time) -> Result<Observation, FabricError> {
         self.run(now);
-        let backlog = self.settle();
-        let (sent, over_ocs) = self.ledger.matrices();
+        let backlog = self.backlog();
+        let (sent, over_ocs) = if self.counters { self.ledger.matrices() } else { (self.nothing.clone(), self.nothing.clone()) };
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
         Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, ports: self.ledger.ports(), damage: vec![] })

@@ -1,25 +1,31 @@
 //! Max-min fair flows on a network whose flows cross two links each: their sender's interface and their receiver's.
 //!
-//! That is a big switch, or racks whose uplinks carry all that their hosts can send. There the rate of every flow is the smaller
-//! of two numbers, the levels to which its two links are filled. So the work of all flows whose tighter link is the same goes
+//! That is a big switch, or racks whose uplinks, and circuits if there are any, carry all that their hosts can send. There the rate of
+//! every flow is the smaller of two numbers, the levels to which its two links are filled. So the work of all flows whose tighter link is the same goes
 //! on at the same pace, and one clock a link measures it, whichever host is at the other end and whichever coflow they belong
 //! to: when rates change, clocks change their pace, not flows. A pair of hosts changes its clock only when its two links change
-//! their order by level. All of that is exact; [`super::shared`] gives the same results on any network.
+//! their order by level. A circuit changes no rate, only what the books say ([`Ways`]). All of that is exact; [`super::shared`] gives the
+//! same results on any network.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
-use super::bundle::{BYTE, Route};
+use super::bundle::BYTE;
 use super::clock::Clock;
 use super::engine::{Engine, Part, World};
+use super::numbers::Numbers;
+use super::waiting::Waiting;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
 mod levels;
+mod ways;
 
 use levels::Levels;
+pub use ways::{Changing, Fixed};
+use ways::Ways;
 
 /// The most hosts for which a table by pair of hosts is kept.
 const MAX_HOSTS: usize = 1024;
@@ -29,18 +35,17 @@ pub fn serves(capacity: &[u64]) -> bool {
     capacity.len() <= 2 * MAX_HOSTS && capacity.iter().all(|&c| c < levels::MAX_RATE)
 }
 
-/// A flow: when it is due by its pair's service, its numbers and its bytes.
-type Flow = (u128, CoflowId, FlowId, u64);
+/// A flow: when it is due by its pair's service, its numbers, its bytes, and what tells how much of it went over circuits.
+type Flow<M> = (u128, CoflowId, FlowId, u64, M);
 
 /// What a flow asks, in units.
-fn size(f: &Flow) -> u128 {
+fn size<M>(f: &Flow<M>) -> u128 {
     u128::from(f.3) * BYTE
 }
 
-/// The flows between two hosts. They all have the same rate.
-#[derive(Default)]
-struct Pair {
-    flows: BinaryHeap<Reverse<Flow>>,
+/// The flows between two hosts that go the same way. They all have the same rate.
+struct Pair<W: Ways> {
+    flows: BinaryHeap<Reverse<Flow<W::Mark>>>,
     /// The clock that measures its service; `None` while it has no flows.
     link: Option<u32>,
     /// Its service is the clock's plus this, modulo 2^128.
@@ -49,12 +54,17 @@ struct Pair {
     before: u128,
     /// Units of flows that are finished.
     finished: u128,
-    /// Units that are booked.
+    /// Units that are booked, on the way that they went.
     booked: u128,
+    way: W,
 }
 
-impl Pair {
-    fn push(&mut self, f: Flow) {
+impl<W: Ways> Pair<W> {
+    fn new() -> Self {
+        Self { flows: BinaryHeap::new(), link: None, ahead: 0, before: 0, finished: 0, booked: 0, way: W::default() }
+    }
+
+    fn push(&mut self, f: Flow<W::Mark>) {
         self.before = self.before.wrapping_add(f.0.wrapping_sub(size(&f)));
         self.flows.push(Reverse(f));
     }
@@ -74,12 +84,16 @@ impl Pair {
 }
 
 /// All pairs.
-pub struct Pairs {
+pub struct Pairs<W: Ways> {
     hosts: usize,
     levels: Levels,
     clocks: Vec<Clock>,
-    /// By sender and receiver.
-    pairs: Vec<Pair>,
+    /// By sender and receiver; those of marked flows after all others, where they may go another way.
+    pairs: Vec<Pair<W>>,
+    /// Pairs that have flows.
+    active: Numbers,
+    /// By pair, once that was asked for: what its flows have still to send.
+    waiting: Vec<Waiting>,
     /// Pairs that have flows and no clock yet.
     fresh: Vec<u32>,
     /// By clock: its pace or its first finish changed.
@@ -87,23 +101,41 @@ pub struct Pairs {
     next: Option<Time>,
 }
 
-impl Pairs {
-    /// No flows between hosts whose interfaces have these capacities: first all up, then all down.
-    pub fn new(capacity: &[u64]) -> Self {
+impl<W: Ways> Pairs<W> {
+    /// No flows between hosts whose interfaces have these capacities: first all up, then all down. `apart`: marked flows may go another
+    /// way than the others between the same hosts.
+    pub fn new(capacity: &[u64], apart: bool) -> Self {
         let hosts = capacity.len() / 2;
+        let pairs = hosts * hosts * if apart { 2 } else { 1 };
         Self {
             hosts,
             levels: Levels::new(capacity),
             clocks: (0..2 * hosts).map(|_| Clock::default()).collect(),
-            pairs: (0..hosts * hosts).map(|_| Pair::default()).collect(),
+            pairs: (0..pairs).map(|_| Pair::new()).collect(),
+            active: Numbers::default(),
+            waiting: Vec::new(),
             fresh: Vec::new(),
             stale: Vec::new(),
             next: None,
         }
     }
 
-    fn hosts_of(&self, pair: u32) -> (HostId, HostId) {
-        (HostId::from(pair as usize / self.hosts), HostId::from(pair as usize % self.hosts))
+    /// The pair of flows between two hosts.
+    fn number(&self, from: HostId, to: HostId, marked: bool) -> u32 {
+        let apart = marked && self.pairs.len() > self.hosts * self.hosts;
+        ((usize::from(apart) * self.hosts + from.index()) * self.hosts + to.index()) as u32
+    }
+
+    /// Sender and receiver, and whether only marked flows are meant.
+    fn ends(&self, pair: u32) -> (HostId, HostId, bool) {
+        let (from, to) = (pair as usize / self.hosts, pair as usize % self.hosts);
+        let apart = from >= self.hosts;
+        (HostId::from(if apart { from - self.hosts } else { from }), HostId::from(to), apart)
+    }
+
+    fn racks(&self, pair: u32, world: &World) -> (RackId, RackId) {
+        let (from, to, _) = self.ends(pair);
+        (world.links.topology().rack_of(from), world.links.topology().rack_of(to))
     }
 
     /// Units that a flow of this pair which had always been there would have sent.
@@ -112,10 +144,26 @@ impl Pairs {
         p.link.map_or(0, |l| self.clocks[l as usize].at(now).wrapping_add(p.ahead))
     }
 
-    /// The flows of a pair and what they have left, as of the last settling.
-    fn flows_of(&self, p: &Pair, mut each: impl FnMut(&Flow, u128)) {
+    /// The flows of a pair and what they have left, as of the last settling; with the pair's service then.
+    fn flows_of(&self, p: &Pair<W>, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
         let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
-        p.flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service)));
+        p.flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
+    }
+
+    /// Writes into the books what a pair has sent by this service, at which no flow is overdue.
+    fn book(&mut self, pair: u32, service: u128, world: &mut World) {
+        let racks = self.racks(pair, world);
+        let p = &mut self.pairs[pair as usize];
+        let sent = p.sent(service);
+        debug_assert_eq!(sent, p.finished + p.flows.iter().map(|f| size(&f.0) - f.0.0.saturating_sub(service)).sum::<u128>());
+        world.ledger.carried(racks, p.way.route(racks), sent - p.booked, 0);
+        p.booked = sent;
+    }
+
+    /// A pair without flows has no clock.
+    fn rest(&mut self, pair: u32) {
+        self.pairs[pair as usize].link = None;
+        self.active.remove(pair);
     }
 
     /// Tells the clock of a pair when its first flow is due.
@@ -135,22 +183,21 @@ impl Pairs {
             if p.link != Some(link) {
                 continue;
             }
-            let service = self.service(pair, world.now);
-            let (from, to) = self.hosts_of(pair);
+            let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
             let p = &mut self.pairs[pair as usize];
-            let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
             while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
                 p.pop();
-                world.ledger.close(f.1, racks, size(&f), 0);
+                self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
+                world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
                 world.done.push(FlowFinished { coflow: f.1, flow: f.2, at: world.now });
                 self.levels.remove(from.index(), to.index());
             }
             if p.booked < p.finished {
-                world.ledger.carried(racks, route(racks), p.finished - p.booked, 0);
+                world.ledger.carried(racks, p.way.route(racks), p.finished - p.booked, 0);
                 p.booked = p.finished;
             }
             if p.flows.is_empty() {
-                p.link = None;
+                self.rest(pair);
             }
             self.enter(pair);
         }
@@ -168,9 +215,10 @@ impl Pairs {
             }
         }
         for (up, down) in self.levels.sort() {
-            let pair = (up as usize * self.hosts + down as usize) as u32;
-            if self.pairs[pair as usize].link.is_some() {
-                self.attach(pair, now);
+            for pair in (up as usize * self.hosts + down as usize..self.pairs.len()).step_by(self.hosts * self.hosts) {
+                if self.pairs[pair].link.is_some() {
+                    self.attach(pair as u32, now);
+                }
             }
         }
         for pair in std::mem::take(&mut self.fresh) {
@@ -192,9 +240,9 @@ impl Pairs {
 
     /// Puts a pair on the clock of its tighter link. Its service goes on where it was.
     fn attach(&mut self, pair: u32, now: Time) {
-        let (from, to) = (pair / self.hosts as u32, pair % self.hosts as u32 + self.hosts as u32);
+        let (from, to, _) = self.ends(pair);
         let service = self.service(pair, now);
-        let link = self.levels.tighter(from, to);
+        let link = self.levels.tighter(from.0, to.0 + self.hosts as u32);
         let ahead = service.wrapping_sub(self.clocks[link as usize].at(now));
         let p = &mut self.pairs[pair as usize];
         (p.link, p.ahead) = (Some(link), ahead);
@@ -202,22 +250,25 @@ impl Pairs {
     }
 }
 
-/// Flows within a rack do not cross its uplink.
-fn route(racks: (RackId, RackId)) -> Route {
-    if racks.0 == racks.1 { Route::Local } else { Route::Eps }
-}
-
-impl Engine for Pairs {
-    fn add(&mut self, coflow: &CoflowSpec, _marked: &[bool], world: &mut World) {
+impl<W: Ways> Engine for Pairs<W> {
+    fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
         for (k, f) in coflow.flows.iter().enumerate() {
             if world.is_free(coflow, k) {
                 continue;
             }
-            let pair = (f.from.index() * self.hosts + f.to.index()) as u32;
-            let due = self.service(pair, world.now) + u128::from(f.bytes.0) * BYTE;
+            let marked = W::CIRCUITS && marked.get(k).copied().unwrap_or(false);
+            let pair = self.number(f.from, f.to, marked);
+            let (service, racks) = (self.service(pair, world.now), self.racks(pair, world));
+            let due = service + u128::from(f.bytes.0) * BYTE;
             let p = &mut self.pairs[pair as usize];
+            if W::CIRCUITS && p.flows.is_empty() {
+                p.way = W::default();
+                p.way.change(world.route((f.from, f.to), racks, marked), service);
+            }
             let first = p.flows.peek().is_none_or(|Reverse(f)| due < f.0);
-            p.push((due, coflow.id, k.into(), f.bytes.0));
+            p.push((due, coflow.id, k.into(), f.bytes.0, p.way.mark(service)));
+            self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.push(due));
+            self.active.insert(pair);
             self.levels.add(f.from.index(), f.to.index());
             if self.pairs[pair as usize].link.is_none() {
                 self.fresh.push(pair);
@@ -230,27 +281,27 @@ impl Engine for Pairs {
 
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
         self.settle(world);
-        for pair in 0..self.pairs.len() as u32 {
+        for pair in self.active.iter().collect::<Vec<_>>() {
             if !self.pairs[pair as usize].flows.iter().any(|f| f.0.1 == coflow) {
                 continue;
             }
-            let (service, (from, to)) = (self.service(pair, world.now), self.hosts_of(pair));
-            let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
+            let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
             let p = &mut self.pairs[pair as usize];
             for Reverse(f) in p.flows.iter().filter(|f| f.0.1 == coflow) {
                 self.levels.remove(from.index(), to.index());
                 let sent = size(f) - f.0.saturating_sub(service);
                 p.finished += sent;
                 p.before = p.before.wrapping_sub(f.0.wrapping_sub(size(f)));
-                world.ledger.close(coflow, racks, sent, 0);
+                world.ledger.close(coflow, racks, sent, p.way.over_ocs(f.4, service));
             }
             p.flows.retain(|f| f.0.1 != coflow);
             self.stale.extend(p.link);
             if p.flows.is_empty() {
-                p.link = None;
+                self.rest(pair);
             }
             self.enter(pair);
         }
+        self.waiting.clear();
         self.refill(world.now);
     }
 
@@ -279,36 +330,65 @@ impl Engine for Pairs {
         self.refill(world.now);
     }
 
-    fn reroute(&mut self, _pairs: &[(RackId, RackId)], _world: &mut World) {}
+    fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
+        let links = world.links;
+        let hosts = |rack| links.topology().hosts_of(rack).iter().map(|h| h.id);
+        for &racks in pairs.iter().filter(|_| W::CIRCUITS) {
+            for (from, to) in hosts(racks.0).flat_map(|from| hosts(racks.1).map(move |to| (from, to))) {
+                let both = [false, true].map(|marked| self.number(from, to, marked));
+                for (pair, marked) in [(both[0], false), (both[1], true)].into_iter().filter(|p| !p.1 || both[0] != both[1]) {
+                    let (route, p) = (world.route((from, to), racks, marked), &self.pairs[pair as usize]);
+                    if self.active.contains(pair) && p.way.route(racks) != route {
+                        let service = self.service(pair, world.now);
+                        self.book(pair, service, world);
+                        self.pairs[pair as usize].way.change(route, service);
+                    }
+                }
+            }
+        }
+    }
 
     fn steer(&mut self, _pairs: &BTreeSet<(HostId, HostId)>, _world: &mut World) {}
 
     fn settle(&mut self, world: &mut World) {
-        for pair in 0..self.pairs.len() as u32 {
-            if self.pairs[pair as usize].flows.is_empty() {
-                continue;
-            }
-            let service = self.service(pair, world.now);
-            let (from, to) = self.hosts_of(pair);
-            let racks = (world.links.topology().rack_of(from), world.links.topology().rack_of(to));
-            let p = &mut self.pairs[pair as usize];
-            let sent = p.sent(service);
-            debug_assert_eq!(sent, p.finished + p.flows.iter().map(|f| size(&f.0) - f.0.0.saturating_sub(service)).sum::<u128>());
-            world.ledger.carried(racks, route(racks), sent - p.booked, 0);
-            p.booked = sent;
-        }
         // What is under way is read after this, as of now.
         self.clocks.iter_mut().for_each(|c| c.settle(world.now));
+        let active = std::mem::take(&mut self.active);
+        for pair in active.iter() {
+            let p = &self.pairs[pair as usize];
+            let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
+            self.book(pair, service, world);
+        }
+        self.active = active;
     }
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
-        for (k, p) in self.pairs.iter().enumerate().filter(|(_, p)| !p.flows.is_empty()) {
-            let hosts = self.hosts_of(k as u32);
-            self.flows_of(p, |f, left| each(Part { coflow: f.1, hosts, sent: size(f) - left, over_ocs: 0, left }));
+        for pair in self.active.iter() {
+            let ((from, to, _), p) = (self.ends(pair), &self.pairs[pair as usize]);
+            self.flows_of(p, |f, left, service| {
+                let over_ocs = p.way.over_ocs(f.4, service);
+                each(Part { coflow: f.1, hosts: (from, to), sent: size(f) - left, over_ocs, left });
+            });
         }
     }
 
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
-        self.pairs.iter().for_each(|p| self.flows_of(p, |f, left| each(f.1, f.2, left)));
+        self.active.iter().for_each(|pair| self.flows_of(&self.pairs[pair as usize], |f, left, _| each(f.1, f.2, left)));
+    }
+
+    fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+        if books {
+            self.settle(world);
+        }
+        if self.waiting.is_empty() {
+            self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
+        }
+        let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
+        for pair in self.active.iter() {
+            let (from, to, _) = self.ends(pair);
+            let p = &self.pairs[pair as usize];
+            let service = p.link.map_or(0, |l| readings[l as usize].wrapping_add(p.ahead));
+            each((from, to), self.waiting[pair as usize].sum(service, most));
+        }
     }
 }

@@ -269,7 +269,7 @@ impl Engine for Shared {
         }
     }
 
-    fn backlog(&mut self, most: u128, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
+    fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         let active = std::mem::take(&mut self.active);
         for b in active.iter() {
             self.book(b, world);

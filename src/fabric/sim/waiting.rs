@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// When flows are due, by the service of their bundle.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Waiting {
     /// Flows that had more than the limit left when it was last asked.
     far: BinaryHeap<Reverse<u128>>,
-    /// When the first of those is due; none: never. So the heap need not be looked into.
-    next: Option<u128>,
+    /// When the first of those is due, so that the heap need not be looked into; the largest number if there is none.
+    next: u128,
     /// How many others there are, and the sum of when they are due, modulo 2^128.
-    near: u128,
+    near: u64,
     dues: u128,
 }
 
@@ -19,7 +19,7 @@ impl Waiting {
     /// Adds a flow.
     pub fn push(&mut self, due: u128) {
         self.far.push(Reverse(due));
-        self.next = Some(self.next.map_or(due, |next| next.min(due)));
+        self.next = self.next.min(due);
     }
 
     /// Takes out the flow that is due first, which is at `due`.
@@ -33,25 +33,31 @@ impl Waiting {
     /// O(1), and O(log flows) once for every flow.
     pub fn sum(&mut self, service: u128, most: u128) -> u128 {
         self.approach(service.saturating_add(most));
-        let near = self.dues.wrapping_sub(service.wrapping_mul(self.near));
+        let near = self.dues.wrapping_sub(service.wrapping_mul(self.near.into()));
         most * self.far.len() as u128 + near
     }
 
     /// Flows that are due up to this service are near from now on.
     fn approach(&mut self, service: u128) {
-        while let Some(due) = self.next.filter(|&due| due <= service) {
-            self.far.pop();
-            self.next = self.far.peek().map(|d| d.0);
+        while self.next <= service
+            && let Some(Reverse(due)) = self.far.pop()
+        {
+            self.next = first(&self.far);
             self.near += 1;
             self.dues = self.dues.wrapping_add(due);
         }
     }
 }
 
+/// The smallest number of a heap, or the largest there is.
+fn first(heap: &BinaryHeap<Reverse<u128>>) -> u128 {
+    heap.peek().map_or(u128::MAX, |d| d.0)
+}
+
 impl FromIterator<u128> for Waiting {
     fn from_iter<I: IntoIterator<Item = u128>>(dues: I) -> Self {
         let far: BinaryHeap<_> = dues.into_iter().map(Reverse).collect();
-        Self { next: far.peek().map(|d| d.0), far, near: 0, dues: 0 }
+        Self { next: first(&far), far, near: 0, dues: 0 }
     }
 }
 

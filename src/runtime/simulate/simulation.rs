@@ -157,7 +157,8 @@ impl<'a> Simulation<'a> {
     ) -> Self {
         let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
-        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket };
+        let counters = plan.policy.demand.reads_counters();
+        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket, counters };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let command = plan.run.program.clone();
@@ -177,6 +178,7 @@ impl<'a> Simulation<'a> {
     /// Records everything from now on, which must be before anything has happened.
     pub fn record(&mut self, recorder: &Recorder) {
         let timing = (first_cycle(&self.plan), self.driver.fabric.notice());
+        self.driver.fabric.read_counters();
         let head = recorder.head(&self.topology, &self.plan, timing, self.driver.fabric.mechanism());
         self.driver.record(recorder.clone(), head);
     }
@@ -418,6 +420,7 @@ impl<'a> Simulation<'a> {
     /// The controller's snapshot with the fabric's counters of this very instant, not of the last cycle.
     fn last_snapshot(&mut self) -> Snapshot {
         let mut last = self.driver.controller.snapshot(self.driver.host.now, self.driver.fabric.mechanism());
+        self.driver.fabric.read_counters();
         let seen = self.driver.fabric.observe(self.driver.host.now).expect("the model can always be observed");
         for (port, counters) in last.ports.iter_mut().zip(seen.ports.into_iter().flatten()) {
             port.counters = counters;

@@ -117,4 +117,52 @@ proptest! {
         };
         prop_assert_eq!(play(false), play(true));
     }
+
+    #[test]
+    fn circuits_as_wide_as_interfaces_change_no_rate(
+        s in script(), hosts in 1usize..3, some: bool, looks in prop::collection::vec(span(60_000_000), 1..4), gone: bool,
+    ) {
+        let mut t = (*topology(8 / hosts, hosts, 2000)).clone();
+        t.planes[0].rate = BitRate::mbit(1000 * hosts as u64);
+        let t = Arc::new(t);
+        let admit = if some { Admit::Marked } else { Admit::All };
+        let racks = t.rack_count() as u32;
+        let play = |by_link: bool, counters| {
+            let mut f = SimFabric::new(t.clone(), Settings { admit, counters, buffer: Bytes(700_000), ..Settings::default() });
+            assert!(f.links.two_sided(true));
+            if by_link {
+                f.engine = Box::new(shared::Shared::new(f.links.capacity()));
+            }
+            for &(i, j, at, long) in &s.circuits {
+                f.apply(&[circuit(i % racks, j % racks, at, at + 10_000_000 + long)], Time(0));
+            }
+            // Flows that end at one instant are told in another order.
+            let until = |f: &mut SimFabric, at| {
+                let mut done = f.advance(at);
+                done.sort();
+                done
+            };
+            let (mut at, mut told) = (0, Vec::new());
+            for (k, flows) in s.flows.iter().enumerate() {
+                at += s.gaps[k];
+                let marks: Vec<bool> = flows.iter().map(|f| f.2 % 3 > 0).collect();
+                f.add_flows(&coflow(k as u32, at, flows), &marks, Time(at));
+                let mut now = at;
+                for look in &looks {
+                    now += look % (s.gaps.get(k + 1).copied().unwrap_or(90_000_000) / 4 + 1);
+                    told.push((until(&mut f, Time(now)), f.observe(Time(now)).unwrap(), f.progress(|id| id.0 % 2 == 0), f.left(Time(now))));
+                }
+                at = at.max(now);
+                if gone && k == 1 {
+                    f.cancel(CoflowId(0), Time(at));
+                }
+            }
+            (told, until(&mut f, Time(NEVER)), f.delivered())
+        };
+        let (by_pair, by_link) = (play(false, true), play(true, true));
+        prop_assert_eq!(&by_pair, &by_link);
+        let without = play(false, false);
+        prop_assert!(without.0.iter().zip(&by_pair.0).all(|(a, b)| (&a.0, &a.1.backlog) == (&b.0, &b.1.backlog) && a.1.sent.is_zero()));
+        prop_assert_eq!((without.1, without.2), (by_pair.1, by_pair.2));
+    }
 }

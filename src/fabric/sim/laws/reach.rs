@@ -8,7 +8,7 @@ type Run = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, Delivered>);
 /// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first coflow back.
 fn run(t: &Arc<Topology>, network: Network, flows: &[Vec<(u32, u32, u64)>], gaps: &[u64], (slow, struck): (bool, bool)) -> Run {
     let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
-    assert!(f.links.two_sided());
+    assert!(f.links.two_sided(false));
     if slow {
         f.engine = Box::new(ordered::Ordered::slow(network, f.links.capacity()));
     }
