@@ -30,10 +30,12 @@ pub fn estimate(sent: &DemandMatrix, backlog: &DemandMatrix, topology: &Topology
         (nic.bytes_in(interval).0 / 10).max(1)
     };
     let tenths: Vec<u64> = topology.racks.iter().map(|r| tenth(r.id)).collect();
-    let wants = sent.map_pairs(|i, j, s| s.saturating_add(backlog.get(i, j)));
-    let elephants = wants.map_pairs(|i, _, b| u64::from(b >= tenths[i.index()]));
-    let shares = natural(&elephants, &capacity, &capacity);
-    wants.map_pairs(|i, j, b| if elephants.get(i, j) > 0 { shares.get(i, j) } else { b })
+    let mut wants = sent.map_pairs(|i, j, s| s.saturating_add(backlog.get(i, j)));
+    let is_elephant = |&(i, _, b): &(RackId, RackId, u64)| b >= tenths[i.index()];
+    let mut elephants = Estimate::new(racks, wants.entries().filter(is_elephant).map(|(i, j, _)| (i, j, 1)));
+    elephants.settle(&capacity, &capacity);
+    wants.set_all(elephants.pairs());
+    wants
 }
 
 /// Hedera's demand estimation on any set of flows.
@@ -46,87 +48,102 @@ pub fn estimate(sent: &DemandMatrix, backlog: &DemandMatrix, topology: &Topology
 /// Bytes by pair, the sum over its flows, rounded down a flow. No rack sends more than `out` or receives more than `into`.
 ///
 /// # Complexity
-/// O(R^2) a round; as many rounds as destinations are cut one after the other, O(R) at most.
+/// O(R^2), and O(P log P) a round for P pairs with flows; as many rounds as destinations are cut one after the other, O(R) at most.
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
 pub fn natural(flows: &DemandMatrix, out: &[u64], into: &[u64]) -> DemandMatrix {
     let racks = flows.racks();
     assert!(out.len() == racks && into.len() == racks, "a capacity for each rack");
-    let mut e = Estimate { flows, each: DemandMatrix::zero(racks), cut: vec![false; racks * racks] };
-    for _ in 0..4 * racks + 4 {
-        let before = e.each.clone();
-        for (i, &capacity) in out.iter().enumerate() {
-            e.raise(RackId::from(i), capacity);
-        }
-        for (j, &capacity) in into.iter().enumerate() {
-            e.limit(RackId::from(j), capacity);
-        }
-        if e.each == before {
-            break;
-        }
-    }
-    e.each.map_pairs(|i, j, d| d.saturating_mul(flows.get(i, j)))
+    let mut e = Estimate::new(racks, flows.entries());
+    e.settle(out, into);
+    let mut shares = DemandMatrix::zero(racks);
+    shares.set_all(e.pairs());
+    shares
 }
 
-struct Estimate<'a> {
-    flows: &'a DemandMatrix,
-    /// Bytes of each flow of a pair.
-    each: DemandMatrix,
-    /// By cell: its destination has cut it; its source raises it no more ("converged").
-    cut: Vec<bool>,
+/// The flows of a pair.
+struct Flows {
+    from: RackId,
+    to: RackId,
+    /// How many.
+    count: u64,
+    /// Bytes of each.
+    each: u64,
+    /// Its destination has cut it; its source raises it no more ("converged").
+    cut: bool,
 }
 
-impl Estimate<'_> {
-    fn of(&self, i: RackId, j: RackId) -> (u128, u128) {
-        (self.flows.get(i, j).into(), self.each.get(i, j).into())
+impl Flows {
+    fn bytes(&self) -> u128 {
+        u128::from(self.count) * u128::from(self.each)
+    }
+}
+
+/// Pairs that have flows, by source.
+struct Estimate {
+    pairs: Vec<Flows>,
+    /// By source, where its pairs begin; last their number.
+    rows: Vec<usize>,
+    /// By destination: its pairs.
+    columns: Vec<Vec<usize>>,
+}
+
+impl Estimate {
+    /// `flows`: source, destination and number, which is not zero, in the order of sources.
+    fn new(racks: usize, flows: impl Iterator<Item = (RackId, RackId, u64)>) -> Self {
+        let pairs: Vec<Flows> = flows.map(|(from, to, count)| Flows { from, to, count, each: 0, cut: false }).collect();
+        let rows = (0..=racks).map(|i| pairs.partition_point(|p| p.from.index() < i)).collect();
+        let mut columns = vec![Vec::new(); racks];
+        pairs.iter().enumerate().for_each(|(k, p)| columns[p.to.index()].push(k));
+        Self { pairs, rows, columns }
     }
 
-    fn is_cut(&self, i: RackId, j: RackId) -> bool {
-        self.cut[i.index() * self.flows.racks() + j.index()]
+    /// Raises and cuts until nothing changes.
+    fn settle(&mut self, out: &[u64], into: &[u64]) {
+        let mut before = Vec::new();
+        for _ in 0..4 * out.len() + 4 {
+            before.clear();
+            before.extend(self.pairs.iter().map(|p| p.each));
+            out.iter().enumerate().for_each(|(i, &capacity)| self.raise(i, capacity));
+            into.iter().enumerate().for_each(|(j, &capacity)| self.limit(j, capacity));
+            if self.pairs.iter().map(|p| p.each).eq(before.iter().copied()) {
+                break;
+            }
+        }
+    }
+
+    /// Bytes by pair.
+    fn pairs(&self) -> impl Iterator<Item = (RackId, RackId, u64)> + '_ {
+        self.pairs.iter().map(|p| (p.from, p.to, p.each.saturating_mul(p.count)))
     }
 
     /// Shares what the cut flows leave of the source's capacity equally among the others.
-    fn raise(&mut self, i: RackId, capacity: u64) {
-        let (mut used, mut count) = (0, 0);
-        let all = || (0..self.flows.racks()).map(RackId::from);
-        for j in all() {
-            let (n, d) = self.of(i, j);
-            if self.is_cut(i, j) { used += n * d } else { count += n }
-        }
+    fn raise(&mut self, i: usize, capacity: u64) {
+        let row = &mut self.pairs[self.rows[i]..self.rows[i + 1]];
+        let used: u128 = row.iter().filter(|p| p.cut).map(Flows::bytes).sum();
+        let count: u128 = row.iter().filter(|p| !p.cut).map(|p| u128::from(p.count)).sum();
         let Some(share) = u128::from(capacity).saturating_sub(used).checked_div(count) else { return };
-        for j in (0..self.flows.racks()).map(RackId::from) {
-            if self.flows.get(i, j) > 0 && !self.is_cut(i, j) {
-                self.each.set(i, j, share as u64);
-            }
-        }
+        row.iter_mut().filter(|p| !p.cut).for_each(|p| p.each = share as u64);
     }
 
     /// Cuts the flows of an overbooked destination to the largest equal share at which all fit.
-    fn limit(&mut self, j: RackId, capacity: u64) {
-        let mut from: Vec<(u128, u128, RackId)> = Vec::new();
-        for i in (0..self.flows.racks()).map(RackId::from) {
-            let (n, d) = self.of(i, j);
-            if n > 0 {
-                from.push((d, n, i));
-            }
-        }
-        let capacity = u128::from(capacity);
-        if from.iter().map(|&(d, n, _)| d * n).sum::<u128>() <= capacity {
+    fn limit(&mut self, j: usize, capacity: u64) {
+        let (column, pairs) = (&mut self.columns[j], &mut self.pairs);
+        if column.iter().map(|&k| pairs[k].bytes()).sum::<u128>() <= capacity.into() {
             return;
         }
-        from.sort_unstable();
-        let (mut left, mut count) = (capacity, from.iter().map(|f| f.1).sum::<u128>());
-        for &(d, n, i) in &from {
+        column.sort_unstable_by_key(|&k| (pairs[k].each, pairs[k].count, pairs[k].from));
+        let mut left = u128::from(capacity);
+        let mut count: u128 = column.iter().map(|&k| u128::from(pairs[k].count)).sum();
+        for &k in column.iter() {
+            let p = &mut pairs[k];
             let share = left / count;
-            if d >= share {
-                self.each.set(i, j, share as u64);
-                self.cut[i.index() * self.flows.racks() + j.index()] = true;
-                left -= share * n;
-            } else {
-                left -= d * n;
+            if u128::from(p.each) >= share {
+                (p.each, p.cut) = (share as u64, true);
             }
-            count -= n;
+            left -= p.bytes();
+            count -= u128::from(p.count);
         }
     }
 }
@@ -157,6 +174,41 @@ mod tests {
         assert_eq!(found, DemandMatrix::from_rows(&[&[0, 1_000_000, 1_000_000], &[3_000, 0, 0], &[0, 99_999, 0]]));
     }
 
+    /// The same by the book: all cells of the matrix in every round.
+    fn twin(flows: &[Vec<u64>], out: &[u64], into: &[u64]) -> Vec<Vec<u64>> {
+        let n = flows.len();
+        let (mut each, mut cut) = (vec![vec![0u64; n]; n], vec![vec![false; n]; n]);
+        for _ in 0..4 * n + 4 {
+            let before = each.clone();
+            for i in 0..n {
+                let used: u64 = (0..n).filter(|&j| cut[i][j]).map(|j| flows[i][j] * each[i][j]).sum();
+                let count: u64 = (0..n).filter(|&j| !cut[i][j]).map(|j| flows[i][j]).sum();
+                let Some(share) = out[i].saturating_sub(used).checked_div(count) else { continue };
+                (0..n).filter(|&j| flows[i][j] > 0 && !cut[i][j]).for_each(|j| each[i][j] = share);
+            }
+            for j in 0..n {
+                let mut from: Vec<(u64, u64, usize)> = (0..n).map(|i| (each[i][j], flows[i][j], i)).filter(|f| f.1 > 0).collect();
+                if from.iter().map(|&(d, n, _)| d * n).sum::<u64>() <= into[j] {
+                    continue;
+                }
+                from.sort_unstable();
+                let (mut left, mut count) = (into[j], from.iter().map(|f| f.1).sum::<u64>());
+                for (d, n, i) in from {
+                    let share = left / count;
+                    if d >= share {
+                        (each[i][j], cut[i][j]) = (share, true);
+                    }
+                    left -= each[i][j] * n;
+                    count -= n;
+                }
+            }
+            if each == before {
+                break;
+            }
+        }
+        (0..n).map(|i| (0..n).map(|j| each[i][j] * flows[i][j]).collect()).collect()
+    }
+
     /// What an end can carry: nothing, a few bytes or many.
     fn capacity() -> impl Strategy<Value = u64> {
         prop_oneof![1 => Just(0u64), 1 => 0u64..100, 4 => 0u64..1 << 40]
@@ -170,6 +222,8 @@ mod tests {
         ) {
             let flows = DemandMatrix::zero(racks).map_pairs(|i, j, _| counts[i.index() * 7 + j.index()]);
             let d = natural(&flows, &out[..racks], &into[..racks]);
+            let cells = |m: &DemandMatrix| m.cells().chunks(racks).map(<[u64]>::to_vec).collect::<Vec<_>>();
+            prop_assert_eq!(cells(&d), twin(&cells(&flows), &out[..racks], &into[..racks]));
             let row = |i: usize| d.row(RackId::from(i)).iter().sum::<u64>();
             let column = |j: usize| (0..racks).map(|i| d.get(RackId::from(i), RackId::from(j))).sum::<u64>();
             for i in 0..racks {

@@ -108,8 +108,11 @@ impl DemandMatrix {
 
     /// The cells that are not zero, in row-major order.
     pub fn entries(&self) -> impl Iterator<Item = (RackId, RackId, u64)> + '_ {
-        let r = self.racks;
-        self.cells.iter().enumerate().filter(|c| *c.1 > 0).map(move |(k, &v)| (RackId::from(k / r), RackId::from(k % r), v))
+        let rows = self.cells.chunks_exact(self.racks.max(1)).enumerate();
+        rows.flat_map(|(i, row)| {
+            let cells = row.iter().enumerate().filter(|c| *c.1 > 0);
+            cells.map(move |(j, &bytes)| (RackId::from(i), RackId::from(j), bytes))
+        })
     }
 
     /// The sum of all cells, stopping at `u64::MAX`. O(R^2), several cells at a time.

@@ -112,7 +112,7 @@ pub struct SimFabric {
 pub struct Settings {
     /// Which flows of a rack pair its circuit takes, and whether those have another way.
     pub admit: Admit,
-    /// Whether circuits may be set. Without them a network of two links a flow is far cheaper.
+    /// Whether circuits may be set. A network in which every flow crosses two links, whatever its way, is far cheaper than another one.
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,

@@ -24,8 +24,8 @@ mod levels;
 mod ways;
 
 use levels::Levels;
-pub use ways::{Changing, Fixed};
 use ways::Ways;
+pub use ways::{Changing, Fixed};
 
 /// The most hosts for which a table by pair of hosts is kept.
 const MAX_HOSTS: usize = 1024;
@@ -46,10 +46,6 @@ fn size<M>(f: &Flow<M>) -> u128 {
 /// The flows between two hosts that go the same way. They all have the same rate.
 struct Pair<W: Ways> {
     flows: BinaryHeap<Reverse<Flow<W::Mark>>>,
-    /// The clock that measures its service; `None` while it has no flows.
-    link: Option<u32>,
-    /// Its service is the clock's plus this, modulo 2^128.
-    ahead: u128,
     /// Of all flows together: by how much the service at which each is due exceeds its size, modulo 2^128.
     before: u128,
     /// Units of flows that are finished.
@@ -61,7 +57,7 @@ struct Pair<W: Ways> {
 
 impl<W: Ways> Pair<W> {
     fn new() -> Self {
-        Self { flows: BinaryHeap::new(), link: None, ahead: 0, before: 0, finished: 0, booked: 0, way: W::default() }
+        Self { flows: BinaryHeap::new(), before: 0, finished: 0, booked: 0, way: W::default() }
     }
 
     fn push(&mut self, f: Flow<W::Mark>) {
@@ -83,6 +79,22 @@ impl<W: Ways> Pair<W> {
     }
 }
 
+/// What tells the service of a pair; apart from all else about it, so that those of all pairs are read fast.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// The clock that measures its service; `None` while it has no flows.
+    link: Option<u32>,
+    /// Its service is the clock's plus this, modulo 2^128.
+    ahead: u128,
+}
+
+impl Place {
+    /// The pair's service, given what clocks read.
+    fn service(self, reading: impl FnOnce(usize) -> u128) -> u128 {
+        self.link.map_or(0, |l| reading(l as usize).wrapping_add(self.ahead))
+    }
+}
+
 /// All pairs.
 pub struct Pairs<W: Ways> {
     hosts: usize,
@@ -90,6 +102,8 @@ pub struct Pairs<W: Ways> {
     clocks: Vec<Clock>,
     /// By sender and receiver; those of marked flows after all others, where they may go another way.
     pairs: Vec<Pair<W>>,
+    /// By pair.
+    places: Vec<Place>,
     /// Pairs that have flows.
     active: Numbers,
     /// By pair, once that was asked for: what its flows have still to send.
@@ -112,6 +126,7 @@ impl<W: Ways> Pairs<W> {
             levels: Levels::new(capacity),
             clocks: (0..2 * hosts).map(|_| Clock::default()).collect(),
             pairs: (0..pairs).map(|_| Pair::new()).collect(),
+            places: vec![Place::default(); pairs],
             active: Numbers::default(),
             waiting: Vec::new(),
             fresh: Vec::new(),
@@ -140,14 +155,18 @@ impl<W: Ways> Pairs<W> {
 
     /// Units that a flow of this pair which had always been there would have sent.
     fn service(&self, pair: u32, now: Time) -> u128 {
-        let p = &self.pairs[pair as usize];
-        p.link.map_or(0, |l| self.clocks[l as usize].at(now).wrapping_add(p.ahead))
+        self.places[pair as usize].service(|l| self.clocks[l].at(now))
+    }
+
+    /// The same as of the last settling.
+    fn settled(&self, pair: u32) -> u128 {
+        self.places[pair as usize].service(|l| self.clocks[l].settled())
     }
 
     /// The flows of a pair and what they have left, as of the last settling; with the pair's service then.
-    fn flows_of(&self, p: &Pair<W>, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
-        let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
-        p.flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
+    fn flows_of(&self, pair: u32, mut each: impl FnMut(&Flow<W::Mark>, u128, u128)) {
+        let service = self.settled(pair);
+        self.pairs[pair as usize].flows.iter().for_each(|Reverse(f)| each(f, f.0.saturating_sub(service), service));
     }
 
     /// Writes into the books what a pair has sent by this service, at which no flow is overdue.
@@ -162,15 +181,15 @@ impl<W: Ways> Pairs<W> {
 
     /// A pair without flows has no clock.
     fn rest(&mut self, pair: u32) {
-        self.pairs[pair as usize].link = None;
+        self.places[pair as usize].link = None;
         self.active.remove(pair);
     }
 
     /// Tells the clock of a pair when its first flow is due.
     fn enter(&mut self, pair: u32) {
-        let p = &self.pairs[pair as usize];
-        if let (Some(l), Some(Reverse(first))) = (p.link, p.flows.peek()) {
-            self.clocks[l as usize].expect(first.0.wrapping_sub(p.ahead), pair);
+        let place = self.places[pair as usize];
+        if let (Some(l), Some(Reverse(first))) = (place.link, self.pairs[pair as usize].flows.peek()) {
+            self.clocks[l as usize].expect(first.0.wrapping_sub(place.ahead), pair);
             self.stale.push(l);
         }
     }
@@ -179,8 +198,7 @@ impl<W: Ways> Pairs<W> {
     fn finish(&mut self, link: u32, world: &mut World) {
         while let Some(pair) = self.clocks[link as usize].due(world.now) {
             // A pair that has gone to another clock, or whose first flow is another one now, is expected anew there.
-            let p = &self.pairs[pair as usize];
-            if p.link != Some(link) {
+            if self.places[pair as usize].link != Some(link) {
                 continue;
             }
             let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
@@ -216,23 +234,23 @@ impl<W: Ways> Pairs<W> {
         }
         for (up, down) in self.levels.sort() {
             for pair in (up as usize * self.hosts + down as usize..self.pairs.len()).step_by(self.hosts * self.hosts) {
-                if self.pairs[pair].link.is_some() {
+                if self.places[pair].link.is_some() {
                     self.attach(pair as u32, now);
                 }
             }
         }
         for pair in std::mem::take(&mut self.fresh) {
-            if self.pairs[pair as usize].link.is_none() && !self.pairs[pair as usize].flows.is_empty() {
+            if self.places[pair as usize].link.is_none() && !self.pairs[pair as usize].flows.is_empty() {
                 self.attach(pair, now);
             }
         }
         self.stale.sort_unstable();
         self.stale.dedup();
         for l in std::mem::take(&mut self.stale) {
-            let pairs = &self.pairs;
+            let (pairs, places) = (&self.pairs, &self.places);
             self.clocks[l as usize].forecast(now, |key, pair| {
-                let p = &pairs[pair as usize];
-                p.link == Some(l) && p.flows.peek().is_some_and(|f| f.0.0.wrapping_sub(p.ahead) == key)
+                let (p, place) = (&pairs[pair as usize], places[pair as usize]);
+                place.link == Some(l) && p.flows.peek().is_some_and(|f| f.0.0.wrapping_sub(place.ahead) == key)
             });
         }
         self.next = self.clocks.iter().filter_map(Clock::next).min();
@@ -244,8 +262,7 @@ impl<W: Ways> Pairs<W> {
         let service = self.service(pair, now);
         let link = self.levels.tighter(from.0, to.0 + self.hosts as u32);
         let ahead = service.wrapping_sub(self.clocks[link as usize].at(now));
-        let p = &mut self.pairs[pair as usize];
-        (p.link, p.ahead) = (Some(link), ahead);
+        self.places[pair as usize] = Place { link: Some(link), ahead };
         self.enter(pair);
     }
 }
@@ -270,7 +287,7 @@ impl<W: Ways> Engine for Pairs<W> {
             self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.push(due));
             self.active.insert(pair);
             self.levels.add(f.from.index(), f.to.index());
-            if self.pairs[pair as usize].link.is_none() {
+            if self.places[pair as usize].link.is_none() {
                 self.fresh.push(pair);
             } else if first {
                 self.enter(pair);
@@ -295,7 +312,7 @@ impl<W: Ways> Engine for Pairs<W> {
                 world.ledger.close(coflow, racks, sent, p.way.over_ocs(f.4, service));
             }
             p.flows.retain(|f| f.0.1 != coflow);
-            self.stale.extend(p.link);
+            self.stale.extend(self.places[pair as usize].link);
             if p.flows.is_empty() {
                 self.rest(pair);
             }
@@ -355,9 +372,7 @@ impl<W: Ways> Engine for Pairs<W> {
         self.clocks.iter_mut().for_each(|c| c.settle(world.now));
         let active = std::mem::take(&mut self.active);
         for pair in active.iter() {
-            let p = &self.pairs[pair as usize];
-            let service = p.link.map_or(0, |l| self.clocks[l as usize].settled().wrapping_add(p.ahead));
-            self.book(pair, service, world);
+            self.book(pair, self.settled(pair), world);
         }
         self.active = active;
     }
@@ -365,7 +380,7 @@ impl<W: Ways> Engine for Pairs<W> {
     fn parts(&self, each: &mut dyn FnMut(Part)) {
         for pair in self.active.iter() {
             let ((from, to, _), p) = (self.ends(pair), &self.pairs[pair as usize]);
-            self.flows_of(p, |f, left, service| {
+            self.flows_of(pair, |f, left, service| {
                 let over_ocs = p.way.over_ocs(f.4, service);
                 each(Part { coflow: f.1, hosts: (from, to), sent: size(f) - left, over_ocs, left });
             });
@@ -373,7 +388,7 @@ impl<W: Ways> Engine for Pairs<W> {
     }
 
     fn left(&self, each: &mut dyn FnMut(CoflowId, FlowId, u128)) {
-        self.active.iter().for_each(|pair| self.flows_of(&self.pairs[pair as usize], |f, left, _| each(f.1, f.2, left)));
+        self.active.iter().for_each(|pair| self.flows_of(pair, |f, left, _| each(f.1, f.2, left)));
     }
 
     fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
@@ -386,8 +401,7 @@ impl<W: Ways> Engine for Pairs<W> {
         let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
         for pair in self.active.iter() {
             let (from, to, _) = self.ends(pair);
-            let p = &self.pairs[pair as usize];
-            let service = p.link.map_or(0, |l| readings[l as usize].wrapping_add(p.ahead));
+            let service = self.places[pair as usize].service(|l| readings[l]);
             each((from, to), self.waiting[pair as usize].sum(service, most));
         }
     }
