@@ -50,7 +50,7 @@ def ray(folder: Path) -> Iterator[Engine]:
 
 @contextmanager
 def spark(folder: Path) -> Iterator[Engine]:
-    """A standalone master, two workers of a core each, and an application on them."""
+    """A standalone master with two workers, and an application on them."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -67,7 +67,7 @@ def spark(folder: Path) -> Iterator[Engine]:
     started = [start("master.Master", "--port", port)]
     try:
         wait_for(address)
-        worker = ("--cores", "1", "--memory", "600m", "--work-dir", str(folder), f"spark://{address}")
+        worker = ("--cores", "2", "--memory", "1200m", "--work-dir", str(folder), f"spark://{address}")
         started += [start("worker.Worker", *worker) for _ in range(2)]
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         context = spark_context(f"spark://{address}")
@@ -85,8 +85,8 @@ def spark_context(master: str) -> Any:
     import pyspark
 
     conf = pyspark.SparkConf().setMaster(master).setAppName("sweep").set("spark.ui.enabled", "false")
-    # Small ones.
-    conf.set("spark.executor.memory", "512m").set("spark.executor.cores", "1").set("spark.log.level", "OFF")
+    # Half of the cores: two coordinators may be there at once.
+    conf.set("spark.cores.max", "2").set("spark.executor.cores", "1").set("spark.executor.memory", "512m").set("spark.log.level", "OFF")
     return pyspark.SparkContext(conf=conf)
 
 

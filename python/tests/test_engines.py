@@ -95,10 +95,11 @@ def test_a_coordinator_that_is_killed_goes_on(engine: engines.Engine, grid: Path
     out = tmp_path / "out"
     name = {"distributed": "dask", "pyspark": "spark"}.get(type(engine.client).__module__.partition(".")[0], "ray")
     command = [sys.executable, engines.__file__, name, engine.address, str(grid), str(out)]
-    coordinator = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until("some runs have ended", lambda: len(results(out)) >= 2 or coordinator.poll() is not None)
-    coordinator.kill()
-    coordinator.wait()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as coordinator:
+        try:
+            until("some runs have ended", lambda: len(results(out)) >= 2 or coordinator.poll() is not None)
+        finally:
+            coordinator.kill()
     before = {file: file.stat().st_mtime_ns for file in out.glob("*.json")}
     assert len(before) < 24, "it was killed too late to tell anything"
     heliostat.sweep(grid, engine.client, out=out)
