@@ -6,12 +6,22 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import heliostat
 import pytest
+
+import heliostat
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--all", action="store_true", help="with Ray and Spark")
+    parser.addoption("--all", action="store_true", help="with what needs heavy packages: Ray, Spark, Kubernetes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "heavy: only with --all")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--all"):
+        items[:] = [item for item in items if not item.get_closest_marker("heavy")]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

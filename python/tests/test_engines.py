@@ -12,17 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import engines
-import heliostat
 import pytest
 from conftest import results, until
 
+import heliostat
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    heavy = ["ray", "spark"] if metafunc.config.getoption("--all") else []
-    metafunc.parametrize("engine", ["dask", *heavy], indirect=True, scope="module")
+HEAVY = [pytest.param(name, marks=pytest.mark.heavy) for name in ("ray", "spark")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["dask", *HEAVY])
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Engine]:
     name = request.param
     pytest.importorskip({"dask": "distributed", "spark": "pyspark"}.get(name, name))

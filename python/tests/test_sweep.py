@@ -9,9 +9,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import heliostat
 import pytest
 from conftest import results, until
+
+import heliostat
 from heliostat import _sweep
 from heliostat._engines import Command, Ended, carry_out
 
