@@ -36,6 +36,11 @@ class Command(NamedTuple):
     binary: str | None  # the program, where the caller has named it
     arguments: tuple[str, ...]
 
+    @classmethod
+    def of(cls, *arguments: str) -> Command:
+        """A command as the caller would run it here and now."""
+        return cls(os.getcwd(), os.environ.get("HELIOSTAT"), arguments)
+
 
 class Ended(NamedTuple):
     """What became of a run."""
@@ -57,11 +62,6 @@ def carry_out(command: Command) -> Ended:
         return Ended(done.returncode, done.stderr.strip(), host)
     except (OSError, _binary.Error) as e:
         return Ended(1, str(e), host)
-
-
-def command(*arguments: str) -> Command:
-    """A command as the caller would run it here and now."""
-    return Command(os.getcwd(), os.environ.get("HELIOSTAT"), arguments)
 
 
 Submit = Callable[[Command], "Future[Ended]"]

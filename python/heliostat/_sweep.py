@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Literal, TypedDict, Union
 
 from . import _binary
-from ._engines import TRIES, Client, Command, Ended, Submit, command, engine
+from ._engines import TRIES, Client, Command, Ended, Submit, engine
 from ._rows import Rows
 
 PATIENCE_S = 60.0
 """How long results may take until they show here: shared file systems look again for what was not there only now and then."""
 
 TELL_EVERY_S = 10.0
+
+PROCESSES = 2000
+"""The most processes that a client's workers start. Each reads the whole grid, so the runs of larger grids share them."""
 
 StrPath = Union[str, "os.PathLike[str]"]
 Many = Union[str, int, float, bool, "list[str]", "list[int]", "list[float]", "list[bool]"]
@@ -133,12 +136,14 @@ def _killed(status: int) -> str:
 
 def _spread(client: Client, arguments: Iterable[str], out: Path, left: list[str]) -> dict[str, str]:
     """Has a client's workers carry out the runs that are left; what to say of each if it left nothing."""
+    some = 1 + len(left) // PROCESSES
     with engine(client) as submit:
-        futures: dict[Future[Ended], str] = {}
+        futures: dict[Future[Ended], list[str]] = {}
         try:
-            for run in left:
-                futures[_given(submit, command(*arguments, "--only", run))] = run
-            ended = _followed(futures)
+            for k in range(0, len(left), some):
+                only = [word for run in left[k : k + some] for word in ("--only", run)]
+                futures[_given(submit, Command.of(*arguments, "--threads", "1", *only))] = left[k : k + some]
+            ended = _followed(futures, len(left))
         finally:
             for future in futures:
                 future.cancel()
@@ -146,28 +151,28 @@ def _spread(client: Client, arguments: Iterable[str], out: Path, left: list[str]
     return {run: _why(e) for run, e in ended.items()}
 
 
-def _given(submit: Submit, run: Command) -> Future[Ended]:
-    """A run given to an engine; one that takes no more, such as a broken pool of processes, fails the run only."""
+def _given(submit: Submit, runs: Command) -> Future[Ended]:
+    """Runs given to an engine; one that takes no more, such as a broken pool of processes, fails these runs only."""
     try:
-        return submit(run)
+        return submit(runs)
     except Exception as e:
         refused: Future[Ended] = Future()
         refused.set_exception(e)
         return refused
 
 
-def _followed(futures: Mapping[Future[Ended], str]) -> dict[str, Ended]:
+def _followed(futures: Mapping[Future[Ended], list[str]], of: int) -> dict[str, Ended]:
     """What became of each run. Tells now and then how far all are."""
     ended: dict[str, Ended] = {}
     began = told = time.monotonic()
     for future in as_completed(futures):
-        ended[futures[future]] = _outcome(future)
+        ended.update(dict.fromkeys(futures[future], _outcome(future)))
         now = time.monotonic()
         if now - told >= TELL_EVERY_S:
             told = now
-            to_go = (now - began) / len(ended) * (len(futures) - len(ended))
-            print(f"{len(ended)}/{len(futures)} runs, {to_go:.0f} s to go", file=sys.stderr, flush=True)
-    print(f"{len(ended)} runs in {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+            to_go = (now - began) / len(ended) * (of - len(ended))
+            print(f"{len(ended)}/{of} runs, {to_go:.0f} s to go", file=sys.stderr, flush=True)
+    print(f"{of} runs in {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
     return ended
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import results, until
+from conftest import results
 
 import heliostat
 from heliostat import _sweep
@@ -24,6 +24,24 @@ def test_an_executor_gives_what_the_program_gives(grid: Path, tmp_path: Path, wa
     assert results(tmp_path) == want
     assert list(rows) == list(heliostat.read(tmp_path))
     assert all(isinstance(row["makespan_ns"], int) for row in rows)
+
+
+class Counting(ThreadPoolExecutor):
+    """Counts what it is given."""
+
+    given = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.given += 1
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_runs_of_large_grids_share_processes(grid: Path, tmp_path: Path, want: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sweep, "PROCESSES", 7)
+    with Counting(2) as executor:
+        heliostat.sweep(grid, executor, out=tmp_path)
+    assert executor.given == 6
+    assert results(tmp_path) == want
 
 
 def filled(out: Path, want: dict[str, bytes]) -> None:
@@ -150,17 +168,12 @@ def test_a_worker_without_the_directory_says_so(tmp_path: Path) -> None:
     assert str(tmp_path / "none") in ended.told
 
 
-def test_a_broken_pool_costs_rows_and_no_exception(grid: Path, tmp_path: Path) -> None:
+def test_a_broken_pool_costs_rows_and_no_exception(tmp_path: Path) -> None:
     """A pool of processes ends with the first of them that is killed. The next call runs what is missing."""
-    out = tmp_path / "out"
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool, ThreadPoolExecutor(1) as beside:
-        pid = pool.submit(os.getpid).result()
-        sweep = beside.submit(heliostat.sweep, grid, pool, out=out)
-        until("a run has ended", lambda: len(results(out)) >= 2)
-        os.kill(pid, signal.SIGKILL)
-        states = sweep.result().columns["state"]
-    errors = [str(row["error"]) for row in heliostat.read(out) if row["state"] == "failed"]
-    assert 2 <= states.count("done") < 24
-    assert states.count("done") + len(errors) == 24
-    assert all("BrokenProcessPool" in error for error in errors)
-    assert set(heliostat.sweep(grid, out=out).columns["state"]) == {"done"}
+    grid: heliostat.Grid = {"topologies": "hybrid-8x2", "policies": ["c-through", "helios"], "workloads": "shuffle-8"}
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        os.kill(pool.submit(os.getpid).result(), signal.SIGKILL)
+        rows = heliostat.sweep(grid, pool, out=tmp_path)
+    assert rows.columns["state"] == ["failed", "failed"]
+    assert all("BrokenProcessPool" in str(row["error"]) for row in rows)
+    assert heliostat.sweep(grid, out=tmp_path).columns["state"] == ["done", "done"]
