@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _binary
 
@@ -111,8 +111,9 @@ def _ray(ray: ModuleType) -> Iterator[Submit]:
 
 @contextmanager
 def _spark(context: pyspark.SparkContext) -> Iterator[Submit]:
-    def job(command: Command) -> Ended:
-        ended: Ended = context.parallelize([command], 1).map(carry_out).first()
+    def job(command: Command) -> Any:
+        # Not first(): Spark starts a new Python for the next run where the last one has not read its input to the end.
+        (ended,) = context.parallelize([command], 1).map(carry_out).collect()
         return ended
 
     pool = ThreadPoolExecutor(max(SPARK_JOBS, 2 * context.defaultParallelism))
