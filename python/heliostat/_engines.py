@@ -74,16 +74,16 @@ def engine(client: Client) -> Iterator[Submit]:
     Raises:
         TypeError: The client is none of those that are known.
     """
-    package = type(client).__module__.partition(".")[0]
+    packages = {kind.__module__.partition(".")[0] for kind in type(client).__mro__}
     if isinstance(client, Executor):
         yield lambda command: client.submit(carry_out, command)
-    elif package == "distributed":
+    elif "distributed" in packages:
         executor = client.get_executor(pure=False)
         yield lambda command: executor.submit(carry_out, command)
     elif isinstance(client, ModuleType) and client.__name__ == "ray":
         with _ray(client) as submit:
             yield submit
-    elif package == "pyspark":
+    elif "pyspark" in packages:
         with _spark(getattr(client, "sparkContext", client)) as submit:
             yield submit
     else:

@@ -72,8 +72,6 @@ def sweep(grid: StrPath | Grid, client: Client | None = None, out: StrPath = "re
     runs = Rows.of_lines(_binary.ask(*arguments, "--list").splitlines())
     left = [str(run["id"]) for run in runs if run["state"] != "done"]
     out.mkdir(parents=True, exist_ok=True)
-    for run in left:
-        (out / f"{run}.error").unlink(missing_ok=True)
     if client is None:
         why = dict.fromkeys(left, _here([*arguments, *(["--threads", str(threads)] if threads else [])]))
     else:
@@ -138,6 +136,8 @@ def _spread(client: Client, arguments: Iterable[str], out: Path, left: list[str]
     """Has a client's workers carry out the runs that are left; what to say of each if it left nothing."""
     some = 1 + len(left) // PROCESSES
     with engine(client) as submit:
+        for run in left:
+            (out / f"{run}.error").unlink(missing_ok=True)
         futures: dict[Future[Ended], list[str]] = {}
         try:
             for k in range(0, len(left), some):

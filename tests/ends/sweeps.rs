@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Scratch, file, heliostat, output, root, run, said, unique, until};
+use super::support::{Scratch, heliostat, output, root, run, said, unique, until};
 
 /// 24 runs of a few milliseconds to a few tenths of a second each.
 const GRID: &str = "topologies: hybrid-8x2\npolicies: [c-through, helios, eps-only]\nworkloads: facebook\nseeds: 1-8\noptions: {coflows: 60, scale: 100}\n";
