@@ -105,7 +105,7 @@ pub struct Grid {
 }
 
 /// One run of a grid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its network.
     pub topology: String,

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Scratch, file, heliostat, output, root, run, said, unique, until};
+use super::support::{Scratch, heliostat, output, root, run, said, unique, until};
 
 /// 24 runs of a few milliseconds to a few tenths of a second each.
 const GRID: &str = "topologies: hybrid-8x2\npolicies: [c-through, helios, eps-only]\nworkloads: facebook\nseeds: 1-8\noptions: {coflows: 60, scale: 100}\n";
@@ -141,6 +141,38 @@ fn names_follow_contents_and_rows_hold_everything() {
 }
 
 #[test]
+fn a_directory_knows_the_runs_of_its_last_sweep() {
+    let scratch = Scratch::new("sweep-kept");
+    let text = "topologies: hybrid-8x2\npolicies: [c-through, helios]\nworkloads: facebook\noptions: {coflows: 5, scale: [10, 100]}\n";
+    let (grid, out, rows) = (scratch.write("grid.yaml", text), scratch.0.join("out"), scratch.0.join("rows.csv"));
+    let collected = |with: &[&Path]| {
+        good(heliostat().arg("sweep").args(with).arg("--out").arg(&out).arg("--collect").arg(&rows));
+        std::fs::read_to_string(&rows).expect("rows")
+    };
+    let alone = |word: &str| output(heliostat().arg("sweep").arg("--out").arg(&out).args(word.split(' ').filter(|w| !w.is_empty())));
+    assert_eq!(alone("").status.code(), Some(2), "a sweep needs its grid");
+    let o = alone("--list");
+    assert!(o.status.code() == Some(3) && said(&o).contains("runs.jsonl") && said(&o).contains("name the grid"), "{}", said(&o));
+    // By one run: what is kept are all.
+    let first = lines(sweep(&grid, &out).arg("--list"))[0].clone();
+    good(sweep(&grid, &out).args(["--only", first["id"].as_str().expect("an id")]));
+    let states: Vec<Value> =
+        lines(heliostat().arg("sweep").arg("--out").arg(&out).arg("--list")).iter().map(|l| l["state"].clone()).collect();
+    assert_eq!(states, ["done", "missing", "missing", "missing"]);
+    good(&mut sweep(&grid, &out));
+    assert_eq!(collected(&[]), collected(&[&grid]));
+    let listed = |c: &mut Command| lines(c.arg("--list"));
+    assert_eq!(listed(heliostat().arg("sweep").arg("--out").arg(&out)), listed(&mut sweep(&grid, &out)));
+    // Another grid, of which nothing is left to run.
+    let smaller = scratch.write("smaller.yaml", &text.replace("[10, 100]", "10"));
+    assert_eq!(collected(&[&smaller]).lines().count(), 3);
+    assert_eq!(collected(&[]).lines().count(), 3);
+    std::fs::write(out.join("runs.jsonl"), "{}\n").expect("a file");
+    let o = alone("--list");
+    assert!(o.status.code() == Some(3) && said(&o).contains("runs.jsonl:1: missing field"), "{}", said(&o));
+}
+
+#[test]
 fn several_policies_and_seeds_become_one_table_that_other_commands_read() {
     let scratch = Scratch::new("study");
     let json = scratch.0.join("all.json");
@@ -228,42 +260,4 @@ fn mistakes_in_a_grid_have_their_places() {
         assert!(o.status.code() == Some(3) && said(&o).contains(told), "{told} in {}", said(&o));
     }
     assert!(!out.exists(), "nothing is made for a grid that makes no sense");
-}
-
-/// The first Python program of docs/sweeps.md.
-fn recipe() -> String {
-    let docs = std::fs::read_to_string(file("docs/sweeps.md")).expect("the page");
-    let from = docs.split_once("```python\n").expect("a recipe").1;
-    from.split_once("```").expect("its end").0.to_owned()
-}
-
-/// A child of a process whose command line has a word in it.
-fn child_of(parent: u32, word: &str) -> Option<u32> {
-    let read = |pid: u32, what: &str| std::fs::read_to_string(format!("/proc/{pid}/{what}")).unwrap_or_default();
-    let parent_of = |pid: u32| read(pid, "stat").rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok();
-    let pids = std::fs::read_dir("/proc").ok()?.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|&pid| parent_of(pid) == Some(parent)).find(|&pid| read(pid, "cmdline").contains(word))
-}
-
-/// Two worker processes of Dask, one of which is killed in the middle.
-#[test]
-fn dask_runs_a_sweep_and_survives_a_worker() {
-    let test = "dask_runs_a_sweep_and_survives_a_worker";
-    let python = std::env::var("HELIOSTAT_PYTHON").unwrap_or_else(|_| "python3".into());
-    if !Command::new(&python).args(["-c", "import distributed"]).output().is_ok_and(|o| o.status.success()) {
-        return println!("SKIP {test}: no Python with dask[distributed]; HELIOSTAT_PYTHON names one");
-    }
-    let scratch = Scratch::new("sweep-dask");
-    let (grid, program) = (scratch.write("grid.yaml", GRID), scratch.write("sweep.py", &recipe()));
-    let (whole, dask) = (scratch.0.join("whole"), scratch.0.join("dask"));
-    good(&mut sweep(&grid, &whole));
-    let mut c = Command::new(python);
-    c.arg(program).arg(&grid).arg(&dask).env("HELIOSTAT", env!("CARGO_BIN_EXE_heliostat")).current_dir(&scratch.0);
-    let child = c.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("Python starts");
-    until("Dask has run some", || results(&dask).len() >= 2);
-    let worker = child_of(child.id(), "spawn_main").expect("a worker");
-    assert!(Command::new("kill").args(["-9", &worker.to_string()]).status().is_ok_and(|s| s.success()));
-    let o = child.wait_with_output().expect("our child");
-    assert!(o.status.success() && String::from_utf8_lossy(&o.stdout).contains("CCT over that of c-through"), "{}", said(&o));
-    assert_eq!(results(&dask), results(&whole));
 }

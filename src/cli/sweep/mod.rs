@@ -11,6 +11,7 @@ use super::{CliError, print, results, simulate, study, write_text};
 use crate::runtime::parallel::in_parallel;
 
 mod collect;
+mod kept;
 mod progress;
 mod runs;
 mod summary;
@@ -23,8 +24,10 @@ mod summary;
 /// again the next time.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The grid (YAML): topologies, policies, workloads or jobs, seeds, options
-    grid: PathBuf,
+    /// The grid (YAML): topologies, policies, workloads or jobs, seeds, options. With --list and --collect, if left out: the one that
+    /// was swept last into the directory
+    #[arg(required_unless_present_any = ["list", "collect"])]
+    grid: Option<PathBuf>,
     /// The directory of the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -82,15 +85,23 @@ impl std::str::FromStr for Shard {
 /// # Errors
 /// A grid that makes no sense, a directory that cannot be written, and after all others have run, runs that failed.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    let all = runs::read(&args.grid, &args.out)?;
+    let all = match &args.grid {
+        Some(grid) => runs::read(grid, &args.out)?,
+        None => kept::read(&args.out)?,
+    };
     let mine = chosen(&all, args)?;
     if args.list {
         return print(&mine.iter().map(|r| r.line(&args.out) + "\n").collect::<String>());
     }
+    if args.collect.is_none() {
+        std::fs::create_dir_all(&args.out).map_err(|e| CliError::Failed(format!("{}: {e}", args.out.display())))?;
+    }
+    let kept = args.grid.as_ref().map_or(Ok(()), |_| kept::write(&all, &args.out));
     if let Some(file) = &args.collect {
+        // Results may be read where nothing may be written.
         return collect::write(file, &mine, &args.out, args.rows);
     }
-    std::fs::create_dir_all(&args.out).map_err(|e| CliError::Failed(format!("{}: {e}", args.out.display())))?;
+    kept?;
     let (failed, stopped) = carry(&mine, args)?;
     if stopped {
         return Err(CliError::Failed("stopped; start the same command again, and it goes on from here".into()));

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory as _, Parser as _};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -26,11 +27,12 @@ const FILES: [&str; 2] = ["faults", "model"];
 const NAME_BYTES: usize = 8;
 
 /// One run of a grid.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Hash of the version and of all that the run depends on.
     pub id: String,
     /// Its place in the grid.
+    #[serde(flatten)]
     pub cell: Cell,
     /// Whether it is of jobs.
     pub of_jobs: bool,

@@ -29,7 +29,8 @@ A placement policy is the same with `place`, under `placement: {policy: external
 Heliostat asks it whenever a rack has a free slot. `place` gets an `Offer` and returns a `Start`, or None: nothing starts until something
 changes in the rack, a stage becomes ready, or the time of an `Again(at_ns)` that it returns instead has come.
 
-Print to standard error only: standard output belongs to the answers. Needs Python 3.8, and nothing else.
+Print to standard error only: standard output belongs to the answers. Needs Python 3.9 and nothing else: without the
+package, a copy of this file as `heliostat.py` beside your program will do.
 
 A program that runs by itself, on this machine or another one, takes the same questions by HTTP: `heliostat.serve_http(8000, decide)`, and
 `external: {url: "http://127.0.0.1:8000/"}` in the policy file.
@@ -41,11 +42,14 @@ import threading
 import traceback
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Callable, List, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Union
 
 PROTOCOL = 1
 
-Pair = Tuple[int, int]
+Pair = tuple[int, int]
+
+Message = dict[str, Any]
+"""A line of JSON."""
 
 
 @dataclass
@@ -56,9 +60,9 @@ class Plane:
     delta_ns: int  # dark time of a change
     duplex: bool  # circuits come in pairs: (i, j) needs (j, i)
     all_stop: bool  # all circuits are dark while one changes
-    current: List[Pair]  # circuits that are up when the decision takes effect
-    unusable_inputs: List[int]  # racks whose input port is faulty or held by hand
-    unusable_outputs: List[int]
+    current: list[Pair]  # circuits that are up when the decision takes effect
+    unusable_inputs: list[int]  # racks whose input port is faulty or held by hand
+    unusable_outputs: list[int]
 
     def is_usable(self, i: int, j: int) -> bool:
         """Whether a circuit from rack i to rack j may be set (and back, on a duplex plane)."""
@@ -79,7 +83,7 @@ class Coflow:
     arrival_ns: int
     weight: int
     sent: int  # bytes
-    rest: List[Tuple[int, int, int]]  # from rack, to rack, bytes still to send
+    rest: list[tuple[int, int, int]]  # from rack, to rack, bytes still to send
 
 
 @dataclass
@@ -91,18 +95,18 @@ class Ask:
     interval_ns: int  # until the next decision
     racks: int
     eps_bps: int  # the slowest rack's rate on the electrical network; 0 if there is none
-    demand: List[Tuple[int, int, int]]  # from rack, to rack, bytes; only pairs with demand, in order
-    planes: List[Plane]
-    coflows: List[Coflow] = field(default_factory=list)
+    demand: list[tuple[int, int, int]]  # from rack, to rack, bytes; only pairs with demand, in order
+    planes: list[Plane]
+    coflows: list[Coflow] = field(default_factory=list)
 
     @classmethod
-    def of(cls, message: dict) -> "Ask":
+    def of(cls, message: Message) -> "Ask":
         """From a line of JSON that was read."""
         planes = [Plane(**{**p, "current": _tuples(p["current"])}) for p in message["planes"]]
         coflows = [Coflow(**{**c, "rest": _tuples(c["rest"])}) for c in message["coflows"]]
         return cls(**{**message, "demand": _tuples(message["demand"]), "planes": planes, "coflows": coflows})
 
-    def matrix(self) -> List[List[int]]:
+    def matrix(self) -> list[list[int]]:
         """Demand as racks x racks bytes."""
         rows = [[0] * self.racks for _ in range(self.racks)]
         for i, j, size in self.demand:
@@ -116,7 +120,7 @@ class Shuffled:
 
     stage: int  # that sends
     bytes: int  # all of it
-    output_in: List[Tuple[int, int]]  # rack, finished tasks whose output is there
+    output_in: list[tuple[int, int]]  # rack, finished tasks whose output is there
 
 
 @dataclass
@@ -128,8 +132,8 @@ class ReadyStage:
     running: int
     finished: int
     near: str  # how near to its block a task can run in the offered rack: host, rack, remote
-    running_in: List[Tuple[int, int]]  # rack, tasks of the stage that hold slots there
-    inputs: List[Shuffled]
+    running_in: list[tuple[int, int]]  # rack, tasks of the stage that hold slots there
+    inputs: list[Shuffled]
 
 
 @dataclass
@@ -140,7 +144,7 @@ class ReadyJob:
     name: str
     queue: int
     arrival_ns: int
-    stages: List[ReadyStage]  # those of which a task may start
+    stages: list[ReadyStage]  # those of which a task may start
 
 
 @dataclass
@@ -150,16 +154,16 @@ class Offer:
     offer: int  # its number, from 0
     at_ns: int  # now
     rack: int
-    hosts: List[Tuple[int, int]]  # of the rack: host, free slots
-    free: List[int]  # free slots by rack
-    shuffling_into: List[int]  # bytes of shuffles on their way into each rack
-    ready: List[ReadyJob]  # in the order of the queues: whose turn it is comes first
+    hosts: list[tuple[int, int]]  # of the rack: host, free slots
+    free: list[int]  # free slots by rack
+    shuffling_into: list[int]  # bytes of shuffles on their way into each rack
+    ready: list[ReadyJob]  # in the order of the queues: whose turn it is comes first
 
     @classmethod
-    def of(cls, message: dict) -> "Offer":
+    def of(cls, message: Message) -> "Offer":
         """From a line of JSON that was read."""
 
-        def stage(s: dict) -> ReadyStage:
+        def stage(s: Message) -> ReadyStage:
             inputs = [Shuffled(i["from"], i["bytes"], _tuples(i["output_in"])) for i in s["inputs"]]
             return ReadyStage(**{**s, "running_in": _tuples(s["running_in"]), "inputs": inputs})
 
@@ -184,15 +188,15 @@ class Again:
     at_ns: int
 
 
-def start(offer: Offer, decision) -> dict:
+def start(offer: Offer, decision: Union[Start, Again, None]) -> Message:
     """What `place` returned as the protocol has it."""
     if isinstance(decision, Again):
         return {"offer": offer.offer, "start": None, "again_at_ns": decision.at_ns}
-    chosen = decision and {k: v for k, v in vars(decision).items() if v is not None}
+    chosen = {k: v for k, v in vars(decision).items() if v is not None} if decision else None
     return {"offer": offer.offer, "start": chosen}
 
 
-def _tuples(lists: List[list]) -> List[tuple]:
+def _tuples(lists: list[list[int]]) -> list[Any]:
     return [tuple(x) for x in lists]
 
 
@@ -200,10 +204,11 @@ def _tuples(lists: List[list]) -> List[tuple]:
 class Configuration:
     """The circuits of a plane for a time."""
 
-    pairs: List[Pair]
+    pairs: list[Pair]
     hold_ns: Optional[int] = None  # time with light; None: until further notice, only in the last configuration
 
-    def message(self) -> dict:
+    def message(self) -> Message:
+        """As the protocol has it."""
         return {"pairs": self.pairs} if self.hold_ns is None else {"pairs": self.pairs, "hold_ns": self.hold_ns}
 
 
@@ -218,7 +223,7 @@ class Circuit:
     until_ns: Optional[int] = None
 
 
-def answer(ask: Ask, decision: list) -> dict:
+def answer(ask: Ask, decision: list[Any]) -> Message:
     """What `decide` returned as the protocol has it."""
     if decision and all(isinstance(c, Circuit) for c in decision):
         return {"cycle": ask.cycle, "circuits": [{k: v for k, v in vars(c).items() if v is not None} for c in decision]}
@@ -228,7 +233,7 @@ def answer(ask: Ask, decision: list) -> dict:
     return {"cycle": ask.cycle, "planes": [[c.message() for c in plane] for plane in planes]}
 
 
-Decide = Callable[[Ask], list]
+Decide = Callable[[Ask], list[Any]]
 Place = Callable[[Offer], Union[Start, Again, None]]
 
 
@@ -236,11 +241,15 @@ def reply(text: Union[str, bytes], decide: Optional[Decide], place: Optional[Pla
     """The answer to a question of Heliostat."""
     message = json.loads(text)
     if "protocol" in message:
-        said = {"protocol": PROTOCOL}
+        said: Message = {"protocol": PROTOCOL}
     elif "offer" in message:
+        if place is None:
+            raise TypeError("asked for a task, and serve() was given no `place`")
         offer = Offer.of(message)
         said = start(offer, place(offer))
     else:
+        if decide is None:
+            raise TypeError("asked for circuits, and serve() was given no `decide`")
         ask = Ask.of(message)
         said = answer(ask, decide(ask))
     return json.dumps(said)
@@ -254,14 +263,13 @@ def serve(decide: Optional[Decide] = None, place: Optional[Place] = None) -> Non
 
 def serve_http(port: int, decide: Optional[Decide] = None, place: Optional[Place] = None, host: str = "127.0.0.1") -> None:
     """Answers questions by HTTP, one after another, until the program is ended. Port 0 is any free one; standard error says which."""
-
     alone = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True  # head and body are two writes
 
-        def do_POST(self):
+        def do_POST(self) -> None:
             question = self.rfile.read(int(self.headers["Content-Length"]))
             try:
                 with alone:
@@ -278,7 +286,7 @@ def serve_http(port: int, decide: Optional[Decide] = None, place: Optional[Place
             except ConnectionError:  # Heliostat has ended, or does not wait any more
                 self.close_connection = True
 
-        def log_message(self, *_):
+        def log_message(self, *_: object) -> None:
             pass
 
     with ThreadingHTTPServer((host, port), Handler) as server:

@@ -1,0 +1,39 @@
+"""Finds the program `heliostat`, and runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sysconfig
+
+
+class Error(Exception):
+    """The program does not run, or what it said about a mistake of the caller."""
+
+
+def find() -> str:
+    """The path of the program: `$HELIOSTAT`, that of this installation, or one in the search path.
+
+    Raises:
+        Error: There is none.
+    """
+    if named := os.environ.get("HELIOSTAT"):
+        return named
+    scripts = (sysconfig.get_path("scripts", scheme) for scheme in (sysconfig.get_default_scheme(), "posix_user"))
+    found = next((path for folder in scripts if (path := shutil.which("heliostat", path=folder))), None) or shutil.which("heliostat")
+    if found is None:
+        raise Error("no program `heliostat`: install this package's wheel, put the program in PATH, or name it by $HELIOSTAT")
+    return found
+
+
+def ask(*arguments: str) -> str:
+    """What the program prints.
+
+    Raises:
+        Error: It ended with an exit code other than 0; with what it said.
+    """
+    done = subprocess.run([find(), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Error(done.stderr.strip().removeprefix("error: ") or f"heliostat {arguments[0]}: exit status {done.returncode}")
+    return done.stdout

@@ -1,0 +1,38 @@
+//! The list of runs that a sweep leaves in its directory, so that tables can be made of it without the grid and its files.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::runs::Run;
+use crate::cli::{CliError, write_text};
+
+/// The list: a line of JSON for each run.
+fn list(out: &Path) -> PathBuf {
+    out.join("runs.jsonl")
+}
+
+/// Writes the list, if it is not there already: each of many shards and single runs comes by.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(runs: &[Run], out: &Path) -> Result<(), CliError> {
+    let mut text = String::new();
+    for run in runs {
+        let line = serde_json::to_string(run).map_err(|e| CliError::Failed(e.to_string()))?;
+        let _ = writeln!(text, "{line}");
+    }
+    let file = list(out);
+    if std::fs::read(&file).is_ok_and(|there| there == text.as_bytes()) { Ok(()) } else { write_text(&file, &text) }
+}
+
+/// The runs of the sweep that ran last in a directory.
+///
+/// # Errors
+/// A directory without a list, and lines that are no runs.
+pub fn read(out: &Path) -> Result<Vec<Run>, CliError> {
+    let file = list(out);
+    let text = std::fs::read_to_string(&file)
+        .map_err(|e| CliError::Invalid(format!("{}: {e}; only `heliostat sweep` writes it: name the grid, too", file.display())))?;
+    let run = |(k, line)| serde_json::from_str(line).map_err(|e| CliError::Invalid(format!("{}:{}: {e}", file.display(), k + 1)));
+    text.lines().enumerate().map(run).collect()
+}
