@@ -7,6 +7,7 @@ use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
+use crate::fabric::sim::numbers::Numbers;
 use crate::ids::{CoflowId, FlowId};
 use crate::units::Time;
 
@@ -66,6 +67,10 @@ pub struct Live {
     pub about: Vec<About>,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,
+    /// Groups under way that were ever given an extra rate.
+    begun: Numbers,
+    /// Whether groups were ever given base rates, so that any may have begun.
+    all_begun: bool,
     /// Time up to which the work of all groups is done.
     settled: Time,
     /// By group: up to when its work is done, where that is later.
@@ -102,6 +107,8 @@ impl Live {
             extra,
             about,
             booked,
+            begun: Numbers::default(),
+            all_begun: false,
             settled: now,
             since,
             members,
@@ -202,6 +209,7 @@ impl Live {
         let early = (beyond / u128::from(rate)) as u64;
         self.base.stop(g);
         self.extra.stop(g);
+        self.begun.remove(g);
         self.finish(g, Time(world.now.0 - early), world);
         Gone { group: g, base, extra }
     }
@@ -227,6 +235,7 @@ impl Live {
         let base = self.base.of(g);
         self.go_on(g, base + before, now);
         self.extra.set(g, rate);
+        self.begun.insert(g);
         if self.sent.1 < now {
             self.sent = (self.sent(now), now);
         }
@@ -303,15 +312,16 @@ impl Live {
         booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
     }
 
-    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups), or O(1) if it has not begun.
+    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups that have begun), or O(1) if none has.
     pub fn look(&self, now: Time, beyond: &mut Totals) {
         if self.sent(now) == 0 {
             return;
         }
-        self.demand.live_groups(|g| {
+        let mut count = |g| {
             let a = &self.about[g as usize];
             beyond.count(a.racks, a.route, a.size() - self.left(g, now) - self.booked(g).sent);
-        });
+        };
+        if self.all_begun { self.demand.live_groups(count) } else { self.begun.iter().for_each(&mut count) }
     }
 
     /// Moves a group to the way that it must go now. It must be settled, and have stopped.
@@ -348,6 +358,7 @@ impl Live {
     /// It has other base rates from now on, of which that of `last` ends last. The extra rates must be zero. Settled.
     pub fn set_base(&mut self, rates: Rates, last: Option<Remainder>, now: Time) {
         debug_assert!(self.settled == now && self.extra.total() == 0);
+        self.all_begun |= rates.given() > 0;
         self.base = rates;
         self.steady = last.and_then(|l| l.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
     }
@@ -358,6 +369,7 @@ impl Live {
         let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
+            self.begun.insert(g);
             let (base, extra) = (self.base.of(g), self.extra.of(g));
             if base > 0 && self.since(g) < now {
                 self.go_on(g, base, now);
