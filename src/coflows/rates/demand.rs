@@ -3,6 +3,10 @@
 use super::{Free, Path};
 use crate::units::NANOS;
 
+mod words;
+
+use words::{Cell, Word, bit};
+
 /// Bytes of a coflow from one host to another: its flows between the same two hosts count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -12,107 +16,12 @@ pub struct Group {
     pub left: u128,
 }
 
-/// A set of numbered things, senders or receivers, by their link: those among 64 neighbouring links.
-#[derive(Clone, Copy, Debug)]
-struct Word {
-    /// The links are `64 * index ..`.
-    index: u32,
-    /// Number of the thing of the lowest bit of `all`.
-    base: u32,
-    /// Where there is one.
-    all: u64,
-    /// Where there is one with live groups.
-    live: u64,
-}
-
-impl Word {
-    /// One thing for every link of these, numbered in the order of links; none has live groups. O(links given + the largest of them).
-    fn of(links: impl Iterator<Item = u32>) -> Vec<Self> {
-        let mut marks: Vec<u64> = Vec::new();
-        for link in links {
-            let index = link as usize / 64;
-            if marks.len() <= index {
-                marks.resize(index + 1, 0);
-            }
-            marks[index] |= bit(link);
-        }
-        let word = |base: &mut u32, (index, all): (u32, u64)| {
-            let from = *base;
-            *base += all.count_ones();
-            Some(Self { index, base: from, all, live: 0 })
-        };
-        (0u32..).zip(marks).scan(0, word).filter(|w| w.all != 0).collect()
-    }
-
-    /// The number of the thing at this bit, which must be one of all.
-    fn number(&self, bit: u64) -> u32 {
-        self.base + (self.all & (bit - 1)).count_ones()
-    }
-
-    /// Where the word of this index is in a list.
-    fn place(words: &[Self], index: u32) -> Option<usize> {
-        // Links are neighbours as a rule: then no index is left out.
-        let likely = index.checked_sub(words.first()?.index)? as usize;
-        let is_there = words.get(likely).is_some_and(|w| w.index == index);
-        if is_there { Some(likely) } else { words.iter().position(|w| w.index == index) }
-    }
-
-    /// The number of the thing of this link in a list of words, if it is there and has live groups.
-    fn find(words: &[Self], link: u32) -> Option<u32> {
-        let word = &words[Self::place(words, link / 64)?];
-        (word.live & bit(link) != 0).then(|| word.number(bit(link)))
-    }
-
-    /// The numbers of the things at these bits.
-    fn numbers(self, mut bits: u64) -> impl Iterator<Item = u32> {
-        std::iter::from_fn(move || {
-            let bit = bits & bits.wrapping_neg();
-            bits ^= bit;
-            (bit != 0).then(|| self.number(bit))
-        })
-    }
-}
-
-/// The bit of a link in its word.
-fn bit(link: u32) -> u64 {
-    1 << (link % 64)
-}
-
 /// A sender.
 #[derive(Clone, Debug)]
 struct Row {
     up: u32,
     /// How many of its groups are live.
     live: u32,
-}
-
-/// The groups of a sender to the receivers of a word.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cell {
-    /// Their receivers.
-    all: u64,
-    /// Number of the first of them.
-    base: u32,
-}
-
-impl Cell {
-    /// The number of the group to the receiver at this bit, which must be one of all.
-    fn number(&self, bit: u64) -> u32 {
-        self.base + (self.all & (bit - 1)).count_ones()
-    }
-
-    /// Calls `each(receiver in the word, number)` for those of `live`.
-    fn each(self, live: u64, mut each: impl FnMut(usize, u32)) {
-        let (mut all, mut number) = (self.all, self.base);
-        while all != 0 {
-            let k = all.trailing_zeros();
-            if live >> k & 1 == 1 {
-                each(k as usize, number);
-            }
-            all &= all - 1;
-            number += 1;
-        }
-    }
 }
 
 /// The groups of a coflow.
@@ -151,13 +60,25 @@ impl Demand {
     ///
     /// # Panics
     /// If they are in another order.
-    pub fn new(groups: &[Group]) -> Self {
-        let ends: Vec<[u32; 2]> = groups.iter().map(|g| [g.path.up(), g.path.down()]).collect();
+    pub fn new(groups: impl IntoIterator<Item = Group>) -> Self {
+        let groups = groups.into_iter();
+        let many = groups.size_hint().0;
+        let (mut left, mut ends, mut paths) = (Vec::with_capacity(many), Vec::with_capacity(many), Vec::new());
+        for Group { path, left: units } in groups {
+            let plain = path.links().len() == 2;
+            if !plain && paths.is_empty() {
+                paths = ends.iter().map(|e: &[u32; 2]| Path::new(e)).collect();
+            }
+            if !plain || !paths.is_empty() {
+                paths.push(path);
+            }
+            left.push(units);
+            ends.push([path.up(), path.down()]);
+        }
         assert!(ends.is_sorted_by(|a, b| a < b), "groups in order, each pair once");
-        let plain = groups.iter().all(|g| g.path.links().len() == 2);
         let mut demand = Self {
-            left: groups.iter().map(|g| g.left).collect(),
-            paths: if plain { vec![] } else { groups.iter().map(|g| g.path).collect() },
+            left,
+            paths,
             rows: ends.chunk_by(|a, b| a[0] == b[0]).map(|same| Row { up: same[0][0], live: 0 }).collect(),
             ups: Word::of(ends.iter().map(|e| e[0])),
             downs: Word::of(ends.iter().map(|e| e[1])),

@@ -73,7 +73,7 @@ pub struct Live {
     all_begun: bool,
     /// Time up to which the work of all groups is done.
     settled: Time,
-    /// By group: up to when its work is done, where that is later.
+    /// By group: up to when its work is done, where that is later; empty until it is of one.
     since: Vec<Time>,
     /// The flows of groups with several, by group, then by number.
     members: Vec<Member>,
@@ -94,7 +94,7 @@ impl Live {
     pub fn new(own: Own, priority: u8, groups: Groups, now: Time) -> Self {
         let Groups { demand, about, members, booked } = groups;
         let rates = Rates::new(demand.groups());
-        let (base, extra, since) = (rates.clone(), rates, vec![now; about.len()]);
+        let (base, extra) = (rates.clone(), rates);
         let sent = booked.iter().map(|b| b.sent).sum();
         Self {
             id: own.id,
@@ -110,7 +110,7 @@ impl Live {
             begun: Numbers::default(),
             all_begun: false,
             settled: now,
-            since,
+            since: Vec::new(),
             members,
             sent: (sent, now),
             speed: 0,
@@ -166,7 +166,15 @@ impl Live {
 
     /// Time up to which the work of a group is done.
     fn since(&self, g: u32) -> Time {
-        self.since[g as usize].max(self.settled)
+        self.since.get(g as usize).map_or(self.settled, |&t| t.max(self.settled))
+    }
+
+    /// The work of a group is done up to now.
+    fn done(&mut self, g: u32, now: Time) {
+        if self.since.is_empty() {
+            self.since = vec![self.settled; self.about.len()];
+        }
+        self.since[g as usize] = now;
     }
 
     /// Does the work up to now of the groups with extra rates.
@@ -190,7 +198,7 @@ impl Live {
     #[inline]
     pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
         let since = self.since(g);
-        self.since[g as usize] = world.now;
+        self.done(g, world.now);
         let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(since).0);
         if dt == 0 || rate == 0 {
             return None;
@@ -224,7 +232,7 @@ impl Live {
     #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
         let since = self.since(g);
-        self.since[g as usize] = now;
+        self.done(g, now);
         let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(since).0));
         debug_assert!(end.is_none(), "who is through is noticed before");
     }
@@ -369,14 +377,17 @@ impl Live {
         let mut first: Option<Remainder> = None;
         for k in 0..self.extra.given() {
             let g = self.extra.group(k);
-            self.begun.insert(g);
             let (base, extra) = (self.base.of(g), self.extra.of(g));
             if base > 0 && self.since(g) < now {
                 self.go_on(g, base, now);
             }
-            self.since[g as usize] = now;
+            self.done(g, now);
             let end = Remainder { units: self.demand.left(g), rate: base + extra };
-            if end.units > 0 && first.is_none_or(|first| end.is_sooner(&first)) {
+            if end.units == 0 {
+                continue;
+            }
+            self.begun.insert(g);
+            if first.is_none_or(|first| end.is_sooner(&first)) {
                 first = Some(end);
             }
         }
