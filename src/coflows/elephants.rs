@@ -47,10 +47,9 @@ pub fn is_elephant(matrix: &DemandMatrix, from: RackId, to: RackId, threshold: B
     from != to && matrix.get(from, to) >= threshold.0
 }
 
-/// [`is_elephant`] for each flow of a coflow, in their order. O(F + R^2).
-pub fn marks(coflow: &CoflowSpec, topology: &Topology, threshold: Bytes) -> Vec<bool> {
-    let matrix = coflow.matrix(topology);
-    coflow.flows.iter().map(|f| is_elephant(&matrix, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
+/// [`is_elephant`] for each flow of a coflow of this matrix, in their order. O(F).
+pub fn marks(coflow: &CoflowSpec, matrix: &DemandMatrix, topology: &Topology, threshold: Bytes) -> Vec<bool> {
+    coflow.flows.iter().map(|f| is_elephant(matrix, topology.rack_of(f.from), topology.rack_of(f.to), threshold)).collect()
 }
 
 #[cfg(test)]
@@ -66,7 +65,7 @@ mod tests {
         let flow = |a, b, n| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
         let flows = vec![flow(0, 2, 4), flow(1, 3, 6), flow(0, 4, 9), flow(0, 1, 99)];
         let c = CoflowSpec { id: CoflowId(0), name: String::new(), arrival: Time(0), weight: 1, priorities: Default::default(), flows };
-        assert_eq!(marks(&c, &t, Bytes(10)), [true, true, false, false]);
-        assert_eq!(marks(&c, &t, Bytes(0)), [true, true, true, false]);
+        assert_eq!(marks(&c, &c.matrix(&t), &t, Bytes(10)), [true, true, false, false]);
+        assert_eq!(marks(&c, &c.matrix(&t), &t, Bytes(0)), [true, true, true, false]);
     }
 }

@@ -8,7 +8,6 @@
 //! MB = 10^6 bytes. A reducer's megabytes come in equal parts from its coflow's mappers. Source: the README of
 //! <https://github.com/coflow/coflow-benchmark>.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::htsim::Group;
@@ -56,6 +55,19 @@ pub enum Sizes {
     Exact,
     /// Whole megabytes a flow, rounded up, one at least, as other simulators count.
     CeilMb,
+}
+
+impl Sizes {
+    /// What the `k`th of `n` mappers sends of a reducer's bytes.
+    fn part(self, bytes: Bytes, k: u64, n: u64) -> Bytes {
+        match self {
+            Self::Exact => {
+                let each = bytes.0.div_ceil(n);
+                Bytes(each.min(bytes.0.saturating_sub(each.saturating_mul(k))))
+            }
+            Self::CeilMb => Bytes(bytes.0.div_ceil(MB).div_ceil(n).max(1) * MB),
+        }
+    }
 }
 
 /// What happens to flows whose two ports fall on one host.
@@ -179,7 +191,7 @@ impl Trace {
     }
 
     /// The trace over the hosts of a topology. Flows of one coflow between the same two hosts become one flow.
-    /// O(F log F) in the number of flows.
+    /// O(F) in the number of pairs of a mapper and a reducer.
     ///
     /// # Errors
     /// When a rack that is needed has no host, or there are more flows than `mapping` allows.
@@ -224,27 +236,28 @@ impl TraceCoflow {
         self.mappers.len() as u64 * self.reducers.len() as u64
     }
 
-    /// The flows by host pair, in the order of the pairs; `None` if a port has no host.
+    /// The flows by host pair, in the order of the pairs; `None` if a port has no host. O(mappers x reducers).
     fn flows(&self, mapping: &Mapping, host: &impl Fn(u64) -> Option<HostId>) -> Option<Vec<FlowSpec>> {
-        let mut pairs: BTreeMap<(HostId, HostId), u64> = BTreeMap::new();
-        let mappers = self.mappers.iter().map(|&m| host(m)).collect::<Option<Vec<_>>>()?;
-        let n = mappers.len() as u64;
-        for &(port, bytes) in &self.reducers {
-            let to = host(port)?;
-            let (each, mut left) = match mapping.sizes {
-                Sizes::Exact => (bytes.0.div_ceil(n), bytes.0),
-                Sizes::CeilMb => (bytes.0.div_ceil(MB).div_ceil(n).max(1) * MB, u64::MAX),
-            };
-            for &from in &mappers {
-                let part = each.min(left);
-                left -= part;
-                if part > 0 && (from != to || mapping.local != Local::Drop) {
-                    let sum = pairs.entry((from, to)).or_default();
-                    *sum = sum.saturating_add(part);
+        let n = self.mappers.len() as u64;
+        let mut mappers = (0..).zip(&self.mappers).map(|(k, &m)| Some((host(m)?, k))).collect::<Option<Vec<(HostId, u64)>>>()?;
+        let mut reducers = self.reducers.iter().map(|&(port, bytes)| Some((host(port)?, bytes))).collect::<Option<Vec<_>>>()?;
+        mappers.sort_unstable();
+        reducers.sort_unstable();
+        let senders = || mappers.chunk_by(|a, b| a.0 == b.0);
+        let receivers = || reducers.chunk_by(|a, b| a.0 == b.0);
+        let mut flows = Vec::with_capacity(senders().count() * receivers().count());
+        for own in senders() {
+            for asked in receivers() {
+                let (from, to) = (own[0].0, asked[0].0);
+                let parts = asked.iter().flat_map(|r| own.iter().map(|m| mapping.sizes.part(r.1, m.1, n)));
+                let bytes = parts.fold(Bytes::ZERO, Bytes::saturating_add);
+                if bytes > Bytes::ZERO && (from != to || mapping.local != Local::Drop) {
+                    flows.push(FlowSpec { from, to, bytes });
                 }
             }
         }
-        Some(pairs.into_iter().map(|((from, to), b)| FlowSpec { from, to, bytes: Bytes(b) }).collect())
+        flows.shrink_to_fit();
+        Some(flows)
     }
 }
 
@@ -321,7 +334,40 @@ mod tests {
         (0u64..9999, ports(), prop::collection::vec((0u64..40, 0u64..1 << 40), 1..9))
     }
 
+    /// Flow after flow, as the format is told: what every mapper sends of what is left of a reducer's bytes.
+    fn one_by_one(c: &TraceCoflow, mapping: &Mapping, host: &impl Fn(u64) -> HostId) -> Vec<FlowSpec> {
+        let mut pairs = std::collections::BTreeMap::new();
+        for &(port, bytes) in &c.reducers {
+            let n = c.mappers.len() as u64;
+            let (each, mut left) = match mapping.sizes {
+                Sizes::Exact => (bytes.0.div_ceil(n), bytes.0),
+                Sizes::CeilMb => (bytes.0.div_ceil(MB).div_ceil(n).max(1) * MB, u64::MAX),
+            };
+            for (from, to) in c.mappers.iter().map(|&m| (host(m), host(port))) {
+                let part = each.min(left);
+                left -= part;
+                if part > 0 && (from != to || mapping.local != Local::Drop) {
+                    *pairs.entry((from, to)).or_insert(0) += part;
+                }
+            }
+        }
+        pairs.into_iter().map(|((from, to), b)| FlowSpec { from, to, bytes: Bytes(b) }).collect()
+    }
+
     proptest! {
+        #[test]
+        fn flows_are_those_made_one_by_one(
+            mappers in prop::collection::vec(0u64..12, 1..9),
+            reducers in prop::collection::vec((0u64..12, prop_oneof![0u64..30, 0u64..1 << 40]), 1..9),
+            hosts in 1u64..12, ceil: bool, drop: bool,
+        ) {
+            let reducers = reducers.into_iter().map(|(p, b)| (p, Bytes(b))).collect();
+            let c = TraceCoflow { id: 1, arrival_ms: 0, mappers, reducers };
+            let (sizes, local) = (if ceil { Sizes::CeilMb } else { Sizes::Exact }, if drop { Local::Drop } else { Local::Free });
+            let (mapping, host) = (Mapping { sizes, local, ..Mapping::default() }, |p: u64| HostId((p % hosts) as u32));
+            prop_assert_eq!(c.flows(&mapping, &|p| Some(host(p))), Some(one_by_one(&c, &mapping, &host)));
+        }
+
         #[test]
         fn never_panics(s in "([0-9]{1,3}[ :.\n]){0,40}\\PC{0,20}") {
             let _ = parse(&s).map(|t| t.to_workload("w", &topology(2, 1), &Mapping::default()));

@@ -58,7 +58,7 @@ mod tests {
 
     fn demand(list: &[(u32, u32, u64)]) -> Demand {
         let group = |&(a, b, bits): &(u32, u32, u64)| Group { path: Path::new(&[a, 4 + b]), left: u128::from(bits) * u128::from(NANOS) };
-        let mut d = Demand::new(&list.iter().map(group).collect::<Vec<_>>());
+        let mut d = Demand::new(list.iter().map(group));
         d.weigh();
         d
     }

@@ -27,7 +27,7 @@ mod tests {
         // Links 0 and 1 send, 2 and 3 receive; link 1 is slow.
         let d = |list: &[(u32, u32, u64)]| {
             let group = |&(a, b, bits): &(u32, u32, u64)| Group { path: Path::new(&[a, b]), left: u128::from(bits) * u128::from(NANOS) };
-            let mut d = Demand::new(&list.iter().map(group).collect::<Vec<_>>());
+            let mut d = Demand::new(list.iter().map(group));
             d.weigh();
             d
         };

@@ -3,6 +3,10 @@
 use super::{Free, Path};
 use crate::units::NANOS;
 
+mod words;
+
+use words::{Cell, Word, bit};
+
 /// Bytes of a coflow from one host to another: its flows between the same two hosts count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
@@ -12,69 +16,11 @@ pub struct Group {
     pub left: u128,
 }
 
-/// A set of numbered things, groups or senders, by their link: those among 64 neighbouring links.
-#[derive(Clone, Copy, Debug)]
-pub struct Word {
-    /// The links are `64 * index ..`.
-    pub index: u32,
-    /// Number of the thing of the lowest bit of `all`.
-    base: u32,
-    /// Where there is one.
-    all: u64,
-    /// Where there is one that has something to send.
-    pub live: u64,
-}
-
-impl Word {
-    /// Adds a thing to a list of words in the order of links.
-    fn push(words: &mut Vec<Self>, link: u32, number: u32, live: bool) {
-        if words.last().is_none_or(|w| w.index != link / 64) {
-            words.push(Self { index: link / 64, base: number, all: 0, live: 0 });
-        }
-        let word = words.last_mut().expect("just pushed");
-        word.all |= 1 << (link % 64);
-        word.live |= u64::from(live) << (link % 64);
-    }
-
-    /// The number of the thing at this bit, which must be one of all.
-    pub fn number(&self, bit: u64) -> u32 {
-        self.base + (self.all & (bit - 1)).count_ones()
-    }
-
-    /// The thing of this link in a list of words, if it is there and has something to send.
-    fn find(words: &[Self], link: u32) -> Option<u32> {
-        let bit = 1 << (link % 64);
-        words.iter().find(|w| w.index == link / 64).filter(|w| w.live & bit != 0).map(|w| w.number(bit))
-    }
-
-    /// The numbers of the things at these bits.
-    fn numbers(self, mut bits: u64) -> impl Iterator<Item = u32> {
-        std::iter::from_fn(move || {
-            let bit = bits & bits.wrapping_neg();
-            bits ^= bit;
-            (bit != 0).then(|| self.number(bit))
-        })
-    }
-
-    /// Calls `each(link in the word, number)` for all that have something to send.
-    fn each_live(self, mut each: impl FnMut(usize, u32)) {
-        let (mut all, mut number) = (self.all, self.base);
-        while all != 0 {
-            let k = all.trailing_zeros();
-            if self.live >> k & 1 == 1 {
-                each(k as usize, number);
-            }
-            all &= all - 1;
-            number += 1;
-        }
-    }
-}
-
-/// The groups of one sender.
+/// A sender.
 #[derive(Clone, Debug)]
 struct Row {
     up: u32,
-    words: std::ops::Range<usize>,
+    /// How many of its groups are live.
     live: u32,
 }
 
@@ -88,14 +34,16 @@ pub struct Demand {
     /// By group: all its links; empty if no group has others than its two interfaces.
     paths: Vec<Path>,
     rows: Vec<Row>,
-    /// Groups by their receivers' interfaces, row after row.
-    words: Vec<Word>,
     /// Rows by their senders' interfaces.
     ups: Vec<Word>,
     /// Columns by their receivers' interfaces.
     downs: Vec<Word>,
+    /// By row, then as in `downs`: its groups.
+    cells: Vec<Cell>,
+    /// The same: which of them have something to send. Apart from the others, since it is read most.
+    to: Vec<u64>,
     /// By column, then as in `ups`: which senders have something to send to this receiver.
-    columns: Vec<u64>,
+    from: Vec<u64>,
     live: usize,
     /// Links in use, and the ranges of their groups in `members`; empty until they are asked for.
     links: Vec<(u32, u32, u32)>,
@@ -107,35 +55,72 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// From groups in the order of their senders' and then their receivers' interfaces, each pair once. O(groups).
+    /// From groups in the order of their senders' and then their receivers' interfaces, each pair once.
+    /// O(groups + senders x receivers / 64).
     ///
     /// # Panics
     /// If they are in another order.
-    pub fn new(groups: &[Group]) -> Self {
-        let (mut rows, mut words): (Vec<Row>, Vec<Word>) = (Vec::new(), Vec::new());
-        for (g, group) in groups.iter().enumerate() {
-            let (up, down) = (group.path.up(), group.path.down());
-            assert!(g == 0 || (groups[g - 1].path.up(), groups[g - 1].path.down()) < (up, down), "groups in order, each pair once");
-            if rows.last().is_none_or(|r| r.up != up) {
-                rows.push(Row { up, words: words.len()..words.len(), live: 0 });
+    pub fn new(groups: impl IntoIterator<Item = Group>) -> Self {
+        let groups = groups.into_iter();
+        let many = groups.size_hint().0;
+        let (mut left, mut ends, mut paths) = (Vec::with_capacity(many), Vec::with_capacity(many), Vec::new());
+        for Group { path, left: units } in groups {
+            let plain = path.links().len() == 2;
+            if !plain && paths.is_empty() {
+                paths = ends.iter().map(|e: &[u32; 2]| Path::new(e)).collect();
             }
-            let row = rows.last_mut().expect("just pushed");
-            let mut own = words.split_off(row.words.start);
-            Word::push(&mut own, down, g as u32, group.left > 0);
-            words.append(&mut own);
-            row.words.end = words.len();
-            row.live += u32::from(group.left > 0);
+            if !plain || !paths.is_empty() {
+                paths.push(path);
+            }
+            left.push(units);
+            ends.push([path.up(), path.down()]);
         }
-        let mut ups = Vec::new();
-        rows.iter().enumerate().for_each(|(r, row)| Word::push(&mut ups, row.up, r as u32, row.live > 0));
-        let live = groups.iter().filter(|g| g.left > 0).count();
-        let (downs, columns) = columns(groups, &ups);
-        let left = groups.iter().map(|g| g.left).collect();
-        let ends = groups.iter().map(|g| [g.path.up(), g.path.down()]).collect();
-        let plain = groups.iter().all(|g| g.path.links().len() == 2);
-        let paths = if plain { vec![] } else { groups.iter().map(|g| g.path).collect() };
-        let (links, members, loads) = (Vec::new(), Vec::new(), Vec::new());
-        Self { left, ends, paths, rows, words, ups, downs, columns, live, links, members, loads, weighed: false }
+        assert!(ends.is_sorted_by(|a, b| a < b), "groups in order, each pair once");
+        let mut demand = Self {
+            left,
+            paths,
+            rows: ends.chunk_by(|a, b| a[0] == b[0]).map(|same| Row { up: same[0][0], live: 0 }).collect(),
+            ups: Word::of(ends.iter().map(|e| e[0])),
+            downs: Word::of(ends.iter().map(|e| e[1])),
+            ends,
+            ..Self::default()
+        };
+        demand.lay_out();
+        demand
+    }
+
+    /// Finds the groups of every sender and receiver.
+    fn lay_out(&mut self) {
+        let columns: u32 = self.downs.iter().map(|w| w.all.count_ones()).sum();
+        self.cells = vec![Cell::default(); self.rows.len() * self.downs.len()];
+        self.to = vec![0; self.cells.len()];
+        self.from = vec![0; columns as usize * self.ups.len()];
+        let mut row = 0;
+        for g in 0..self.ends.len() {
+            let [up, down] = self.ends[g];
+            row += usize::from(self.rows[row].up != up);
+            let place = Word::place(&self.downs, down / 64).expect("it is one of them");
+            let cell = &mut self.cells[row * self.downs.len() + place];
+            if cell.all == 0 {
+                cell.base = g as u32;
+            }
+            cell.all |= bit(down);
+            if self.left[g] > 0 {
+                self.open(row, place, [up, down]);
+            }
+        }
+    }
+
+    /// The group of this row and this word of receivers, between these interfaces, has something to send.
+    fn open(&mut self, row: usize, place: usize, [up, down]: [u32; 2]) {
+        self.live += 1;
+        self.rows[row].live += 1;
+        self.to[row * self.downs.len() + place] |= bit(down);
+        let receiver = &mut self.downs[place];
+        receiver.live |= bit(down);
+        let (column, sender) = (receiver.number(bit(down)) as usize, Word::place(&self.ups, up / 64).expect("it is one of them"));
+        self.ups[sender].live |= bit(up);
+        self.from[column * self.ups.len() + sender] |= bit(up);
     }
 
     /// How many groups there are, those that are done included.
@@ -179,16 +164,16 @@ impl Demand {
         if !self.is_plain() {
             return self.live_groups(|g| self.take(g, rate(g), free));
         }
-        for row in self.rows.iter().filter(|r| r.live > 0) {
+        for (r, row) in self.rows.iter().enumerate().filter(|r| r.1.live > 0) {
             let mut sum = 0;
-            for word in &self.words[row.words.clone()] {
-                let cells = free.cells(word.index);
-                word.each_live(|k, g| {
+            self.each_cell(r, |receivers, cell, live| {
+                let left = free.cells(receivers.index);
+                cell.each(live, |k, g| {
                     let rate = rate(g);
                     sum += rate;
-                    cells[k] -= rate;
+                    left[k] -= rate;
                 });
-            }
+            });
             free.take_link(row.up, sum);
         }
         self.downs.iter().for_each(|w| free.refresh(w.index));
@@ -228,36 +213,47 @@ impl Demand {
     /// The group between these interfaces is done.
     fn close(&mut self, [up, down]: [u32; 2]) {
         self.live -= 1;
-        let bit = |link: u32| 1u64 << (link % 64);
-        let place = self.ups.iter().position(|w| w.index == up / 64).expect("it is there");
-        let sender = &mut self.ups[place];
-        let row = &mut self.rows[sender.number(bit(up)) as usize];
-        row.live -= 1;
-        sender.live &= !(u64::from(row.live == 0) << (up % 64));
-        let word = self.words[row.words.clone()].iter_mut().find(|w| w.index == down / 64).expect("it is there");
-        word.live &= !bit(down);
-        let (width, receiver) = (self.ups.len(), self.downs.iter_mut().find(|w| w.index == down / 64).expect("it is there"));
+        let place = |words, link| Word::place(words, link / 64).expect("it is one of them");
+        let (from, to) = (place(&self.ups, up), place(&self.downs, down));
+        let sender = &mut self.ups[from];
+        let row = sender.number(bit(up)) as usize;
+        self.to[row * self.downs.len() + to] &= !bit(down);
+        self.rows[row].live -= 1;
+        sender.live &= !(u64::from(self.rows[row].live == 0) << (up % 64));
+        let (width, receiver) = (self.ups.len(), &mut self.downs[to]);
         let column = receiver.number(bit(down)) as usize;
-        let senders = &mut self.columns[column * width..(column + 1) * width];
-        senders[place] &= !bit(up);
+        let senders = &mut self.from[column * width..(column + 1) * width];
+        senders[from] &= !bit(up);
         receiver.live &= !(u64::from(senders.iter().all(|&w| w == 0)) << (down % 64));
     }
 
-    /// The live groups of the sender at this interface: their receivers, by word. Empty if it has none.
-    pub fn row(&self, up: u32) -> &[Word] {
-        Word::find(&self.ups, up).map_or(&[], |r| &self.words[self.rows[r as usize].words.clone()])
+    /// The receivers with live groups of the sender at this interface, as (word, bits).
+    pub fn row(&self, up: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
+        Self::line(&self.ups, up, &self.downs, &self.to)
     }
 
     /// The senders with live groups to the receiver at this interface, as (word, bits).
     pub fn column(&self, down: u32) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let width = self.ups.len();
-        let own = Word::find(&self.downs, down).map_or(&[][..], |c| &self.columns[c as usize * width..(c as usize + 1) * width]);
-        self.ups.iter().zip(own).map(|(w, &bits)| (w.index, bits))
+        Self::line(&self.downs, down, &self.ups, &self.from)
+    }
+
+    /// Of the thing of `link` among `own` those of `others` that it has live groups with: nothing if it has none.
+    fn line<'a>(own: &[Word], link: u32, others: &'a [Word], bits: &'a [u64]) -> impl Iterator<Item = (u32, u64)> + 'a {
+        let width = others.len();
+        let line = Word::find(own, link).map_or(&[][..], |k| &bits[k as usize * width..(k as usize + 1) * width]);
+        others.iter().zip(line).map(|(w, &bits)| (w.index, bits))
+    }
+
+    /// Calls `each(receivers, groups, which of them are live)` for the words of receivers of a row.
+    fn each_cell(&self, row: usize, mut each: impl FnMut(&Word, Cell, u64)) {
+        let own = row * self.downs.len()..(row + 1) * self.downs.len();
+        self.downs.iter().zip(&self.cells[own.clone()]).zip(&self.to[own]).for_each(|((w, &cell), &live)| each(w, cell, live));
     }
 
     /// The live group between these interfaces.
     pub fn between(&self, up: u32, down: u32) -> Option<u32> {
-        Word::find(self.row(up), down)
+        let at = Word::find(&self.ups, up)? as usize * self.downs.len() + Word::place(&self.downs, down / 64)?;
+        (self.to[at] & bit(down) != 0).then(|| self.cells[at].number(bit(down)))
     }
 
     /// Sender's and receiver's interface of a group.
@@ -295,15 +291,15 @@ impl Demand {
         }
         for senders in &self.ups {
             for row in senders.numbers(senders.live & free.open(senders.index)) {
-                let row = &self.rows[row as usize];
-                'row: for word in &self.words[row.words.clone()] {
-                    let mut may = word.live & free.open(word.index);
+                let (up, from) = (self.rows[row as usize].up, row as usize * self.downs.len());
+                'row: for (receivers, at) in self.downs.iter().zip(from..) {
+                    let mut may = self.to[at] & free.open(receivers.index);
                     while may != 0 {
                         let bit = may & may.wrapping_neg();
                         may ^= bit;
-                        let down = 64 * word.index + bit.trailing_zeros();
-                        each(free, word.number(bit), [row.up, down]);
-                        if free.left(row.up) == 0 {
+                        let down = 64 * receivers.index + bit.trailing_zeros();
+                        each(free, self.cells[at].number(bit), [up, down]);
+                        if free.left(up) == 0 {
                             break 'row;
                         }
                     }
@@ -314,8 +310,8 @@ impl Demand {
 
     /// Calls `each(group)` for the live groups, in their order.
     pub fn live_groups(&self, mut each: impl FnMut(u32)) {
-        for word in self.words.iter().filter(|w| w.live != 0) {
-            word.each_live(|_, g| each(g));
+        for (cell, &live) in self.cells.iter().zip(&self.to).filter(|c| *c.1 != 0) {
+            cell.each(live, |_, g| each(g));
         }
     }
 
@@ -351,19 +347,16 @@ impl Demand {
     fn plain_loads(&self) -> Vec<(u32, u64)> {
         let mut into = vec![0u64; 64 * self.downs.len()];
         let mut loads = Vec::with_capacity(self.rows.len() + into.len());
-        for row in &self.rows {
-            let (mut sum, mut place) = (0u64, 0);
-            for w in &self.words[row.words.clone()] {
-                while self.downs[place].index != w.index {
-                    place += 1;
-                }
-                let cells = &mut into[64 * place..64 * (place + 1)];
-                w.each_live(|k, g| {
+        for (r, row) in self.rows.iter().enumerate() {
+            let (mut sum, mut words) = (0u64, into.chunks_mut(64));
+            self.each_cell(r, |_, cell, live| {
+                let into = words.next().expect("as many as words of receivers");
+                cell.each(live, |k, g| {
                     let bits = self.bits(g);
                     sum = sum.saturating_add(bits);
-                    cells[k] = cells[k].saturating_add(bits);
+                    into[k] = into[k].saturating_add(bits);
                 });
-            }
+            });
             loads.push((row.up, sum));
         }
         for (w, cells) in self.downs.iter().zip(into.chunks(64)) {
@@ -396,24 +389,4 @@ impl Demand {
             }
         }
     }
-}
-
-/// The receivers of groups in their order, and by receiver the live senders, as bits in the order of `ups`.
-fn columns(groups: &[Group], ups: &[Word]) -> (Vec<Word>, Vec<u64>) {
-    let mut receivers: Vec<u32> = groups.iter().map(|g| g.path.down()).collect();
-    receivers.sort_unstable();
-    receivers.dedup();
-    let mut downs = Vec::new();
-    receivers.iter().enumerate().for_each(|(k, &l)| Word::push(&mut downs, l, k as u32, false));
-    let (mut columns, width, mut place) = (vec![0u64; receivers.len() * ups.len()], ups.len(), 0);
-    for g in groups.iter().filter(|g| g.left > 0) {
-        let (up, down) = (g.path.up(), g.path.down());
-        while ups[place].index != up / 64 {
-            place += 1;
-        }
-        let receiver = downs.iter_mut().find(|w| w.index == down / 64).expect("listed above");
-        receiver.live |= 1 << (down % 64);
-        columns[receiver.number(1 << (down % 64)) as usize * width + place] |= 1 << (up % 64);
-    }
-    (downs, columns)
 }

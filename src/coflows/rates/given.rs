@@ -32,6 +32,8 @@ impl Remainder {
 /// The rates of one coflow's groups, in bits per second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
+    groups: usize,
+    /// By group; empty until one is given something, which many a coflow that waits never is.
     of: Vec<u64>,
     /// Groups that were given something; some may have stopped.
     given: Vec<u32>,
@@ -41,12 +43,12 @@ pub struct Rates {
 impl Rates {
     /// Rates at which nothing moves.
     pub fn new(groups: usize) -> Self {
-        Self { of: vec![0; groups], given: Vec::new(), total: 0 }
+        Self { groups, of: Vec::new(), given: Vec::new(), total: 0 }
     }
 
     /// The rate of a group.
     pub fn of(&self, group: u32) -> u64 {
-        self.of[group as usize]
+        self.of.get(group as usize).copied().unwrap_or(0)
     }
 
     /// The groups whose rate is not zero, in the order in which they were given one.
@@ -71,6 +73,9 @@ impl Rates {
 
     /// Gives a group more.
     pub fn add(&mut self, group: u32, rate: u64) {
+        if self.of.is_empty() {
+            self.of = vec![0; self.groups];
+        }
         let of = &mut self.of[group as usize];
         if *of == 0 && rate > 0 {
             self.given.push(group);
@@ -81,8 +86,7 @@ impl Rates {
 
     /// Gives a group another rate than it has.
     pub fn set(&mut self, group: u32, rate: u64) {
-        let of = std::mem::take(&mut self.of[group as usize]);
-        self.total -= of;
+        let of = self.take(group);
         if of > 0 && rate > 0 {
             self.of[group as usize] = rate;
             self.total += rate;
@@ -105,7 +109,14 @@ impl Rates {
 
     /// A group stops, for as long as the others keep their rates.
     pub fn stop(&mut self, group: u32) {
-        self.total -= std::mem::take(&mut self.of[group as usize]);
+        self.take(group);
+    }
+
+    /// A group stops. Returns the rate that it had.
+    fn take(&mut self, group: u32) -> u64 {
+        let rate = self.of.get_mut(group as usize).map_or(0, std::mem::take);
+        self.total -= rate;
+        rate
     }
 
     /// Everything stops.

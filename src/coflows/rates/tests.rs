@@ -18,7 +18,7 @@ fn demand(list: &[(u32, u32, u64)], cores: bool) -> Demand {
         links.extend((cores && b == 3).then_some(9));
         Group { path: Path::new(&links), left: u128::from(bits) * u128::from(NANOS) }
     };
-    let mut d = Demand::new(&by.iter().map(group).collect::<Vec<_>>());
+    let mut d = Demand::new(by.iter().map(group));
     d.weigh();
     d.index();
     d
@@ -245,5 +245,43 @@ proptest! {
         let mut open = vec![];
         d.open_groups(&mut Free::new(&[1; 10]), |_, g, _| open.push(g));
         prop_assert_eq!(open, seen);
+    }
+}
+
+/// Interfaces with gaps between them: neighbours, some further on, and one far away.
+fn interface() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0u32..70, 2 => 190u32..200, 1 => Just(4000u32)]
+}
+
+proptest! {
+    /// Against a list of the groups that have something to send.
+    #[test]
+    fn rows_columns_and_pairs_are_those_of_a_list(
+        pairs in prop::collection::btree_map((interface(), interface()), any::<bool>(), 0..60),
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let list: Vec<((u32, u32), u128)> = pairs.iter().map(|(&(a, b), &live)| ((a, 5000 + b), u128::from(live))).collect();
+        let mut d = Demand::new(list.iter().map(|&((a, b), left)| Group { path: Path::new(&[a, b]), left }));
+        let mut live: Vec<bool> = list.iter().map(|g| g.1 > 0).collect();
+        for end in ends.iter().filter(|_| !list.is_empty()) {
+            let g = end.index(list.len());
+            d.sent(g as u32, 1);
+            live[g] = false;
+        }
+        let on = |bits: &mut dyn Iterator<Item = (u32, u64)>| -> Vec<u32> {
+            bits.flat_map(|(word, bits)| (0..64).filter(move |k| bits >> k & 1 == 1).map(move |k| 64 * word + k)).collect()
+        };
+        for &((a, b), _) in &list {
+            let pairs = || list.iter().zip(&live).filter(|g| *g.1).map(|(g, _)| g.0);
+            prop_assert_eq!(on(&mut d.row(a)), pairs().filter(|g| g.0 == a).map(|g| g.1).collect::<Vec<_>>());
+            prop_assert_eq!(on(&mut d.column(b)), pairs().filter(|g| g.1 == b).map(|g| g.0).collect::<Vec<_>>());
+            for &((_, other), _) in &list {
+                let found = list.iter().position(|g| g.0 == (a, other)).filter(|&g| live[g]);
+                prop_assert_eq!(d.between(a, other), found.map(|g| g as u32));
+            }
+        }
+        let mut all = Vec::new();
+        d.live_groups(|g| all.push(g));
+        prop_assert_eq!(all, (0..list.len() as u32).filter(|&g| live[g as usize]).collect::<Vec<_>>());
     }
 }

@@ -451,7 +451,7 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
     let route = |(a, b)| if t.rack_of(a) == t.rack_of(b) { bundle::Route::Local } else { bundle::Route::Eps };
     let group =
         |(&(a, b), &n): (&(HostId, HostId), &u64)| Group { path: links.path(a, b, route((a, b))), left: u128::from(n) * bundle::BYTE };
-    let mut demand = Demand::new(&by.iter().map(group).collect::<Vec<_>>());
+    let mut demand = Demand::new(by.iter().map(group));
     demand.weigh();
     demand.index();
     (demand.live() > 0).then_some(demand)

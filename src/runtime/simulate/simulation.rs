@@ -226,15 +226,16 @@ impl<'a> Simulation<'a> {
     /// What the controller refuses.
     pub fn arrive(&mut self, coflow: &CoflowSpec) -> Result<(), Rejected> {
         let now = self.driver.host.now;
-        let (id, bound) = (coflow.id, self.bound(coflow));
-        self.driver.tell_of(Event::arrival(coflow, &coflow.matrix(&self.topology), bound), now)?;
+        let (id, bound, matrix) = (coflow.id, self.bound(coflow), coflow.matrix(&self.topology));
+        self.driver.tell_of(Event::arrival(coflow, &matrix, bound), now)?;
         if self.topology.eps.graph().is_some() {
             self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.clone() }, now)?;
         }
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });
         self.unfinished += 1;
-        self.driver.fabric.add_flows(coflow, &elephants::marks(coflow, &self.topology, self.plan.policy.elephant_threshold), now);
+        let marks = elephants::marks(coflow, &matrix, &self.topology, self.plan.policy.elephant_threshold);
+        self.driver.fabric.add_flows(coflow, &marks, now);
         if coflow.flows.is_empty() {
             self.over(id, now)?;
         }

@@ -148,25 +148,27 @@ pub fn by_priority(coflow: CoflowId, mut flows: Vec<Flow>, world: &mut World) ->
 
 /// Flows of one priority by host pair.
 fn groups(flows: &[Flow], world: &World) -> Groups {
-    let (mut list, mut about) = (Vec::with_capacity(flows.len()), Vec::with_capacity(flows.len()));
-    let (mut members, mut booked, began) = (Vec::new(), Vec::new(), flows.iter().any(|f| f.left < f.size()));
-    for same in flows.chunk_by(|a, b| a.hosts == b.hosts) {
+    let (mut about, mut members, mut booked) = (Vec::new(), Vec::new(), Vec::new());
+    let began = flows.iter().any(|f| f.left < f.size());
+    about.reserve_exact(flows.chunk_by(|a, b| a.hosts == b.hosts).count());
+    let group = |same: &[Flow]| {
         let Flow { hosts, flow, marked, .. } = same[0];
         let racks = (world.links.topology().rack_of(hosts.0), world.links.topology().rack_of(hosts.1));
         let route = world.route(hosts, racks, marked);
         if same.len() > 1 {
-            let group = list.len() as u32;
+            let group = about.len() as u32;
             members.extend(same.iter().map(|f| Member { group, flow: f.flow, bytes: f.bytes, weight: f.left.div_ceil(BYTE) as u64 }));
         }
         let (left, bytes) = (same.iter().map(|f| f.left).sum(), same.iter().map(|f| f.bytes).sum());
-        list.push(Group { path: world.links.path(hosts.0, hosts.1, route), left });
         about.push(About { hosts, racks, marked, route, flow, bytes });
         if began {
             let sent = u128::from(bytes) * BYTE - left;
             booked.push(Booked { sent, over_ocs: same.iter().map(|f| f.over_ocs).sum() });
         }
-    }
-    Groups { demand: Demand::new(&list), about, members, booked }
+        Group { path: world.links.path(hosts.0, hosts.1, route), left }
+    };
+    let demand = Demand::new(flows.chunk_by(|a, b| a.hosts == b.hosts).map(group));
+    Groups { demand, about, members, booked }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::fabric::sim::FlowFinished;
 use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
+use crate::fabric::sim::numbers::Numbers;
 use crate::ids::{CoflowId, FlowId};
 use crate::units::Time;
 
@@ -66,9 +67,13 @@ pub struct Live {
     pub about: Vec<About>,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,
+    /// Groups under way that were ever given an extra rate.
+    begun: Numbers,
+    /// Whether groups were ever given base rates, so that any may have begun.
+    all_begun: bool,
     /// Time up to which the work of all groups is done.
     settled: Time,
-    /// By group: up to when its work is done, where that is later.
+    /// By group: up to when its work is done, where that is later; empty until it is of one.
     since: Vec<Time>,
     /// The flows of groups with several, by group, then by number.
     members: Vec<Member>,
@@ -89,7 +94,7 @@ impl Live {
     pub fn new(own: Own, priority: u8, groups: Groups, now: Time) -> Self {
         let Groups { demand, about, members, booked } = groups;
         let rates = Rates::new(demand.groups());
-        let (base, extra, since) = (rates.clone(), rates, vec![now; about.len()]);
+        let (base, extra) = (rates.clone(), rates);
         let sent = booked.iter().map(|b| b.sent).sum();
         Self {
             id: own.id,
@@ -102,8 +107,10 @@ impl Live {
             extra,
             about,
             booked,
+            begun: Numbers::default(),
+            all_begun: false,
             settled: now,
-            since,
+            since: Vec::new(),
             members,
             sent: (sent, now),
             speed: 0,
@@ -159,7 +166,15 @@ impl Live {
 
     /// Time up to which the work of a group is done.
     fn since(&self, g: u32) -> Time {
-        self.since[g as usize].max(self.settled)
+        self.since.get(g as usize).map_or(self.settled, |&t| t.max(self.settled))
+    }
+
+    /// The work of a group is done up to now.
+    fn done(&mut self, g: u32, now: Time) {
+        if self.since.is_empty() {
+            self.since = vec![self.settled; self.about.len()];
+        }
+        self.since[g as usize] = now;
     }
 
     /// Does the work up to now of the groups with extra rates.
@@ -183,7 +198,7 @@ impl Live {
     #[inline]
     pub fn work(&mut self, g: u32, world: &mut World, free: &mut Free) -> Option<Gone> {
         let since = self.since(g);
-        self.since[g as usize] = world.now;
+        self.done(g, world.now);
         let (rate, dt) = (self.base.of(g) + self.extra.of(g), world.now.since(since).0);
         if dt == 0 || rate == 0 {
             return None;
@@ -202,6 +217,7 @@ impl Live {
         let early = (beyond / u128::from(rate)) as u64;
         self.base.stop(g);
         self.extra.stop(g);
+        self.begun.remove(g);
         self.finish(g, Time(world.now.0 - early), world);
         Gone { group: g, base, extra }
     }
@@ -216,7 +232,7 @@ impl Live {
     #[inline]
     fn go_on(&mut self, g: u32, rate: u64, now: Time) {
         let since = self.since(g);
-        self.since[g as usize] = now;
+        self.done(g, now);
         let end = self.demand.sent(g, u128::from(rate) * u128::from(now.since(since).0));
         debug_assert!(end.is_none(), "who is through is noticed before");
     }
@@ -227,6 +243,7 @@ impl Live {
         let base = self.base.of(g);
         self.go_on(g, base + before, now);
         self.extra.set(g, rate);
+        self.begun.insert(g);
         if self.sent.1 < now {
             self.sent = (self.sent(now), now);
         }
@@ -303,15 +320,16 @@ impl Live {
         booked.iter().for_each(|&(g, b)| self.booked[g as usize] = b);
     }
 
-    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups), or O(1) if it has not begun.
+    /// Adds to `beyond` what it has sent by `now` and the books do not hold. O(groups that have begun), or O(1) if none has.
     pub fn look(&self, now: Time, beyond: &mut Totals) {
         if self.sent(now) == 0 {
             return;
         }
-        self.demand.live_groups(|g| {
+        let mut count = |g| {
             let a = &self.about[g as usize];
             beyond.count(a.racks, a.route, a.size() - self.left(g, now) - self.booked(g).sent);
-        });
+        };
+        if self.all_begun { self.demand.live_groups(count) } else { self.begun.iter().for_each(&mut count) }
     }
 
     /// Moves a group to the way that it must go now. It must be settled, and have stopped.
@@ -348,6 +366,7 @@ impl Live {
     /// It has other base rates from now on, of which that of `last` ends last. The extra rates must be zero. Settled.
     pub fn set_base(&mut self, rates: Rates, last: Option<Remainder>, now: Time) {
         debug_assert!(self.settled == now && self.extra.total() == 0);
+        self.all_begun |= rates.given() > 0;
         self.base = rates;
         self.steady = last.and_then(|l| l.time()).and_then(|ns| now.0.checked_add(ns)).map(Time);
     }
@@ -362,9 +381,13 @@ impl Live {
             if base > 0 && self.since(g) < now {
                 self.go_on(g, base, now);
             }
-            self.since[g as usize] = now;
+            self.done(g, now);
             let end = Remainder { units: self.demand.left(g), rate: base + extra };
-            if end.units > 0 && first.is_none_or(|first| end.is_sooner(&first)) {
+            if end.units == 0 {
+                continue;
+            }
+            self.begun.insert(g);
+            if first.is_none_or(|first| end.is_sooner(&first)) {
                 first = Some(end);
             }
         }

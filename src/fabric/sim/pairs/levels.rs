@@ -1,18 +1,24 @@
 //! Levels: to which rate per flow each link is filled, where every flow crosses one link up and one down.
 //!
 //! A flow that ends changes nothing of what was filled before its tighter link. So a filling is undone from its end up to that link, and
-//! goes on from there.
+//! goes on from there. Where that end is long, a state kept on the way is brought back, and the few fillings behind it are done again.
 
 mod side;
 
 pub use side::MAX_RATE;
-use side::Side;
+use side::{Side, State};
 
 /// A link at which no flow is held back has no level.
 const NONE: u64 = u64::MAX;
 
 /// A link that is not filled.
 const NO_TURN: u32 = u32::MAX;
+
+/// Fillings from one state that is kept to the next; few in tests, whose networks are small.
+const STRIDE: usize = if cfg!(test) { 4 } else { 32 };
+
+/// Bringing a state back costs about as much as so many fillings.
+const COPIES: usize = 4;
 
 /// Links 0..n go up, n..2n down. The max-min fair rate of a flow is the smaller level of its two links.
 pub struct Levels {
@@ -22,6 +28,8 @@ pub struct Levels {
     level: Vec<u64>,
     /// Links in the order in which they were filled.
     filled: Vec<u32>,
+    /// Of both sides: their states before the fillings 0, [`STRIDE`], 2 x [`STRIDE`] and so on, as far as links are filled.
+    kept: Vec<[State; 2]>,
     /// By link: its place among those; `NO_TURN` if it is not.
     turn: Vec<u32>,
     /// Links by level and number, as of the last [`Levels::sort`].
@@ -39,6 +47,7 @@ impl Levels {
             sides: [Side::new(&capacity[..n]), Side::new(&capacity[n..])],
             level: vec![NONE; 2 * n],
             filled: Vec::with_capacity(2 * n),
+            kept: Vec::new(),
             turn: vec![NO_TURN; 2 * n],
             sorted: (0..2 * n as u32).collect(),
             found: Vec::new(),
@@ -66,18 +75,58 @@ impl Levels {
     fn change(&mut self, up: usize, down: usize, by: i32) {
         self.sides[0].change(up, down, by);
         self.sides[1].change(down, up, by);
+        for [ups, downs] in &mut self.kept {
+            ups.change(up, by);
+            downs.change(down, by);
+        }
     }
 
-    /// Takes back the filling of all links from this place on, the last one first.
+    /// Takes back the filling of all links from this place on: the last one first, or by a state that was kept where that is shorter.
     fn undo(&mut self, place: usize) {
-        while self.filled.len() > place {
-            let link = self.filled.pop().expect("it is longer") as usize;
-            self.turn[link] = NO_TURN;
-            let share = std::mem::replace(&mut self.level[link], NONE);
-            let side = link / self.n;
-            let (own, other) = both(&mut self.sides, side);
-            own.undo(link - side * self.n, share as f64, other);
+        let back = self.filled.len().saturating_sub(place);
+        if back > place % STRIDE + COPIES {
+            self.return_to(place);
+        } else {
+            (0..back).for_each(|_| self.undo_last());
         }
+        self.kept.truncate(self.filled.len().div_ceil(STRIDE));
+    }
+
+    fn undo_last(&mut self) {
+        let link = self.filled.pop().expect("a link is filled") as usize;
+        self.turn[link] = NO_TURN;
+        let share = std::mem::replace(&mut self.level[link], NONE);
+        let side = link / self.n;
+        let (own, other) = both(&mut self.sides, side);
+        own.undo(link - side * self.n, share as f64, other);
+    }
+
+    /// Brings back the state that was kept last before this place, and fills from there up to the place again.
+    fn return_to(&mut self, place: usize) {
+        let kept = place / STRIDE;
+        let links = self.filled.split_off(kept * STRIDE);
+        self.sides.iter_mut().zip(&self.kept[kept]).for_each(|(side, state)| side.restore(state));
+        links.iter().map(|&l| l as usize).for_each(|l| self.sides[l / self.n].open(l % self.n));
+        self.kept.truncate(kept);
+        for (k, l) in links.into_iter().map(|l| l as usize).enumerate() {
+            let level = std::mem::replace(&mut self.level[l], NONE);
+            self.turn[l] = NO_TURN;
+            if k < place % STRIDE {
+                self.fill_link(l, level as f64);
+            }
+        }
+    }
+
+    /// Fills a link to `share`.
+    fn fill_link(&mut self, link: usize, share: f64) {
+        if self.filled.len().is_multiple_of(STRIDE) {
+            self.kept.push([self.sides[0].state(), self.sides[1].state()]);
+        }
+        let side = link / self.n;
+        let (own, other) = both(&mut self.sides, side);
+        own.fill(link - side * self.n, share, other);
+        (self.level[link], self.turn[link]) = (share as u64, self.filled.len() as u32);
+        self.filled.push(link as u32);
     }
 
     /// The rate of flows that this link holds back; zero if it holds none back.
@@ -102,16 +151,12 @@ impl Levels {
         while first[0].is_finite() || first[1].is_finite() {
             // Of equal shares the smaller number is first, which is a link up.
             let (side, bound) = if first[0] <= first[1] { (0, first[1].next_up()) } else { (1, first[0]) };
-            let (own, other) = both(&mut self.sides, side);
-            first[side] = own.below(bound, &mut found);
+            first[side] = self.sides[side].below(bound, &mut found);
             found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             for (share, k) in found.drain(..) {
-                own.fill(k as usize, share, other);
-                let link = side * self.n + k as usize;
-                (self.level[link], self.turn[link]) = (share as u64, self.filled.len() as u32);
-                self.filled.push(link as u32);
+                self.fill_link(side * self.n + k as usize, share);
             }
-            first[1 - side] = other.refresh();
+            first[1 - side] = self.sides[1 - side].refresh();
         }
         self.found = found;
     }

@@ -268,15 +268,15 @@ impl Reach {
         if same && u > up {
             return None;
         }
-        for w in c.demand.row(up) {
-            let mut may = w.live & open[w.index as usize];
+        for (index, live) in c.demand.row(up) {
+            let mut may = live & open[index as usize];
             if same && u == up {
-                may &= above(w.index, d);
+                may &= above(index, d);
             }
-            let bit = self.ports.open_behind(w.index, may, place(k, [up, 64 * w.index]), step([0, 1]));
+            let bit = self.ports.open_behind(index, may, place(k, [up, 64 * index]), step([0, 1]));
             if bit != 0 {
-                let at = place(k, [up, 64 * w.index + bit.trailing_zeros()]);
-                return Some(Turn { at, link: up, group: w.number(bit) });
+                let down = 64 * index + bit.trailing_zeros();
+                return Some(Turn { at: place(k, [up, down]), link: up, group: c.demand.between(up, down)? });
             }
         }
         None

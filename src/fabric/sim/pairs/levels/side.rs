@@ -14,6 +14,19 @@ type Lanes = [f64; LANES];
 /// The most that a link may carry for this arithmetic, in bits per second: the share is rounded with 2^52, and no product exceeds it.
 pub const MAX_RATE: u64 = 1 << 52;
 
+/// What fillings change of a side, as it was at an instant.
+pub struct State {
+    left: Vec<Lanes>,
+    growing: Vec<Lanes>,
+}
+
+impl State {
+    /// As many flows more at a link that was not filled.
+    pub fn change(&mut self, own: usize, by: i32) {
+        self.growing.as_flattened_mut()[own] += f64::from(by);
+    }
+}
+
 /// The links of a side, and their flows to those of the other side.
 pub struct Side {
     /// By link: what the flows of the filled links on the other side leave it.
@@ -64,6 +77,22 @@ impl Side {
     fn row(&self, own: usize) -> &[[i32; LANES]] {
         let width = self.left.len();
         &self.flows[own * width..(own + 1) * width]
+    }
+
+    /// What fillings change. O(links).
+    pub fn state(&self) -> State {
+        State { left: self.left.clone(), growing: self.growing.clone() }
+    }
+
+    /// Brings that back; which links are filled stays. O(links).
+    pub fn restore(&mut self, state: &State) {
+        self.left.copy_from_slice(&state.left);
+        self.growing.copy_from_slice(&state.growing);
+    }
+
+    /// A link is not filled any more, where [`Side::restore`] follows.
+    pub fn open(&mut self, own: usize) {
+        self.open.as_flattened_mut()[own] = 1.0;
     }
 
     /// Fills a link of this side to `share`: each of its flows takes `share` from its link of `other`, if that is not filled. O(links).
