@@ -51,6 +51,11 @@ impl Crossbars {
         self.up[plane.index()][input.index()] == Some(output)
     }
 
+    /// Racks that a circuit with light joins, plane by plane.
+    pub fn joined(&self) -> impl Iterator<Item = (RackId, RackId)> + '_ {
+        self.up.iter().flat_map(|p| p.iter().enumerate().filter_map(|(i, o)| Some((RackId::from(i), (*o)?))))
+    }
+
     /// Where a frame sent into `input` comes out.
     pub fn comes_out(&self, plane: PlaneId, input: RackId) -> Option<RackId> {
         let mine = |f: &&Bad| (f.plane, f.side, f.rack) == (plane, Side::Input, input);

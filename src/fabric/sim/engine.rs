@@ -118,7 +118,8 @@ pub trait Engine: Send {
     fn parts(&self, each: &mut dyn FnMut(Part));
 
     /// Passes units that wait at the senders now, of each flow at most `most`, which must be the same at every call or grow: `each(sender
-    /// and receiver, units)`, perhaps several times for the same two. `books`: [`Engine::settle`], too.
+    /// and receiver, units)`, perhaps several times for the same two. `books`: [`Engine::settle`], too; otherwise at least what circuits
+    /// carried is booked.
     fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));

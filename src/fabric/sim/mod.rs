@@ -123,7 +123,7 @@ pub struct Settings {
     /// What links carry over time is kept, at first in buckets of this length ([`SimFabric::utilisation`]).
     pub bucket: Option<Span>,
     /// Whether observations tell what was sent ([`Observation::sent`], [`Observation::over_ocs`]); where nothing reads that, zeros are
-    /// cheaper.
+    /// cheaper. Ports are always counted.
     pub counters: bool,
 }
 

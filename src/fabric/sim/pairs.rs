@@ -179,6 +179,21 @@ impl<W: Ways> Pairs<W> {
         p.booked = sent;
     }
 
+    /// Pairs with flows between these racks, if circuits may change their ways.
+    fn between(&self, racks: impl Iterator<Item = (RackId, RackId)>, world: &World) -> Vec<u32> {
+        let mut found = Vec::new();
+        for (a, b) in racks.filter(|_| W::CIRCUITS) {
+            for from in world.links.topology().hosts_of(a) {
+                for to in world.links.topology().hosts_of(b) {
+                    let first = self.number(from.id, to.id, false);
+                    let both = (first..self.pairs.len() as u32).step_by(self.hosts * self.hosts);
+                    found.extend(both.filter(|&pair| self.active.contains(pair)));
+                }
+            }
+        }
+        found
+    }
+
     /// A pair without flows has no clock.
     fn rest(&mut self, pair: u32) {
         self.places[pair as usize].link = None;
@@ -348,19 +363,13 @@ impl<W: Ways> Engine for Pairs<W> {
     }
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
-        let links = world.links;
-        let hosts = |rack| links.topology().hosts_of(rack).iter().map(|h| h.id);
-        for &racks in pairs.iter().filter(|_| W::CIRCUITS) {
-            for (from, to) in hosts(racks.0).flat_map(|from| hosts(racks.1).map(move |to| (from, to))) {
-                let both = [false, true].map(|marked| self.number(from, to, marked));
-                for (pair, marked) in [(both[0], false), (both[1], true)].into_iter().filter(|p| !p.1 || both[0] != both[1]) {
-                    let (route, p) = (world.route((from, to), racks, marked), &self.pairs[pair as usize]);
-                    if self.active.contains(pair) && p.way.route(racks) != route {
-                        let service = self.service(pair, world.now);
-                        self.book(pair, service, world);
-                        self.pairs[pair as usize].way.change(route, service);
-                    }
-                }
+        for pair in self.between(pairs.iter().copied(), world) {
+            let (racks, (from, to, marked)) = (self.racks(pair, world), self.ends(pair));
+            let route = world.route((from, to), racks, marked);
+            if self.pairs[pair as usize].way.route(racks) != route {
+                let service = self.service(pair, world.now);
+                self.book(pair, service, world);
+                self.pairs[pair as usize].way.change(route, service);
             }
         }
     }
@@ -394,6 +403,11 @@ impl<W: Ways> Engine for Pairs<W> {
     fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         if books {
             self.settle(world);
+        } else {
+            // Ports are counted all the same.
+            for pair in self.between(world.crossbars.joined(), world) {
+                self.book(pair, self.service(pair, world.now), world);
+            }
         }
         if self.waiting.is_empty() {
             self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
