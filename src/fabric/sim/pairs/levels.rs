@@ -17,7 +17,7 @@ const NO_TURN: u32 = u32::MAX;
 /// Fillings from one state that is kept to the next; few in tests, whose networks are small.
 const STRIDE: usize = if cfg!(test) { 4 } else { 32 };
 
-/// Bringing a state back costs about as much as so many fillings.
+/// Bringing a state back costs about as much as this number of fillings.
 const COPIES: usize = 4;
 
 /// Links 0..n go up, n..2n down. The max-min fair rate of a flow is the smaller level of its two links.
