@@ -1,9 +1,9 @@
 //! Max-min fair flows on a network whose flows cross two links each: their sender's interface and their receiver's.
 //!
 //! That is a big switch, or racks whose uplinks, and circuits if there are any, carry all that their hosts can send. There the rate of
-//! every flow is the smaller of two numbers, the levels to which its two links are filled. So the work of all flows whose tighter link is the same goes
-//! on at the same pace, and one clock a link measures it, whichever host is at the other end and whichever coflow they belong
-//! to: when rates change, clocks change their pace, not flows. A pair of hosts changes its clock only when its two links change
+//! every flow is the smaller of two numbers, the levels to which its two links are filled. So the work of all flows whose tighter link
+//! is the same goes on at the same pace, and one clock a link measures it, whichever host is at the other end and whichever coflow they
+//! belong to: when rates change, clocks change their pace, not flows. A pair of hosts changes its clock only when its two links change
 //! their order by level. A circuit changes no rate, only what the books say ([`Ways`]). All of that is exact; [`super::shared`] gives the
 //! same results on any network.
 
