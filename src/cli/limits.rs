@@ -139,6 +139,7 @@ pub fn jobs_end_in_time(topology: &Topology, plan: &RunPlan, list: &JobList, unt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coflows::elephants::Admit;
     use crate::coflows::{CoflowSpec, FlowSpec};
     use crate::control::policy::{CircuitPolicy, SchedulerKind};
     use crate::ids::{CoflowId, HostId};
@@ -198,6 +199,21 @@ mod tests {
             let by = plan(if circuits { SchedulerKind::Edmonds } else { SchedulerKind::EpsOnly });
             let told = config::memory(&network(racks), &by, Load { flows, tasks: 0 }).0 / 1_000_000;
             assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks, {flows} flows: {told} MB, measured {megabytes}");
+        }
+        // Racks whose uplinks and circuits are as wide as the interface of their host.
+        for (racks, admit, megabytes) in [
+            (500, Admit::All, 98),
+            (1000, Admit::All, 271),
+            (500, Admit::Marked, 153),
+            (1000, Admit::Marked, 490),
+            (500, Admit::Wait, 50),
+            (1000, Admit::Wait, 77),
+        ] {
+            let (mut wide, mut by) = (network(racks), plan(SchedulerKind::Edmonds));
+            wide.racks.iter_mut().for_each(|r| r.uplink = BitRate::mbit(1000));
+            by.run.admit = admit;
+            let told = config::memory(&wide, &by, Load { flows: 1, tasks: 0 }).0 / 1_000_000;
+            assert!(told * 2 >= megabytes && told <= megabytes * 2, "{racks} racks, {admit:?}: {told} MB, measured {megabytes}");
         }
     }
 

@@ -1,10 +1,13 @@
 //! Whether a policy can work on a network.
 
+use std::sync::Arc;
+
 use super::error::{ConfigError, Flaw, Problem, Step};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Service};
 use crate::control::policy::Estimator;
+use crate::fabric::sim;
 use crate::runtime::settings::RunPlan;
 use crate::topology::links::Loss;
 use crate::topology::{Core, Framing, StopMode, Topology};
@@ -68,20 +71,22 @@ pub struct Load {
 }
 
 /// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits and twelve with; and what is kept of
-/// each flow and task, and without circuits of each pair of up to 1,024 hosts. docs/performance.md has what was measured.
+/// each flow and task, and of each pair of up to 1,024 hosts without circuits, or with circuits as wide as the hosts' interfaces.
+/// docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
     const PAIR: u64 = 150;
+    const CHANGING: u64 = 200;
     const FLOW: u64 = 150;
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
     let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
-        SetBy::NoCircuits if hosts <= 1024 => (7, hosts * hosts),
+        SetBy::NoCircuits if hosts <= 1024 => (7, hosts * hosts * PAIR),
         SetBy::NoCircuits => (7, 0),
-        _ => (12, 0),
+        _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
     };
-    let kept = [(racks.saturating_mul(racks), CELL * matrices), (pairs, PAIR), (load.flows, FLOW), (load.tasks, TASK)];
+    let kept = [(racks.saturating_mul(racks), CELL * matrices), (pairs, 1), (load.flows, FLOW), (load.tasks, TASK)];
     Bytes(kept.iter().fold(PROGRAM, |sum, (n, bytes)| sum.saturating_add(n.saturating_mul(*bytes))))
 }
 

@@ -39,7 +39,7 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// Whether a decision by it depends on what was sent: it reads that itself, or coflows are told apart by it.
+    /// Whether what was sent is read: by it, or by the accounts of coflows, which it reads.
     pub fn reads_counters(self) -> bool {
         self != Self::Backlog
     }

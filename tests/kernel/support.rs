@@ -20,7 +20,7 @@ use heliostat::runtime::settings::RunPlan;
 use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 
-use crate::tries::{TRIES, Timing, alone, skip, tries, tries_and_tells};
+use crate::tries::{TRIES, Timing, alone, is_robbed, skip, tries, tries_and_tells};
 
 /// A built network with traffic.
 pub struct Bench {
@@ -78,6 +78,13 @@ fn only_a_try_that_was_too_slow_is_followed_by_another() {
     assert_eq!(run(&|k| slow(k, TRIES)), (true, TRIES), "the last try counts");
     assert_eq!(run(&|k| slow(k, TRIES + 1)), (false, TRIES), "always too slow is a failure");
     assert_eq!(run(&|_| panic!("lost on purpose")), (false, 1), "what is wrong fails at once");
+}
+
+#[test]
+fn a_try_counts_unless_the_machine_s_host_took_a_twentieth_of_it() {
+    let robbed = |taken, took| is_robbed(Duration::from_millis(taken), Duration::from_millis(took), 2);
+    assert!(robbed(1000, 10_000) && !robbed(999, 10_000), "of two processors in ten seconds");
+    assert!(!robbed(90, 1) && !robbed(0, 0), "one tick in a moment is chance");
 }
 
 impl Bench {

@@ -44,10 +44,12 @@ impl Carried {
     }
 
     fn read(&mut self, racks: usize) -> DemandMatrix {
-        for cell in std::mem::take(&mut self.touched) {
-            self.is_touched[cell] = false;
-            self.bytes.set(RackId::from(cell / racks), RackId::from(cell % racks), bytes(self.units[cell]).0);
-        }
+        let (units, is_touched) = (&self.units, &mut self.is_touched);
+        let fresh = self.touched.drain(..).map(|cell| {
+            is_touched[cell] = false;
+            (RackId::from(cell / racks), RackId::from(cell % racks), bytes(units[cell]).0)
+        });
+        self.bytes.set_all(fresh);
         self.bytes.clone()
     }
 }

@@ -112,7 +112,7 @@ pub struct SimFabric {
 pub struct Settings {
     /// Which flows of a rack pair its circuit takes, and whether those have another way.
     pub admit: Admit,
-    /// Whether circuits may be set. A network in which every flow crosses two links, whatever its way, is far cheaper than another one.
+    /// Whether circuits may be set.
     pub circuits: bool,
     /// How coflows share the links.
     pub network: Network,
@@ -141,6 +141,28 @@ impl Default for Settings {
     }
 }
 
+/// Whether every flow crosses the interfaces of its two hosts and nothing narrower, so that flows of a pair of hosts are one under max-min:
+/// then into how many classes a pair's flows fall, of which each may go another way.
+fn by_pair(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
+    let interfaces = &links.capacity()[..2 * links.topology().hosts.len()];
+    let classes = match admit {
+        _ if dark => 1,
+        Admit::All => 1,
+        Admit::Marked => 2,
+        Admit::Wait => return None,
+    };
+    (links.two_sided(!dark) && pairs::serves(interfaces)).then_some(classes)
+}
+
+/// How many pairs of hosts, those of each class apart, a network with circuits keeps from its beginning on. O(hosts + racks log racks).
+pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> usize {
+    let hosts = topology.hosts.len();
+    if kind != NetworkKind::MaxMin || hosts > pairs::MAX_HOSTS {
+        return 0;
+    }
+    by_pair(&Links::new(topology.clone(), true, false), false, admit).map_or(0, |classes| classes * hosts * hosts)
+}
+
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
@@ -148,13 +170,10 @@ impl SimFabric {
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail);
         let interfaces = &links.capacity()[..2 * hosts];
-        let by_pair = links.two_sided(!dark) && pairs::serves(interfaces);
-        let engine: Box<dyn Engine> = match (network.kind, admit) {
-            (NetworkKind::MaxMin, _) if by_pair && dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, false)),
-            (NetworkKind::MaxMin, Admit::All | Admit::Marked) if by_pair => {
-                Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, admit == Admit::Marked))
-            }
-            (NetworkKind::MaxMin, _) => Box::new(shared::Shared::new(links.capacity())),
+        let engine: Box<dyn Engine> = match (network.kind, by_pair(&links, dark, admit)) {
+            (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
+            (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
+            (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity())),
             (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network.order, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };

@@ -28,7 +28,7 @@ use ways::Ways;
 pub use ways::{Changing, Fixed};
 
 /// The most hosts for which a table by pair of hosts is kept.
-const MAX_HOSTS: usize = 1024;
+pub const MAX_HOSTS: usize = 1024;
 
 /// Whether these capacities of interfaces, first all up, then all down, are served: there are not too many, and none is too large.
 pub fn serves(capacity: &[u64]) -> bool {
@@ -116,11 +116,11 @@ pub struct Pairs<W: Ways> {
 }
 
 impl<W: Ways> Pairs<W> {
-    /// No flows between hosts whose interfaces have these capacities: first all up, then all down. `apart`: marked flows may go another
-    /// way than the others between the same hosts.
-    pub fn new(capacity: &[u64], apart: bool) -> Self {
+    /// No flows between hosts whose interfaces have these capacities: first all up, then all down. With two `classes` marked
+    /// flows may go another way than the others between the same hosts.
+    pub fn new(capacity: &[u64], classes: usize) -> Self {
         let hosts = capacity.len() / 2;
-        let pairs = hosts * hosts * if apart { 2 } else { 1 };
+        let pairs = hosts * hosts * classes;
         Self {
             hosts,
             levels: Levels::new(capacity),
