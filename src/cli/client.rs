@@ -9,17 +9,17 @@ use crate::client::{Client, Error};
 /// Where the daemon is
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Where {
-    /// The daemon's address [default: that of the network that runs on this machine, or http://127.0.0.1:7447]
-    #[arg(long, value_name = "URL", env = "HELIOSTAT_CONTROLLER", hide_env_values = true)]
+    /// The daemon's address [default: $HELIOSTAT_CONTROLLER, that of the network that runs on this machine, or http://127.0.0.1:7447]
+    #[arg(long, value_name = "URL", global = true)]
     pub controller: Option<String>,
-    /// The network, if several are running on this machine
-    #[arg(long, conflicts_with = "controller")]
+    /// The network, if several are running on this machine; it goes before $HELIOSTAT_CONTROLLER
+    #[arg(long, conflicts_with = "controller", global = true)]
     pub name: Option<String>,
     /// Its token, if it wants one
-    #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true, global = true)]
     pub token: Option<String>,
     /// A file with the token, which goes before --token
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub token_file: Option<PathBuf>,
 }
 
@@ -34,8 +34,8 @@ impl Where {
     }
 
     fn address(&self) -> Result<String, CliError> {
-        match &self.controller {
-            Some(url) => Ok(url.clone()),
+        match self.controller.clone().or_else(|| running::controller().filter(|_| self.name.is_none())) {
+            Some(url) => Ok(url),
             // The daemon of another user, or one in a container.
             None if self.name.is_none() && !running::any() => Ok(format!("http://{DEFAULT_ADDRESS}")),
             None => running::api(&running::choose(self.name.as_deref())?).map(str::to_owned),

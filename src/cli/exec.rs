@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::{CliError, running};
+use super::{CliError, files, running};
 use crate::fabric::kernel::ownership::Note;
 
 /// Run a command in a host's (or switch's) network namespace: `heliostat exec h3-1 iperf3 -s`.
@@ -29,7 +29,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     running::enter(&note, &args.node)?;
     let mut command = command(args, &note);
     let e = command.exec();
-    Err(CliError::Failed(format!("{}: {e}", command.get_program().display())))
+    let code = if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    Err(CliError::NotStarted(format!("{}: {}", command.get_program().display(), files::reason(&e)), code))
 }
 
 /// The command; a shell, whose prompt says where it is, if none was given. What comes of a command is the exit code.

@@ -70,37 +70,35 @@ pub struct Args {
 
 /// The evaluation on a network that this machine emulates.
 #[derive(clap::Args, Clone, Copy, Debug)]
-#[command(next_help_heading = "On an emulated network (Hit; needs root)")]
 struct Emulated {
     /// Runs the jobs by real TCP on a network of namespaces, and in virtual time beside it: single jobs, unless --only names others
-    #[arg(long, conflicts_with = "threads")]
+    #[arg(help_heading = "On an emulated network (Hit; needs root)", long, conflicts_with = "threads")]
     live: bool,
     /// How packets know their lists of switches
-    #[arg(long, value_enum, default_value_t, requires = "live")]
+    #[arg(help_heading = "On an emulated network (Hit; needs root)", long, value_enum, default_value_t, requires = "live")]
     mechanism: MechanismArg,
     /// Rates are divided by this, and bytes
-    #[arg(long, value_name = "N", default_value_t = Slower::default().rates, requires = "live", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(help_heading = "On an emulated network (Hit; needs root)", long, value_name = "N", default_value_t = Slower::default().rates, requires = "live", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     slower: u64,
     /// Times are divided by this, and bytes once more
-    #[arg(long, value_name = "N", default_value_t = Slower::default().times, requires = "live", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(help_heading = "On an emulated network (Hit; needs root)", long, value_name = "N", default_value_t = Slower::default().times, requires = "live", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     shorter: u64,
 }
 
 /// Numbers that the papers do not print; without an option, the calibrated one (docs/experiments.md).
 #[derive(clap::Args, Clone, Copy, Debug)]
-#[command(next_help_heading = "Numbers that the papers do not print")]
 struct Unprinted {
     /// Data a second that a task processes, such as 10MB
-    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "SIZE", value_parser = rate)]
     task_rate: Option<Bytes>,
     /// The same on the paper's testbed: Corral's 210 machines, JobPacker's GENI
-    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "SIZE", value_parser = rate)]
     testbed_rate: Option<Bytes>,
     /// Time in which the jobs of online settings arrive, in per cent of the paper's, such as 3.5
-    #[arg(long, value_name = "PERCENT", value_parser = permille)]
+    #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "PERCENT", value_parser = permille)]
     window: Option<u32>,
     /// Hit-scheduler: the lowest probability, in per cent, with which PNA starts a task on a host
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=99))]
+    #[arg(help_heading = "Numbers that the papers do not print", long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=99))]
     p_min: Option<u32>,
 }
 

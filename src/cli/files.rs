@@ -166,7 +166,7 @@ fn failed(file: &Path, e: &io::Error) -> CliError {
 }
 
 /// An error of the system without its number.
-fn reason(e: &io::Error) -> String {
+pub fn reason(e: &io::Error) -> String {
     let text = e.to_string();
     text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words).into()
 }

@@ -25,35 +25,33 @@ const HOSTS_BY_HOST: usize = 64;
 
 /// How jobs are run in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Jobs")]
 pub struct Virtual {
     /// Ends of flows in virtual time: hosts, or racks as a whole [default: hosts, of at most 64]
-    #[arg(long, value_enum)]
+    #[arg(help_heading = "Jobs", long, value_enum)]
     pub grain: Option<GrainArg>,
 }
 
 /// Which jobs are run, and what is drawn of them
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Jobs")]
 pub struct Tuning {
     /// Draws the tasks on their slots over time into this file (.svg, .png or .pdf)
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Jobs", long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
     /// Keeps only jobs that shuffle at least this
-    #[arg(long, value_name = "BYTES")]
+    #[arg(help_heading = "Jobs", long, value_name = "BYTES")]
     pub min_shuffle: Option<Bytes>,
     /// Then keeps N of them, drawn evenly
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Jobs", long, value_name = "N")]
     pub sample: Option<usize>,
     /// Then keeps the first N; of a mix, draws N
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Jobs", long, value_name = "N")]
     pub first: Option<usize>,
     /// All jobs arrive at once
-    #[arg(long)]
+    #[arg(help_heading = "Jobs", long)]
     pub batch: bool,
     /// The scheduler is told that a host or rack fails at that time, and is back after +TIME: h3-1@10s, r2@10s+30s; may be given more than
     /// once
-    #[arg(long, value_name = "WHAT@TIME[+TIME]")]
+    #[arg(help_heading = "Jobs", long, value_name = "WHAT@TIME[+TIME]")]
     pub fail: Vec<String>,
     /// How a trace's bytes become tasks.
     #[command(flatten)]
@@ -62,19 +60,18 @@ pub struct Tuning {
 
 /// What is foreseen wrongly, in virtual time
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Errors of foresight (jobs)")]
 pub struct Wrong {
     /// Planners see the sizes of recurring jobs too large or too small by at most this share: 0.5 is half of the size
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share)]
     pub size_error: Option<u32>,
     /// Some jobs arrive up to TIME sooner or later than foreseen
-    #[arg(long, value_name = "TIME")]
+    #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "TIME")]
     pub arrival_delay: Option<Span>,
     /// The share of the jobs that do [default: 0.5]
-    #[arg(long, value_name = "SHARE", value_parser = share, requires = "arrival_delay")]
+    #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share, requires = "arrival_delay")]
     pub delayed: Option<u32>,
     /// The remaining times of running tasks are estimated too long or too short by at most this share
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(help_heading = "Errors of foresight (jobs)", long, value_name = "SHARE", value_parser = share)]
     pub remaining_error: Option<u32>,
 }
 

@@ -18,6 +18,7 @@ pub mod completions;
 pub mod copy;
 pub mod doctor;
 mod draw;
+mod event_log;
 pub mod exec;
 pub mod experiment;
 pub mod explain;
@@ -143,6 +144,9 @@ pub enum CliError {
     /// It took too long.
     #[error("{0}")]
     TimedOut(String),
+    /// A program could not be started, and the exit code of shells for that: 127 there is none, 126 it may not be run.
+    #[error("{0}")]
+    NotStarted(String, u8),
 }
 
 impl From<ConfigError> for CliError {
@@ -163,7 +167,7 @@ impl CliError {
         }
     }
 
-    /// The exit code: 1 failed, 2 usage, 3 invalid input, 4 daemon unreachable, 5 timed out.
+    /// The exit code: 1 failed, 2 usage, 3 invalid input, 4 daemon unreachable, 5 timed out, 126 and 127 of `exec`.
     pub fn code(&self) -> u8 {
         match self {
             Self::Failed(_) => 1,
@@ -171,6 +175,7 @@ impl CliError {
             Self::Invalid(_) => 3,
             Self::Unreachable(_) => 4,
             Self::TimedOut(_) => 5,
+            Self::NotStarted(_, code) => *code,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::runtime::record::{Pace, Recorder, Recording};
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct RecordArgs {
     /// Also writes every event and action of the controller and the scheduler to this file, for `heliostat replay`
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 

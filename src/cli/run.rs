@@ -48,78 +48,81 @@ mod progress;
 mod service;
 mod watch;
 
+/// The policy of a run that names none: the shipped one under which every program's traffic gets circuits.
+const DEFAULT_POLICY: &str = "c-through";
+
 /// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one, such as hybrid-8x2.
     topology: PathBuf,
     /// The policy: a file (YAML), or the name of a shipped one. Several policies carry the workload one after another, and are held
-    /// against the first. Default: c-through's decisions, marked traffic only.
+    /// against the first [default: c-through, under which all traffic may ride circuits].
     #[arg(long, value_name = "FILE|NAME")]
     policy: Vec<PathBuf>,
     /// The workload: our YAML, a trace of the coflow-benchmark, or the name of a shipped workload. Its coflows are sent as real TCP
     /// between the hosts.
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(help_heading = "Workload", long, value_name = "FILE|NAME")]
     workload: Option<PathBuf>,
     /// Carries the workload N times under each policy, and prints means with their 95 % intervals.
-    #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["record", "baseline"], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(help_heading = "Workload", long, value_name = "N", requires = "workload", conflicts_with_all = ["record", "baseline"], value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
     #[command(flatten)]
     reading: Reading,
     /// Jobs to run on the network (YAML, SWIM or TPC-H), as `heliostat schedule` runs them: over the API of this very run.
-    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    #[arg(help_heading = "Jobs", long, value_name = "FILE", conflicts_with = "workload")]
     schedule: Option<PathBuf>,
     #[command(flatten)]
     tuning: jobs::Tuning,
     /// Run the workload with circuits off first, and compare.
-    #[arg(long, requires = "workload", conflicts_with = "record")]
+    #[arg(help_heading = "Workload", long, requires = "workload", conflicts_with = "record")]
     baseline: bool,
     /// How circuits are carried.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(help_heading = "Network", long, value_enum, default_value_t)]
     mechanism: MechanismArg,
     /// Name of the fabric and prefix of its namespaces. Default: the topology's name.
-    #[arg(long)]
+    #[arg(help_heading = "Network", long)]
     name: Option<String>,
     /// Control nodes that Mininet made: the name that mininet/hybrid.py printed, or its file.
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(help_heading = "Network", long, value_name = "NAME|FILE")]
     attach: Option<String>,
     /// Where the REST API listens; port 0 for any.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7447")]
+    #[arg(help_heading = "API", long, value_name = "ADDR", default_value = "127.0.0.1:7447")]
     listen: SocketAddr,
     /// The token that a caller must show; needed when the API listens beyond this machine.
-    #[arg(long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
+    #[arg(help_heading = "API", long, env = "HELIOSTAT_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// A file with that token, for everything; it goes before --token. Other users cannot read the file, unlike the command line.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "API", long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// A file with a token for requests that change nothing.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "API", long, value_name = "FILE")]
     read_token_file: Option<PathBuf>,
     /// Keeps the event log and the outcome of posted coflows in this directory: after a restart clients find both, and no number is
     /// given twice.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "baseline", "repeat"])]
+    #[arg(help_heading = "API", long, value_name = "DIR", conflicts_with_all = ["workload", "baseline", "repeat"])]
     journal: Option<PathBuf>,
     /// Runs in the background, and returns when the network is up: `heliostat ps`, `logs`, `stop`.
-    #[arg(short, long)]
+    #[arg(help_heading = "Network", short, long)]
     detach: bool,
     /// This process is the one that was put in the background: the same command line and this option.
     #[arg(long, hide = true)]
     detached: bool,
     /// Run although this machine cannot carry its rates honestly; the result says so.
-    #[arg(long)]
+    #[arg(help_heading = "Network", long)]
     force: bool,
     /// How the result is printed.
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
     output: Output,
     /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
     #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
     watch: bool,
     /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. What it holds is dropped, but with --journal
     /// the log goes on behind it. At SIGUSR1 the file is opened by its name again, for logrotate.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
+    #[arg(help_heading = "Output", long, value_name = "FILE", conflicts_with_all = ["baseline", "repeat"])]
     events: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
@@ -280,18 +283,10 @@ fn interrupted_at_once() -> CliError {
 
 fn prepare(args: &Args) -> Result<Plan, CliError> {
     let mut topology = read_topology(&args.topology)?;
-    let run = match args.policy.first() {
-        Some(file) => read_policy(file)?,
-        None => RunPlan::from(CircuitPolicy {
-            name: "default".into(),
-            scheduler: SchedulerKind::Edmonds,
-            demand: crate::demand::Estimator::Backlog,
-            ..CircuitPolicy::default()
-        }),
-    };
+    let run = read_policy(args.policy.first().map_or(Path::new(DEFAULT_POLICY), |file| file))?;
     if args.schedule.is_some() {
         // Here, what is built is what the placement policy is meant for.
-        let file = args.policy.first().map_or("the default policy".into(), |f| f.display().to_string());
+        let file = args.policy.first().map_or(DEFAULT_POLICY.into(), |f| f.display().to_string());
         topology = jobs::scheduling(&run, &file)?.placement.network(&topology);
         if !rights::suffice() {
             let why = "without root the network is in a namespace of its own, which the scheduler cannot enter";

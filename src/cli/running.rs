@@ -8,12 +8,18 @@ use super::CliError;
 use crate::fabric::kernel::ownership::{self, Note};
 use crate::fabric::kernel::{rights, sys};
 
-/// The running network that was meant: the only one, or the one of that name.
+/// The running network that was meant: the only one, or the one of that name; of several without a name, the one whose API is at
+/// [`controller`].
 ///
 /// # Errors
-/// None runs, several do and no name says which, or none has that name.
+/// None runs, several do and nothing says which, or none has that name.
 pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
-    one_of(ownership::running(&ownership::base()), name)
+    one_of(ownership::running(&ownership::base()), name, controller().as_deref())
+}
+
+/// The daemon's address that the environment names.
+pub fn controller() -> Option<String> {
+    std::env::var("HELIOSTAT_CONTROLLER").ok().filter(|url| !url.is_empty())
 }
 
 /// Whether any network runs on this machine.
@@ -21,10 +27,12 @@ pub fn any() -> bool {
     !ownership::running(&ownership::base()).is_empty()
 }
 
-/// The only one of these notes, or the one of that name.
-fn one_of(running: Vec<Note>, name: Option<&str>) -> Result<Note, CliError> {
+/// The only one of these notes, the one of that name, or the one whose API is there.
+fn one_of(running: Vec<Note>, name: Option<&str>, controller: Option<&str>) -> Result<Note, CliError> {
     let names: Vec<String> = running.iter().map(|n| n.fabric.clone()).collect();
-    let mut fit = running.into_iter().filter(|n| name.is_none_or(|w| w == n.fabric));
+    let is_there = |n: &Note| n.api.as_deref().zip(controller).is_some_and(|(api, url)| api == url.trim_end_matches('/'));
+    let by_url = name.is_none() && running.len() > 1 && running.iter().any(is_there);
+    let mut fit = running.into_iter().filter(|n| if by_url { is_there(n) } else { name.is_none_or(|w| w == n.fabric) });
     match (fit.next(), fit.next()) {
         (Some(one), None) => Ok(one),
         (None, _) if names.is_empty() => Err(CliError::Failed("no network is running; start one with `heliostat run TOPOLOGY`".into())),
@@ -80,11 +88,26 @@ mod tests {
 
     #[test]
     fn the_only_network_needs_no_name_and_of_several_one_is_named() {
-        let chosen = |names: &[&str], name| one_of(notes(names), name).map(|n| n.fabric).map_err(|e| e.to_string());
+        let chosen = |names: &[&str], name| one_of(notes(names), name, None).map(|n| n.fabric).map_err(|e| e.to_string());
         assert_eq!(chosen(&["a"], None), Ok("a".into()));
         assert_eq!(chosen(&["a", "b"], Some("b")), Ok("b".into()));
         assert_eq!(chosen(&["a", "b"], None), Err("several networks are running (a, b); choose one with --name".into()));
         assert_eq!(chosen(&["a", "b"], Some("c")), Err("no network c is running (running: a, b)".into()));
         assert_eq!(chosen(&[], Some("c")), Err("no network is running; start one with `heliostat run TOPOLOGY`".into()));
+    }
+
+    #[test]
+    fn the_environment_tells_which_of_several_is_meant() {
+        let running = || {
+            let with = |(mut note, api): (Note, &str)| {
+                note.api = Some(api.into());
+                note
+            };
+            notes(&["a", "b"]).into_iter().zip(["http://127.0.0.1:1", "http://127.0.0.1:2"]).map(with).collect::<Vec<_>>()
+        };
+        let chosen = |name, url| one_of(running(), name, Some(url)).map(|n| n.fabric).ok();
+        assert_eq!(chosen(None, "http://127.0.0.1:2/").as_deref(), Some("b"));
+        assert_eq!(chosen(Some("a"), "http://127.0.0.1:2").as_deref(), Some("a"), "a name goes before it");
+        assert_eq!(chosen(None, "http://127.0.0.1:3"), None, "a daemon elsewhere says nothing of this machine");
     }
 }

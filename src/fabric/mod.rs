@@ -51,6 +51,15 @@ pub struct Observation {
     pub damage: Vec<Damage>,
 }
 
+/// Payload that a rack's link to the packet network carried, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uplink {
+    /// From the rack.
+    pub up: u64,
+    /// To the rack.
+    pub down: u64,
+}
+
 /// Something of ours that another process removed, took down or changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
@@ -265,6 +274,12 @@ pub trait Fabric: Send {
     /// When a counter cannot be read.
     fn queues(&mut self) -> Result<Vec<PortQueues>, FabricError> {
         Ok(vec![])
+    }
+
+    /// By rack: payload that its link to the packet network carried since the fabric was built, up and down, behind the queues; `None`
+    /// where that is what [`Self::observe`] says was sent and did not go over a circuit (`sim`).
+    fn uplinks(&mut self) -> Option<&[Uplink]> {
+        None
     }
 
     /// How long before it takes effect an operation must be in place: the time that a ToR's queue needs to drain before its circuit

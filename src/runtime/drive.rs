@@ -22,7 +22,7 @@ pub trait Host<F> {
     fn feed(&mut self, fabric: &mut F, controller: &Controller) -> Vec<Event>;
 
     /// Adds to what the fabric saw what only those know that send.
-    fn complete(&mut self, _seen: &mut Observation) {}
+    fn complete(&mut self, _fabric: &mut F, _seen: &mut Observation) {}
 
     /// Asks the program that decides about circuits. The inner error is for the controller, which then falls back.
     ///
@@ -152,7 +152,7 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         let begun = self.host.now();
         let mut result = self.fabric.observe(begun);
         if let Ok(seen) = &mut result {
-            self.host.complete(seen);
+            self.host.complete(&mut self.fabric, seen);
         }
         let seen = self.host.now();
         self.say(Event::Observed { result })?;

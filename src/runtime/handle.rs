@@ -9,6 +9,7 @@ use super::queue;
 use super::settings::RunPlan;
 use crate::control::record::{Record, Snapshot};
 use crate::control::{Event, Rejected};
+use crate::fabric::Uplink;
 use crate::fabric::meter::Utilisation;
 use crate::topology::Topology;
 use crate::units::Time;
@@ -87,6 +88,11 @@ impl Handle {
     /// What links have carried since `from`, which is then its zero, until the last cycle. O(links).
     pub fn utilisation(&self, from: Time) -> Utilisation {
         self.meter.since(from)
+    }
+
+    /// When the last cycle read the counters, and what each rack's link to the EPS had carried by then. O(racks).
+    pub fn uplinks(&self) -> (Time, Vec<Uplink>) {
+        self.meter.uplinks()
     }
 
     /// Log lines from now on.

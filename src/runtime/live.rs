@@ -179,7 +179,7 @@ struct LiveHost<C> {
     told: BTreeMap<String, String>,
 }
 
-impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
+impl<F: Fabric, C: Watch> drive::Host<F> for LiveHost<C> {
     fn now(&self) -> Time {
         self.clock.now()
     }
@@ -188,9 +188,10 @@ impl<F, C: Watch> drive::Host<F> for LiveHost<C> {
         self.feed.feed()
     }
 
-    fn complete(&mut self, seen: &mut Observation) {
+    fn complete(&mut self, fabric: &mut F, seen: &mut Observation) {
         self.feed.complete(seen);
-        self.meter.look(seen);
+        let uplinks = fabric.uplinks();
+        self.meter.look(self.clock.now(), seen, uplinks);
     }
 
     fn consult(&mut self, question: &Question) -> Result<Result<Advice, String>, Rejected> {

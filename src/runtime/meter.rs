@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::fabric::Observation;
 use crate::fabric::meter::{Buckets, Utilisation, links};
+use crate::fabric::{Observation, Uplink};
 use crate::ids::RackId;
 use crate::topology::Topology;
 use crate::units::{Span, Time};
@@ -22,6 +22,7 @@ pub struct Meter(Arc<Mutex<Inner>>);
 struct Inner {
     /// The clock's reading at the start, from which the times below are counted.
     zero: Time,
+    racks: usize,
     /// How far apart the counters are read.
     interval: Span,
     buckets: Buckets,
@@ -35,15 +36,22 @@ impl Meter {
         // No background traffic is made in a live network.
         let all = links(t, |r| t.payload(t.racks[r].uplink).0);
         let read = (Time::ZERO, vec![0; all.len()]);
-        Self(Arc::new(Mutex::new(Inner { zero, interval, buckets: Buckets::new(MOST, interval.max(SHORTEST), all), read })))
+        Self(Arc::new(Mutex::new(Inner {
+            zero,
+            racks: t.rack_count(),
+            interval,
+            buckets: Buckets::new(MOST, interval.max(SHORTEST), all),
+            read,
+        })))
     }
 
-    /// Takes in what the fabric saw. Between two looks bytes count as evenly spread, so that one look may be left out while another thread
+    /// Takes in what the fabric saw, and what the racks' links to the EPS carried by `now` where that is counted by itself. Between two looks bytes count as evenly spread, so that one look may be left out while another thread
     /// reads: the control loop never waits for it. O(racks x racks).
-    pub fn look(&self, seen: &Observation) {
-        let now = totals(seen);
+    pub fn look(&self, now: Time, seen: &Observation, uplinks: Option<&[Uplink]>) {
+        let here = if uplinks.is_some() { now } else { seen.at };
+        let now = totals(seen, uplinks);
         let Some(mut inner) = self.0.try_lock() else { return };
-        let here = Time(seen.at.since(inner.zero).0);
+        let here = Time(here.since(inner.zero).0);
         let (at, before) = std::mem::take(&mut inner.read);
         // Counters only grow, except where another process has removed what counts.
         let now: Vec<u64> = now.into_iter().zip(before.iter().chain(std::iter::repeat(&0))).map(|(n, b)| n.max(*b)).collect();
@@ -53,6 +61,14 @@ impl Meter {
             inner.buckets.read(then);
         }
         inner.read = (here, now);
+    }
+
+    /// When the counters were read last, and what each rack's link had carried by then. O(racks).
+    pub fn uplinks(&self) -> (Time, Vec<Uplink>) {
+        let inner = self.0.lock();
+        let (at, all) = &inner.read;
+        let links = all[..2 * inner.racks.min(all.len() / 2)].chunks_exact(2).map(|l| Uplink { up: l[0], down: l[1] });
+        (inner.zero + Span(at.0), links.collect())
     }
 
     /// From `from` on, which is then its zero, until the last look. O(links x buckets).
@@ -66,17 +82,23 @@ impl Meter {
 }
 
 /// What each link has carried: racks' links to the EPS, up and down, then planes.
-fn totals(seen: &Observation) -> Vec<u64> {
+fn totals(seen: &Observation, uplinks: Option<&[Uplink]>) -> Vec<u64> {
+    let eps: Vec<Uplink> = uplinks.map_or_else(|| over_eps(seen), <[Uplink]>::to_vec);
+    let planes = seen.ports.iter().map(|ports| ports.iter().map(|p| p.crossed_bytes).sum());
+    eps.into_iter().flat_map(|l| [l.up, l.down]).chain(planes).collect()
+}
+
+/// By rack: bytes between racks that were sent and did not go over a circuit. O(racks x racks).
+fn over_eps(seen: &Observation) -> Vec<Uplink> {
     let racks = seen.sent.racks();
-    let (mut up, mut down) = (vec![0u64; racks], vec![0u64; racks]);
+    let mut all = vec![Uplink::default(); racks];
     for (from, to) in (0..racks).flat_map(|f| (0..racks).map(move |t| (f, t))).filter(|(f, t)| f != t) {
         let pair = (RackId::from(from), RackId::from(to));
         let over_eps = seen.sent.get(pair.0, pair.1).saturating_sub(seen.over_ocs.get(pair.0, pair.1));
-        up[from] += over_eps;
-        down[to] += over_eps;
+        all[from].up += over_eps;
+        all[to].down += over_eps;
     }
-    let planes = seen.ports.iter().map(|ports| ports.iter().map(|p| p.crossed_bytes).sum());
-    up.into_iter().zip(down).flat_map(|(up, down)| [up, down]).chain(planes).collect()
+    all
 }
 
 #[cfg(test)]
@@ -108,10 +130,10 @@ mod tests {
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![plane]);
         let m = Meter::new(&t, Span::millis(10), Time::ZERO);
         assert_eq!(m.since(Time::ZERO).until, Time::ZERO);
-        m.look(&seen(5_000_000, 300, 100));
-        m.look(&seen(25_000_000, 700, 300));
+        m.look(Time::ZERO, &seen(5_000_000, 300, 100), None);
+        m.look(Time::ZERO, &seen(25_000_000, 700, 300), None);
         // Counters that were set back count for nothing.
-        m.look(&seen(30_000_000, 600, 0));
+        m.look(Time::ZERO, &seen(30_000_000, 600, 0), None);
         let u = m.since(Time::ZERO);
         let names: Vec<(&str, &[u64])> = u.links.iter().map(|l| (l.name.as_str(), &l.bytes[..])).collect();
         // 200 by 5 ms, of the next 200 a quarter by 10 ms and three quarters by 20 ms; of the circuits' alike.
@@ -125,11 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_counted_behind_the_queues_goes_before_what_was_sent() {
+        let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![]);
+        let m = Meter::new(&t, Span::millis(10), Time(5));
+        let link = |up, down| Uplink { up, down };
+        m.look(Time(10_000_005), &seen(9_000_000, 900, 0), Some(&[link(300, 1), link(0, 200)]));
+        let u = m.since(Time(5));
+        assert_eq!(u.links.iter().map(|l| l.bytes.clone()).collect::<Vec<_>>(), [[300], [1], [0], [200]]);
+        assert_eq!(m.uplinks(), (Time(10_000_005), vec![link(300, 1), link(0, 200)]));
+    }
+
+    #[test]
     fn a_clock_that_goes_on_from_an_earlier_daemon_makes_no_longer_buckets() {
         let t = Topology::uniform("t", 2, 2, BitRate::mbit(10), BitRate::mbit(10), vec![]);
         let day = 86_400_000_000_000;
         let m = Meter::new(&t, Span::millis(10), Time(day));
-        m.look(&seen(day + 30_000_000, 300, 0));
+        m.look(Time::ZERO, &seen(day + 30_000_000, 300, 0), None);
         let u = m.since(Time(day));
         assert_eq!((u.bucket, u.until, u.links[0].bytes.as_slice()), (Span::millis(10), Time(30_000_000), &[100u64, 100, 100][..]));
     }

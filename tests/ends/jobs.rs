@@ -90,7 +90,17 @@ fn holds(r: &Value, jobs: usize, dropped: Option<u64>) {
     let counted =
         |l: &&Value| ["up", "ocs"].iter().any(|kind| l["name"].as_str().is_some_and(|n| n.ends_with(kind) || n.starts_with(kind)));
     let buckets = links.iter().filter(counted).flat_map(|l| l["bytes"].as_array().expect("buckets"));
-    assert_eq!(buckets.map(number).sum::<u64>(), wire, "what uplinks and planes carried over time");
+    // Uplinks are counted behind their queues: without what those drop, with the longer headers of handshakes and of losses.
+    let carried = buckets.map(number).sum::<u64>();
+    let least = if r["mechanism"] == "timed" { crossing } else { crossing - crossing / 500 };
+    assert!((least..=wire + wire / 200 + 64 * flows).contains(&carried), "uplinks and planes carried {carried} over time; {told}");
+    let bucket = number(&r["utilisation"]["bucket_ns"]) as f64;
+    for l in links {
+        let most = number(&l["rate_bps"]) as f64 * bucket / 8e9;
+        // A shaper lets go a few milliseconds of its rate at once.
+        let all = l["bytes"].as_array().expect("buckets").iter().map(|b| number(b) as f64 / most);
+        assert!(all.clone().all(|share| share < 1.15), "{} carried more than it can: {:?}", l["name"], all.collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -23,7 +23,14 @@ pub async fn topology(State(app): State<App>) -> Json<wire::Topology> {
 #[utoipa::path(get, path = "/api/v1/ports", operation_id = "listPorts", tag = "network", responses((status = 200, body = wire::Ports)))]
 pub async fn ports(State(app): State<App>) -> Json<wire::Ports> {
     let s = app.snapshot();
-    Json(wire::Ports { revision: s.revision, now_ns: s.now.0, ports: s.ports.iter().map(Into::into).collect() })
+    let (at, links) = app.handle.uplinks();
+    Json(wire::Ports {
+        revision: s.revision,
+        now_ns: s.now.0,
+        ports: s.ports.iter().map(Into::into).collect(),
+        uplinks_at_ns: at.0,
+        uplinks: links.iter().map(|l| wire::Uplink { up_bytes: l.up, down_bytes: l.down }).collect(),
+    })
 }
 
 /// The queues by strict priority of every port of the packet network, with their counters: of hosts, ToRs and packet switches.

@@ -21,7 +21,7 @@ pub use jobs::{Job, Jobs, JobsReport, SlotsHeld, SlotsSample};
 pub use links::{Link, Links};
 pub use network::{
     Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
-    Queues, Rack, Topology,
+    Queues, Rack, Topology, Uplink,
 };
 pub use paths::{DecidedBy, FlowPorts, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
 pub use placement::{

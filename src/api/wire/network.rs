@@ -146,6 +146,19 @@ pub struct Ports {
     pub now_ns: u64,
     /// By plane, then rack.
     pub ports: Vec<Port>,
+    /// When the counters in `uplinks` were read.
+    pub uplinks_at_ns: u64,
+    /// What the racks' links to the EPS carried, by rack.
+    pub uplinks: Vec<Uplink>,
+}
+
+/// A rack's link to the EPS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Uplink {
+    /// Payload from the rack since the start.
+    pub up_bytes: u64,
+    /// Payload to the rack since the start.
+    pub down_bytes: u64,
 }
 
 /// A port of the OCS.

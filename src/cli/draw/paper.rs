@@ -32,19 +32,18 @@ impl std::str::FromStr for Length {
 
 /// Sizes of a picture.
 #[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Size")]
 pub struct Paper {
     /// Width, in in, mm, cm, pt or px, such as 3.3in for a column of a paper
-    #[arg(long, value_name = "LENGTH", default_value = "7in")]
+    #[arg(help_heading = "Size", long, value_name = "LENGTH", default_value = "7in")]
     width: Length,
     /// Height [default: what the picture needs]
-    #[arg(long, value_name = "LENGTH")]
+    #[arg(help_heading = "Size", long, value_name = "LENGTH")]
     height: Option<Length>,
     /// Size of the text in points
-    #[arg(long, value_name = "POINTS", default_value = "9", value_parser = points)]
+    #[arg(help_heading = "Size", long, value_name = "POINTS", default_value = "9", value_parser = points)]
     font_size: f64,
     /// Pixels an inch of a PNG file [default: 300; 96 if the width is given in px, so that they are the file's]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(36..=2400))]
+    #[arg(help_heading = "Size", long, value_parser = clap::value_parser!(u32).range(36..=2400))]
     dpi: Option<u32>,
 }
 

@@ -1,10 +1,9 @@
 //! What can be drawn of a file: a result, an event log, or a plan of circuits.
 
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::cli::event_log::{self, Told};
 use crate::cli::timeline::Timeline;
-use crate::control::record::{Record, What};
 use crate::fabric::meter::Utilisation;
 use crate::runtime::report::form;
 use crate::units::{Span, Time};
@@ -102,7 +101,7 @@ impl Input {
 /// What it is not.
 pub fn read(text: &str, file: &str) -> Result<Vec<Input>, String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let is_log = of_jobs(first) || serde_json::from_str::<Record>(first).is_ok();
+    let is_log = event_log::is_of_jobs(first) || event_log::read(first).is_ok();
     let inputs = if is_log { vec![log(text, file)?] } else { whole(text, file)? };
     Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
 }
@@ -124,40 +123,30 @@ pub fn pooled(all: Vec<Input>) -> Vec<Input> {
     pools
 }
 
-/// Whether a line of an event log is the task scheduler's, of which nothing is drawn.
-fn of_jobs(line: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Line {
-        #[serde(rename = "job_action")]
-        _action: serde::de::IgnoredAny,
-    }
-    serde_json::from_str::<Line>(line).is_ok()
-}
-
 fn log(text: &str, file: &str) -> Result<Input, String> {
     let (mut circuits, mut demand) = (Circuits::default(), Points::new());
     // By plane, input and start: the places of circuits.
     let mut places: std::collections::BTreeMap<(u32, u32, Time), usize> = Default::default();
     for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
-        let record: Record = match serde_json::from_str(line) {
-            Ok(record) => record,
-            Err(_) if of_jobs(line) => continue,
+        let (at, told) = match event_log::read(line) {
+            Ok(line) => line,
+            Err(_) if event_log::is_of_jobs(line) => continue,
             Err(e) => return Err(format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column())),
         };
-        circuits.end = circuits.end.max(record.at);
-        match record.what {
-            What::Cycle { demand: bytes, .. } => demand.push((record.at, bytes.0 as f64)),
-            What::CircuitSet { plane, input, output, setup_at, up_from, until } => {
+        circuits.end = circuits.end.max(at);
+        match told {
+            Told::Demand(bytes) => demand.push((at, bytes.0 as f64)),
+            Told::CircuitSet { plane, input, output, setup_at, up_from, until } => {
                 places.insert((plane.0, input.0, up_from), circuits.bars.len());
                 let (plane, input, output, until) = (plane.0, input.0, output.0, until.unwrap_or(Time::MAX));
                 circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output, bytes: None });
             }
-            What::CircuitEnd { plane, input, up_from, until } => {
+            Told::CircuitEnd { plane, input, up_from, until } => {
                 if let Some(&b) = places.get(&(plane.0, input.0, up_from)) {
                     circuits.bars[b].until = until;
                 }
             }
-            _ => {}
+            Told::Other => {}
         }
     }
     for b in &mut circuits.bars {

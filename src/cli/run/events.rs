@@ -11,7 +11,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{oneshot, watch};
 
-use crate::cli::CliError;
+use crate::cli::{CliError, event_log};
 use crate::control::record::Record;
 use crate::control::{Event, LogFile, Trouble};
 use crate::runtime::handle::Handle;
@@ -194,9 +194,7 @@ struct Batch {
 
 impl Batch {
     fn add(&mut self, record: &Record) {
-        // Writing into memory cannot fail, and a record is no map with odd keys.
-        let _ = serde_json::to_writer(&mut self.lines, record);
-        self.lines.push(b'\n');
+        self.lines.extend_from_slice(event_log::of_network(record).as_bytes());
         self.count += 1;
     }
 }
@@ -204,6 +202,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::wire;
     use crate::control::record::What;
     use crate::units::Time;
 
@@ -216,7 +215,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let read = || {
             let text = std::fs::read_to_string(file.path()).expect("text");
-            text.lines().map(|l| serde_json::from_str::<Record>(l).expect("a record").seq).collect::<Vec<_>>()
+            text.lines().map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq).collect::<Vec<_>>()
         };
         let (events, received) = tokio::sync::broadcast::channel(4);
         (0..4).for_each(|n| drop(events.send(record(n))));
@@ -260,7 +259,7 @@ mod tests {
         log.finish().expect("written");
         let seq = |file: &Path| {
             let text = std::fs::read_to_string(file).expect("text");
-            text.lines().map(|l| serde_json::from_str::<Record>(l).expect("a record").seq).collect::<Vec<_>>()
+            text.lines().map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq).collect::<Vec<_>>()
         };
         let (old, new) = (seq(&away.join("log")), seq(&path));
         assert_eq!([old, new].concat(), (0..=last).collect::<Vec<_>>(), "no event is lost, and none is there twice");
@@ -270,7 +269,7 @@ mod tests {
     fn a_log_goes_on_behind_its_whole_lines_if_that_is_asked() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
-        let line = |seq| serde_json::to_string(&*record(seq)).expect("JSON") + "\n";
+        let line = |seq| event_log::of_network(&record(seq));
         for (before, goes_on, after) in [
             (None, true, line(7)),
             (Some(""), true, line(7)),

@@ -60,10 +60,10 @@ pub struct Args {
     #[command(flatten)]
     tuning: jobs::Tuning,
     /// What is printed
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
     output: Output,
     /// Writes the whole result to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 

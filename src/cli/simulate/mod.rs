@@ -11,7 +11,7 @@ use super::progress::Clock;
 use super::record::RecordArgs;
 use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, explain, jobs, print, read_text, read_topology, study, tables, write_text};
+use super::{CliError, Output, can_write, event_log, explain, jobs, print, read_text, read_topology, study, tables, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -43,7 +43,7 @@ pub struct Args {
     workload: Option<PathBuf>,
     /// Jobs instead: tasks on slots, placed by the policy's `placement` section, and their shuffles. A file of jobs in any format, or
     /// the name of a shipped one or of a mix of jobs
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(help_heading = "Jobs", long, value_name = "FILE|NAME")]
     jobs: Option<PathBuf>,
     /// Decides whatever is drawn: mixes, and tasks of jobs
     #[arg(long, default_value_t = 1)]
@@ -56,21 +56,21 @@ pub struct Args {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
     /// The `seed` of the policy's `placement`, which places data, goes up with --seed from 1 on, as it does in repetitions
-    #[arg(long, requires = "jobs", conflicts_with = "repeat")]
+    #[arg(help_heading = "Jobs", long, requires = "jobs", conflicts_with = "repeat")]
     place_by_seed: bool,
     /// Something that breaks, and is well again: r2.uplink=down@10s+5s, h3-1.nic=50%@2s, r2.tor=down@1s, eps=down@1s+100ms,
     /// ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s
-    #[arg(long, value_name = "WHAT=STATE@TIME[+TIME]")]
+    #[arg(help_heading = "Faults", long, value_name = "WHAT=STATE@TIME[+TIME]")]
     fault: Vec<String>,
     /// A file of faults, one a line
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Faults", long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// Runs every coflow by itself on an idle network
     #[arg(long, conflicts_with_all = ["events", "jobs", "repeat", "until", "fault", "faults", "record"])]
     alone: bool,
     /// Says of each task of this job (its name, or its number as in JSON) why it started when and where it did; a table more, or in JSON
     /// `explained`
-    #[arg(long, value_name = "JOB", requires = "jobs", conflicts_with = "repeat")]
+    #[arg(help_heading = "Jobs", long, value_name = "JOB", requires = "jobs", conflicts_with = "repeat")]
     explain: Option<String>,
     #[command(flatten)]
     tuning: jobs::Tuning,
@@ -85,20 +85,20 @@ pub struct Args {
     until: Option<Span>,
     /// What links carry over time is told in buckets of at least this length, such as 100ms; they grow with a long run, of which there
     /// are at most 256 [default: what the last arrival and the bytes suggest]
-    #[arg(long, value_name = "TIME", conflicts_with = "alone")]
+    #[arg(help_heading = "Output", long, value_name = "TIME", conflicts_with = "alone")]
     bucket: Option<Span>,
     /// Adds to JSON what the run took on this machine, seconds and events a second, and to `origin` the machine's name and the date. All
     /// else is the same on every machine
-    #[arg(long, conflicts_with = "repeat")]
+    #[arg(help_heading = "Output", long, conflicts_with = "repeat")]
     timing: bool,
     /// What is printed
-    #[arg(short, long, value_enum, default_value_t)]
+    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
     output: Output,
     /// Writes the whole result to this file; of several policies or repetitions, a list of them
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     json: Option<PathBuf>,
     /// Writes the controller's event log to this file, one JSON object a line
-    #[arg(long)]
+    #[arg(help_heading = "Output", long)]
     events: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
@@ -157,7 +157,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
     let keep = args.events.is_some();
     let mut write = |record| {
         if keep {
-            push_line(&mut log, &record);
+            log.push_str(&event_log::of_network(&record));
         }
     };
     let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
@@ -192,7 +192,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
         play.jobs(args.seed, &stop, (Some(&watch), record), &mut |line| {
             if keep {
-                push_line(&mut log, &line);
+                log.push_str(&event_log::of_jobs(&line));
             }
         })
     })?;
@@ -211,11 +211,6 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
         Timeline::from(&result).chart(Some(play.topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
     }
     stuck(result.end, "jobs", result.summary.unfinished)
-}
-
-fn push_line(log: &mut String, line: &impl serde::Serialize) {
-    log.push_str(&serde_json::to_string(line).expect("a record is plain data"));
-    log.push('\n');
 }
 
 impl Args {

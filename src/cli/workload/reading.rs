@@ -93,41 +93,40 @@ impl Reading {
 
 /// The model of tasks: how bytes become jobs
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Model of tasks")]
 pub struct ModelArgs {
     /// default, jobpacker, co-scheduler, corral, puma, pushbox, or a YAML file with any of the keys block, map_rate, reduce_rate, setup,
     /// reduce_bytes, reduce_share, max_tasks, noise, recurring, queues
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(help_heading = "Model of tasks", long, value_name = "NAME|FILE")]
     pub model: Option<String>,
     /// Bytes that a map task reads
-    #[arg(long)]
+    #[arg(help_heading = "Model of tasks", long)]
     pub block: Option<Bytes>,
     /// Bytes a second that a map task processes
-    #[arg(long)]
+    #[arg(help_heading = "Model of tasks", long)]
     pub map_rate: Option<Bytes>,
     /// Bytes a second that a reduce task processes
-    #[arg(long)]
+    #[arg(help_heading = "Model of tasks", long)]
     pub reduce_rate: Option<Bytes>,
     /// Time that every task takes besides
-    #[arg(long)]
+    #[arg(help_heading = "Model of tasks", long)]
     pub setup: Option<Span>,
     /// Bytes of shuffle for every reduce task
-    #[arg(long, conflicts_with = "reduce_share")]
+    #[arg(help_heading = "Model of tasks", long, conflicts_with = "reduce_share")]
     pub reduce_bytes: Option<Bytes>,
     /// Reduce tasks in per cent of the blocks of the input or the shuffle, whichever has more
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(help_heading = "Model of tasks", long, value_name = "PERCENT")]
     pub reduce_share: Option<u32>,
     /// The most tasks of a stage
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Model of tasks", long, value_name = "N")]
     pub max_tasks: Option<u32>,
     /// How far the time of a task may be off
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(help_heading = "Model of tasks", long, value_name = "PERCENT")]
     pub noise: Option<u32>,
     /// Share of recurring jobs
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(help_heading = "Model of tasks", long, value_name = "PERCENT")]
     pub recurring: Option<u32>,
     /// Number of queues among which the jobs are spread
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Model of tasks", long, value_name = "N")]
     pub queues: Option<u32>,
 }
 
@@ -194,34 +193,33 @@ pub const SELECTIVITY: u32 = 50;
 
 /// Which jobs of a file are kept
 #[derive(clap::Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Jobs")]
 pub struct JobsArgs {
     /// How bytes become tasks.
     #[command(flatten)]
     pub model: ModelArgs,
     /// Decides whatever is drawn: the same seed gives the same jobs
-    #[arg(long, default_value_t = 1)]
+    #[arg(help_heading = "Jobs", long, default_value_t = 1)]
     pub seed: u64,
     /// Keeps only jobs that shuffle at least this
-    #[arg(long, value_name = "BYTES")]
+    #[arg(help_heading = "Jobs", long, value_name = "BYTES")]
     pub min_shuffle: Option<Bytes>,
     /// Then keeps N of them, drawn evenly
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Jobs", long, value_name = "N")]
     pub sample: Option<usize>,
     /// Then keeps the first N; of TPC-H queries, draws N
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Jobs", long, value_name = "N")]
     pub jobs: Option<usize>,
     /// All jobs arrive at once
-    #[arg(long)]
+    #[arg(help_heading = "Jobs", long)]
     pub batch: bool,
     /// TPC-H queries: mean time between two arrivals
-    #[arg(long, default_value_t = MEAN_GAP)]
+    #[arg(help_heading = "Jobs", long, default_value_t = MEAN_GAP)]
     pub mean_gap: Span,
     /// TPC-H queries: times are those that were measured with this number of executors
-    #[arg(long, value_name = "N", default_value_t = EXECUTORS)]
+    #[arg(help_heading = "Jobs", long, value_name = "N", default_value_t = EXECUTORS)]
     pub executors: u32,
     /// TPC-H queries: what a stage passes on of what it received
-    #[arg(long, value_name = "PERCENT", default_value_t = SELECTIVITY, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(help_heading = "Jobs", long, value_name = "PERCENT", default_value_t = SELECTIVITY, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub selectivity: u32,
 }
 

@@ -44,6 +44,7 @@ pub mod switched;
 pub mod sys;
 pub mod tc;
 pub mod timed;
+mod uplinks;
 pub mod ways;
 pub mod wire;
 
@@ -54,7 +55,7 @@ use steering::Steering;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
 use crate::demand::DemandMatrix;
-use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters};
+use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink};
 use crate::plan::Op;
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::topology::Topology;
@@ -214,6 +215,7 @@ pub struct KernelFabric {
     service: Service,
     guard: Span,
     backlog: backlog::Backlog,
+    uplinks: uplinks::Uplinks,
 }
 
 impl KernelFabric {
@@ -247,9 +249,10 @@ impl KernelFabric {
         };
         let steering = Steering::install(&mut net, (mechanism, service), clock)?;
         let backlog = backlog::Backlog::start(&net)?;
+        let uplinks = uplinks::Uplinks::open(&net)?;
         let turner = circuits.flips().map(Flips::turner);
         let keeper = keeper::Keeper::start(&mut net, turner)?;
-        Ok(Self { keeper, net, circuits, steering, service, guard, backlog })
+        Ok(Self { keeper, net, circuits, steering, service, guard, backlog, uplinks })
     }
 
     /// The network.
@@ -380,6 +383,10 @@ impl Fabric for KernelFabric {
         }
         let refused = |e: io::Error| FabricError::Refused { what: "read the queues' counters".into(), why: e.to_string() };
         priorities::counters(&mut self.net).map_err(refused)
+    }
+
+    fn uplinks(&mut self) -> Option<&[Uplink]> {
+        Some(self.uplinks.newest())
     }
 
     fn notice(&self) -> Span {

@@ -12,7 +12,9 @@
   const MOST_COFLOWS = 400;
   const MOST_SLOTS = 2400; // samples of jobs
 
-  class Store {
+  const total = (list) => list.reduce((a, b) => a + b, 0);
+
+class Store {
     constructor() {
       this.clear();
     }
@@ -152,28 +154,22 @@
     sample(demand, ports, paths) {
       this.sawTime(demand.now_ns, true);
       this.ports = ports.ports;
-      const racks = this.topology.racks.length;
       const flat = (rows) => Float64Array.from(rows.flat());
       const raw = { at: demand.now_ns, sent: flat(demand.sent_bytes), over: flat(demand.over_ocs_bytes), portsAt: ports.now_ns, crossed: ports.ports.map((p) => p.crossed_bytes) };
+      // Counted behind the queues of the links, and so never more than they carry.
+      Object.assign(raw, { linksAt: ports.uplinks_at_ns, up: ports.uplinks.map((l) => l.up_bytes), down: ports.uplinks.map((l) => l.down_bytes) });
       const old = this.raw;
       this.raw = raw;
-      if (old.at === undefined || raw.at <= old.at || raw.portsAt <= old.portsAt) return;
+      if (old.at === undefined || raw.at <= old.at || raw.portsAt <= old.portsAt || raw.linksAt <= old.linksAt) return;
       const per = 8e9 / (raw.at - old.at);
       const rate = (now, then, by) => now.map((v, k) => Math.max(0, v - then[k]) * by);
       const s = { at: raw.at, demand: Float32Array.from(flat(demand.demand_bytes)), backlog: Float32Array.from(flat(demand.backlog_bytes)) };
       s.sent = Float32Array.from(rate(raw.sent, old.sent, per));
       s.over = Float32Array.from(rate(raw.over, old.over, per));
       s.port = rate(raw.crossed, old.crossed, 8e9 / (raw.portsAt - old.portsAt));
-      [s.up, s.down] = [new Float64Array(racks), new Float64Array(racks)];
-      let [eps, ocs] = [0, 0];
-      for (let k = 0; k < s.sent.length; k += 1) {
-        const rest = Math.max(0, s.sent[k] - s.over[k]);
-        s.up[Math.floor(k / racks)] += rest;
-        s.down[k % racks] += rest;
-        eps += rest;
-        ocs += s.over[k];
-      }
-      [s.eps, s.ocs] = [eps, ocs];
+      const perLook = 8e9 / (raw.linksAt - old.linksAt);
+      [s.up, s.down] = [rate(raw.up, old.up, perLook), rate(raw.down, old.down, perLook)];
+      [s.eps, s.ocs] = [total(s.up), total(s.over)];
       if (paths) s.links = this.linkSample(paths);
       this.samples.push(s);
       if (this.samples.length > this.most) this.samples.shift();
