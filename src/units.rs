@@ -324,8 +324,8 @@ macro_rules! quantity {
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!({
-                    "description": concat!($what, " such as ", $example, "; a bare integer is in the base unit"),
-                    "oneOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]
+                    "description": concat!($what, " with its unit, such as ", $example, "; 0 needs none"),
+                    "oneOf": [{"const": 0}, {"type": "string"}]
                 })
             }
         }

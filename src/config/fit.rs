@@ -156,6 +156,17 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
             policy.name
         ));
     }
+    if wants && policy.demand == Estimator::Backlog && policy.elephant_threshold.0.saturating_mul(3) > plan.run.buffer.0 {
+        let (threshold, buffer) = (policy.elephant_threshold, plan.run.buffer);
+        out.push(if threshold > buffer {
+            format!("policy {name}: no connection's backlog ever reaches the threshold of {threshold}: `buffer` holds {buffer}")
+        } else {
+            format!(
+                "policy {name}: one connection's backlog is at most the `buffer` of {buffer} and often half of it: near a threshold of \
+                 {threshold} its circuit comes and goes; a third of the buffer and less is safe, or `demand: counters`"
+            )
+        });
+    }
     for p in &topology.planes {
         out.extend(scheduler.advice(p));
         if wants && policy.interval < p.delta * 2 {

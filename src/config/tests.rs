@@ -145,7 +145,11 @@ fn an_error_shows_the_line_and_all_flaws_are_reported() {
 #[test]
 fn fit_wants_light_within_the_interval() {
     let t = read_topology(GOOD, "t").unwrap();
-    let p = |interval: &str, s: &str| read_policy(&POLICY.replace("100ms", interval).replace("edmonds", s), "p").unwrap();
+    let p = |interval: &str, s: &str| {
+        let mut plan = read_policy(&POLICY.replace("100ms", interval).replace("edmonds", s), "p").unwrap();
+        plan.policy.elephant_threshold = Bytes(100_000);
+        plan
+    };
     assert_eq!(fit(&t, &p("16ms", "edmonds")), Ok(()));
     let e = fit(&t, &p("15ms", "edmonds")).unwrap_err();
     assert_eq!(
@@ -158,6 +162,22 @@ fn fit_wants_light_within_the_interval() {
     let under = |network: &str| advice(&t, &p("100ms", &format!("edmonds\nnetwork: {network}"))).join("; ");
     assert!(under("priority").contains("eight strict priorities") && under("varys").contains("an emulation has kernel TCP"));
     assert!(advice(&t, &p("16ms", "edmonds"))[0].contains("dark for most"));
+}
+
+#[test]
+fn a_threshold_that_a_backlog_hardly_reaches_is_told() {
+    let t = read_topology(GOOD, "t").unwrap();
+    let mut p = read_policy(POLICY, "p").unwrap();
+    (p.policy.demand, p.run.buffer) = (Estimator::Backlog, Bytes(3_000_000));
+    let mut told = |threshold| {
+        p.policy.elephant_threshold = Bytes(threshold);
+        advice(&t, &p).join("; ")
+    };
+    assert!(told(3_000_001).contains("no connection's backlog ever reaches the threshold"));
+    assert!(told(1_000_001).contains("its circuit comes and goes"));
+    assert_eq!(told(1_000_000), "");
+    (p.policy.demand, p.policy.elephant_threshold) = (Estimator::Counters, Bytes(3_000_001));
+    assert_eq!(advice(&t, &p), Vec::<String>::new(), "counters see what was sent, however little waits");
 }
 
 #[test]

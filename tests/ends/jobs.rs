@@ -273,8 +273,11 @@ fn hosts_and_racks_fail() -> Timing {
     // The same scheduler, told the same: jobs end alike.
     let mean = |r: &Value| number(&r["summary"]["average_jct_ns"]) as f64;
     let ratio = mean(&live) / mean(&sim);
-    println!("mean JCT live over simulated: {ratio:.3}; {} and {}", live["summary"]["fallbacks"], sim["summary"]["fallbacks"]);
-    let dropped = |r: &Value| r["summary"]["fallbacks"].as_array().map_or(0, Vec::len);
+    println!(
+        "mean JCT live over simulated: {ratio:.3}; {} and {}",
+        live["summary"]["guidelines_dropped"], sim["summary"]["guidelines_dropped"]
+    );
+    let dropped = |r: &Value| r["summary"]["guidelines_dropped"].as_array().map_or(0, Vec::len);
     assert!(dropped(&live) > 0 && dropped(&sim) > 0, "jobs planned on the rack that failed drop their guideline");
     d.signal("INT");
     assert_eq!(d.ended(), Some(0), "{}", d.log());

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
+use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::api::problem::{Problem, Reply};
@@ -14,12 +16,39 @@ use crate::api::server::MAX_STREAMS;
 use crate::api::state::App;
 use crate::api::wire;
 
-/// The event log from now on, or from after `Last-Event-ID`. An event's id is its number, dense from zero. Where events
+/// What a client wants of the event log.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// Names of events, with commas between them.
+    types: Option<String>,
+}
+
+impl Wanted {
+    /// The names; all if none are given.
+    fn names(self) -> Result<Vec<&'static str>, Problem> {
+        let Some(types) = self.types else { return Ok(wire::What::NAMES.to_vec()) };
+        let find = |name: &str| {
+            let known = || Problem::bad(format!("types: no event is called `{name}`: {}", wire::What::NAMES.join(", ")));
+            wire::What::NAMES.into_iter().find(|n| *n == name).ok_or_else(known)
+        };
+        types.split(',').map(|name| find(name.trim())).collect()
+    }
+}
+
+/// The event log from now on, or from after `Last-Event-ID`. `types` leaves out all others, which count as received. An event's id is its number, dense from zero. Where events
 /// were forgotten (4096 are kept), an event `gap` without an id says how many.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
-    params(("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
+    params(("types" = Option<String>, Query, description = "Names of events (`event`), with commas between them: only these"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),
     responses((status = 200, content_type = "text/event-stream", body = wire::Record), (status = 503, body = Problem, description = "Too many follow the events already")))]
-pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+pub async fn stream(
+    State(app): State<App>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+    headers: HeaderMap,
+) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
+    let Query(wanted) = wanted.map_err(|e| Problem::bad(e.body_text()))?;
+    let types = wanted.names()?;
     let newest = app.log.newest();
     let last = match headers.get("last-event-id") {
         None => *newest.borrow(),
@@ -33,7 +62,7 @@ pub async fn stream(State(app): State<App>, headers: HeaderMap) -> Reply<Sse<imp
     let room = app.streams.clone().try_acquire_owned();
     let room =
         room.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{MAX_STREAMS} clients follow the events already")))?;
-    let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, ready: VecDeque::new() };
+    let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, types, ready: VecDeque::new() };
     let events = stream::unfold(reader, |mut r| async move { r.next().await.map(|e| (Ok(e), r)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
@@ -45,6 +74,7 @@ struct Reader {
     newest: watch::Receiver<Option<u64>>,
     stopping: watch::Receiver<bool>,
     last: Option<u64>,
+    types: Vec<&'static str>,
     ready: VecDeque<Event>,
 }
 
@@ -68,7 +98,9 @@ impl Reader {
                 }
                 self.last = Some(seq);
                 let (name, data) = line.sent();
-                self.ready.push_back(Event::default().id(seq.to_string()).event(name).data(data));
+                if self.types.contains(&name) {
+                    self.ready.push_back(Event::default().id(seq.to_string()).event(name).data(data));
+                }
                 continue;
             }
             tokio::select! {

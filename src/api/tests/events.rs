@@ -6,14 +6,20 @@ use serde_json::json;
 
 use super::*;
 use crate::api::state::{FIRST_POSTED, Log, RING};
+use crate::api::wire;
 use crate::control::record::{Record, What};
 use crate::ids::CoflowId;
 
 /// Reads `n` events: (id, event, data).
 fn read(r: &Rig, last: Option<&str>, n: usize, ready: impl FnOnce()) -> Vec<(String, String, Value)> {
+    read_of(r, "", last, n, ready)
+}
+
+/// The same of what a query leaves.
+fn read_of(r: &Rig, query: &str, last: Option<&str>, n: usize, ready: impl FnOnce()) -> Vec<(String, String, Value)> {
     let mut stream = r.connect();
     let last = last.map(|l| format!("last-event-id: {l}\r\n")).unwrap_or_default();
-    stream.write_all(format!("GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n{last}\r\n").as_bytes()).unwrap();
+    stream.write_all(format!("GET /api/v1/events{query} HTTP/1.1\r\nhost: localhost\r\n{last}\r\n").as_bytes()).unwrap();
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|l| l.is_empty()), "the end of the headers");
     ready();
@@ -53,6 +59,28 @@ fn events_come_with_ids_and_resume() {
     // The log of a new life is empty.
     let r = rig();
     assert_eq!(read(&r, Some("500"), 1, || declare(&r))[0].0, "0");
+}
+
+#[test]
+fn a_client_names_the_events_that_it_wants() {
+    let r = rig();
+    let happens = || {
+        declare(&r);
+        r.call("DELETE", &format!("/api/v1/coflows/{FIRST_POSTED}"), &[], b"");
+        declare(&r);
+    };
+    let got = read_of(&r, "?types=coflow-cancelled,coflow-finished", None, 1, happens);
+    assert_eq!((got[0].0.as_str(), got[0].1.as_str()), ("1", "coflow-cancelled"));
+    let both = read_of(&r, "?types=coflow-cancelled,coflow-arrived", Some("0"), 2, || {});
+    assert_eq!(both.iter().map(|e| e.1.as_str()).collect::<Vec<_>>(), ["coflow-cancelled", "coflow-arrived"], "none is missed by a gap");
+    for wrong in ["?types=coflow-finish", "?types=", "?type=cycle"] {
+        r.call("GET", &format!("/api/v1/events{wrong}"), &[], b"").problem(400);
+    }
+    // The list is that of the description, which is made from the type.
+    let schema = serde_json::to_string(&r.get("/openapi.json").json()["components"]["schemas"]["What"]).unwrap();
+    let tags = schema.matches("\"enum\":[\"").count();
+    assert_eq!(tags, wire::What::NAMES.len(), "{schema}");
+    assert!(wire::What::NAMES.iter().all(|n| schema.contains(&format!("\"enum\":[\"{n}\"]"))));
 }
 
 #[test]

@@ -78,6 +78,25 @@ pub enum What {
 }
 
 impl What {
+    /// The names of all server-sent events of the log.
+    pub const NAMES: [&str; 15] = [
+        "cycle",
+        "circuit-set",
+        "circuit-end",
+        "coflow-arrived",
+        "coflow-prioritised",
+        "flow-finished",
+        "coflow-finished",
+        "coflow-proposed",
+        "coflow-cancelled",
+        "port-faulty",
+        "port-repaired",
+        "paths",
+        "failed",
+        "fault",
+        "policy-changed",
+    ];
+
     /// The name of the server-sent event.
     pub fn name(&self) -> &'static str {
         match self {

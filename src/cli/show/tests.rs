@@ -14,7 +14,7 @@ const DEMAND: &str = r#"{"revision":7,"now_ns":5,"demand_bytes":[[0,1500000],[0,
 const COFLOWS: &str = r#"{"revision":7,"now_ns":5,"coflows":[{"id":4,"name":"sort, again","state":"finished","arrival_ns":0,
     "pairs":[{"from":0,"to":1,"bytes":1000}],"asked_bytes":1000,"received_bytes":1000,"over_ocs_bytes":250,"finished_ns":9,
     "cct_ns":1234567,"bound_ns":1000000}]}"#;
-const PORTS: &str = r#"{"revision":7,"now_ns":5,"ports":[{"plane":0,"rack":0,"sends_to":1,"receives_from":null,"faulty":null,
+const PORTS: &str = r#"{"revision":7,"now_ns":5,"uplinks_at_ns":4,"uplinks":[{"up_bytes":1,"down_bytes":2}],"ports":[{"plane":0,"rack":0,"sends_to":1,"receives_from":null,"faulty":null,
     "crossed_packets":2,"crossed_bytes":3000,"late_packets":0,"misdelivered_packets":0},{"plane":0,"rack":1,"sends_to":null,
     "receives_from":0,"faulty":"no light","crossed_packets":0,"crossed_bytes":0,"late_packets":1,"misdelivered_packets":0}]}"#;
 const POLICY: &str = r#"{"name":"p","interval":"100ms","elephants":{"admit":"all","threshold":"0B"},"probes":true}"#;

@@ -104,7 +104,8 @@ pub struct JobsSummary {
     pub near: [u64; 3],
     /// The scheduler's counters.
     pub counters: Counters,
-    /// Jobs whose guideline was dropped, and why.
+    /// Jobs whose guideline was dropped, and why. Results of before called it `fallbacks`.
+    #[serde(rename = "guidelines_dropped", alias = "fallbacks")]
     pub fallbacks: Vec<(JobId, String)>,
     /// Why the fallback decided the first of [`Counters::fallbacks`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
