@@ -102,7 +102,7 @@ struct Unprinted {
     p_min: Option<u32>,
 }
 
-/// A rate at which a task is over some day.
+/// A rate, in bytes a second. A lower one than allowed would give tasks that take days.
 fn rate(text: &str) -> Result<Bytes, String> {
     let rate: Bytes = text.parse().map_err(|e: crate::units::ParseUnitError| e.to_string())?;
     if rate < Bytes(1000) { Err("allowed: 1kB a second and more".into()) } else { Ok(rate) }

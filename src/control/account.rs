@@ -43,7 +43,7 @@ pub struct Account {
     pub finished: Option<Time>,
     pub cancelled: Option<Time>,
     pub why: Option<String>,
-    /// Some bytes that have arrived may not be split.
+    /// Bytes have arrived that are not yet told apart, by circuits and by EPS.
     pub news: bool,
     /// How often the counters were read since it was closed.
     pub reads: u8,

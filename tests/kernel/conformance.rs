@@ -1,6 +1,7 @@
 //! One suite over every fabric: the simulator, and each mechanism of the kernel. The same operations at the same times get the same
 //! answers, leave the same programme, and let the same frames pass.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -191,6 +192,17 @@ struct Step {
     light: Light,
 }
 
+/// However late a machine is, frames come out only where a circuit of their input was to lead at some time.
+fn never_elsewhere<'a>(found: &Light, circuits: impl Iterator<Item = &'a Reservation>) {
+    let led: BTreeSet<_> = circuits.map(|c| (c.plane, c.input, c.output)).collect();
+    for (p, inputs) in found.iter().enumerate() {
+        for (i, out) in inputs.iter().enumerate().filter_map(|(i, out)| out.map(|o| (i, o))) {
+            let way = (PlaneId::from(p), RackId::from(i), out);
+            assert!(led.contains(&way), "frames of r{i} come out at {out} on plane {p}, where no circuit was to lead: {led:?}");
+        }
+    }
+}
+
 fn moved(op: Op, by: impl Fn(Time) -> Time) -> Op {
     let circuit = |r: Reservation| Reservation { setup_at: by(r.setup_at), up_from: by(r.up_from), until: by(r.until), ..r };
     match op {
@@ -358,6 +370,7 @@ fn the_same_operations_get_the_same_answers_and_let_the_same_frames_pass() {
             let kernel = play(&mut real, script)?;
             for (k, (m, r)) in model.iter().zip(&kernel).enumerate() {
                 assert_eq!((&m.answers, &m.held), (&r.answers, &r.held), "step {k} of {script:?}");
+                never_elsewhere(&r.light, model[..=k].iter().flat_map(|s| s.held.iter()));
                 if m.light != r.light
                     && let Some(why) = real.too_slow()
                 {
@@ -438,6 +451,7 @@ fn plans_converge<W: World>(w: &mut W, decisions: &[Decision]) -> Result<[usize;
             (0..RACKS).map(|i| m.output(RackId::from(i))).collect::<Vec<_>>()
         };
         let (expected, found) = (planes.iter().map(lit).collect::<Light>(), w.light());
+        never_elsewhere(&found, seen.timetable.iter().chain(wanted.timetable.iter()));
         if expected != found
             && let Some(why) = w.too_slow()
         {

@@ -130,8 +130,8 @@ impl Mechanism {
     }
 }
 
-/// How long before a circuit ends the gate of its queue is shut where packets wait: what a busy machine is late with that, and takes
-/// to move packets between namespaces.
+/// Time before the end of a circuit at which the gate of its queue is shut, where packets wait for circuits. A busy machine shuts it late,
+/// and takes some time to move packets between namespaces.
 const GATE_GUARD: Span = Span::millis(1);
 
 /// How long before a circuit ends its admission ends, on the slowest plane.

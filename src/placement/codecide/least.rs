@@ -34,7 +34,7 @@ impl Port {
     }
 }
 
-/// No estimate is below.
+/// A lower bound on all estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Least {
     /// The completion time.

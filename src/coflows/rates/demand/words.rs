@@ -7,9 +7,9 @@ pub struct Word {
     pub index: u32,
     /// Number of the thing of the lowest bit of `all`.
     pub base: u32,
-    /// Where there is one.
+    /// Links that have a thing, a bit each.
     pub all: u64,
-    /// Where there is one with live groups.
+    /// Links whose thing has live groups, a bit each.
     pub live: u64,
 }
 
