@@ -45,8 +45,9 @@ impl Meter {
         })))
     }
 
-    /// Takes in what the fabric saw, and what the racks' links to the EPS carried by `now` where that is counted by itself. Between two looks bytes count as evenly spread, so that one look may be left out while another thread
-    /// reads: the control loop never waits for it. O(racks x racks).
+    /// Takes in what the fabric saw, and what the racks' links to the EPS carried by `now` where that is counted by itself. Between two
+    /// looks bytes count as evenly spread, so that one look may be left out while another thread reads: the control loop never waits for
+    /// it. O(racks x racks).
     pub fn look(&self, now: Time, seen: &Observation, uplinks: Option<&[Uplink]>) {
         let here = if uplinks.is_some() { now } else { seen.at };
         let now = totals(seen, uplinks);

@@ -126,6 +126,12 @@ fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
     let _alone = alone();
     let d = daemon(&unique("pagetime"), "round-robin", &[]);
     let b = page(&d);
+    let body = json!({"name": "past", "send": true, "flows": [{"from": 0, "to": 2, "bytes": 300_000_000}]});
+    assert_eq!(ureq::post(format!("{}/api/v1/coflows", d.api())).send_json(&body).expect("taken").status(), 201);
+    let row = |wanted: &str| format!("[...document.querySelectorAll('#coflow-rows tr')].some((r) => /{wanted}/.test(r.textContent))");
+    // Two polls saw it on its way.
+    b.until("[...Heliostat.page.store.coflowSteps.values()].some((steps) => steps.length >= 3)");
+    b.until(&row("past.*finished.*100"));
     b.until("Heliostat.page.store.circuits.size > 20");
     b.click("#pause");
     b.until_says("#state", "paused");
@@ -149,8 +155,21 @@ fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
            const drawn = [...document.querySelectorAll('#fabric-picture .circuit.up')].map((g) => g.dataset.key).sort();
            return wanted.length > 0 && wanted.join() === drawn.join(); })()",
     );
+    // A coflow that has finished since was on its way then.
+    b.value(
+        "(() => { const { store } = Heliostat.page;
+           const [c] = [...store.coflows.values()];
+           const seen = store.coflowSteps.get(c.id).filter((s) => s.at < c.finished_ns).at(-1);
+           const s = document.querySelector('#scrub');
+           s.value = String((seen.at - store.now()) / 1e9);
+           s.dispatchEvent(new Event('input')); })()",
+    );
+    b.until(&row("past.*active"));
+    b.until("/Open coflows\\s*1/.test(document.querySelector('#tiles').textContent)");
+    assert_eq!(b.value(&row("past.*100 ?%")), json!(false), "not all of it had been received");
     b.keys("body", " ");
     b.until_says("#state", "live");
+    b.until(&row("past.*finished.*100"));
     let range = b.text("#range");
     b.keys("body", "+");
     b.until(&format!("document.querySelector('#range').textContent !== {range:?}"));

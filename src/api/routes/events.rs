@@ -36,8 +36,8 @@ impl Wanted {
     }
 }
 
-/// The event log from now on, or from after `Last-Event-ID`. `types` leaves out all others, which count as received. An event's id is its number, dense from zero. Where events
-/// were forgotten (4096 are kept), an event `gap` without an id says how many.
+/// The event log from now on, or from after `Last-Event-ID`. `types` leaves out all others, which count as received. An event's id is
+/// its number, dense from zero. Where events were forgotten (4096 are kept), an event `gap` without an id says how many.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("types" = Option<String>, Query, description = "Names of events (`event`), with commas between them: only these"),
         ("Last-Event-ID" = Option<u64>, Header, description = "The last event that the client has")),

@@ -75,11 +75,12 @@
       table.tBodies[0].replaceChildren(...rows.map(line));
     }
 
-    lines(series, format) {
+    // Of the last two minutes; of something that began earlier and has a history of its own, since then.
+    lines(series, format, begin = Infinity) {
       const box = this.part("chart", () => H.el("div", { class: "chart", role: "img", "aria-label": "History" }));
       this.chart ??= H.chartOf(box);
       const now = this.store.now() / 1e6;
-      H.lines(this.chart, { series, x: { min: Math.max(0, now - 120e3), max: now, format: (v) => H.clock(v * 1e6, 0) }, y: { format } });
+      H.lines(this.chart, { series, x: { min: Math.max(0, Math.min(now - 120e3, begin / 1e6)), max: now, format: (v) => H.clock(v * 1e6, 0) }, y: { format } });
     }
 
     // The samples of the last two minutes as points.
@@ -242,7 +243,8 @@
         this.asked = performance.now();
         this.feed.get(`coflows/${id}`).then((full) => this.key === `coflow/${id}` && (this.full = full)).catch(() => {});
       }
-      const show = this.full?.id === id ? this.full : c;
+      const newest = this.full?.id === id ? this.full : c;
+      const show = store.coflowAt(newest, at);
       const share = show.received_bytes ? H.percent(Math.min(1, show.over_ocs_bytes / show.received_bytes), 1) : "–";
       this.facts("facts", [
         ["number", String(id)],
@@ -254,11 +256,7 @@
         ["CCT", show.cct_ns === null ? "–" : H.span(show.cct_ns)],
         ["lower bound", H.span(show.bound_ns)],
       ]);
-      const points = (this.track ??= new Map());
-      const list = points.get(id) ?? points.set(id, []).get(id);
-      if (list.at(-1)?.[1] !== show.received_bytes) list.push([(show.finished_ns ?? store.now()) / 1e6, show.received_bytes]);
-      const begin = [[show.arrival_ns / 1e6, 0]];
-      this.lines([{ name: "received", colour: H.colour("good"), data: [...begin, ...list] }], H.bytes);
+      this.lines([{ name: "received", colour: H.colour("good"), data: store.receivedBy(newest, at) }], H.bytes, newest.arrival_ns);
       if (show.state === "proposed" || show.state === "active") {
         const row = this.part("actions", () => H.el("div", { class: "row" }));
         if (row.told !== show.state) {

@@ -53,8 +53,8 @@
 
     showRows(at) {
       const { jobs } = this.store;
-      const all = [...jobs.byId.values()].filter((j) => j.arrival_ns <= at);
-      const ended = (j) => j.finished_ns !== null && j.finished_ns <= at;
+      const all = [...jobs.byId.values()].filter((j) => j.arrival_ns <= at).map((j) => this.store.jobAt(j, at));
+      const ended = (j) => j.finished_ns !== null;
       all.sort((a, b) => ended(a) - ended(b) || (ended(a) ? b.finished_ns - a.finished_ns : a.id - b.id));
       const row = (j) => {
         const [over, done] = [ended(j), j.tasks ? j.tasks_finished / j.tasks : 1];
@@ -63,7 +63,7 @@
       };
       this.rows.show(all.slice(0, MOST_ROWS).map(row));
       const open = all.filter((j) => !ended(j)).length;
-      const sum = (kind) => [...jobs.byId.values()].reduce((a, j) => a + j[kind], 0);
+      const sum = (kind) => all.reduce((a, j) => a + j[kind], 0);
       H.text(H.byId("jobs-sum"), `${jobs.workload}, ${jobs.policy}: ${open} open, ${all.length - open} finished; of ${jobs.slots} slots ${sum("computing")} compute, ${sum("waiting")} wait`);
     }
 

@@ -78,7 +78,11 @@
       const found = store.circuitsAt(at);
       const count = (state) => found.filter((c) => store.stateOf(c, at) === state).length;
       const ports = topology.racks.length * topology.planes.length;
-      const open = [...store.coflows.values()].filter((c) => c.state === "active").length;
+      const past = at < store.now() - 2e9;
+      const seen = [...store.coflows.values()].filter((c) => c.arrival_ns <= at).map((c) => store.coflowAt(c, at));
+      const open = seen.filter((c) => c.state === "active").length;
+      // The loop's counters are those of now.
+      const now = past ? "now: " : "";
       const faulty = store.ports.filter((p) => p.faulty).length;
       const all = sample ? sample.eps + sample.ocs : 0;
       const waiting = sample ? sample.backlog.reduce((a, b) => a + b, 0) : 0;
@@ -87,10 +91,10 @@
         { name: "Over the EPS", kind: "eps", value: sample ? H.rate(sample.eps) : "–", sub: all > 0 ? `${H.percent(sample.eps / all, 1)} of bytes` : "nothing is sent" },
         { name: "Circuits lit", kind: "ocs", value: `${count("up")} of ${ports}`, sub: `${count("dark")} dark, ${count("promised")} promised` },
         { name: "Backlog", value: H.bytes(waiting), sub: sample ? `demand ${H.bytes(sample.demand.reduce((a, b) => a + b, 0))}` : "" },
-        { name: "Open coflows", value: String(open), sub: `${stats.coflows_finished} finished${stats.coflows_cancelled ? `, ${stats.coflows_cancelled} cancelled` : ""}` },
-        { name: "Cycle p99", value: stats.cycle.count ? H.span(stats.cycle.p99_ns) : "–", sub: `${stats.cycles} cycles` },
-        { name: "Late cycles", kind: stats.missed_cycles ? "bad" : "", value: stats.cycles ? H.percent(stats.late_cycles / stats.cycles, 2) : "–", sub: `${stats.late_cycles} late, ${stats.missed_cycles} missed` },
-        { name: "Faulty ports", kind: faulty ? "bad" : "", value: faulty ? `✕ ${faulty}` : "0", sub: stats.failures.length ? `${stats.failures.length} operations are retried` : "no failures" },
+        { name: "Open coflows", value: String(open), sub: `${now}${stats.coflows_finished} finished${stats.coflows_cancelled ? `, ${stats.coflows_cancelled} cancelled` : ""}` },
+        { name: "Cycle p99", value: stats.cycle.count ? H.span(stats.cycle.p99_ns) : "–", sub: `${now}${stats.cycles} cycles` },
+        { name: "Late cycles", kind: stats.missed_cycles ? "bad" : "", value: stats.cycles ? H.percent(stats.late_cycles / stats.cycles, 2) : "–", sub: `${now}${stats.late_cycles} late, ${stats.missed_cycles} missed` },
+        { name: "Faulty ports", kind: faulty ? "bad" : "", value: faulty ? `✕ ${faulty}` : "0", sub: `${now}${stats.failures.length ? `${stats.failures.length} operations are retried` : "no failures"}` },
       ];
       // A network without an optical plane has no circuits to tell of.
       const shown = tiles.filter((t) => ports > 0 || t.kind !== "ocs");

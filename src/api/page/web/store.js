@@ -11,6 +11,20 @@
   const MOST_EVENTS = 300;
   const MOST_COFLOWS = 400;
   const MOST_SLOTS = 2400; // samples of jobs
+  const MOST_STEPS = 600; // of what is known of one coflow or job over time
+  const LATE = 50e6; // time by which an answer may be ahead of the page's clock, in nanoseconds
+
+  // What was seen of something over time, kept where it changed: a list of {at, ...}. Of a long list every second step is dropped.
+  const note = (tracks, id, step, same) => {
+    let list = tracks.get(id) ?? [];
+    const last = list.at(-1);
+    if (last && (same(last) || last.at >= step.at)) return;
+    if (list.length >= MOST_STEPS) list = list.filter((_, k) => k % 2 === 0);
+    list.push(step);
+    tracks.set(id, list);
+  };
+  // The last step at an instant or before it.
+  const stepAt = (list, at) => list?.findLast((s) => s.at <= at + LATE);
 
   const total = (list) => list.reduce((a, b) => a + b, 0);
 
@@ -29,6 +43,8 @@ class Store {
       this.cycles = []; // {at, demand, ops, late}
       this.samples = []; // one a poll
       this.coflows = new Map();
+      this.coflowSteps = new Map(); // by coflow: {at, state, received, over}
+      this.jobSteps = new Map(); // by job: {at, finished, computing, waiting}
       this.ended = 0;
       this.events = [];
       this.lastSeq = null;
@@ -201,10 +217,15 @@ class Store {
 
     // What a task scheduler said of its jobs; samples come in pieces.
     setJobs(answer) {
-      if (answer.run !== this.jobs.run) this.jobs = { samples: [] };
+      if (answer.run !== this.jobs.run) [this.jobs, this.jobSteps] = [{ samples: [] }, new Map()];
       const { run, workload, policy, slots } = answer;
       const samples = [...this.jobs.samples, ...answer.samples].slice(-MOST_SLOTS);
       this.jobs = { run, workload, policy, slots, samples, byId: new Map(answer.jobs.map((j) => [j.id, j])) };
+      const now = samples.at(-1)?.at_ns ?? this.lastNow;
+      for (const j of answer.jobs) {
+        const step = { at: now, finished: j.tasks_finished, computing: j.computing, waiting: j.waiting };
+        note(this.jobSteps, j.id, step, (s) => s.finished === step.finished && s.computing === step.computing && s.waiting === step.waiting);
+      }
     }
 
     // The last sample that was taken at or before an instant.
@@ -226,18 +247,43 @@ class Store {
       for (const c of list.coflows) {
         this.coflows.delete(c.id);
         this.coflows.set(c.id, c);
+        const step = { at: list.now_ns, state: c.state, received: c.received_bytes, over: c.over_ocs_bytes };
+        note(this.coflowSteps, c.id, step, (s) => s.state === step.state && s.received === step.received && s.over === step.over);
       }
       for (const [id, c] of this.coflows) {
         if (this.coflows.size <= MOST_COFLOWS) break;
         if (c.state !== "active") this.coflows.delete(id);
       }
+      // One that is in no list just now may come with its end in the next.
+      if (this.coflowSteps.size > 2 * MOST_COFLOWS) for (const id of this.coflowSteps.keys()) if (!this.coflows.has(id)) this.coflowSteps.delete(id);
+    }
+
+    // A coflow as it was at an instant, as far as it was seen then.
+    coflowAt(c, at) {
+      if (c.finished_ns !== null && c.finished_ns <= at + LATE) return c;
+      const step = stepAt(this.coflowSteps.get(c.id), at) ?? { state: c.state === "proposed" ? "proposed" : "active", received: 0, over: 0 };
+      return { ...c, state: step.state, received_bytes: step.received, over_ocs_bytes: step.over, finished_ns: null, cct_ns: null };
+    }
+
+    // What a coflow had received over time, up to an instant: points of a chart.
+    receivedBy(c, at) {
+      const seen = (this.coflowSteps.get(c.id) ?? []).filter((s) => s.at <= at + LATE && (c.finished_ns === null || s.at < c.finished_ns));
+      const end = c.finished_ns !== null && c.finished_ns <= at + LATE ? [[c.finished_ns / 1e6, c.received_bytes]] : [];
+      return [[c.arrival_ns / 1e6, 0], ...seen.filter((s) => s.at > c.arrival_ns).map((s) => [s.at / 1e6, s.received]), ...end];
+    }
+
+    // A job as it was at an instant, as far as it was seen then.
+    jobAt(j, at) {
+      if (j.finished_ns !== null && j.finished_ns <= at + LATE) return j;
+      const step = stepAt(this.jobSteps.get(j.id), at) ?? { finished: 0, computing: 0, waiting: 0 };
+      return { ...j, tasks_finished: step.finished, computing: step.computing, waiting: step.waiting, finished_ns: null };
     }
 
     // Open coflows first, the newest of them at the top; then those that ended, the last first.
     coflowRows(at) {
       const born = (c) => c.arrival_ns <= at;
-      const open = (c) => c.state === "active" || c.state === "proposed" || (c.finished_ns !== null && c.finished_ns > at);
-      const rows = [...this.coflows.values()].filter(born);
+      const open = (c) => c.state === "active" || c.state === "proposed";
+      const rows = [...this.coflows.values()].filter(born).map((c) => this.coflowAt(c, at));
       return rows.sort((a, b) => open(b) - open(a) || (b.finished_ns ?? b.arrival_ns) - (a.finished_ns ?? a.arrival_ns));
     }
 

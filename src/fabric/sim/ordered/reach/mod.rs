@@ -30,7 +30,8 @@ pub struct Reach {
     /// By link: coflows that may have live flows there, as bits; `words` words each.
     present: Vec<u64>,
     words: usize,
-    /// When the takers end, by slot. While takers are replaced one after another, old and new ones are both here: at most two for each link.
+    /// When the takers end, by slot. While takers are replaced one after another, old and new ones are both here: at most two for each
+    /// link.
     ends: Soonest,
     /// By slot: the flow's place, and its group.
     slots: Vec<(Place, u32)>,
