@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,14 +19,14 @@ use tokio::task::JoinSet;
 use tokio_io_timeout::TimeoutStream;
 
 use super::routes::{self, Guard};
-use super::state::{App, Ledger, Log, Sender};
+use super::state::{App, Ledger, Log, Sender, Slot};
 use crate::runtime::handle::Handle;
 use crate::runtime::journal::Journaled;
 
 /// Connections over TCP at once; more wait.
 const MAX_TCP: usize = 512;
 /// Connections over the unix socket at once; more wait. They are counted apart: no client over TCP locks the owner out.
-const MAX_UNIX: usize = 128;
+pub(super) const MAX_UNIX: usize = 128;
 /// Event streams at once, over both; more are refused. The rest of [`MAX_TCP`] is for requests that end.
 pub(super) const MAX_STREAMS: usize = 384;
 /// What is buffered of an answer that its client does not read, and of a request's head.
@@ -229,7 +230,8 @@ async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio:
     while tasks.join_next().await.is_some() {}
 }
 
-/// Accepts until the server stops, at most `most` connections at once, then waits for the open ones for [`GRACE`].
+/// Accepts until the server stops, at most `most` connections at once, then waits until the open ones and their requests have ended, for
+/// [`GRACE`] at most.
 async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, most: usize)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -241,18 +243,17 @@ where
         // A stop is seen also while all slots are taken.
         let slot = tokio::select! {
             () = stop_asked(&mut stopping) => break,
-            slot = slots.clone().acquire_owned() => slot,
+            slot = slots.clone().acquire_owned() => slot.map(Arc::new),
         };
+        // Never closed.
+        let Ok(slot) = slot else { break };
         tokio::select! {
             () = stop_asked(&mut stopping) => break,
             stream = next() => match stream {
                 Ok(stream) => {
                     refused = false;
                     let (router, stopping) = (router.clone(), app.stopping.clone());
-                    open.spawn(async move {
-                        connection(stream, router, stopping).await;
-                        drop(slot);
-                    });
+                    open.spawn(connection(stream, (router, slot), stopping));
                 }
                 // Out of file descriptors, most likely: give others the time to close theirs. Said once.
                 Err(e) => {
@@ -265,7 +266,7 @@ where
         }
         while open.try_join_next().is_some() {}
     }
-    let _ = tokio::time::timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(GRACE, slots.acquire_many(most as u32)).await;
 }
 
 /// Waits until the server stops.
@@ -273,11 +274,15 @@ async fn stop_asked(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|s| *s).await;
 }
 
-async fn connection<S>(stream: S, router: Router, mut stopping: watch::Receiver<bool>)
+async fn connection<S>(stream: S, (router, slot): (Router, Slot), mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: hyper::Request<_>| {
+        request.extensions_mut().insert(slot.clone());
+        router.call(request)
+    });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(super::CLIENT_TIMEOUT).max_headers(64).max_buf_size(BUFFER);
     // A client that does not read what it asked for loses its connection.
