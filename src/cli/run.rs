@@ -13,6 +13,7 @@ use watch::Watch;
 
 use super::client::Where;
 use super::draw;
+use super::log::{self, say};
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
@@ -195,6 +196,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     // A signal that is meant for the event log must not end a daemon that is starting and has no handler yet.
     sys::ignore_signal(libc::SIGUSR1);
     let plan = prepare(args)?;
+    log::in_background()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -447,7 +449,8 @@ impl Running {
     /// Why it cannot go on, if that is so.
     fn lost(&self) -> Option<String> {
         let records = || self.records.as_ref().filter(|r| !r.is_alive()).map(|_| "the thread that writes the journal has died".into());
-        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into())).or_else(records)
+        let log = || log::died().then(|| "the thread that writes the log has died".into());
+        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into())).or_else(records).or_else(log)
     }
 
     /// Where commands reach it.
@@ -536,9 +539,7 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
     let running = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, running.server.url());
     let stop_it = if args.detached { format!("`heliostat stop {name}`") } else { "Ctrl-C".into() };
-    eprintln!(
-        "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
-    );
+    say!("{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2");
     let manager = Manager::up(&running.e.live.handle);
     let daemon = running.place(plan);
     let mut why = None;
