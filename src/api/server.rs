@@ -6,7 +6,6 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -15,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_io_timeout::TimeoutStream;
 
 use super::routes::{self, Guard};
@@ -82,7 +81,7 @@ pub struct Server {
     /// The unix socket that was made.
     pub socket: Option<PathBuf>,
     stopping: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Server {
@@ -190,9 +189,8 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
     let guard = Guard::tcp(options.token, options.read_token);
     let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
         runtime.block_on(async {
-            // The log outlives nothing: it ends with the runtime.
-            tokio::spawn(fill(app.log.clone(), events));
-            run(app, tcp, unix, guard).await;
+            let filled = tokio::spawn(fill(app.log.clone(), events));
+            while_alive(filled, run(app, tcp, unix, guard)).await;
         });
     })?;
     Ok(Server { address, socket: options.socket, stopping: stop, thread: Some(thread) })
@@ -207,6 +205,20 @@ async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<cr
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
+    }
+}
+
+/// Does `work` to its end, or until `task` has died, without which the server would serve on with half of it. A task that only ends changes
+/// nothing.
+async fn while_alive(task: JoinHandle<()>, work: impl Future<Output = ()>) {
+    let dies = async {
+        if task.await.is_ok() {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        () = dies => {}
     }
 }
 
@@ -227,7 +239,8 @@ async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio:
             accept(next, &router, &app, MAX_UNIX).await;
         });
     }
-    while tasks.join_next().await.is_some() {}
+    // One that has died ends the others: the daemon sees the end of this thread, and says so.
+    while tasks.join_next().await.is_some_and(|ended| ended.is_ok()) {}
 }
 
 /// Accepts until the server stops, at most `most` connections at once, then waits until the open ones and their requests have ended, for
@@ -327,4 +340,24 @@ fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
         fail(e)
     })?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_dies_ends_the_server_and_one_that_ends_does_not() {
+        let work = || std::future::pending::<()>();
+        let dies = tokio::spawn(async { panic!("as it shall") });
+        let patience = Duration::from_secs(60);
+        tokio::time::timeout(patience, while_alive(dies, work())).await.expect("its death is seen");
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let work = async {
+            tokio::task::yield_now().await;
+            ended.await.expect("told");
+        };
+        let ends = tokio::spawn(async move { end.send(()).expect("heard") });
+        tokio::time::timeout(patience, while_alive(ends, work)).await.expect("the work ends");
+    }
 }

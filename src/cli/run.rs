@@ -434,7 +434,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
     let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
     tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
-    Ok(Running { e, server, events, records })
+    Ok(Running { e, server, events, records, recorder: plan.recorder.clone() })
 }
 
 /// A network that is up, its API, and its event log.
@@ -443,14 +443,23 @@ struct Running {
     server: api::Server,
     events: Option<EventFile>,
     records: Option<Writing>,
+    recorder: Option<Recorder>,
 }
 
 impl Running {
     /// Why it cannot go on, if that is so.
     fn lost(&self) -> Option<String> {
-        let records = || self.records.as_ref().filter(|r| !r.is_alive()).map(|_| "the thread that writes the journal has died".into());
-        let log = || log::died().then(|| "the thread that writes the log has died".into());
-        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into())).or_else(records).or_else(log)
+        let dead = || {
+            let threads = [
+                (self.server.is_alive(), "the API's thread"),
+                (self.records.as_ref().is_none_or(Writing::is_alive), "the thread that writes the journal"),
+                (self.events.as_ref().is_none_or(EventFile::is_alive), "the thread that writes the event log"),
+                (!self.recorder.as_ref().is_some_and(Recorder::died), "the thread that writes the recording"),
+                (!log::died(), "the thread that writes the log"),
+            ];
+            threads.into_iter().find(|t| !t.0).map(|t| format!("{} has died", t.1))
+        };
+        self.e.lost().or_else(dead)
     }
 
     /// Where commands reach it.
