@@ -232,6 +232,7 @@ const RULES: &[(&str, Rule)] = &[
     ("walls", walls),
     ("length", length),
     ("leftovers", leftovers),
+    ("prints", prints),
     ("unsafe", unsafe_code),
     ("netlink", netlink),
     ("sleep in tests", sleep_in_tests),
@@ -277,6 +278,19 @@ fn leftovers(s: &Source, _: &[String]) -> Vec<(usize, String)> {
         (!s.path.ends_with("tidy.rs")).then(|| (n + 1, format!("a `{word}` note; mend it, or write down the limit as one")))
     });
     code.chain(comments).collect()
+}
+
+/// The macros of the standard library panic where stdout or stderr cannot be written. Only commands print.
+fn prints(s: &Source, _: &[String]) -> Vec<(usize, String)> {
+    if !s.stands_in(&["cli", "main"]) {
+        return vec![];
+    }
+    let macros = ["eprintln!", "eprint!", "println!", "print!"];
+    let found = s.code().filter_map(|(n, c)| {
+        let word = macros.iter().find(|w| c.match_indices(**w).any(|(at, _)| !c[..at].ends_with(is_word)))?;
+        Some((n, format!("`{word}` panics without a reader; `cli::print` writes to stdout, `say!` of `cli::log` to stderr")))
+    });
+    found.collect()
 }
 
 fn unsafe_code(s: &Source, _: &[String]) -> Vec<(usize, String)> {
@@ -492,6 +506,7 @@ fn every_rule_finds_what_it_is_for() {
         ("length", "src/plan/mod.rs", &wide, 2, "//! D"),
         ("leftovers", "src/plan/mod.rs", "//! D\nfn f() { todo!() }", 2, "fn f() { \"todo!\"; } // todo! is a word"),
         ("leftovers", "src/plan/mod.rs", &note, 2, "// all is well"),
+        ("prints", "src/cli/show.rs", "fn f() { eprintln!() }", 1, "#[cfg(test)]\nfn f() { println!() }\n"),
         ("unsafe", "src/plan/mod.rs", "fn f() { unsafe { g() } }", 1, "#![forbid(unsafe_code)]"),
         ("netlink", "src/runtime/live.rs", "use rtnetlink::Handle;", 1, "use crate::fabric::kernel::nl;"),
         ("sleep in tests", "tests/a.rs", "\nfn t() { std::thread::sleep(d); }", 2, "fn t() { wait(); }"),

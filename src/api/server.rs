@@ -6,26 +6,26 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_io_timeout::TimeoutStream;
 
 use super::routes::{self, Guard};
-use super::state::{App, Ledger, Log, Sender};
+use super::state::{App, Ledger, Log, Sender, Slot};
 use crate::runtime::handle::Handle;
 use crate::runtime::journal::Journaled;
 
 /// Connections over TCP at once; more wait.
 const MAX_TCP: usize = 512;
 /// Connections over the unix socket at once; more wait. They are counted apart: no client over TCP locks the owner out.
-const MAX_UNIX: usize = 128;
+pub(super) const MAX_UNIX: usize = 128;
 /// Event streams at once, over both; more are refused. The rest of [`MAX_TCP`] is for requests that end.
 pub(super) const MAX_STREAMS: usize = 384;
 /// What is buffered of an answer that its client does not read, and of a request's head.
@@ -81,7 +81,7 @@ pub struct Server {
     /// The unix socket that was made.
     pub socket: Option<PathBuf>,
     stopping: watch::Sender<bool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Server {
@@ -189,9 +189,8 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
     let guard = Guard::tcp(options.token, options.read_token);
     let thread = std::thread::Builder::new().name("api".into()).spawn(move || {
         runtime.block_on(async {
-            // The log outlives nothing: it ends with the runtime.
-            tokio::spawn(fill(app.log.clone(), events));
-            run(app, tcp, unix, guard).await;
+            let filled = tokio::spawn(fill(app.log.clone(), events));
+            while_alive(filled, run(app, tcp, unix, guard)).await;
         });
     })?;
     Ok(Server { address, socket: options.socket, stopping: stop, thread: Some(thread) })
@@ -206,6 +205,20 @@ async fn fill(log: Arc<Log>, mut events: tokio::sync::broadcast::Receiver<Arc<cr
             Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }
+    }
+}
+
+/// Does `work` to its end, or until `task` has died, without which the server would serve on with half of it. A task that only ends changes
+/// nothing.
+async fn while_alive(task: JoinHandle<()>, work: impl Future<Output = ()>) {
+    let dies = async {
+        if task.await.is_ok() {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        () = dies => {}
     }
 }
 
@@ -226,10 +239,12 @@ async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio:
             accept(next, &router, &app, MAX_UNIX).await;
         });
     }
-    while tasks.join_next().await.is_some() {}
+    // One that has died ends the others: the daemon sees the end of this thread, and says so.
+    while tasks.join_next().await.is_some_and(|ended| ended.is_ok()) {}
 }
 
-/// Accepts until the server stops, at most `most` connections at once, then waits for the open ones for [`GRACE`].
+/// Accepts until the server stops, at most `most` connections at once, then waits until the open ones and their requests have ended, for
+/// [`GRACE`] at most.
 async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, most: usize)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -241,18 +256,17 @@ where
         // A stop is seen also while all slots are taken.
         let slot = tokio::select! {
             () = stop_asked(&mut stopping) => break,
-            slot = slots.clone().acquire_owned() => slot,
+            slot = slots.clone().acquire_owned() => slot.map(Arc::new),
         };
+        // Never closed.
+        let Ok(slot) = slot else { break };
         tokio::select! {
             () = stop_asked(&mut stopping) => break,
             stream = next() => match stream {
                 Ok(stream) => {
                     refused = false;
                     let (router, stopping) = (router.clone(), app.stopping.clone());
-                    open.spawn(async move {
-                        connection(stream, router, stopping).await;
-                        drop(slot);
-                    });
+                    open.spawn(connection(stream, (router, slot), stopping));
                 }
                 // Out of file descriptors, most likely: give others the time to close theirs. Said once.
                 Err(e) => {
@@ -265,7 +279,7 @@ where
         }
         while open.try_join_next().is_some() {}
     }
-    let _ = tokio::time::timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(GRACE, slots.acquire_many(most as u32)).await;
 }
 
 /// Waits until the server stops.
@@ -273,11 +287,15 @@ async fn stop_asked(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|s| *s).await;
 }
 
-async fn connection<S>(stream: S, router: Router, mut stopping: watch::Receiver<bool>)
+async fn connection<S>(stream: S, (router, slot): (Router, Slot), mut stopping: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|mut request: hyper::Request<_>| {
+        request.extensions_mut().insert(slot.clone());
+        router.call(request)
+    });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(super::CLIENT_TIMEOUT).max_headers(64).max_buf_size(BUFFER);
     // A client that does not read what it asked for loses its connection.
@@ -322,4 +340,24 @@ fn bind_unix(path: &Path) -> Result<UnixListener, ServeError> {
         fail(e)
     })?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_dies_ends_the_server_and_one_that_ends_does_not() {
+        let work = || std::future::pending::<()>();
+        let dies = tokio::spawn(async { panic!("as it shall") });
+        let patience = Duration::from_secs(60);
+        tokio::time::timeout(patience, while_alive(dies, work())).await.expect("its death is seen");
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let work = async {
+            tokio::task::yield_now().await;
+            ended.await.expect("told");
+        };
+        let ends = tokio::spawn(async move { end.send(()).expect("heard") });
+        tokio::time::timeout(patience, while_alive(ends, work)).await.expect("the work ends");
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::board::Board;
 use super::problem::{Problem, Reply};
@@ -84,6 +84,10 @@ impl Sender for Posted {
         self.last_own()
     }
 }
+
+/// A connection's place among those that are open at once; also held by a request that goes on when its client has hung up, so that their
+/// number has a bound.
+pub type Slot = Arc<OwnedSemaphorePermit>;
 
 /// What all requests share; cheap to clone.
 #[derive(Clone)]

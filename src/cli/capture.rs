@@ -13,6 +13,7 @@ use pcap_file::pcapng::{PcapNgBlock as _, PcapNgWriter};
 use pcap_file::{DataLink, PcapError};
 
 use super::interrupt::stopped_by_ctrl_c;
+use super::log::say;
 use super::{CliError, running};
 use crate::fabric::kernel::capture::{Frame, LONGEST, Tap};
 use crate::units::Span;
@@ -78,7 +79,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         0 => String::new(),
         n => format!("; {n} more came faster than they could be written"),
     };
-    eprintln!("{packets} packets of {}{lost}", args.place);
+    say!("{packets} packets of {}{lost}", args.place);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::files::read_any;
+use super::log::say;
 use super::{CliError, draw, limits, print, sketch};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
@@ -105,7 +106,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let found = check(files, found);
     print(&found.said)?;
     for line in &found.advice {
-        eprintln!("note: {line}");
+        say!("note: {line}");
     }
     if let (Some(file), true) = (&args.svg, found.errors.is_empty()) {
         let [topology] = &*found.topologies else {

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use super::log::say;
 use super::{CliError, print};
 use crate::config::nearest::did_you_mean;
 use crate::config::shipped::{self, Shelf, Shipped};
@@ -27,7 +28,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return print(file.text);
     }
     write_new(file, &to)?;
-    eprintln!("wrote {}", to.display());
+    say!("wrote {}", to.display());
     Ok(())
 }
 

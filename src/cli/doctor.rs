@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
+use super::log::say;
 use super::tables::{self, Rows};
 use super::{CliError, Output, print, user_namespace};
 use crate::config;
@@ -170,7 +171,7 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring failed: {e}"));
     let tell = |l: &Look| {
         if output == Output::Table {
-            eprintln!("{} racks at {}: the worst carried {:.1} %", l.racks, l.rate, l.worst * 100.0);
+            say!("{} racks at {}: the worst carried {:.1} %", l.racks, l.rate, l.worst * 100.0);
         }
     };
     let first = measure::look(4, BitRate::mbit(2500), m).map_err(failed)?;

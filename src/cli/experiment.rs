@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::interrupt::{stopped_by_ctrl_c, wait_for_signal};
+use super::log::{self, say};
 use super::run::MechanismArg;
 use super::tables::{self, Rows};
 use super::user_namespace::REMEDY;
@@ -170,6 +171,7 @@ fn emulate(args: &Args, mut experiment: Experiment, size: Size) -> Result<Report
     if !rights::suffice() {
         return Err(CliError::Failed(format!("--live builds networks: {REMEDY}")));
     }
+    log::in_background()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
     let (stop, base) = (Arc::new(AtomicBool::new(false)), ownership::base());
     let (options, slower) = (
@@ -186,12 +188,12 @@ fn emulate(args: &Args, mut experiment: Experiment, size: Size) -> Result<Report
 
 fn tell(p: Progress) {
     let ((done, of), (setting, system, seed)) = (p.done, p.last);
-    eprintln!("{done}/{of} {setting}, {system}, seed {seed}: {:.1} s", p.took);
+    say!("{done}/{of} {setting}, {system}, seed {seed}: {:.1} s", p.took);
 }
 
 fn say_if_stopped(stop: &AtomicBool) {
     if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped: the report is that of the runs so far");
+        say!("stopped: the report is that of the runs so far");
     }
 }
 
@@ -209,7 +211,7 @@ fn traces(args: &Args) -> Result<Traces, CliError> {
     };
     let files = if args.trace.is_empty() { there().unwrap_or_default() } else { args.trace.clone() };
     if files.is_empty() {
-        eprintln!("no trace (--trace): the jobs are drawn from published classes or percentiles");
+        say!("no trace (--trace): the jobs are drawn from published classes or percentiles");
         return Ok(Traces::default());
     }
     let wrong = |file: &Path, e: TraceError| CliError::Invalid(format!("{}:{}:{}: {}", file.display(), e.line, e.column, e.why));

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use super::log;
+
 /// For commands that run in virtual time. Becomes true at the first Ctrl-C from here on. A second one ends the process, should the run
 /// not look in time.
 pub fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
@@ -50,6 +52,7 @@ pub async fn wait_for_signal(stop: Arc<AtomicBool>, abandon: impl FnOnce() -> Ve
         format!("`heliostat clean` removes what is left: {}", left.join(", "))
     };
     tracing::warn!("stopped at once; {left}");
+    log::flush();
     std::process::exit(1);
 }
 

@@ -27,6 +27,7 @@ pub mod interrupt;
 pub mod jobs;
 pub mod limits;
 pub mod list;
+pub mod log;
 pub mod logs;
 pub mod man;
 pub mod memory;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::log::say;
 use crate::runtime::report::End;
 use crate::units::Time;
 
@@ -42,13 +43,13 @@ impl Clock {
         self.bar.finish_and_clear();
         match end {
             End::Finished => {}
-            End::Until => eprintln!("the time is over: the result is that of the run so far"),
-            End::Stopped => eprintln!("stopped: the result is that of the run so far"),
-            End::Stuck => eprintln!("nothing moves any more: the result is that of the run so far"),
+            End::Until => say!("the time is over: the result is that of the run so far"),
+            End::Stopped => say!("stopped: the result is that of the run so far"),
+            End::Stuck => say!("nothing moves any more: the result is that of the run so far"),
         }
         if took >= WORTH_TELLING {
             let seconds = took.as_secs_f64();
-            eprintln!("{events} events in {seconds:.2} s, {:.0} events/s", events as f64 / seconds);
+            say!("{events} events in {seconds:.2} s, {:.0} events/s", events as f64 / seconds);
         }
         took
     }

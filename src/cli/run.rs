@@ -13,6 +13,7 @@ use watch::Watch;
 
 use super::client::Where;
 use super::draw;
+use super::log::{self, say};
 use super::record::RecordArgs;
 use super::workload::Reading;
 use super::{
@@ -198,6 +199,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     // A signal that is meant for the event log must not end a daemon that is starting and has no handler yet.
     sys::ignore_signal(libc::SIGUSR1);
     let plan = prepare(args)?;
+    log::in_background()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -427,7 +429,7 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let (racks, name, mechanism) = (plan.topology.rack_count(), &plan.options.name, e.mechanism.name());
     let served = if run.run.network.kind.service() == Service::Strict { ", strict priorities at every port" } else { "" };
     tracing::info!("{name}: {racks} racks, mechanism {mechanism}{served}, built in {took:.0?}; API at {url}");
-    Ok(Running { e, server, events, records })
+    Ok(Running { e, server, events, records, recorder: plan.recorder.clone() })
 }
 
 /// A network that is up, its API, and its event log.
@@ -436,13 +438,23 @@ struct Running {
     server: api::Server,
     events: Option<EventFile>,
     records: Option<Writing>,
+    recorder: Option<Recorder>,
 }
 
 impl Running {
     /// Why it cannot go on, if that is so.
     fn lost(&self) -> Option<String> {
-        let records = || self.records.as_ref().filter(|r| !r.is_alive()).map(|_| "the thread that writes the journal has died".into());
-        self.e.lost().or_else(|| (!self.server.is_alive()).then(|| "the API's thread has died".into())).or_else(records)
+        let dead = || {
+            let threads = [
+                (self.server.is_alive(), "the API's thread"),
+                (self.records.as_ref().is_none_or(Writing::is_alive), "the thread that writes the journal"),
+                (self.events.as_ref().is_none_or(EventFile::is_alive), "the thread that writes the event log"),
+                (!self.recorder.as_ref().is_some_and(Recorder::died), "the thread that writes the recording"),
+                (!log::died(), "the thread that writes the log"),
+            ];
+            threads.into_iter().find(|t| !t.0).map(|t| format!("{} has died", t.1))
+        };
+        self.e.lost().or_else(dead)
     }
 
     /// Where commands reach it.
@@ -531,9 +543,7 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
     let running = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, running.server.url());
     let stop_it = if args.detached { format!("`heliostat stop {name}`") } else { "Ctrl-C".into() };
-    eprintln!(
-        "{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2"
-    );
+    say!("{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2");
     let manager = Manager::up(&running.e.live.handle);
     let daemon = running.place(plan);
     let mut why = None;

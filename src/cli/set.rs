@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::client::Where;
 use super::show::{host_name, host_names};
-use super::{CliError, read_policy};
+use super::{CliError, print, read_policy};
 use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::{Client, parse};
 use crate::config::policy::RawPolicy;
@@ -96,8 +96,8 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             } else {
                 answer(&client, "PUT", &path, &json!({ "switches": switches }).to_string())?
             };
-            changed(&parse(&text)?, &host_names(&client)?).iter().for_each(|line| println!("{line}"));
-            Ok(())
+            let lines = changed(&parse(&text)?, &host_names(&client)?);
+            print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())
         }
     }
 }

@@ -88,8 +88,8 @@ impl Remote {
         let first = shared.client.events(None)?;
         let (orders, todo) = mpsc::channel();
         let (a, b) = (shared.clone(), shared.clone());
-        spawn("events", move || a.follow(first))?;
-        let poster = spawn("posts", move || b.post_all(&todo))?;
+        spawn(&shared, "events", move || a.follow(first))?;
+        let poster = spawn(&shared, "posts", move || b.post_all(&todo))?;
         Ok(Self { shared, orders: Some(orders), poster: Some(poster), words, asked: BTreeMap::new(), lost: None, held: Held::default() })
     }
 
@@ -251,8 +251,28 @@ fn all_in(patience: Duration, requests: impl Iterator<Item = Result<(), Error>>)
     failed.map_or(Ok(()), |f| Err(f.0))
 }
 
-fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
-    std::thread::Builder::new().name(name.into()).spawn(f).map_err(|e| Error::Refused(format!("start a thread: {e}")))
+/// A thread whose panic ends the run.
+fn spawn(shared: &Arc<Shared>, name: &'static str, f: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let alarm = Alarm { shared: shared.clone(), name };
+    let work = move || {
+        let _alarm = alarm;
+        f();
+    };
+    std::thread::Builder::new().name(name.into()).spawn(work).map_err(|e| Error::Refused(format!("start a thread: {e}")))
+}
+
+/// Held by a thread: tells the caller's of its panic, who would wait for its words for ever.
+struct Alarm {
+    shared: Arc<Shared>,
+    name: &'static str,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.shared.tell(Err(Error::Refused(format!("the thread of the controller's {} has died", self.name))));
+        }
+    }
 }
 
 impl Shared {
@@ -463,6 +483,24 @@ fn broke(b: &Broken) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_dies_is_told_to_who_waits_for_its_words() {
+        let (tell, words) = mpsc::channel();
+        let client = Arc::new(Client::new("http://127.0.0.1:1", None).unwrap());
+        let (book, over, run) = (Mutex::default(), AtomicBool::new(false), String::new());
+        let shared = Arc::new(Shared { client, book, words: Mutex::new(tell), over, run });
+        // It holds what the others need, too.
+        let held = shared.clone();
+        let thread = spawn(&shared, "events", move || {
+            let _book = held.book();
+            panic!("as it shall");
+        });
+        assert!(thread.unwrap().join().is_err());
+        let why = Error::Refused("the thread of the controller's events has died".into());
+        assert_eq!(words.try_recv().expect("told").map(drop), Err(why));
+        drop(shared.book());
+    }
 
     #[test]
     fn a_request_that_fails_keeps_none_from_being_made() {

@@ -286,8 +286,9 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         }));
         let why = why.unwrap_or_else(|panic| Some(format!("the controller's thread died: {}", panic_text(&*panic))));
         if let Some(why) = why {
+            // First where the others look.
+            self.ends.say_why(why.clone());
             tracing::error!("{why}");
-            self.ends.say_why(why);
         }
     }
 

@@ -113,7 +113,7 @@ fn a_machine_that_takes_its_processors_away_for_a_second_costs_time_and_no_byte(
 
 /// `heliostat run` with a disk of `bytes` bytes mounted at the directory `place`, in a mount namespace of its own: the test can fill
 /// that disk and harms no other process.
-fn on_a_small_disk(place: &str, bytes: u32, name: &str, args: &[&str]) -> Command {
+pub fn on_a_small_disk(place: &str, bytes: u32, name: &str, args: &[&str]) -> Command {
     const SCRIPT: &str = r#"mount -t tmpfs -o size="$0" none "$1" && shift && exec "$@""#;
     let mut c = Command::new("unshare");
     c.args(["--mount", "sh", "-c", SCRIPT, &bytes.to_string(), place, env!("CARGO_BIN_EXE_heliostat"), "run"]);

@@ -11,6 +11,7 @@ mod capture;
 mod faults;
 mod jobs;
 mod journal;
+mod logs;
 mod recording;
 mod removed;
 mod rights;

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use heliostat::fabric::kernel::{netns, sys};
+use heliostat::fabric::kernel::{netns, ownership, sys};
 
 pub use crate::tries::{Timing, alone, skip, tries};
 
@@ -77,15 +77,34 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn spawn(name: &str, c: &mut Command) -> Self {
+        Self::spawn_read(name, c, |_| true)
+    }
+
+    /// A program whose stderr is read as long as its lines are wanted, and closed at the first that is not.
+    pub fn spawn_read(name: &str, c: &mut Command, wanted: impl Fn(&str) -> bool + Send + 'static) -> Self {
         let mut child = c.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let log = Arc::new(Mutex::new(String::new()));
         let (lines, kept) = (BufReader::new(child.stderr.take().expect("piped")), log.clone());
         std::thread::spawn(move || {
-            for line in lines.lines().map_while(Result::ok) {
+            for line in lines.lines().map_while(Result::ok).take_while(|l| wanted(l)) {
                 kept.lock().expect("no panic while writing").push_str(&(line + "\n"));
             }
         });
         Self { child, log, name: name.into() }
+    }
+
+    /// A network whose stderr goes elsewhere; it is up when this returns.
+    pub fn start_unread(name: &str, c: &mut Command, stderr: impl Into<Stdio>) -> Self {
+        let child = c.stdout(Stdio::null()).stderr(stderr).spawn().expect("the program starts");
+        let d = Self { child, log: Arc::default(), name: name.into() };
+        until("it is up", || d.noted().is_some());
+        d
+    }
+
+    /// Where its API listens, as its note says.
+    fn noted(&self) -> Option<String> {
+        let notes = ownership::running(Path::new("/run/heliostat"));
+        notes.into_iter().find(|n| n.fabric == self.name).and_then(|n| n.api)
     }
 
     /// Starts `heliostat run` and waits until it is up.
@@ -111,8 +130,11 @@ impl Daemon {
         }
     }
 
-    /// Where its API listens, as its log says.
+    /// Where its API listens, as its note or its log says.
     pub fn api(&self) -> String {
+        if let Some(api) = self.noted() {
+            return api;
+        }
         self.until_says("API at ");
         let log = self.log();
         log.split_once("API at ").and_then(|(_, r)| r.split_whitespace().next()).expect("an address").to_owned()

@@ -195,11 +195,17 @@ pub async fn delete(State(app): State<App>, Path(id): Path<String>) -> Reply<Sta
     let id = parse_id(&id)?;
     // A coflow that is being made is sent before it is taken back.
     let _turn = app.ledger.lock().await;
-    app.tell(Event::CoflowCancelled { id, why: None }).await?;
-    if let Some(sender) = &app.sender {
+    let taken = app.tell(Event::CoflowCancelled { id, why: None }).await;
+    let is_over = match &taken {
+        Ok(()) => true,
+        // The controller takes it later, and tells no sender then.
+        Err(p) if p.status == StatusCode::SERVICE_UNAVAILABLE.as_u16() => true,
+        Err(_) => view(&app, id).is_some_and(|c| c.state == CoflowState::Cancelled),
+    };
+    if let Some(sender) = app.sender.as_ref().filter(|_| is_over) {
         sender.cancel(id);
     }
-    Ok(StatusCode::NO_CONTENT)
+    taken.map(|()| StatusCode::NO_CONTENT)
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Reply<Option<String>> {

@@ -6,14 +6,14 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, Uri};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::openapi;
 use super::page;
 use super::problem::Problem;
-use super::state::App;
+use super::state::{App, Slot};
 
 mod body;
 pub mod circuits;
@@ -59,15 +59,25 @@ pub fn described() -> OpenApiRouter<App> {
         .routes(routes!(health::ready))
 }
 
-/// What was changed is answered once it is in the daemon's journal, if there is one.
+/// A request that may change something is carried out to its end. Hyper drops what it is doing for a client that hangs up, and then half
+/// of it may be done, such as a coflow that is declared and not sent. What was changed is answered once it is in the daemon's journal, if
+/// there is one.
 async fn committed(State(app): State<App>, request: Request, next: Next) -> Response {
-    let changes = !request.method().is_safe();
-    let response = next.run(request).await;
-    if let Some(journal) = app.journal.as_ref().filter(|_| changes) {
-        // Beyond that the disk hangs, which is no reason to withhold an answer.
-        let _ = tokio::time::timeout(app.patience, journal.commit()).await;
+    if request.method().is_safe() {
+        return next.run(request).await;
     }
-    response
+    let slot = request.extensions().get::<Slot>().cloned();
+    let whole = tokio::spawn(async move {
+        let response = next.run(request).await;
+        if let Some(journal) = &app.journal {
+            // Beyond that the disk hangs, which is no reason to withhold an answer.
+            let _ = tokio::time::timeout(app.patience, journal.commit()).await;
+        }
+        drop(slot);
+        response
+    });
+    let broke = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request broke: the log of the daemon says where");
+    whole.await.unwrap_or_else(|_| broke().into_response())
 }
 
 /// The whole service.

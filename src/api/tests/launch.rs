@@ -3,7 +3,7 @@
 use std::sync::{Mutex, OnceLock};
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -13,10 +13,12 @@ use crate::api::problem::{Body, Problem};
 use crate::api::routes::{coflows, proposals};
 use crate::api::state::{App, FIRST_POSTED};
 use crate::api::wire::{self, CoflowState};
+use crate::control::ProgressBy;
 use crate::control::record::What;
 use crate::fabric::traffic::Shipment;
 use crate::ids::CoflowId;
 use crate::placement::codecide::{self, Shuffle};
+use crate::runtime::handle::Command;
 use crate::units::Bytes;
 
 /// Breaks every coflow while it is asked to send it.
@@ -64,59 +66,67 @@ fn the_answer_shows_what_was_declared_though_it_broke_before() {
     assert_eq!(confirm().problem(410).1, format!("coflow {} was taken back", made.json()["id"]));
 }
 
-/// Counts what it is asked to send.
+/// Notes what it is asked to send, and to stop sending.
 #[derive(Default)]
-struct Counts(Mutex<Vec<CoflowId>>);
+pub(super) struct Notes {
+    pub(super) sent: Mutex<Vec<CoflowId>>,
+    pub(super) stopped: Mutex<Vec<CoflowId>>,
+}
 
-impl Sender for Counts {
+impl Sender for Notes {
     fn send(&self, what: Shipment<'_>) -> Result<(), String> {
-        self.0.lock().unwrap().push(what.coflow.id);
+        self.sent.lock().unwrap().push(what.coflow.id);
         Ok(())
+    }
+
+    fn cancel(&self, id: CoflowId) {
+        self.stopped.lock().unwrap().push(id);
     }
 }
 
 /// A controller that is driven by hand, and an application before it that soon loses patience.
-struct Late {
-    controller: Controller,
-    ends: Ends,
-    app: App,
-    sent: Arc<Counts>,
+pub(super) struct Late {
+    pub(super) controller: Controller,
+    pub(super) ends: Ends,
+    pub(super) app: App,
+    pub(super) notes: Arc<Notes>,
     _stop: watch::Sender<bool>,
 }
 
-fn late() -> Late {
+pub(super) fn late() -> Late {
     let topology = Arc::new(network());
     let policy = CircuitPolicy { scheduler: SchedulerKind::Manual, ..CircuitPolicy::default() };
     let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
     let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
-    let (sent, (stop, stopping)) = (Arc::new(Counts::default()), watch::channel(false));
-    let sender: Option<Arc<dyn Sender>> = Some(sent.clone());
+    let (notes, (stop, stopping)) = (Arc::new(Notes::default()), watch::channel(false));
+    let sender: Option<Arc<dyn Sender>> = Some(notes.clone());
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
     let streams = Arc::new(tokio::sync::Semaphore::new(1));
     let (board, journal) = Default::default();
     let app = App { handle, log, sender, ledger, policy_turn, streams, board, patience, journal, stopping };
-    Late { controller, ends, app, sent, _stop: stop }
+    Late { controller, ends, app, notes, _stop: stop }
 }
 
 impl Late {
     /// The controller takes all that was told so far; says what it answered.
-    fn wakes(&mut self) -> Vec<bool> {
-        let answers = std::iter::from_fn(|| self.ends.commands.try_recv().ok()).map(|c| {
-            let answer = self.controller.handle(c.event, Time(1));
-            let taken = answer.is_ok();
-            if let Some(reply) = c.reply {
-                let _ = reply.send(answer);
-            }
-            taken
-        });
-        let answers = answers.collect();
+    pub(super) fn wakes(&mut self) -> Vec<bool> {
+        std::iter::from_fn(|| self.ends.commands.try_recv().ok()).collect::<Vec<_>>().into_iter().map(|c| self.takes(c)).collect()
+    }
+
+    /// The controller takes a command, shows what it did, and answers.
+    pub(super) fn takes(&mut self, command: Command) -> bool {
+        let answer = self.controller.handle(command.event, Time(1));
+        let taken = answer.is_ok();
         self.ends.snapshot.send_replace(Arc::new(self.controller.snapshot(Time(1), "test")));
-        answers
+        if let Some(reply) = command.reply {
+            let _ = reply.send(answer);
+        }
+        taken
     }
 
     /// What the controller made of coflows, and forgets of it.
-    fn said(&mut self) -> Vec<&'static str> {
+    pub(super) fn said(&mut self) -> Vec<&'static str> {
         let logged = std::iter::from_fn(|| self.controller.poll_action());
         let said = logged.filter_map(|a| match a {
             Action::Log { record } => Some(match record.what {
@@ -136,6 +146,10 @@ impl Late {
         coflows::post(State(self.app.clone()), Ok(how), HeaderMap::new(), Body { value: body, raw }).await.map(|a| a.status().as_u16())
     }
 
+    async fn delete(&self, id: u32) -> Result<StatusCode, Problem> {
+        coflows::delete(State(self.app.clone()), Path(id.to_string())).await
+    }
+
     async fn confirm(&self, id: u32) -> Result<CoflowState, Problem> {
         let body = wire::Confirmation { send: true, ..Default::default() };
         let body = Body { value: body, raw: axum::body::Bytes::new() };
@@ -150,7 +164,7 @@ async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
     assert_eq!(l.post(body).await.unwrap_err().status, 503);
     assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));
-    assert!(l.sent.0.lock().unwrap().is_empty());
+    assert!(l.notes.sent.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -202,7 +216,38 @@ async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_
     // Twice, before the controller has looked: neither may be taken without its bytes being sent.
     assert_eq!((l.confirm(7).await.unwrap_err().status, l.confirm(7).await.unwrap_err().status), (503, 503));
     assert_eq!((l.wakes(), l.said()), (vec![true, true, false, false], vec!["arrived", "cancelled"]));
-    assert!(l.sent.0.lock().unwrap().is_empty());
+    assert!(l.notes.sent.lock().unwrap().is_empty());
     assert_eq!(l.confirm(7).await.unwrap_err().status, 410, "a request that is repeated is told");
     assert_eq!(l.app.snapshot().coflows.open(), 0);
+}
+
+#[tokio::test]
+async fn a_coflow_that_is_taken_back_late_is_not_sent_any_more() {
+    let mut l = late();
+    let arrival = |k| Event::CoflowArrived {
+        id: CoflowId(k),
+        name: "c".into(),
+        pairs: vec![],
+        bound: Span(1),
+        progress: ProgressBy::Sender,
+        weight: 1,
+        priorities: Default::default(),
+    };
+    [7, 8].into_iter().for_each(|k| l.app.handle.notify(arrival(k)));
+    l.app.handle.notify(Event::CoflowFinished { id: CoflowId(8), at: Time(1) });
+    assert_eq!(l.wakes(), [true; 3]);
+    assert_eq!(l.delete(7).await.unwrap_err().status, 503);
+    let stopped = |l: &Late| std::mem::take(&mut *l.notes.stopped.lock().unwrap());
+    assert_eq!(stopped(&l), [CoflowId(7)], "the controller takes it later, and nothing tells the sender then");
+    assert_eq!(l.wakes(), [true]);
+    // Another one before the controller has answered, and one of a coflow that has finished.
+    for (id, stops) in [(7, vec![CoflowId(7)]), (8, vec![]), (9, vec![])] {
+        let app = l.app.clone();
+        let app = App { patience: Duration::from_secs(60), ..app };
+        let mut deleted = std::pin::pin!(coflows::delete(State(app), Path(id.to_string())));
+        assert!(futures_util::poll!(&mut deleted).is_pending());
+        assert_eq!(l.wakes(), [false]);
+        assert_eq!(deleted.await.unwrap_err().status, if id == 9 { 404 } else { 409 });
+        assert_eq!(stopped(&l), stops, "coflow {id}");
+    }
 }

@@ -3,6 +3,7 @@
 mod crowds;
 mod described;
 mod events;
+mod hangs_up;
 mod hostile;
 mod launch;
 mod outside;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use super::{CliError, LOOK};
-use crate::cli::print;
+use crate::cli::{log, print};
 use crate::fabric::kernel::ownership::{self, Note, Owned};
 use crate::fabric::kernel::sys;
 
@@ -64,6 +64,6 @@ fn ended(name: &str, status: ExitStatus, log: &Path) -> Result<(), CliError> {
     if status.success() {
         return print(&said);
     }
-    eprint!("{said}");
+    log::write(&said);
     Err(CliError::of_code(status.code(), format!("{name} did not come up; what it said is above")))
 }

@@ -69,6 +69,11 @@ impl EventFile {
         Ok(Self { path: path.into(), stop, thread })
     }
 
+    /// Whether the thread still writes.
+    pub fn is_alive(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
     /// Writes what is there still, and ends.
     ///
     /// # Errors
@@ -263,6 +268,23 @@ mod tests {
         };
         let (old, new) = (seq(&away.join("log")), seq(&path));
         assert_eq!([old, new].concat(), (0..=last).collect::<Vec<_>>(), "no event is lost, and none is there twice");
+    }
+
+    #[test]
+    fn a_thread_that_dies_is_seen() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (inner, (_events, received), (ask, asked)) = (dir.path().join("logs"), tokio::sync::broadcast::channel(4), watch::channel(()));
+        std::fs::create_dir(&inner).expect("made");
+        let log = EventFile::listen((&inner.join("log"), false), received, asked, |why| panic!("{why:?}")).expect("started");
+        assert!(log.is_alive());
+        std::fs::rename(&inner, dir.path().join("away")).expect("moved");
+        ask.send_replace(());
+        let begun = Instant::now();
+        while log.is_alive() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is not seen");
+            std::thread::yield_now();
+        }
+        assert!(log.finish().is_err_and(|e| e.to_string().contains("has died")));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::cli::log::say;
 use crate::control::record::{CircuitState, Snapshot};
 
 /// Live progress on stderr: a bar and three lines on a terminal, a line every two seconds elsewhere.
@@ -55,7 +56,7 @@ impl Progress {
             }
             None if self.printed.elapsed() >= Duration::from_secs(2) => {
                 self.printed = Instant::now();
-                eprintln!("{}: {done}/{} coflows; {rates}; {demand}; {up}", self.name, self.total);
+                say!("{}: {done}/{} coflows; {rates}; {demand}; {up}", self.name, self.total);
             }
             None => {}
         }

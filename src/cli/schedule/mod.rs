@@ -17,6 +17,7 @@ use super::timeline::Timeline;
 use super::workload::Reading;
 use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, write_text};
 use crate::api::wire;
+use crate::cli::log::{self, say};
 use crate::client::board::Reporter;
 use crate::client::counters::Counters;
 use crate::client::remote::Remote;
@@ -87,6 +88,7 @@ pub(super) struct Ask<'a> {
 /// # Errors
 /// Bad files, no daemon or one that does not fit, or a run that was cut short.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    log::in_background()?;
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("start the runtime: {e}")))?;
@@ -254,7 +256,7 @@ impl Progress {
             }
             None if self.printed.elapsed() >= Duration::from_secs(2) => {
                 self.printed = Instant::now();
-                eprintln!("{}: {done}/{} jobs; {tasks}", self.name, self.jobs);
+                say!("{}: {done}/{} jobs; {tasks}", self.name, self.jobs);
             }
             None => {}
         }

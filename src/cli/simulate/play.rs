@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Args;
+use crate::cli::log::say;
 use crate::cli::{CliError, explain, jobs, limits, origin, read_policy};
 use crate::config;
 use crate::control::record::Record;
@@ -156,7 +157,7 @@ impl<'a> Play<'a> {
         let (list, foreseen) = errors.apply(&args.tuning.read(what, plan, &args.reading, seed)?);
         let may_last = limits::jobs_end_in_time(topology, plan, &list, args.until())?;
         // A run among many says nothing.
-        may_last.filter(|_| watch.is_some()).into_iter().for_each(|why| eprintln!("note: {why}"));
+        may_last.filter(|_| watch.is_some()).into_iter().for_each(|why| say!("note: {why}"));
         let _held = limits::promise(topology, plan, limits::tasks(&list))?;
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::RowsOf;
 use super::runs::{Run, State};
+use crate::cli::log::say;
 use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, can_write, jobs, results, write_text};
 use crate::runtime::report::End;
@@ -27,7 +28,7 @@ pub fn write(file: &Path, runs: &[&Run], out: &Path, of: RowsOf) -> Result<(), C
     write_text(file, &text(&rows))?;
     let count = |state: State| runs.iter().filter(|r| r.state(out) == state).count();
     let (failed, missing) = (count(State::Failed), count(State::Missing));
-    eprintln!("{}: {} rows of {} runs; {failed} failed, {missing} missing", file.display(), rows.rows.len(), runs.len());
+    say!("{}: {} rows of {} runs; {failed} failed, {missing} missing", file.display(), rows.rows.len(), runs.len());
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 
+use crate::cli::log::say;
+
 /// Between two lines where there is no terminal.
 const EVERY: Duration = Duration::from_secs(10);
 
@@ -27,7 +29,7 @@ impl Progress {
         let bar = ProgressBar::new(missing as u64);
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} to go{msg}").expect("a valid template"));
         if missing < all {
-            eprintln!("{} of {all} runs are there already", all - missing);
+            say!("{} of {all} runs are there already", all - missing);
         }
         let began = Instant::now();
         Self { bar, began, state: Mutex::new(Ended { runs: 0, failed: 0, told: began }) }
@@ -42,7 +44,7 @@ impl Progress {
         if self.bar.is_hidden() {
             if state.told.elapsed() >= EVERY {
                 state.told = Instant::now();
-                eprintln!("{}/{} runs, {} to go{failures}", state.runs, self.total(), self.left(state.runs));
+                say!("{}/{} runs, {} to go{failures}", state.runs, self.total(), self.left(state.runs));
             }
         } else {
             self.bar.set_message(failures);
@@ -65,7 +67,7 @@ impl Progress {
         self.bar.finish_and_clear();
         let runs = self.state.into_inner().runs;
         if runs > 0 {
-            eprintln!("{runs} runs in {:.1} s", self.began.elapsed().as_secs_f64());
+            say!("{runs} runs in {:.1} s", self.began.elapsed().as_secs_f64());
         }
     }
 }

@@ -302,3 +302,29 @@ proptest! {
         let _ = again(&file);
     }
 }
+
+/// A file that panics when it is written.
+struct Panics;
+
+impl std::io::Write for Panics {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        panic!("as it shall")
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        panic!("as it shall")
+    }
+}
+
+#[test]
+fn a_thread_that_dies_is_seen_and_one_that_cannot_write_is_another_matter() {
+    let recording = Recording::start(Panics, Pace::Live, None).unwrap();
+    let recorder = recording.recorder();
+    assert!(recording.finish().unwrap_err().to_string().contains("has died"));
+    assert!(recorder.died() && recorder.ended().is_none());
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let recording = Recording::start(full, Pace::Live, None).unwrap();
+    let recorder = recording.recorder();
+    assert!(recording.finish().is_err());
+    assert!(!recorder.died() && recorder.ended().is_some());
+}

@@ -34,6 +34,18 @@ pub struct Recorder {
     seed: Option<u64>,
     lost: Arc<AtomicBool>,
     ended: Arc<OnceLock<String>>,
+    died: Arc<AtomicBool>,
+}
+
+/// Held by the thread that writes: notes its panic.
+struct Alarm(Arc<AtomicBool>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Relaxed);
+        }
+    }
 }
 
 enum Message {
@@ -68,8 +80,10 @@ impl Recording {
         let (lines, queue) = mpsc::sync_channel(QUEUE);
         let lost = Arc::new(AtomicBool::new(false));
         let ended: Arc<OnceLock<String>> = Arc::default();
-        let recorder = Recorder { lines, pace, seed, lost: lost.clone(), ended: ended.clone() };
+        let died = Arc::<AtomicBool>::default();
+        let recorder = Recorder { lines, pace, seed, lost: lost.clone(), ended: ended.clone(), died: died.clone() };
         let work = move || {
+            let _alarm = Alarm(died);
             let written = write(file, &queue, &lost);
             if let Err(e) = &written {
                 tracing::warn!("the recording ends here: {e}; the run goes on");
@@ -113,6 +127,11 @@ impl Recorder {
     pub fn ended(&self) -> Option<&str> {
         let slow = || self.lost.load(Relaxed).then_some("the disk is too slow for it");
         self.ended.get().map(String::as_str).or_else(slow)
+    }
+
+    /// Whether the thread that writes has panicked. One that cannot write only ends ([`Recorder::ended`]), and the run goes on.
+    pub fn died(&self) -> bool {
+        self.died.load(Relaxed)
     }
 
     /// The first line of a run. `timing`: when its first cycle begins, and the notice that its fabric needs.
