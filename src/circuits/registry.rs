@@ -45,16 +45,4 @@ mod tests {
             assert!(seen.insert(kind.name()), "{kind:?} has a name of its own");
         }
     }
-
-    /// Each scheduler has one row in the tables of docs/circuits.md, and there is no row of another.
-    #[test]
-    fn the_documentation_has_a_row_for_each() {
-        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/circuits.md")).unwrap();
-        let tables = text.split("\n## ").filter(|s| s.contains("\n| `scheduler` |")).flat_map(str::lines);
-        let rows = tables.filter_map(|l| Some(l.strip_prefix("| `")?.split_once('`')?.0)).filter(|name| *name != "scheduler");
-        let (mut rows, mut names): (Vec<&str>, Vec<&str>) = (rows.collect(), SchedulerKind::ALL.map(SchedulerKind::name).to_vec());
-        rows.sort_unstable();
-        names.sort_unstable();
-        assert_eq!(rows, names);
-    }
 }

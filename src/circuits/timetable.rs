@@ -3,7 +3,7 @@
 //! Invariant 5 of the house lives here: [`Timetable::check`] proves that an input joins at most one output at a time
 //! on each plane, that an output is joined by at most one input, and that a port which changes is dark for delta.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Matching;
 use crate::ids::{PlaneId, RackId};
@@ -145,10 +145,17 @@ pub enum Clash {
 }
 
 /// All reservations of all planes, ordered by plane, input and time.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Timetable {
     list: Vec<Reservation>,
+}
+
+impl<'de> Deserialize<'de> for Timetable {
+    /// A file may have them in any order.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Vec::<Reservation>::deserialize(d).map(Self::from_iter)
+    }
 }
 
 impl FromIterator<Reservation> for Timetable {

@@ -271,10 +271,50 @@ impl From<&RunPlan> for RawPolicy {
 /// The keys of a policy file that `wanted` would change and that were fixed when the run `current` started, as
 /// `elephants.admit`: all that is not of a [`CircuitPolicy`].
 pub fn fixed_keys(wanted: &RunPlan, current: &RunPlan) -> Vec<String> {
-    let as_file = |plan: &RunPlan| serde_json::to_value(RawPolicy::from(plan)).unwrap_or_default();
     let mut keys = vec![];
     differing(&as_file(wanted), &as_file(&current.under(wanted.policy.clone())), "", &mut keys);
     keys
+}
+
+fn as_file(plan: &RunPlan) -> Value {
+    serde_json::to_value(RawPolicy::from(plan)).unwrap_or_default()
+}
+
+/// The keys that may change while a network runs: those of a [`CircuitPolicy`].
+const FREE: [&[&str]; 11] = [
+    &["name"],
+    &["interval"],
+    &["lead"],
+    &["elephants", "threshold"],
+    &["demand"],
+    &["ageing"],
+    &["scheduler"],
+    &["external", "fallback"],
+    &["probes"],
+    &["paths"],
+    &["paths_seed"],
+];
+
+/// Takes a key out of a JSON object.
+fn leave_out(v: &mut Value, path: &[&str]) {
+    match path {
+        [] => {}
+        [key] => drop(v.as_object_mut().and_then(|map| map.remove(*key))),
+        [key, rest @ ..] => v.get_mut(*key).into_iter().for_each(|inner| leave_out(inner, rest)),
+    }
+}
+
+/// Puts what is not given, and what is given as null, to the values of `kept`.
+fn fill(given: &mut Value, kept: Value) {
+    match (given, kept) {
+        (Value::Object(given), Value::Object(kept)) => {
+            for (key, value) in kept {
+                fill(given.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (given @ Value::Null, kept) => *given = kept,
+        _ => {}
+    }
 }
 
 /// The paths at which two JSON values differ, keys joined by dots.
@@ -293,6 +333,30 @@ fn differing(a: &Value, b: &Value, path: &str, into: &mut Vec<String>) {
 }
 
 impl RawPolicy {
+    /// This policy for a run that goes on: keys that cannot change while it does, and that are not among those `given`, keep what is in
+    /// force in `current`.
+    #[must_use]
+    pub fn keeping(self, mut given: Value, current: &RunPlan) -> Self {
+        // `external` stands in a file only under that scheduler.
+        let mut kept = as_file(&current.under(CircuitPolicy { scheduler: self.scheduler, ..current.policy.clone() }));
+        FREE.iter().for_each(|path| leave_out(&mut kept, path));
+        // What belongs to another network, policy or program than is given says nothing of it; that it is another is refused later.
+        let other = |path: &str| given.pointer(path).is_some_and(|v| !v.is_null() && Some(v) != kept.pointer(path));
+        let (network, placement) = (other("/network"), other("/placement/policy"));
+        let program = other("/external/command") || other("/external/url");
+        let strange = [(network, &["within", "aalo", "decide", "starvation", "order"][..]), (placement, &["placement"])];
+        for key in strange.into_iter().filter(|s| s.0).flat_map(|s| s.1) {
+            leave_out(&mut kept, &[key]);
+        }
+        if program {
+            leave_out(&mut kept, &["external", "command"]);
+            leave_out(&mut kept, &["external", "url"]);
+        }
+        fill(&mut given, kept);
+        // What was read and what is in force can be read together; if not, the policy is judged as it was given.
+        serde_json::from_value(given).unwrap_or(self)
+    }
+
     /// What the file says, checked.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ use crate::placement::{Kind, Policy};
 use crate::topology::StopMode;
 use crate::units::{BitRate, Bytes, Span};
 
+mod documented;
+
 const GOOD: &str = "name: net\nracks: 4\nhosts_per_rack: 2\nslots_per_host: 2\nnic: 1Gb/s\neps:\n  uplink: 100Mb/s\nocs:\n  - {rate: 1Gb/s, delta: 10ms, stop: all-stop, duplex: true}\n";
 const POLICY: &str = "name: p\ninterval: 100ms\nlead: 5ms\nelephants: {admit: all, threshold: 1MB}\ndemand: backlog\nscheduler: edmonds\n";
 
@@ -398,29 +400,6 @@ fn names_of<T: schemars::JsonSchema>() -> std::collections::BTreeSet<String> {
     let mut names = Default::default();
     collect(&schemars::schema_for!(T).to_value(), &mut names);
     names
-}
-
-/// Every name that a policy file can use has its row in docs/fidelity.md, under its key, and there is no row of another.
-#[test]
-fn every_name_is_held_against_its_paper() {
-    use clap::ValueEnum as _;
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/fidelity.md")).unwrap();
-    let rows = |key: &str| -> std::collections::BTreeSet<String> {
-        let section = text.split("\n## ").find(|s| s.lines().next().unwrap().ends_with(&format!("`{key}`"))).expect("a section of its own");
-        let rows = section.lines().filter(|l| l.starts_with("| `")).map(|l| l.split('|').collect::<Vec<_>>());
-        let checked = rows.inspect(|cells| {
-            assert!(["faithful", "differs", "ours"].contains(&cells[3].trim()), "a verdict: {cells:?}");
-            assert!(cells[3].trim() != "differs" || cells[4].trim().len() > 20, "how it differs: {cells:?}");
-        });
-        checked.flat_map(|cells| cells[1].split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
-    };
-    assert_eq!(rows("scheduler"), SchedulerKind::ALL.iter().map(|k| k.name().to_owned()).collect());
-    let mut demand = names_of::<Estimator>();
-    demand.insert("sockets".into());
-    assert_eq!(rows("demand"), demand);
-    assert_eq!(rows("network"), names_of::<NetworkKind>());
-    assert_eq!(rows("placement.policy"), Kind::value_variants().iter().map(|k| k.name().to_owned()).collect());
-    assert_eq!(rows("paths"), names_of::<crate::control::policy::PathPolicy>());
 }
 
 #[test]

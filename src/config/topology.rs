@@ -19,6 +19,12 @@ mod links;
 use graph::RawGraph;
 use links::RawLinks;
 
+/// The keys of the shapes of switches.
+#[cfg(test)]
+pub(super) fn shapes() -> &'static [&'static str] {
+    RawGraph::SHAPES
+}
+
 /// The most letters of a network's name, which stands in names of namespaces.
 const LONGEST_NAME: usize = 12;
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)

@@ -11,10 +11,13 @@ use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{Op, OpError, Programmed};
 use crate::units::{BitRate, Bytes, Span, Time};
 
+mod fits;
 pub mod kernel;
 pub mod meter;
 pub mod sim;
 pub mod traffic;
+
+pub use fits::Misfit;
 
 /// What a socket holds of what was written and not acknowledged: a sender's backlog is at most this a flow. Large, as in c-Through,
 /// whose demand is what waits in the senders' buffers; one socket's share of the kernel's memory all the same.

@@ -188,22 +188,4 @@ mod tests {
             assert!(Policy::read(kind, stranger).unwrap_err()[0].message.contains("unknown field"), "{kind:?}");
         }
     }
-
-    /// Each policy has one row in docs/scheduler.md, and a policy file that shows it.
-    #[test]
-    fn each_policy_is_documented_and_shipped() {
-        let text = |path: &str| std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let manual = text("docs/scheduler.md");
-        let table = manual.split("\n\n").find(|p| p.starts_with("| `policy` |")).unwrap();
-        let mut rows: Vec<&str> = table.lines().skip(2).map(|l| l.split('`').nth(1).unwrap()).collect();
-        let mut names = Kind::ALL.map(Kind::name).to_vec();
-        rows.sort_unstable();
-        names.sort_unstable();
-        assert_eq!(rows, names);
-        for name in names {
-            // A program of the user's is none that is shipped with the policies.
-            let file = if name == "external" { "python/fair.yaml".into() } else { format!("policies/{name}.yaml") };
-            assert!(text(&file).contains(&format!("policy: {name}\n")), "{name}");
-        }
-    }
 }

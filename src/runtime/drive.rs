@@ -151,7 +151,8 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         }
         let begun = self.host.now();
         let mut result = self.fabric.observe(begun);
-        if let Ok(seen) = &mut result {
+        // The controller refuses what does not fit; nothing is looked up by it before.
+        if let Some(seen) = result.as_mut().ok().filter(|seen| self.controller.takes(seen).is_ok()) {
             self.host.complete(&mut self.fabric, seen);
         }
         let seen = self.host.now();

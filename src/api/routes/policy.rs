@@ -18,8 +18,8 @@ pub async fn get(State(app): State<App>) -> Response {
     shown(&in_force(&app))
 }
 
-/// Decides by another policy from the next cycle on. An invalid one changes nothing. The body is a whole policy; what was fixed when
-/// the run started is in it unchanged.
+/// Decides by another policy from the next cycle on. An invalid one changes nothing. Of the keys that are not given, those that were fixed
+/// when the run started keep what is in force; the others are as in a file that leaves them out.
 #[utoipa::path(put, path = "/api/v1/policy", operation_id = "replacePolicy", tag = "policy", request_body = ref("#/components/schemas/RawPolicy"),
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
@@ -33,7 +33,9 @@ pub async fn put(State(app): State<App>, headers: HeaderMap, body: Body<RawPolic
         let detail = "give the ETag of the policy that you replace in If-Match, or * for any";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, detail));
     };
-    let plan = body.value.check().map_err(|flaws| Problem::flaws(&flaws))?;
+    let given = serde_json::from_slice(&body.raw).unwrap_or_default();
+    // What is fixed is the same whichever policy for circuits is in force.
+    let plan = body.value.keeping(given, &app.handle.plan).check().map_err(|flaws| Problem::flaws(&flaws))?;
     let unfit = crate::config::unfit(&app.handle.topology, &plan);
     if !unfit.is_empty() {
         return Err(Problem::flaws(&unfit));

@@ -32,6 +32,7 @@ use crate::fabric::{Fabric, Observation, PortCounters, ProbeReport};
 use crate::ids::{PlaneId, RackId};
 use crate::plan::Programmed;
 use crate::runtime::handle::{Ends, Handle};
+use crate::runtime::settings::RunPlan;
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Span, Time};
 
@@ -86,11 +87,11 @@ fn rig_by(policy: CircuitPolicy, options: Options) -> Rig {
     rig_on(network(), policy, options)
 }
 
-fn rig_on(topology: Topology, policy: CircuitPolicy, options: Options) -> Rig {
-    let topology = Arc::new(topology);
+fn rig_on(topology: Topology, plan: impl Into<RunPlan>, options: Options) -> Rig {
+    let (topology, plan) = (Arc::new(topology), Arc::new(plan.into()));
     let below = topology.clone();
-    let controller = Controller::new(topology.clone(), policy.clone(), Time(Span::millis(100).0), Span::ZERO);
-    let (handle, ends) = Handle::new(topology, Arc::new(policy.into()), controller.snapshot(Time::ZERO, "test"), 0);
+    let controller = Controller::new(topology.clone(), plan.policy.clone(), Time(Span::millis(100).0), Span::ZERO);
+    let (handle, ends) = Handle::new(topology, plan, controller.snapshot(Time::ZERO, "test"), 0);
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     std::thread::spawn(move || drive(controller, below, &ends, &stopped));

@@ -327,6 +327,65 @@ fn a_policy_is_replaced_only_by_who_knows_it() {
     assert_eq!(r.get("/api/v1/policy").json(), next, "the old one is kept");
 }
 
+/// A run whose fixed keys are not the usual ones is given a policy that names those that can change, and no others.
+#[test]
+fn what_was_fixed_need_not_be_given_again() {
+    let file = "name: p\ninterval: 100ms\nelephants: {admit: all, threshold: 1MB}\ndemand: declared\nscale: 2\nbuffer: 3MB\n\
+        congestion: reno\nrto_min: 10ms\nplacement: {policy: fair, slowstart: 20}\n";
+    let ordered = "starvation: {every: 2s, share: 1s}\n";
+    let runs = [
+        format!("scheduler: edmonds\nnetwork: aalo\nwithin: max-min\naalo: {{queues: 3}}\ndecide: coflow-events\n{ordered}"),
+        "scheduler: external\nexternal: {command: [\"true\"], within: 1ms, fallback: greedy}\n".into(),
+        "scheduler: eps-only\nnetwork: sunflow\norder: fifo\n".into(),
+    ];
+    for run in runs {
+        let plan = crate::config::read_policy(&format!("{file}{run}"), "p.yaml").unwrap();
+        let r = rig_on(network(), plan, Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
+        let headers = [("content-type", "application/json"), ("if-match", "*")];
+        let put = |body: &Value| r.call("PUT", "/api/v1/policy", &headers, body.to_string().as_bytes());
+        let before = r.get("/api/v1/policy").json();
+        let scheduler = before["scheduler"].clone();
+        let few = json!({"name": "x", "interval": "200ms", "demand": "backlog", "scheduler": scheduler});
+        let taken = put(&few);
+        assert_eq!(taken.status, 200, "{run}: {}", taken.text);
+        let mut wanted = before.clone();
+        for (key, value) in few.as_object().unwrap() {
+            wanted[key] = value.clone();
+        }
+        wanted["elephants"]["threshold"] = json!("0B");
+        if !wanted["external"].is_null() {
+            wanted["external"].as_object_mut().unwrap().remove("fallback");
+        }
+        assert_eq!(taken.json(), wanted, "what can change is as in a file that leaves it out: {run}");
+        assert_eq!(r.get("/api/v1/policy").header("etag"), taken.header("etag"));
+        let with = |key: &str, value: Value| {
+            let mut body = few.clone();
+            body[key] = value;
+            put(&body)
+        };
+        let some = with("elephants", json!({"threshold": "2MB"})).json();
+        assert_eq!(some["elephants"], json!({"admit": "all", "threshold": "2MB"}), "half of a section: {run}");
+        assert_eq!(with("placement", json!({"policy": "fair"})).status, 200, "{run}");
+        for (key, value, named) in [
+            ("scale", json!(3), "`scale`"),
+            ("elephants", json!({"admit": "marked"}), "`elephants.admit`"),
+            ("placement", json!({"policy": "fair", "slowstart": 30}), "`placement.slowstart`"),
+            ("placement", json!({"policy": "corral", "imbalance": 3}), "`placement.policy`"),
+            ("network", json!("varys"), "`network`"),
+        ] {
+            let (_, why) = with(key, value).problem(409);
+            assert!(why.contains(named), "{run}: {why}");
+        }
+        if scheduler == "external" {
+            assert_eq!(with("external", json!({"fallback": "edmonds"})).json()["external"]["fallback"], json!("edmonds"));
+            let (_, why) = with("external", json!({"url": "http://127.0.0.1:9/"})).problem(409);
+            assert!(why.contains("external.url"), "{why}");
+            assert_eq!(with("scheduler", json!("greedy")).status, 200);
+            assert_eq!(put(&few).json()["external"], json!({"command": ["true"], "within": "1ms"}), "it is still there");
+        }
+    }
+}
+
 #[test]
 fn a_sender_sends_or_says_why_not() {
     struct Picky(std::sync::Mutex<Vec<u32>>);

@@ -37,12 +37,13 @@ fn bound(kind: SchedulerKind, r: u64, e: u64) -> [u64; 2] {
         K::Bottleneck => [most * log, pairs * log],
         K::Bvn | K::BvnBottleneck => [cuts * (r * r + r), pairs],
         K::BirkhoffPlus => [cuts * (r * r + 14 * r), pairs],
-        K::Clearance => [cuts * (2 * r * r + r), pairs],
         K::Tms => [cuts * (r * r + r) + 129 * r, pairs],
         K::Solstice => [cuts * (r * r + r) + 128 * r, pairs],
         K::Eclipse => [(e + 4) * 256 * (r * r + 18 * r), pairs],
         // Of each coflow as many instants as all coflows have cells: here half of each cell is one coflow's, half another's.
         K::Sunflow | K::SunflowSebf | K::SunflowFifo | K::SunflowLas | K::SunflowWeighted => [2 * (2 * e + 1) * (2 * r + 1), pairs],
+        // `clearance`, and a scheduler without a row of its own.
+        _ => [cuts * (2 * r * r + r), pairs],
     }
 }
 

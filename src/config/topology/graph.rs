@@ -34,7 +34,7 @@ macro_rules! shapes {
 
         impl RawGraph {
             /// The keys of all shapes.
-            const SHAPES: &[&str] = &[$($key),*];
+            pub(super) const SHAPES: &[&str] = &[$($key),*];
 
             /// The shapes that are given.
             fn shapes(&self) -> Vec<&dyn Shape> {
@@ -45,7 +45,8 @@ macro_rules! shapes {
     };
 }
 
-// A new shape is a function of `topology::Graph`, its parameters and its line here, a file in topologies/, and a word in docs/topology.md.
+// A new shape is a function of `topology::Graph`, its parameters and its line here, its row in docs/topology.md, and the same shape in
+// mininet/shapes.py.
 shapes! {
     /// Al-Fares' fat tree; rack r is at edge switch r.
     fat_tree = "fat-tree" => RawFatTree,

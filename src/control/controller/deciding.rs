@@ -9,7 +9,7 @@ use crate::control::policy::{CircuitPolicy, Estimator};
 use crate::control::record::What;
 use crate::control::{Action, Trouble};
 use crate::demand::{DemandMatrix, Inputs};
-use crate::fabric::{FabricError, Observation};
+use crate::fabric::{FabricError, Misfit, Observation};
 use crate::ids::{PlaneId, RackId};
 use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
@@ -48,6 +48,15 @@ impl Pending {
 }
 
 impl Controller {
+    /// Whether an observation is one of this controller's network; all others are refused, and its state stays. O(planes + circuits +
+    /// damage).
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn takes(&self, seen: &Observation) -> Result<(), Misfit> {
+        seen.fits(&self.topology)
+    }
+
     pub(super) fn observed(&mut self, result: Result<Observation, FabricError>, now: Time) {
         let Phase::Observing { decide } = self.phase else { return };
         self.phase = Phase::Idle;
@@ -55,6 +64,9 @@ impl Controller {
             Ok(seen) => seen,
             Err(e) => return self.failed(Trouble::Observe, e.to_string(), now),
         };
+        if let Err(e) = self.takes(&seen) {
+            return self.failed(Trouble::Observe, format!("what it shows does not fit the network: {e}"), now);
+        }
         self.failures.remove(&Trouble::Observe);
         self.look_at_the_world(&seen, now);
         if self.paths.is_refused() {

@@ -16,6 +16,8 @@ use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
+mod misfits;
+
 const MS: Span = Span::millis(1);
 const NOTICE: Span = Span::millis(2);
 
@@ -36,6 +38,8 @@ struct World {
     /// Whether the fabric cannot be observed (`blind`), and whether it refuses operations.
     blind: bool,
     refuses: bool,
+    /// Changes what the fabric shows.
+    warp: Box<dyn Fn(&mut Observation)>,
     /// What a probe of a circuit meets.
     probe: fn(RackId, RackId) -> Option<RackId>,
     log: Vec<Record>,
@@ -68,6 +72,7 @@ fn world(policy: CircuitPolicy) -> World {
         crossed: 0,
         blind: false,
         refuses: false,
+        warp: Box::new(|_| {}),
         probe: |_, output| Some(output),
         log: vec![],
         asked: vec![],
@@ -143,7 +148,7 @@ impl World {
         if self.blind {
             return Err(FabricError::Refused { what: "read the counters".into(), why: "no".into() });
         }
-        Ok(Observation {
+        let mut seen = Observation {
             at: self.now,
             programmed: self.programmed(),
             sent: self.sent.clone(),
@@ -151,7 +156,9 @@ impl World {
             backlog: self.backlog.clone(),
             ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]],
             damage: self.damage.clone(),
-        })
+        };
+        (self.warp)(&mut seen);
+        Ok(seen)
     }
 
     /// Wakes the controller whenever it wants, until `end`.

@@ -8,14 +8,15 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
+use super::bell::Bell;
 use super::doors::Doors;
 use super::network::Network;
 use super::nl::{Netlink, REPLACE_FILTER};
@@ -81,7 +82,7 @@ pub struct Flips {
 #[derive(Clone)]
 pub struct Turner {
     shared: Arc<Shared>,
-    wake: mpsc::Sender<()>,
+    bell: Bell,
     crossbars: bool,
     routes: bool,
 }
@@ -119,11 +120,7 @@ impl Turner {
     /// Has a place set anew.
     pub fn again(&self, (plane, rack): (PlaneId, RackId)) {
         self.shared.again.lock().insert((plane.index(), rack.index()));
-        self.wake();
-    }
-
-    fn wake(&self) {
-        let _ = self.wake.send(());
+        self.bell.ring();
     }
 }
 
@@ -191,12 +188,13 @@ impl Flips {
             admits: vec![vec![None; racks]; planes],
             retry: vec![vec![Time::ZERO; racks]; planes],
         };
-        let (wake, woken) = mpsc::channel();
+        let bell = Bell::default();
+        let rung = bell.clone();
         let thread = std::thread::Builder::new().name("flip".into()).spawn(move || {
             sys::realtime(20);
-            flipper.run(&woken);
+            flipper.run(&rung);
         })?;
-        Ok(Self { turner: Turner { shared, wake, crossbars, routes }, thread: Some(thread) })
+        Ok(Self { turner: Turner { shared, bell, crossbars, routes }, thread: Some(thread) })
     }
 
     /// Whether the thread still changes circuits.
@@ -206,7 +204,7 @@ impl Flips {
 
     /// Says that its slots were changed.
     pub fn wake(&self) {
-        self.turner.wake();
+        self.turner.bell.ring();
     }
 
     /// For who compares its work with the kernel.
@@ -231,7 +229,7 @@ impl Flips {
 impl Drop for Flips {
     fn drop(&mut self) {
         self.turner.shared.over.store(true, Relaxed);
-        self.turner.wake();
+        self.turner.bell.ring();
         if let Some(t) = self.thread.take() {
             let _ = t.join();
         }
@@ -239,15 +237,13 @@ impl Drop for Flips {
 }
 
 impl Flipper {
-    fn run(&mut self, woken: &mpsc::Receiver<()>) {
+    fn run(&mut self, bell: &Bell) {
         while !self.shared.over.load(Relaxed) {
             let next = self.turn();
             let ahead = next.saturating_sub(Span::micros(200));
             let pause = ahead.since(self.clock.now()).std().min(std::time::Duration::from_secs(3600));
-            match woken.recv_timeout(pause) {
-                Ok(()) => while woken.try_recv().is_ok() {},
-                Err(mpsc::RecvTimeoutError::Timeout) => self.clock.sleep_until(next),
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            if !bell.wait(pause) {
+                self.clock.sleep_until(next);
             }
         }
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub mod attached;
 pub mod backlog;
+mod bell;
 pub mod book;
 pub mod bpf;
 pub mod capture;

@@ -178,6 +178,26 @@ pub fn realtime(priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &p) == 0 }
 }
 
+/// Keeps the calling thread on one processor; says whether that was granted.
+#[cfg(test)]
+pub fn pin(processor: usize) -> bool {
+    // SAFETY: a set of processors is plain bits, for which zero is valid, and it lives through the calls; 0 is the calling thread.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set) == 0
+    }
+}
+
+/// Time of a processor that the calling thread has taken.
+#[cfg(test)]
+pub fn thread_time() -> std::time::Duration {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `t` is valid for the length of the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
+    std::time::Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+}
+
 /// Raises the limit of open files to what is allowed; returns it.
 pub fn raise_open_files() -> u64 {
     let mut l = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

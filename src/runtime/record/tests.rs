@@ -10,7 +10,10 @@ use super::*;
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::config::faults::read_fault;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
+use crate::control::{self, Controller};
 use crate::demand::Estimator;
+use crate::fabric::Fabric;
+use crate::fabric::sim::SimFabric;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use crate::runtime::jobs::tests::{jobs, kinds, network};
@@ -192,7 +195,9 @@ fn what_is_damaged_is_told_with_its_place() {
     let small = with_line(&file, first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\""), |l| {
         l.replacen("\"racks\":4", "\"racks\":5", 1)
     });
-    assert!(malformed(&small).2.contains("an observation of another network"));
+    // The machine refuses an observation of another network, which is not what it did.
+    let differs = again(&small).unwrap_err().to_string();
+    assert!(differs.contains("does not fit the network: `sent` is a matrix of 5 racks; the ne"), "{differs}");
 }
 
 #[test]
@@ -264,16 +269,36 @@ fn a_disk_that_fails_is_told_at_the_end() {
 
 #[test]
 fn an_event_that_breaks_a_machine_is_told_with_its_line() {
-    let file = coflows(SchedulerKind::Bipartite, Estimator::Declared);
+    let file = coflows(SchedulerKind::Bipartite, Estimator::Hedera);
     let k = first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\"");
-    // Rows and columns as they should be, cells missing.
-    let broken = with_line(&file, k, |l| {
-        let from = l.find("\"cells\":[").unwrap() + 9;
-        let to = from + l[from..].find(']').unwrap();
-        format!("{}{}", &l[..from], &l[to..])
-    });
+    // A network whose racks have hosts that are not there; the demand of hosts is worked out in the first cycle.
+    let broken = with_line(&file, 0, |l| l.replacen("\"first_host\":0", "\"first_host\":999", 1));
     let e = again(&broken).unwrap_err();
     assert!(matches!(e, ReplayError::Panicked { line, .. } if line == k as u64 + 1), "{e}");
+}
+
+#[test]
+fn an_observation_that_did_not_fit_plays_again() {
+    let topology = network();
+    let file = recorded(|recorder| {
+        let mut controller = Controller::new(topology.clone().into(), CircuitPolicy::default(), Time::ZERO, Span::ZERO);
+        let head = recorder.head(&topology, &RunPlan::default(), (Time::ZERO, Span::ZERO), "test");
+        recorder.put(Entry::Head(Box::new(head)));
+        let mut tell = |event: control::Event| {
+            recorder.put(Entry::Tell { at: Time(5), event: event.clone() });
+            controller.handle(event, Time(5)).unwrap();
+            while let Some(action) = controller.poll_action() {
+                recorder.put(Entry::Act { action });
+            }
+            recorder.put(Entry::Idle {});
+        };
+        tell(control::Event::Tick);
+        let mut seen = SimFabric::new(topology.clone().into(), Default::default()).observe(Time(5)).unwrap();
+        seen.ports.clear();
+        tell(control::Event::Observed { result: Ok(seen) });
+    });
+    assert!(String::from_utf8_lossy(&file).contains("does not fit the network: ports of 0 planes"));
+    assert_eq!(again(&file).unwrap().ending, Ending::Complete);
 }
 
 proptest! {
