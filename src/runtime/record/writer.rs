@@ -157,7 +157,8 @@ impl Recorder {
         match self.pace {
             // Either way an error says that the file cannot be written, which `finish` tells.
             Pace::Virtual => drop(self.lines.send(line)),
-            // The control thread has real-time priority, the thread that writes has none. With room in the queue the first never spins behind
+            // The control thread has real-time priority, the thread that writes has none. With room in the queue the first never spins
+            // behind
             // the second: its place is its own. It could with 16383 lines waiting, at the one that is just taken out: the disk is then too
             // slow already, and the recording about to end.
             Pace::Live => {
