@@ -135,6 +135,8 @@ fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
     b.until("Heliostat.page.store.circuits.size > 20");
     b.click("#pause");
     b.until_says("#state", "paused");
+    // The instant at which it was stopped is drawn with the next picture.
+    b.until("document.querySelector('#fabric-time').textContent === `at ${Heliostat.clock(Heliostat.page.view.at)}`");
     let shown = b.text("#fabric-time");
     let cycles = b.value("Heliostat.page.store.cycles.length").as_u64().expect("a number");
     b.until(&format!("Heliostat.page.store.cycles.length > {}", cycles + 10));
