@@ -260,7 +260,7 @@ class Store {
 
     // A coflow as it was at an instant, as far as it was seen then.
     coflowAt(c, at) {
-      if (c.finished_ns !== null && c.finished_ns <= at + LATE) return c;
+      if (c.finished_ns !== null && c.finished_ns <= at) return c;
       const step = stepAt(this.coflowSteps.get(c.id), at) ?? { state: c.state === "proposed" ? "proposed" : "active", received: 0, over: 0 };
       return { ...c, state: step.state, received_bytes: step.received, over_ocs_bytes: step.over, finished_ns: null, cct_ns: null };
     }
@@ -268,13 +268,13 @@ class Store {
     // What a coflow had received over time, up to an instant: points of a chart.
     receivedBy(c, at) {
       const seen = (this.coflowSteps.get(c.id) ?? []).filter((s) => s.at <= at + LATE && (c.finished_ns === null || s.at < c.finished_ns));
-      const end = c.finished_ns !== null && c.finished_ns <= at + LATE ? [[c.finished_ns / 1e6, c.received_bytes]] : [];
+      const end = c.finished_ns !== null && c.finished_ns <= at ? [[c.finished_ns / 1e6, c.received_bytes]] : [];
       return [[c.arrival_ns / 1e6, 0], ...seen.filter((s) => s.at > c.arrival_ns).map((s) => [s.at / 1e6, s.received]), ...end];
     }
 
     // A job as it was at an instant, as far as it was seen then.
     jobAt(j, at) {
-      if (j.finished_ns !== null && j.finished_ns <= at + LATE) return j;
+      if (j.finished_ns !== null && j.finished_ns <= at) return j;
       const step = stepAt(this.jobSteps.get(j.id), at) ?? { finished: 0, computing: 0, waiting: 0 };
       return { ...j, tasks_finished: step.finished, computing: step.computing, waiting: step.waiting, finished_ns: null };
     }
