@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::api::wire;
-use crate::control::record::{Record, What};
-use crate::ids::{PlaneId, RackId};
+use crate::control::record::Record;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::scheduler::Action;
-use crate::units::{Bytes, Time};
+use crate::units::Time;
 
 /// A line with an event of the network, newline included.
 pub fn of_network(record: &Record) -> String {
@@ -31,80 +30,15 @@ fn text(line: &impl Serialize) -> String {
     serde_json::to_string(line).expect("a line is plain data") + "\n"
 }
 
-/// What a line tells, as far as it is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The controller saw this demand in a cycle.
-    Demand(Bytes),
-    /// A circuit was written.
-    CircuitSet {
-        /// Its plane.
-        plane: PlaneId,
-        /// Sending rack.
-        input: RackId,
-        /// Receiving rack.
-        output: RackId,
-        /// When its dark time begins.
-        setup_at: Time,
-        /// When it has light.
-        up_from: Time,
-        /// When that ends, if it was set at once.
-        until: Option<Time>,
-    },
-    /// The end of a circuit was set.
-    CircuitEnd {
-        /// Its plane.
-        plane: PlaneId,
-        /// Sending rack.
-        input: RackId,
-        /// When it has light.
-        up_from: Time,
-        /// Its end.
-        until: Time,
-    },
-    /// An event of which nothing is drawn.
-    Other,
-}
-
-/// Reads a line of the network: when it happened, and what.
+/// Reads a line of the network.
 ///
 /// # Errors
 /// The line is of neither form.
-pub fn read(line: &str) -> serde_json::Result<(Time, Told)> {
-    match serde_json::from_str::<wire::Record>(line) {
-        Ok(record) => Ok((Time(record.at_ns), today(record.what))),
-        // Logs were written as recordings are, with keys that name no unit.
-        Err(e) => serde_json::from_str::<Record>(line).map(|r| (r.at, before(r.what))).map_err(|_| e),
-    }
-}
-
-fn today(what: wire::What) -> Told {
-    match what {
-        wire::What::Cycle { demand_bytes, .. } => Told::Demand(Bytes(demand_bytes)),
-        wire::What::CircuitSet { plane, input, output, setup_at_ns, up_from_ns, until_ns } => Told::CircuitSet {
-            plane: PlaneId(plane),
-            input: RackId(input),
-            output: RackId(output),
-            setup_at: Time(setup_at_ns),
-            up_from: Time(up_from_ns),
-            until: until_ns.map(Time),
-        },
-        wire::What::CircuitEnd { plane, input, up_from_ns, until_ns } => {
-            Told::CircuitEnd { plane: PlaneId(plane), input: RackId(input), up_from: Time(up_from_ns), until: Time(until_ns) }
-        }
-        _ => Told::Other,
-    }
-}
-
-fn before(what: What) -> Told {
-    match what {
-        What::Cycle { demand, .. } => Told::Demand(demand),
-        What::CircuitSet { plane, input, output, setup_at, up_from, until } => {
-            Told::CircuitSet { plane, input, output, setup_at, up_from, until }
-        }
-        What::CircuitEnd { plane, input, up_from, until } => Told::CircuitEnd { plane, input, up_from, until },
-        _ => Told::Other,
-    }
+pub fn read(line: &str) -> serde_json::Result<wire::Record> {
+    serde_json::from_str(line).or_else(|e| {
+        // Older logs were written as recordings are, with keys that name no unit.
+        serde_json::from_str::<Record>(line).map(|r| wire::Record::from(&r)).map_err(|_| e)
+    })
 }
 
 /// Whether a line is the task scheduler's, of which nothing is drawn.
@@ -120,7 +54,9 @@ pub fn is_of_jobs(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::JobId;
+    use crate::control::record::What;
+    use crate::ids::{JobId, PlaneId, RackId};
+    use crate::units::Bytes;
 
     #[test]
     fn both_forms_of_a_line_tell_the_same() {
@@ -129,10 +65,10 @@ mod tests {
         let end = What::CircuitEnd { plane, input, up_from: Time(5), until: Time(7) };
         let cycle = What::Cycle { cycle: 8, demand: Bytes(9), ops: 1, late: false };
         for what in [set, end, cycle, What::PolicyChanged { name: "x".into() }] {
-            let record = Record { seq: 0, at: Time(3), what: what.clone() };
-            let old = serde_json::to_string(&record).unwrap();
-            assert_eq!(read(&old).unwrap(), (Time(3), before(what.clone())), "{old}");
-            assert_eq!(read(&of_network(&record)).unwrap(), (Time(3), before(what)));
+            let record = Record { seq: 0, at: Time(3), what };
+            for line in [serde_json::to_string(&record).unwrap(), of_network(&record)] {
+                assert_eq!(read(&line).unwrap(), wire::Record::from(&record), "{line}");
+            }
         }
     }
 

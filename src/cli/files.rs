@@ -5,6 +5,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::CliError;
 use crate::config;
 use crate::config::shipped::{self, Shelf};
@@ -38,6 +40,18 @@ pub fn read_topology(file: &Path) -> Result<Topology, CliError> {
 /// As [`read_topology`].
 pub fn read_policy(file: &Path) -> Result<RunPlan, CliError> {
     Ok(config::read_policy(&read_shipped(Shelf::Policies, file, &[])?, &file.display().to_string())?)
+}
+
+/// A policy, and the keys that the file itself gives, as the API takes them.
+///
+/// # Errors
+/// As [`read_policy`].
+pub fn read_policy_as_json(file: &Path) -> Result<(RunPlan, Value), CliError> {
+    let text = read_shipped(Shelf::Policies, file, &[])?;
+    let name = file.display();
+    let plan = config::read_policy(&text, &name.to_string())?;
+    let given = config::as_json(&text).map_err(|e| CliError::Invalid(format!("{name}: {e}")))?;
+    Ok((plan, given))
 }
 
 /// A workload, jobs or a trace as text: a file, or the name of a shipped one.

@@ -2,7 +2,9 @@
 //!
 //! A reader of stderr may be gone, a disk under it may be full, and a pipe that no program reads is full one day. Where text cannot be
 //! written the command goes on. Most commands write at once. One that controls a network has a thread that writes for all its others, since
-//! each of them would wait for a reader that does not read: the control loop at real-time priority, too.
+//! each of them would wait for a reader that does not read: the control loop at real-time priority, too. It writes what stands beside the
+//! log as well (progress, errors, panics), in the order in which it was said, and tells where lines are missing; `tracing-appender` has
+//! the lines of the log only, and tells nothing.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;

@@ -6,10 +6,9 @@ use serde_json::json;
 
 use super::client::Where;
 use super::show::{host_name, host_names};
-use super::{CliError, print, read_policy};
+use super::{CliError, files, print};
 use crate::api::wire::{LoadChange, PathChange, PathView};
 use crate::client::{Client, parse};
-use crate::config::policy::RawPolicy;
 use crate::units::BitRate;
 
 /// Changes what a running network does: its policy, or circuits and lists of switches that are set by hand
@@ -107,9 +106,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 /// # Errors
 /// A file that makes no sense, no daemon, or what it refuses.
 pub fn policy(daemon: &Where, file: &Path) -> Result<String, CliError> {
-    let plan = read_policy(file)?;
-    let body = serde_json::to_string(&RawPolicy::from(&plan)).expect("a policy is plain data");
-    put(&daemon.client()?, "/api/v1/policy", &body)?;
+    // Only what the file says: what it leaves out of that which is fixed while a network runs stays as it is.
+    let (plan, given) = files::read_policy_as_json(file)?;
+    put(&daemon.client()?, "/api/v1/policy", &given.to_string())?;
     Ok(plan.policy.name)
 }
 

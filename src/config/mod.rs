@@ -47,6 +47,14 @@ pub fn read_policy(text: &str, file: &str) -> Result<RunPlan, ConfigError> {
     yaml::read_checked(text, file, policy::RawPolicy::check)
 }
 
+/// The keys and values of a YAML text, as they are.
+///
+/// # Errors
+/// What is no YAML, or holds what JSON cannot.
+pub fn as_json(text: &str) -> Result<serde_json::Value, String> {
+    serde_yaml::from_str(text).map_err(|e| e.to_string())
+}
+
 /// Reads a jobs file's text; `file` is the name that errors show.
 ///
 /// # Errors

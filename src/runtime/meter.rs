@@ -68,7 +68,7 @@ impl Meter {
     pub fn uplinks(&self) -> (Time, Vec<Uplink>) {
         let inner = self.0.lock();
         let (at, all) = &inner.read;
-        let links = all[..2 * inner.racks.min(all.len() / 2)].chunks_exact(2).map(|l| Uplink { up: l[0], down: l[1] });
+        let links = all.chunks_exact(2).take(inner.racks).map(|l| Uplink { up: l[0], down: l[1] });
         (inner.zero + Span(at.0), links.collect())
     }
 

@@ -78,6 +78,13 @@ fn a_network_in_the_background_is_found_by_its_name() {
     let shell = output(heliostat().args(["exec", "--name", &name, "h0-0"]).env("SHELL", "/usr/bin/env"));
     assert!(String::from_utf8_lossy(&shell.stdout).contains(&format!("PS1=[h0-0 of {name}] $ ")), "{shell:?}");
 
+    // One shipped policy after another, whatever they leave to the run; what was fixed at its start is told.
+    for policy in ["c-through", "helios", "eps-only", "round-robin"] {
+        let o = output(heliostat().args(["set", "--name", &name, "policy", policy]));
+        let fixed = policy == "c-through";
+        assert!(o.status.success() != fixed && said(&o).contains("`buffer` was fixed") == fixed, "{policy}: {}", said(&o));
+    }
+
     // Policy and circuits are set by hand.
     told(&["set", "--name", &name, "policy", "manual"]);
     assert!(told(&["show", "policy", "--name", &name]).contains("manual"));

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::cli::event_log::{self, Told};
+use crate::api::wire::What;
+use crate::cli::event_log;
 use crate::cli::timeline::Timeline;
 use crate::fabric::meter::Utilisation;
 use crate::runtime::report::form;
@@ -128,25 +129,26 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
     // By plane, input and start: the places of circuits.
     let mut places: std::collections::BTreeMap<(u32, u32, Time), usize> = Default::default();
     for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
-        let (at, told) = match event_log::read(line) {
-            Ok(line) => line,
+        let record = match event_log::read(line) {
+            Ok(record) => record,
             Err(_) if event_log::is_of_jobs(line) => continue,
             Err(e) => return Err(format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column())),
         };
+        let at = Time(record.at_ns);
         circuits.end = circuits.end.max(at);
-        match told {
-            Told::Demand(bytes) => demand.push((at, bytes.0 as f64)),
-            Told::CircuitSet { plane, input, output, setup_at, up_from, until } => {
-                places.insert((plane.0, input.0, up_from), circuits.bars.len());
-                let (plane, input, output, until) = (plane.0, input.0, output.0, until.unwrap_or(Time::MAX));
+        match record.what {
+            What::Cycle { demand_bytes, .. } => demand.push((at, demand_bytes as f64)),
+            What::CircuitSet { plane, input, output, setup_at_ns, up_from_ns, until_ns } => {
+                let (setup_at, up_from, until) = (Time(setup_at_ns), Time(up_from_ns), until_ns.map_or(Time::MAX, Time));
+                places.insert((plane, input, up_from), circuits.bars.len());
                 circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output, bytes: None });
             }
-            Told::CircuitEnd { plane, input, up_from, until } => {
-                if let Some(&b) = places.get(&(plane.0, input.0, up_from)) {
-                    circuits.bars[b].until = until;
+            What::CircuitEnd { plane, input, up_from_ns, until_ns } => {
+                if let Some(&b) = places.get(&(plane, input, Time(up_from_ns))) {
+                    circuits.bars[b].until = Time(until_ns);
                 }
             }
-            Told::Other => {}
+            _ => {}
         }
     }
     for b in &mut circuits.bars {

@@ -1,6 +1,5 @@
-//! What the tables of circuit schedulers, placement policies and shapes want beside the code: rows of documents, and policy files. All of
-//! it
-//! is looked for here, so that it can be counted. The numbers of files in docs/extending.md are proved by its own examples.
+//! What the tables of circuit schedulers, placement policies and shapes want beside the code: rows of documents, and policy files.
+//! All of it is looked for here, so that it can be counted. The numbers of files in docs/extending.md are proved by its own examples.
 
 use std::collections::{BTreeMap, BTreeSet};
 

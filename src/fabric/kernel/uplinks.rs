@@ -14,7 +14,7 @@ use crate::fabric::Uplink;
 
 /// Ethernet, IPv4 and TCP headers with timestamps. The kernel counts one set a packet, however many segments it is cut into on a wire.
 const HEADERS: u64 = 14 + 20 + 32;
-/// Shortest time between two readings, a file: one takes about a fiftieth of it.
+/// Shortest time between two readings, for each file: a reading takes about a microsecond a port.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of a line, and of the two lines above all others, at most.
 const LINE: usize = 256;

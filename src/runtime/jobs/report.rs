@@ -104,7 +104,7 @@ pub struct JobsSummary {
     pub near: [u64; 3],
     /// The scheduler's counters.
     pub counters: Counters,
-    /// Jobs whose guideline was dropped, and why. Results of before called it `fallbacks`.
+    /// Jobs whose guideline was dropped, and why. Older results call it `fallbacks`.
     #[serde(rename = "guidelines_dropped", alias = "fallbacks")]
     pub fallbacks: Vec<(JobId, String)>,
     /// Why the fallback decided the first of [`Counters::fallbacks`].

@@ -157,10 +157,9 @@ impl Recorder {
         match self.pace {
             // Either way an error says that the file cannot be written, which `finish` tells.
             Pace::Virtual => drop(self.lines.send(line)),
-            // The control thread has real-time priority, the thread that writes has none. With room in the queue the first never spins
-            // behind
-            // the second: its place is its own. It could with 16383 lines waiting, at the one that is just taken out: the disk is then too
-            // slow already, and the recording about to end.
+            // The control thread has real-time priority, the thread that writes has none. While the queue has room, the control thread
+            // never waits for it: the place of its line is its own. With 16383 lines waiting it could spin at the one that is just taken
+            // out; the disk is then too slow already, and the recording about to end.
             Pace::Live => {
                 if let Err(TrySendError::Full(_)) = self.lines.try_send(line)
                     && !self.lost.swap(true, Relaxed)
