@@ -137,12 +137,17 @@ fn a_circuit_s_own_filter_and_route_come_back(mechanism: Mechanism) -> Timing {
     d.wait("the circuit", |s| s.stats.probes_ok > 0);
     let lists = [("ocs0", "tc", "filter show dev tor0 ingress"), ("tor0", "ip", "route show table 100")];
     let held = || lists.map(|(node, tool, args)| d.tool(tool, node, args).lines().filter(|l| !l.contains("installed")).count());
+    // The route is set after the circuit's first probe.
+    d.wait_by("its filter and its route", || held().iter().all(|&lines| lines > 0));
     let before = held();
     let harm =
         [("ocs0", "tc", "filter del dev tor0 ingress protocol ip prio 1 handle 800::800 u32"), ("tor0", "ip", "route flush table 100")];
     for (k, (node, tool, args)) in harm.into_iter().enumerate() {
         d.tool(tool, node, args);
         d.wait(args, |s| s.tampered.as_ref().is_some_and(|t| t.found > k as u64));
+        // A circuit that is set again is taken apart first. What is harmed before that is over is no tampering that could be told.
+        d.cycles(3);
+        d.wait("the circuit set again", |s| s.failures.is_empty() && s.stats.probes_ok == s.stats.circuits_set);
         d.wait_by("it is there again", || held() == before);
     }
     Ok(())

@@ -9,13 +9,16 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use pnet::util::MacAddr;
 
+use super::bell::Bell;
 use super::bpf::programs::PROBE_ETHERTYPE;
 use super::network::Network;
 use super::{Clock, netns, sys};
@@ -41,8 +44,41 @@ pub type MaySend = Arc<dyn Fn(&ProbeRequest) -> bool + Send + Sync>;
 
 /// Asks the probing thread; dropping it ends the thread.
 pub struct Prober {
-    requests: mpsc::Sender<ProbeRequest>,
+    requests: Arc<Requests>,
     thread: JoinHandle<()>,
+}
+
+/// What is asked of the thread. It has real-time priority, so a bell wakes it, not a channel.
+#[derive(Default)]
+struct Requests {
+    bell: Bell,
+    asked: Mutex<Vec<ProbeRequest>>,
+    over: AtomicBool,
+}
+
+impl Requests {
+    fn add(&self, r: ProbeRequest) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(r);
+        self.bell.ring();
+    }
+
+    fn end(&self) {
+        self.over.store(true, Release);
+        self.bell.ring();
+    }
+
+    /// Waits until something is asked, at most for `patience`, and takes all of it; `None`: the thread ends.
+    fn wait(&self, patience: Duration) -> Option<Vec<ProbeRequest>> {
+        self.bell.wait(patience);
+        let taken = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        (!self.over.load(Acquire)).then_some(taken)
+    }
+}
+
+impl Drop for Prober {
+    fn drop(&mut self) {
+        self.requests.end();
+    }
 }
 
 impl Prober {
@@ -60,13 +96,14 @@ impl Prober {
             })?;
             ports.extend(opened.into_iter().enumerate().map(|(p, port)| ((PlaneId::from(p), RackId::from(r)), port)));
         }
-        let (tx, rx) = mpsc::channel();
+        let requests = Arc::new(Requests::default());
+        let asked = requests.clone();
         let thread = std::thread::Builder::new().name("prober".into()).spawn(move || {
             // Frames that leave late make circuits look late: ask to be served first.
             sys::realtime(5);
-            Loop { ports, clock, may_send, waiting: vec![], report: Box::new(report) }.run(&rx);
+            Loop { ports, clock, may_send, waiting: vec![], report: Box::new(report) }.run(&asked);
         })?;
-        Ok(Self { requests: tx, thread })
+        Ok(Self { requests, thread })
     }
 
     /// Whether the thread still sends probes.
@@ -76,7 +113,7 @@ impl Prober {
 
     /// Has a circuit probed.
     pub fn request(&self, r: ProbeRequest) {
-        let _ = self.requests.send(r);
+        self.requests.add(r);
     }
 }
 
@@ -122,17 +159,12 @@ struct Loop {
 }
 
 impl Loop {
-    fn run(&mut self, requests: &mpsc::Receiver<ProbeRequest>) {
-        let waiting = |request| Waiting { request, sent: None };
+    fn run(&mut self, requests: &Requests) {
         loop {
             let next = self.waiting.iter().map(|w| w.request.at.saturating_sub(EARLY)).min();
             let pause = next.map_or(Duration::from_secs(3600), |t| t.since(self.clock.now()).std());
-            match requests.recv_timeout(pause) {
-                Ok(r) => self.waiting.push(waiting(r)),
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
-            }
-            self.waiting.extend(requests.try_iter().map(waiting));
+            let Some(asked) = requests.wait(pause) else { return };
+            self.waiting.extend(asked.into_iter().map(|request| Waiting { request, sent: None }));
             self.round();
         }
     }
@@ -224,4 +256,24 @@ fn frame(r: &ProbeRequest) -> [u8; LENGTH] {
     f[16..20].copy_from_slice(&r.output.0.to_be_bytes());
     f[20..28].copy_from_slice(&r.at.0.to_be_bytes());
     f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_gets_what_is_asked_in_order_and_hears_of_the_end() {
+        let requests = Requests::default();
+        let request = |n| ProbeRequest { plane: PlaneId(0), input: RackId(n), output: RackId(1), at: Time(0), dark_from: Time(0) };
+        assert_eq!(requests.wait(Duration::ZERO), Some(vec![]), "nothing is asked");
+        (0..3).for_each(|n| requests.add(request(n)));
+        assert_eq!(requests.wait(Duration::from_secs(60)), Some((0..3).map(request).collect()));
+        let requests = Arc::new(requests);
+        let asked = requests.clone();
+        let thread = std::thread::spawn(move || while asked.wait(Duration::from_secs(60)).is_some() {});
+        requests.add(request(3));
+        requests.end();
+        thread.join().expect("it ends");
+    }
 }
