@@ -127,9 +127,12 @@ fn where_a_program_fails_its_fallback_decides_every_cycle() {
     let greeting = "read hello; echo '{\"protocol\":1}'";
     // It answers every question, but for no plane.
     let wrong = r#"sed -u 's/{"cycle":\([0-9]*\).*/{"cycle":\1,"planes":[]}/'"#;
-    for program in [format!("{greeting}; exit 3"), format!("{greeting}; echo sun"), format!("{greeting}; {wrong}")] {
+    let programs = [("exit 3", "has ended"), ("echo sun", "`sun`: "), (wrong, "0 planes")];
+    for (program, why) in programs.map(|(does, why)| (format!("{greeting}; {does}"), why)) {
         let own = by_program(&topology, &["sh", "-c", &program], Some(SchedulerKind::Bipartite));
         assert_eq!(own.summary.stats.fallbacks, own.summary.stats.cycles, "{program}");
+        let told = own.summary.stats.first_fallback.clone().unwrap_or_default();
+        assert!(told.contains(why), "{program}: {told}");
         let ours = run(&topology, SchedulerKind::Bipartite, Estimator::Backlog);
         assert_eq!(decided(&ours), decided(&own), "{program}");
         // Without a fallback what is up stays up, which is nothing; all goes over the electrical network.

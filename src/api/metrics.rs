@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::control::record::{CircuitState, PromiseState, Quantiles, Snapshot};
+use crate::control::histogram::Histogram;
+use crate::control::record::{CircuitState, PromiseState, Snapshot};
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortTo, SwitchPort};
 use crate::ids::RackId;
+use crate::units::Span;
 
 /// The snapshot as text.
 pub fn text(snapshot: Arc<Snapshot>) -> String {
@@ -51,10 +54,11 @@ impl Of {
         let probes = [("ok", s.probes_ok), ("wrong", s.probes_wrong), ("lost", s.probes_lost)];
         let probes = probes.map(|(result, n)| ([("result", result.to_string())], n));
         w.counters("probes", "Circuit probes by result", None, probes)?;
-        let parts = [("poll", &s.poll), ("decide", &s.decide), ("apply", &s.apply), ("all", &s.cycle)];
-        w.quantiles("cycle_duration", "Time that the parts of a cycle take", "part", &parts)?;
-        let dark = [("asked", &s.dark_asked), ("achieved", &s.dark_achieved)];
-        w.quantiles("dark_time", "Dark time of reconfigurations", "kind", &dark)?;
+        let h = &self.0.histograms;
+        let parts = [("poll", &h.poll), ("decide", &h.decide), ("apply", &h.apply), ("all", &h.cycle)];
+        w.histograms("cycle_duration", "Time that the parts of a cycle take", "part", &parts)?;
+        let dark = [("asked", &h.dark_asked), ("achieved", &h.dark_achieved)];
+        w.histograms("dark_time", "Dark time of reconfigurations", "kind", &dark)?;
         let found = self.0.tampered.as_ref().map_or(0, |t| t.found);
         w.counter("damage", "Things of the network that another process removed, took down or changed", None, found)?;
         w.gauge("failures", "Things that failed and are being retried", self.0.failures.len() as u64)
@@ -117,6 +121,7 @@ impl Of {
         let totals = self.0.coflows.totals;
         w.counter("coflows_finished", "Coflows whose last byte was received", None, totals.finished)?;
         w.counter("coflows_cancelled", "Coflows that were taken back, or broke", None, totals.cancelled)?;
+        w.histogram("cct", "Completion times of coflows that have finished", &self.0.histograms.cct)?;
         w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.open() as u64)?;
         let held = self.0.proposals.iter().filter(|p| p.state == PromiseState::Held).count() as u64;
         w.gauge("proposals_held", "Coflows that are proposed and held, not confirmed", held)
@@ -159,18 +164,21 @@ impl Writer<'_> {
         values.into_iter().try_for_each(|(labels, v)| ConstGauge::new(clamp(v)).encode(family.encode_family(&labels)?))
     }
 
-    /// p50, p99 and the largest of each, in seconds.
-    fn quantiles(&mut self, name: &str, help: &str, label: &'static str, all: &[(&str, &Quantiles)]) -> Result {
-        let kind = ConstGauge::new(0f64).metric_type();
-        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
-        for (part, q) in all {
-            for (quantile, span) in [("0.5", q.p50), ("0.99", q.p99), ("1", q.max)] {
-                let labels = [(label, (*part).to_string()), ("quantile", quantile.to_string())];
-                ConstGauge::new(span.as_secs_f64()).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+    /// Durations by ranges, in seconds.
+    fn histograms(&mut self, name: &str, help: &str, label: &'static str, all: &[(&str, &Histogram)]) -> Result {
+        let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        all.iter().try_for_each(|(value, h)| write(h, family.encode_family(&[(label, *value)])?))
     }
+
+    /// The same of one distribution, without a label.
+    fn histogram(&mut self, name: &str, help: &str, h: &Histogram) -> Result {
+        write(h, self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?)
+    }
+}
+
+fn write(h: &Histogram, mut to: MetricEncoder) -> Result {
+    let ranges = h.ranges().map(|(most, n)| (most.map_or(f64::INFINITY, Span::as_secs_f64), n));
+    to.encode_histogram::<NoLabelSet>(h.sum().as_secs_f64(), h.count(), &ranges.collect::<Vec<_>>(), None)
 }
 
 /// Gauges are signed.

@@ -23,7 +23,7 @@ use crate::workload::jobs::{JobList, JobSpec};
 /// Checks topology, policy, workload and jobs files, each by itself and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// The files, of any kind, or names of shipped ones; - is stdin. A workload must fit one of the topologies among them
+    /// The files, of any kind, or names of shipped ones; - is stdin. Each policy and workload must fit one of the topologies among them
     #[arg(required_unless_present = "schema")]
     files: Vec<PathBuf>,
     /// Prints the JSON Schema of a kind of file instead
@@ -166,10 +166,7 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         }
     }
     workloads(&mut found);
-    for t in &found.topologies {
-        let unfit = found.policies.iter().filter_map(|p| config::fit(t, p).err());
-        found.errors.extend(unfit.map(|e| e.to_string()));
-    }
+    policies(&mut found);
     // Many files are not meant to be run as every policy on every topology.
     if let ([t], [p]) = (&*found.topologies, &*found.policies) {
         found.advice.extend(config::advice(t, p));
@@ -184,6 +181,20 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
         found.errors.extend(too_large(&found));
     }
     found
+}
+
+/// Policies: each must fit one of the topologies, if there are any. Those that it does not fit are told.
+fn policies(found: &mut Found) {
+    for p in &found.policies {
+        let fits: Vec<(&Topology, Result<(), ConfigError>)> = found.topologies.iter().map(|t| (t, config::fit(t, p))).collect();
+        let unfit: Vec<&str> = fits.iter().filter(|(_, fit)| fit.is_err()).map(|(t, _)| &*t.name).collect();
+        if !unfit.is_empty() && unfit.len() < fits.len() {
+            let (name, all) = (&p.policy.name, fits.len());
+            found.advice.push(format!("policy {name} does not fit {} of the {all} topologies: {}", unfit.len(), unfit.join(", ")));
+        } else if let Some(Err(e)) = fits.into_iter().map(|(_, fit)| fit).min_by_key(|fit| fit.as_ref().err().map(|e| e.problems.len())) {
+            found.errors.push(e.to_string());
+        }
+    }
 }
 
 /// Whether a run of coflows fits into memory; if it does not end by itself, why. It may be meant to be ended before.
@@ -214,14 +225,25 @@ fn describe_topology(t: &Topology) -> String {
         _ => "none".into(),
     };
     let nics = range(t.hosts.iter().map(|h| h.nic).collect());
-    let graph = |g: &Graph| format!("an EPS graph of {} switches and {} links", g.switches.len(), g.cables.len());
+    let graph = |g: &Graph| format!("an EPS graph of {} and {}", several(g.switches.len(), "switch"), several(g.cables.len(), "link"));
     let uplinks = || format!("EPS uplinks {}", range(t.racks.iter().map(|r| r.uplink).collect()));
     let eps = t.eps.graph().map_or_else(uplinks, graph);
     let plane = |p: &Plane| format!("{} with {} of dark time", p.rate, p.delta);
     let mut planes: Vec<String> = t.planes.iter().map(plane).collect();
     planes.dedup();
     let each = if planes.is_empty() { String::new() } else { format!(" of {}", planes.join(", ")) };
-    format!("{} racks, {} hosts with NICs of {nics}, {eps}, {} OCS planes{each}", t.rack_count(), t.hosts.len(), t.planes.len())
+    let (racks, hosts) = (several(t.rack_count(), "rack"), several(t.hosts.len(), "host"));
+    format!("{racks}, {hosts} with NICs of {nics}, {eps}, {}{each}", several(t.planes.len(), "OCS plane"))
+}
+
+/// A number of things, such as `1 rack` and `2 switches`.
+fn several(n: usize, what: &str) -> String {
+    let ending = match what {
+        _ if n == 1 => "",
+        _ if what.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{n} {what}{ending}")
 }
 
 /// What is said of a valid policy: who sets circuits by what, how coflows are served, who places tasks.
@@ -245,10 +267,10 @@ fn word(choice: &impl serde::Serialize) -> String {
 
 /// What is said of a valid list of jobs.
 fn describe(file: &str, list: &JobList) -> String {
-    let (n, tasks) = (list.jobs.len(), list.jobs.iter().map(JobSpec::tasks).sum::<u64>());
+    let (n, tasks) = (several(list.jobs.len(), "job"), list.jobs.iter().map(JobSpec::tasks).sum::<u64>());
     let shuffles: Bytes = list.jobs.iter().map(JobSpec::shuffle_bytes).sum();
     let recurring = list.jobs.iter().filter(|j| j.recurring).count();
-    format!("{file}: jobs {}: {n} jobs ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n", list.name)
+    format!("{file}: jobs {}: {n} ({recurring} recurring), {tasks} tasks, {shuffles} of shuffles\n", list.name)
 }
 
 /// Workloads: each must fit one of the topologies; by its form alone if there is none.
@@ -276,8 +298,8 @@ fn workloads(found: &mut Found) {
                             Err(e) => found.errors.push(e.to_string()),
                         }
                     }
-                    let (n, b) = (w.coflows.len(), w.bytes());
-                    let _ = writeln!(found.said, "{}: workload {} on {}: {n} coflows, {b}", file.name, w.name, t.name);
+                    let (n, b) = (several(w.coflows.len(), "coflow"), w.bytes());
+                    let _ = writeln!(found.said, "{}: workload {} on {}: {n}, {b}", file.name, w.name, t.name);
                 }
                 Err(e) => errors.push(e),
             }
@@ -327,11 +349,11 @@ mod tests {
         assert_eq!(
             found.said,
             "f1: policy p: circuits by edmonds from backlog every 100ms, threshold 0B, network max-min\n\
-             f2: topology net: 4 racks, 8 hosts with NICs of 1Gb/s, EPS uplinks 100Mb/s, 1 OCS planes of 1Gb/s with 10ms of dark time\n\
-             f0: workload w on net: 1 coflows, 25MB\nf3: workload f3 on net: 1 coflows, 2MB\n"
+             f2: topology net: 4 racks, 8 hosts with NICs of 1Gb/s, EPS uplinks 100Mb/s, 1 OCS plane of 1Gb/s with 10ms of dark time\n\
+             f0: workload w on net: 1 coflow, 25MB\nf3: workload f3 on net: 1 coflow, 2MB\n"
         );
-        assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 jobs (0 recurring), 1 tasks"));
-        assert!(checked(&[JOBS]).said == "f0: jobs j: 1 jobs (1 recurring), 6 tasks, 8MB of shuffles\n");
+        assert!(checked(&["a\t1\t1\t5\t0\t7\n", "0 1 5 9\n"]).said.starts_with("f0: jobs f0: 1 job (0 recurring), 1 tasks"));
+        assert!(checked(&[JOBS]).said == "f0: jobs j: 1 job (1 recurring), 6 tasks, 8MB of shuffles\n");
         let strict = checked(&[&format!("{POLICY}network: priority\n")]).said;
         assert!(strict.ends_with(", network priority, strict priorities at every port of the packet network\n"), "{strict}");
         let jobs = checked(&[&format!("{}placement: {{policy: fair}}\n", POLICY.replace("edmonds", "eps-only"))]).said;
@@ -365,7 +387,12 @@ mod tests {
         let larger = TOPOLOGY.replace("racks: 4", "racks: 5").replace("net", "larger");
         let found_larger = checked(&[TOPOLOGY, &larger, &far]);
         assert_eq!(found_larger.errors, Vec::<String>::new());
-        assert!(found_larger.said.ends_with("f2: workload w on larger: 1 coflows, 25MB\n"));
+        assert!(found_larger.said.ends_with("f2: workload w on larger: 1 coflow, 25MB\n"));
         assert!(found.errors[1].contains("no time with light"), "{:#?}", found.errors);
+        let fast = TOPOLOGY.replace("10ms", "1ms").replace("net", "fast");
+        let some = checked(&[TOPOLOGY, &fast, &POLICY.replace("100ms", "12ms")]);
+        assert_eq!((some.errors, some.advice), (vec![], vec!["policy p does not fit 1 of the 2 topologies: net".into()]));
+        let none = checked(&[TOPOLOGY, &TOPOLOGY.replace("net", "other"), &POLICY.replace("100ms", "12ms")]);
+        assert!(none.errors.len() == 1 && none.errors[0].contains("no time with light"), "{:#?}", none.errors);
     }
 }

@@ -232,17 +232,15 @@ impl Virtual {
 pub fn result(r: &JobsResult, output: Output) -> String {
     match output {
         Output::Table => {
-            format!("{}\n\n{}\n{}{}", table(r).table(), summary(r).table(), tables::tampered(r.tampered.as_ref()), first_fallback(r))
+            let tampered = tables::tampered(r.tampered.as_ref());
+            // A program may place tasks, and one may set circuits.
+            let programs = [&r.summary.first_fallback, &r.network.stats.first_fallback];
+            let fallbacks: String = programs.map(|why| tables::first_fallback(why.as_ref())).concat();
+            format!("{}\n\n{}\n{tampered}{fallbacks}", table(r).table(), summary(r).table())
         }
         Output::Json => tables::json(r),
         Output::Csv => exact(r).csv(),
     }
-}
-
-/// Why a program did not decide, where it did not.
-fn first_fallback(r: &JobsResult) -> String {
-    let why = |why: &String| format!("\nthe fallback decided, the first time since: {why}\n");
-    r.summary.first_fallback.as_ref().map_or(String::new(), why)
 }
 
 fn table(r: &JobsResult) -> Rows {

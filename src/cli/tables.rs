@@ -104,7 +104,12 @@ pub fn run_result(result: &RunResult, output: Output) -> String {
 /// What a reader must know before the figures are believed: coflows that were lost, and a network that another process changed.
 fn remarks(result: &RunResult) -> String {
     let lost = result.coflows.iter().filter_map(|c| Some(format!("\n{} was lost: {}\n", c.name, c.lost.as_ref()?)));
-    lost.chain([tampered(result.tampered.as_ref())]).collect()
+    lost.chain([tampered(result.tampered.as_ref()), first_fallback(result.summary.stats.first_fallback.as_ref())]).collect()
+}
+
+/// Why a program did not decide, where it did not.
+pub fn first_fallback(why: Option<&String>) -> String {
+    why.map_or(String::new(), |why| format!("\nthe fallback decided, the first time since: {why}\n"))
 }
 
 /// That another process changed the network under a run, if it did.

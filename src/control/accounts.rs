@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::account::{Account, Kept, Pair};
 use super::closed::Closed;
+use super::histogram::Histogram;
 use super::past::{LOST, Past};
 use super::record::{CoflowTotals, CoflowView, Coflows};
 use super::used::UsedIds;
@@ -49,6 +50,8 @@ pub struct Accounts {
     /// The last of the others.
     closed: Closed,
     totals: CoflowTotals,
+    /// Completion times of those that have finished.
+    ccts: Histogram,
     /// All numbers that were given, those of proposals included.
     used: UsedIds,
     /// Open ones whose progress is read from the ToRs' counters.
@@ -202,8 +205,14 @@ impl Accounts {
         }
         let cct = at.since(a.arrival);
         self.totals.finished += 1;
+        self.ccts.add(cct, 1);
         self.close(id, at);
         Ok(cct)
+    }
+
+    /// Completion times of all coflows that have finished since the start.
+    pub fn completion_times(&self) -> &Histogram {
+        &self.ccts
     }
 
     /// Forgets what a coflow still has to send; `why` if it broke.

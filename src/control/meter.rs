@@ -2,8 +2,7 @@
 
 use std::sync::OnceLock;
 
-use hdrhistogram::Histogram;
-
+use super::histogram::Histogram;
 use super::record::Quantiles;
 use crate::units::{NANOS, Span};
 
@@ -14,7 +13,9 @@ const HOUR: u64 = 3600 * NANOS;
 #[derive(Clone, Debug)]
 pub struct Meter {
     /// Grows with what it holds: all of it for an hour is 300 kB, and many a controller in virtual time never waits.
-    histogram: Histogram<u64>,
+    digits: hdrhistogram::Histogram<u64>,
+    /// The same by ranges that never change.
+    histogram: Histogram,
     max: Span,
     /// What was asked of it since the last duration came: to find it costs a pass over the histogram.
     quantiles: OnceLock<Quantiles>,
@@ -22,7 +23,8 @@ pub struct Meter {
 
 impl Default for Meter {
     fn default() -> Self {
-        Self { histogram: Histogram::new(3).expect("three digits are allowed"), max: Span::ZERO, quantiles: OnceLock::new() }
+        let digits = hdrhistogram::Histogram::new(3).expect("three digits are allowed");
+        Self { digits, histogram: Histogram::default(), max: Span::ZERO, quantiles: OnceLock::new() }
     }
 }
 
@@ -34,7 +36,8 @@ impl Meter {
 
     /// Adds the same duration `n` times. O(1).
     pub fn add_many(&mut self, d: Span, n: u64) {
-        self.histogram.record_n(d.0.min(HOUR), n).expect("it grows to what it must hold");
+        self.digits.record_n(d.0.min(HOUR), n).expect("it grows to what it must hold");
+        self.histogram.add(d, n);
         self.max = self.max.max(d);
         self.quantiles.take();
     }
@@ -44,9 +47,14 @@ impl Meter {
         *self.quantiles.get_or_init(|| self.find_quantiles())
     }
 
+    /// The distribution so far, by ranges.
+    pub fn histogram(&self) -> &Histogram {
+        &self.histogram
+    }
+
     fn find_quantiles(&self) -> Quantiles {
-        let q = |x| Span(self.histogram.value_at_quantile(x)).0.min(self.max.0);
-        Quantiles { count: self.histogram.len(), p50: Span(q(0.5)), p99: Span(q(0.99)), max: self.max }
+        let q = |x| Span(self.digits.value_at_quantile(x)).0.min(self.max.0);
+        Quantiles { count: self.digits.len(), p50: Span(q(0.5)), p99: Span(q(0.99)), max: self.max }
     }
 }
 

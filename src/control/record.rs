@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::closed::Closed;
 pub use super::coflow::CoflowView;
+use super::histogram::Histograms;
 use super::paths::PathsView;
 use super::policy::CircuitPolicy;
 use super::used::UsedIds;
@@ -47,6 +48,9 @@ pub struct Snapshot {
     pub standing: Standing,
     /// Counters of the control loop.
     pub stats: Stats,
+    /// Durations by ranges, since the start.
+    #[serde(default)]
+    pub histograms: Histograms,
     /// The ways of flows through a network of several switches; `None` where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Arc<PathsView>>,
@@ -251,6 +255,9 @@ pub struct Stats {
     /// Cycles in which the program of the scheduler `external` gave no answer in time, or a wrong one, and the fallback decided.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub fallbacks: u64,
+    /// Why the fallback decided the first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_fallback: Option<String>,
     /// Circuits set up.
     pub circuits_set: u64,
     /// Time to read the fabric.

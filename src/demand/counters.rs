@@ -45,12 +45,11 @@ impl Counters {
     /// If `sent` is of another network: it has another number of racks.
     pub fn update(&mut self, sent: &DemandMatrix) -> DemandMatrix {
         assert_eq!(sent.racks(), self.last.racks(), "counters of one network");
-        let (last, aged, keep) = (&self.last, &self.aged, u128::from(self.keep));
-        self.aged = sent.map_pairs(|i, j, now| {
-            let before = last.get(i, j);
-            let gained = if now >= before { now - before } else { now };
-            ((u128::from(gained) * (100 - keep) + u128::from(aged.get(i, j)) * keep) / 100) as u64
-        });
+        // A counter that went back counts from zero.
+        let gained = sent.with(&self.last, |now, before| if now >= before { now - before } else { now });
+        let keep = u128::from(self.keep);
+        let mean = |gained: u64, aged: u64| ((u128::from(gained) * (100 - keep) + u128::from(aged) * keep) / 100) as u64;
+        self.aged = if keep == 0 { gained } else { gained.with(&self.aged, mean) };
         self.last = sent.clone();
         self.aged.clone()
     }

@@ -30,7 +30,7 @@ pub fn estimate(sent: &DemandMatrix, backlog: &DemandMatrix, topology: &Topology
         (nic.bytes_in(interval).0 / 10).max(1)
     };
     let tenths: Vec<u64> = topology.racks.iter().map(|r| tenth(r.id)).collect();
-    let mut wants = sent.map_pairs(|i, j, s| s.saturating_add(backlog.get(i, j)));
+    let mut wants = sent.with(backlog, u64::saturating_add);
     let is_elephant = |&(i, _, b): &(RackId, RackId, u64)| b >= tenths[i.index()];
     let mut elephants = Estimate::new(racks, wants.entries().filter(is_elephant).map(|(i, j, _)| (i, j, 1)));
     elephants.settle(&capacity, &capacity);
@@ -48,7 +48,8 @@ pub fn estimate(sent: &DemandMatrix, backlog: &DemandMatrix, topology: &Topology
 /// Bytes by pair, the sum over its flows, rounded down a flow. No rack sends more than `out` or receives more than `into`.
 ///
 /// # Complexity
-/// O(R^2), and O(P log P) a round for P pairs with flows; as many rounds as destinations are cut one after the other, O(R) at most.
+/// O(R^2), and O(R + P log P) a round, for P pairs at ends at which something changed in the round before; as many rounds as
+/// destinations are cut one after the other, O(R) at most.
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.
@@ -72,42 +73,88 @@ struct Flows {
     each: u64,
     /// Its destination has cut it; its source raises it no more ("converged").
     cut: bool,
+    /// The last round in which [`Flows::each`] was written, and what it was before that round.
+    round: usize,
+    before: u64,
 }
 
 impl Flows {
     fn bytes(&self) -> u128 {
         u128::from(self.count) * u128::from(self.each)
     }
+
+    /// Gives each of them `each` bytes. True if that is the first change in this round.
+    fn give(&mut self, each: u64, round: usize) -> bool {
+        let first = self.round != round;
+        if first {
+            (self.round, self.before) = (round, self.each);
+        }
+        self.each = each;
+        first
+    }
 }
 
+/// A flow of an overbooked destination in the order in which it is cut: bytes of each, how many, source, and the place of its pair.
+type Booked = (u64, u64, RackId, usize);
+
 /// Pairs that have flows, by source.
+///
+/// A round goes over the ends at which something has changed since their last turn: all others would do again what they did then.
 struct Estimate {
     pairs: Vec<Flows>,
     /// By source, where its pairs begin; last their number.
     rows: Vec<usize>,
-    /// By destination: its pairs.
-    columns: Vec<Vec<usize>>,
+    /// Places of pairs, by destination, and where those of each destination begin; last their number.
+    by_destination: Vec<usize>,
+    columns: Vec<usize>,
+    /// By source: one of its flows was cut since it raised the others.
+    to_raise: Vec<bool>,
+    /// By destination: one of its flows was raised since it cut them.
+    to_limit: Vec<bool>,
+    /// Pairs whose bytes were written in this round.
+    written: Vec<usize>,
+    /// Room for the flows of one destination.
+    booked: Vec<Booked>,
 }
 
 impl Estimate {
     /// `flows`: source, destination and number, which is not zero, in the order of sources.
     fn new(racks: usize, flows: impl Iterator<Item = (RackId, RackId, u64)>) -> Self {
-        let pairs: Vec<Flows> = flows.map(|(from, to, count)| Flows { from, to, count, each: 0, cut: false }).collect();
+        let pair = |(from, to, count)| Flows { from, to, count, each: 0, cut: false, round: 0, before: 0 };
+        let pairs: Vec<Flows> = flows.map(pair).collect();
         let rows = (0..=racks).map(|i| pairs.partition_point(|p| p.from.index() < i)).collect();
-        let mut columns = vec![Vec::new(); racks];
-        pairs.iter().enumerate().for_each(|(k, p)| columns[p.to.index()].push(k));
-        Self { pairs, rows, columns }
+        // A counting sort: first how many pairs each destination has, then where its pairs end, then, from the last pair on, their places.
+        let mut columns = vec![0; racks + 1];
+        pairs.iter().for_each(|p| columns[p.to.index()] += 1);
+        let mut end = 0;
+        for column in &mut columns {
+            end += *column;
+            *column = end;
+        }
+        let mut by_destination = vec![0; pairs.len()];
+        for (k, p) in pairs.iter().enumerate().rev() {
+            columns[p.to.index()] -= 1;
+            by_destination[columns[p.to.index()]] = k;
+        }
+        let (to_raise, to_limit) = (vec![true; racks], vec![false; racks]);
+        Self { pairs, rows, by_destination, columns, to_raise, to_limit, written: Vec::new(), booked: Vec::new() }
     }
 
     /// Raises and cuts until nothing changes.
     fn settle(&mut self, out: &[u64], into: &[u64]) {
-        let mut before = Vec::new();
-        for _ in 0..4 * out.len() + 4 {
-            before.clear();
-            before.extend(self.pairs.iter().map(|p| p.each));
-            out.iter().enumerate().for_each(|(i, &capacity)| self.raise(i, capacity));
-            into.iter().enumerate().for_each(|(j, &capacity)| self.limit(j, capacity));
-            if self.pairs.iter().map(|p| p.each).eq(before.iter().copied()) {
+        for round in 1..=4 * out.len() + 4 {
+            self.written.clear();
+            for (i, &capacity) in out.iter().enumerate() {
+                if std::mem::take(&mut self.to_raise[i]) {
+                    self.raise(i, capacity, round);
+                }
+            }
+            for (j, &capacity) in into.iter().enumerate() {
+                if std::mem::take(&mut self.to_limit[j]) {
+                    self.limit(j, capacity, round);
+                }
+            }
+            if self.written.iter().all(|&k| self.pairs[k].each == self.pairs[k].before) {
                 break;
             }
         }
@@ -119,32 +166,56 @@ impl Estimate {
     }
 
     /// Shares what the cut flows leave of the source's capacity equally among the others.
-    fn raise(&mut self, i: usize, capacity: u64) {
-        let row = &mut self.pairs[self.rows[i]..self.rows[i + 1]];
+    fn raise(&mut self, i: usize, capacity: u64, round: usize) {
+        let (first, end) = (self.rows[i], self.rows[i + 1]);
+        let row = &mut self.pairs[first..end];
         let used: u128 = row.iter().filter(|p| p.cut).map(Flows::bytes).sum();
         let count: u128 = row.iter().filter(|p| !p.cut).map(|p| u128::from(p.count)).sum();
-        let Some(share) = u128::from(capacity).saturating_sub(used).checked_div(count) else { return };
-        row.iter_mut().filter(|p| !p.cut).for_each(|p| p.each = share as u64);
+        if count == 0 {
+            return;
+        }
+        let share = share(u128::from(capacity).saturating_sub(used), count);
+        for (p, k) in row.iter_mut().zip(first..).filter(|(p, _)| !p.cut && p.each != share) {
+            self.to_limit[p.to.index()] = true;
+            if p.give(share, round) {
+                self.written.push(k);
+            }
+        }
     }
 
     /// Cuts the flows of an overbooked destination to the largest equal share at which all fit.
-    fn limit(&mut self, j: usize, capacity: u64) {
-        let (column, pairs) = (&mut self.columns[j], &mut self.pairs);
+    fn limit(&mut self, j: usize, capacity: u64, round: usize) {
+        let (column, pairs) = (&self.by_destination[self.columns[j]..self.columns[j + 1]], &mut self.pairs);
         if column.iter().map(|&k| pairs[k].bytes()).sum::<u128>() <= capacity.into() {
             return;
         }
-        column.sort_unstable_by_key(|&k| (pairs[k].each, pairs[k].count, pairs[k].from));
+        self.booked.clear();
+        self.booked.extend(column.iter().map(|&k| (pairs[k].each, pairs[k].count, pairs[k].from, k)));
+        self.booked.sort_unstable();
         let mut left = u128::from(capacity);
-        let mut count: u128 = column.iter().map(|&k| u128::from(pairs[k].count)).sum();
-        for &k in column.iter() {
+        let mut count: u128 = self.booked.iter().map(|b| u128::from(b.1)).sum();
+        for &(each, of, from, k) in &self.booked {
+            let share = share(left, count);
+            let given = each.min(share);
             let p = &mut pairs[k];
-            let share = left / count;
-            if u128::from(p.each) >= share {
-                (p.each, p.cut) = (share as u64, true);
+            if each >= share && !(p.cut && each == share) {
+                p.cut = true;
+                self.to_raise[from.index()] = true;
+                if p.give(share, round) {
+                    self.written.push(k);
+                }
             }
-            left -= p.bytes();
-            count -= u128::from(p.count);
+            left -= u128::from(of) * u128::from(given);
+            count -= u128::from(of);
         }
+    }
+}
+
+/// An equal share of bytes, rounded down; it fits 64 bits. Division of 64 bits is several times as fast as that of 128.
+fn share(bytes: u128, among: u128) -> u64 {
+    match (u64::try_from(bytes), u64::try_from(among)) {
+        (Ok(bytes), Ok(among)) => bytes / among,
+        _ => (bytes / among) as u64,
     }
 }
 

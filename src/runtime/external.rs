@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::ProgramSpec;
 use crate::circuits::external::{Advice, ProgramAt, Question};
+use crate::control::meter::Meter;
+use crate::control::record::Quantiles;
 use crate::placement::external::ProgramOptions;
 use crate::placement::offers;
+use crate::units::Span;
 
 mod child;
 mod http;
@@ -91,6 +94,19 @@ pub struct Program {
     name: String,
     link: Box<dyn Link>,
     within: Duration,
+    /// How long its answers took.
+    cost: Meter,
+}
+
+impl Drop for Program {
+    /// Tells what the program cost.
+    fn drop(&mut self) {
+        let Quantiles { count, p50, p99, max } = self.cost.quantiles();
+        if count > 0 {
+            let [p50, p99, max] = [p50, p99, max].map(Span::std);
+            tracing::info!("{}: {count} answers, each in {p50:.1?} (median), {p99:.1?} (p99), {max:.1?} (longest)", self.name);
+        }
+    }
 }
 
 impl Program {
@@ -105,7 +121,7 @@ impl Program {
             ProgramAt::Url(url) => (url.clone(), http::Http::new(url, until).map(|h| Box::new(h) as _)),
         };
         let link = link.map_err(|e| format!("{name}: {e}"))?;
-        let mut it = Self { name, link, within };
+        let mut it = Self { name, link, within, cost: Meter::default() };
         it.greet(until.max(Instant::now() + LAST)).map_err(|e| format!("{}: {e}", it.name))?;
         Ok(it)
     }
@@ -129,11 +145,13 @@ impl Program {
     }
 
     fn answer<A: Answers>(&mut self, question: &A::Question) -> Result<A, String> {
-        let until = Instant::now() + self.within;
+        let begun = Instant::now();
+        let until = begun + self.within;
         self.send(question, until)?;
         while let Some(said) = self.link.answer(until)? {
             let answer: A = serde_json::from_str(&said).map_err(|e| format!("`{}`: {e}", short(&said)))?;
             if answer.answers(question) {
+                self.cost.add(begun.elapsed().into());
                 return Ok(answer);
             }
         }

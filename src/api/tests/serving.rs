@@ -77,7 +77,12 @@ fn metrics_are_open_metrics_in_base_units() {
         "heliostat_rack_sent_bytes_total{rack=\"0\"} 100000",
         "heliostat_circuits{state=\"up\"} 0",
         "# UNIT heliostat_cycle_duration_seconds seconds",
-        "heliostat_cycle_duration_seconds{part=\"poll\",quantile=\"0.99\"} 0.0",
+        "# TYPE heliostat_cycle_duration_seconds histogram",
+        "heliostat_cycle_duration_seconds_bucket{le=\"0.00001\",part=\"poll\"} 0",
+        "heliostat_cycle_duration_seconds_bucket{le=\"+Inf\",part=\"all\"} 0",
+        "heliostat_cycle_duration_seconds_count{part=\"decide\"} 0",
+        "heliostat_cct_seconds_bucket{le=\"1000.0\"} 0",
+        "heliostat_cct_seconds_sum 0.0",
         "heliostat_probes_total{result=\"lost\"} 0",
         "# EOF",
     ] {

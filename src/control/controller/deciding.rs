@@ -112,6 +112,7 @@ impl Controller {
             Err(why) => {
                 self.failed(Trouble::Follow, format!("{}: {why}", self.policy.scheduler.name()), now);
                 self.stats.fallbacks += 1;
+                self.stats.first_fallback.get_or_insert(why);
                 self.fall_back(&pending, now);
             }
         }

@@ -3,6 +3,7 @@
 use super::Controller;
 use crate::circuits::Matching;
 use crate::circuits::SetBy;
+use crate::control::histogram::Histograms;
 use crate::control::record::{CircuitState, CircuitView, PortView, Snapshot, Stats};
 use crate::demand::DemandMatrix;
 use crate::placement::codecide::Standing;
@@ -28,6 +29,7 @@ impl Controller {
             proposals: self.promises.views(now),
             standing: self.standing(now),
             stats: self.stats_now(),
+            histograms: self.histograms(),
             paths: self.paths.view(),
             switches: None,
             queues: None,
@@ -64,6 +66,19 @@ impl Controller {
             dark_asked: m.dark_asked.quantiles(),
             dark_achieved: m.dark_achieved.quantiles(),
             ..self.stats.clone()
+        }
+    }
+
+    fn histograms(&self) -> Histograms {
+        let m = &self.meters;
+        Histograms {
+            poll: m.poll.histogram().clone(),
+            decide: m.decide.histogram().clone(),
+            apply: m.apply.histogram().clone(),
+            cycle: m.cycle.histogram().clone(),
+            dark_asked: m.dark_asked.histogram().clone(),
+            dark_achieved: m.dark_achieved.histogram().clone(),
+            cct: self.accounts.completion_times().clone(),
         }
     }
 
