@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Load, Play};
 use super::draw;
+use super::draw::paper::Paper;
 use super::interrupt::stopped_by_ctrl_c;
 use super::progress::Clock;
 use super::record::RecordArgs;
@@ -208,7 +209,11 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     }
     args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
     if let Some(file) = &args.tuning.timeline {
-        Timeline::from(&result).chart(Some(play.topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
+        Timeline::from(&result).chart(Some(play.topology)).write(
+            format!("Tasks: {}, {}", result.workload, result.placement),
+            file,
+            &Paper::default(),
+        )?;
     }
     stuck(result.end, "jobs", result.summary.unfinished)
 }
