@@ -63,7 +63,8 @@ pub(super) fn draw_below(sheet: &mut Sheet, lines: Vec<String>, text: f64, (midd
     }
 }
 
-/// Where an axis that begins at `left` ends, and the axis: its last label may be at its end, so half of it needs room beyond. A shorter axis
+/// Where an axis that begins at `left` ends, and the axis: its last label may be at its end, so half of it needs room beyond. A shorter
+/// axis
 /// may have other labels.
 pub(super) fn across(left: f64, width: f64, text: f64, axis: &impl Fn(Room) -> Axis) -> (f64, Axis) {
     let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
@@ -186,7 +187,8 @@ impl Chart {
         let any = |upright| Room { length: width, text, upright };
         let (named, under) = below(&x(any(false)).title, text, width);
         let around = head.height() + under;
-        // Without a height, the frame has its proportions below its head, or is higher: the title of its upright axis has two lines at most.
+        // Without a height, the frame has its proportions below its head, or is higher: the title of its upright axis has two lines at
+        // most.
         // With a height, what is around the frame has its room all the same.
         let beside = font::width(&y(any(true)).title, text) * 0.65;
         let height = match paper.height() {

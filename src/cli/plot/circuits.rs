@@ -26,7 +26,7 @@ pub fn chart(c: &Circuits) -> Rows {
 /// The dark time and the light of a circuit.
 fn bars(b: &Bar, racks: u32) -> impl Iterator<Item = rows::Bar> {
     let time = |t: Time| tables::span(t.since(Time::ZERO));
-    let (row, pair) = (f64::from(b.plane * racks + b.input), format!("{} -> {}", b.input, b.output));
+    let (row, pair) = (f64::from(b.plane * racks + b.input), format!("r{} -> r{}", b.input, b.output));
     let bar = |from: Time, until: Time, fill: Fill, label: String, title: String| {
         (until > from).then_some(rows::Bar { row, height: 1.0, from: from.0, until: until.0, fill, label, title })
     };

@@ -223,7 +223,8 @@ fn play(
     let coflows = remote.coflows(topology);
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
     let network = RunResult::new(of, coflows, counted, remote.received());
-    let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, utilisation, ..network };
+    let end = if stop.load(Relaxed) { End::Stopped } else { End::Finished };
+    let network = RunResult { end, zero: Some(before.at()), utilisation, ..network };
     Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
 }
 
