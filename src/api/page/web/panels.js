@@ -221,8 +221,10 @@
       const list = this.store.course.filter((x) => x.at >= from && x.at <= at);
       const ms = (x) => x.at / 1e6;
       const line = (name, colour, dash) => ({ name, colour: H.colour(colour), dash, width: 1.6, step: "end", data: list.map((x) => [ms(x), x[name]]) });
+      const longest = Math.max(1e6, ...list.map((x) => x.cycle));
+      const power = 10 ** Math.floor(Math.log10(longest));
+      const most = power * [1, 2, 4, 6, 8, 10].find((n) => n * power >= longest);
       const tip = (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${q.seriesName === "late" ? H.percent(q.value[1] / most, 1) : H.span(q.value[1])}`)].join("\n");
-      const most = Math.max(1e6, ...list.map((x) => x.cycle));
       // All of the axis' height is all of the cycles.
       const late = { name: "late", colour: H.colour("fault"), dash: "solid", width: 1, area: true, step: "end", data: list.map((x) => [ms(x), x.late * most]) };
       H.lines(H.chartOf(H.byId("course")), { series: [line("cycle", "text", "solid"), line("decide", "eps", [6, 3]), line("apply", "ocs", [2, 2]), late], x: { min: from / 1e6, max: Math.max(at, 6e9) / 1e6, format: (v) => H.clock(v * 1e6, 0), tip }, y: { format: H.span, max: most, splits: 2 } });
@@ -287,7 +289,7 @@
           H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.names, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11, width: 74, overflow: "truncate" } }),
           H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: circuits ? topology.racks.map((r) => `r${r.id}`) : [], splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
         ],
-        legend: { top: 0, left: 60, itemWidth: 30, itemHeight: 8, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
+        legend: { top: 0, left: 60, itemWidth: 26, itemHeight: 10, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
         series: [
           line("over circuits", circuits ? samples.map((s) => [ms(s.at), s.ocs]) : [], c.ocs, { areaStyle: { opacity: 0.15 } }),
           line("over the EPS", samples.map((s) => [ms(s.at), s.eps]), c.eps, { areaStyle: { opacity: 0.15 } }),
