@@ -223,7 +223,7 @@
       const line = (name, colour, dash) => ({ name, colour: H.colour(colour), dash, width: 1.6, step: "end", data: list.map((x) => [ms(x), x[name]]) });
       const longest = Math.max(1e6, ...list.map((x) => x.cycle));
       const power = 10 ** Math.floor(Math.log10(longest));
-      const most = power * [1, 2, 4, 6, 8, 10].find((n) => n * power >= longest);
+      const most = power * ([1, 2, 4, 6, 8, 10].find((n) => n * power >= longest) ?? 20);
       const tip = (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${q.seriesName === "late" ? H.percent(q.value[1] / most, 1) : H.span(q.value[1])}`)].join("\n");
       // All of the axis' height is all of the cycles.
       const late = { name: "late", colour: H.colour("fault"), dash: "solid", width: 1, area: true, step: "end", data: list.map((x) => [ms(x), x.late * most]) };
