@@ -5,8 +5,88 @@ use serde::{Deserialize, Serialize};
 use crate::api::wire;
 use crate::control::record::Record;
 use crate::runtime::jobs::simulate as of_jobs;
+use crate::runtime::report::{Names, Origin};
 use crate::scheduler::Action;
 use crate::units::Time;
+
+/// The format of event logs that this version writes, and the latest that it reads.
+const FORMAT: u32 = 1;
+
+/// By which clock a log's times are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// A simulation's, which begins with the run.
+    Virtual,
+    /// The daemon's, which begins with it; a live result says in `zero_ns` when its own zero was by this clock.
+    Live,
+}
+
+/// The first line of an event log: what ran. Logs of older versions have none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The log's format.
+    event_log: u32,
+    /// Heliostat's version, as results have it.
+    pub version: String,
+    /// Whose times the log has.
+    pub clock: Clock,
+    /// `timed`, `netlink` or `sim`.
+    pub mechanism: String,
+    /// Name of the topology.
+    pub topology: String,
+    /// Name of the policy.
+    pub policy: String,
+    /// Name of the workload; absent where the network waits for what others send.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// What was drawn, was drawn from this; absent of live runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// When the log begins, in UTC (RFC 3339); of simulations only if asked for, as results have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+}
+
+impl Head {
+    /// Of a run that comes from `origin`.
+    pub fn new(clock: Clock, origin: &Origin, of: Names<'_>) -> Self {
+        Self {
+            event_log: FORMAT,
+            version: origin.version.clone(),
+            clock,
+            mechanism: of.mechanism.into(),
+            topology: of.topology.into(),
+            policy: of.policy.into(),
+            workload: (!of.workload.is_empty()).then(|| of.workload.into()),
+            seed: origin.seed,
+            started_at: origin.started_at.clone(),
+        }
+    }
+
+    /// The line, newline included.
+    pub fn line(&self) -> String {
+        text(self)
+    }
+
+    /// Reads a line as a head; `None` if it is another line.
+    ///
+    /// # Errors
+    /// A log of a later format.
+    pub fn read(line: &str) -> Result<Option<Self>, String> {
+        #[derive(Deserialize)]
+        struct Any {
+            event_log: u32,
+        }
+        match serde_json::from_str::<Any>(line) {
+            Ok(Any { event_log }) if event_log > FORMAT => {
+                Err(format!("an event log of format {event_log}; this version of heliostat reads formats up to {FORMAT}"))
+            }
+            Ok(_) => serde_json::from_str(line).map(Some).map_err(|e| format!("the first line of an event log: {e}")),
+            Err(_) => Ok(None),
+        }
+    }
+}
 
 /// A line with an event of the network, newline included.
 pub fn of_network(record: &Record) -> String {
@@ -84,10 +164,27 @@ mod tests {
         assert!(is_of_jobs(&of_jobs(&line)) && is_of_jobs("{\"at\":1,\"job_action\":{\"FinishJob\":2}}"));
     }
 
+    #[test]
+    fn a_head_says_what_ran_and_later_formats_are_refused() {
+        let origin = Origin { seed: Some(7), ..Origin::default() };
+        let of = |workload| Names { mechanism: "sim", topology: "t", policy: "p", workload };
+        let head = Head::new(Clock::Virtual, &origin, of("w"));
+        let line = head.line();
+        assert!(
+            line.starts_with("{\"event_log\":1,\"version\":\"") && line.contains("\"clock\":\"virtual\"") && line.contains("\"seed\":7"),
+            "{line}"
+        );
+        assert_eq!(Head::read(&line), Ok(Some(head)));
+        assert_eq!(Head::new(Clock::Live, &origin, of("")).workload, None);
+        assert_eq!(Head::read(&of_network(&Record { seq: 0, at: Time(3), what: What::PolicyChanged { name: "x".into() } })), Ok(None));
+        assert!(Head::read("{\"event_log\":2,\"new\":1}").unwrap_err().contains("reads formats up to 1"));
+        assert!(Head::read("{\"event_log\":1}").unwrap_err().contains("missing field"));
+    }
+
     proptest::proptest! {
         #[test]
         fn no_line_panics(line in "\\PC*") {
-            let _ = (read(&line), is_of_jobs(&line));
+            let _ = (read(&line), is_of_jobs(&line), Head::read(&line));
         }
     }
 }

@@ -34,7 +34,9 @@ pub struct Virtual {
 /// Which jobs are run, and what is drawn of them
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Tuning {
-    /// Draws the tasks on their slots over time into this file (.svg, .png or .pdf)
+    /// Draws the tasks on their slots over time into this file (.svg, .png or .pdf), 7 in wide; in other sizes, `heliostat plot --kind
+    /// timeline`
+    /// draws it of the result
     #[arg(help_heading = "Jobs", long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
     /// Keeps only jobs that shuffle at least this

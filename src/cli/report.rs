@@ -13,7 +13,7 @@ use crate::runtime::report::form;
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Results (run --json, simulate --json, schedule --json, -o json) and event logs (run --events, simulate --events); an event log is
-    /// shown with the result of the same name
+    /// shown with the result of the run that its first line names, or, if it has none, of the same name
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Where to
@@ -29,8 +29,6 @@ pub struct Args {
 
 /// A result, an event log, or both of one run.
 struct Run {
-    /// The name of its file without the ending.
-    stem: PathBuf,
     input: input::Input,
     /// The result as it was written.
     value: Option<Value>,
@@ -45,6 +43,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     for file in &a.files {
         take(&mut runs, file, &read_result(file)?)?;
     }
+    let runs = paired(runs);
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
     let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect();
@@ -63,20 +62,16 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str) -> Result<(), CliError> {
     if value.is_none() && input.circuits.is_none() && input.demand.is_none() {
         return Err(CliError::Invalid(format!("{name}: neither a result nor an event log; it has: {}", input.holds())));
     }
-    let stem = file.with_extension("");
-    let other = runs.iter_mut().find(|r| r.stem == stem && r.value.is_some() != value.is_some());
-    match other {
-        Some(run) if value.is_none() => {
-            (run.input.circuits, run.input.demand) = (input.circuits, input.demand);
-        }
-        Some(run) => {
-            let (circuits, demand) = (run.input.circuits.take(), run.input.demand.take());
-            run.input = input::Input { circuits, demand, ..input };
-            run.value = value;
-        }
-        None => runs.push(Run { stem, input, value }),
-    }
+    runs.push(Run { input, value });
     Ok(())
+}
+
+/// Results with their event logs as one run each; see [`input::paired`].
+fn paired(runs: Vec<Run>) -> Vec<Run> {
+    let (inputs, values): (Vec<input::Input>, Vec<(String, Option<Value>)>) =
+        runs.into_iter().map(|r| (r.input.clone(), (r.input.file, r.value))).unzip();
+    let mut values: std::collections::BTreeMap<String, Option<Value>> = values.into_iter().collect();
+    input::paired(inputs).into_iter().map(|input| Run { value: values.remove(&input.file).flatten(), input }).collect()
 }
 
 /// What the page shows of a run. Times and spans are nanoseconds.
@@ -99,6 +94,7 @@ fn of_run(run: &Run, label: &str) -> Value {
     json!({
         "label": label,
         "about": about,
+        "origin": value["origin"],
         "summary": value["summary"],
         "stats": stats,
         "ended_ns": ended.max(circuits.map(|c| c.end.0)).unwrap_or(0),
@@ -168,7 +164,7 @@ mod tests {
         let read = |files: &[(&str, &str)]| {
             let mut runs = vec![];
             files.iter().for_each(|(name, text)| take(&mut runs, Path::new(name), text).unwrap());
-            runs.iter().map(|r| of_run(r, "x")).collect::<Vec<Value>>()
+            paired(runs).iter().map(|r| of_run(r, "x")).collect::<Vec<Value>>()
         };
         let both = read(&[("a.json", result), ("a.jsonl", log)]);
         assert_eq!(both, read(&[("a.jsonl", log), ("a.json", result)]));
@@ -178,5 +174,14 @@ mod tests {
         assert_eq!((both[0]["ended_ns"].as_u64(), both[0]["demand"].clone()), (Some(9), json!([[8, 5.0]])));
         assert_eq!(read(&[("a.json", result), ("b.jsonl", log)]).len(), 2);
         assert!(take(&mut vec![], Path::new("x.json"), "{}").is_err());
+        // A log that says of which run it is needs no name; of a live run, it is told by the result's clock.
+        let head =
+            |policy| format!(r#"{{"event_log":1,"version":"0","clock":"live","mechanism":"m","topology":"t","policy":"{policy}"}}"#) + "\n";
+        let live = result.replacen('{', r#"{"zero_ns": 1, "#, 1);
+        let found = read(&[("a.json", &live), ("b.jsonl", &(head("p") + log))]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["circuits"], json!([{"plane": 0, "input": 1, "output": 2, "setup": 0, "up": 1, "until": 6}]));
+        assert_eq!(found[0]["demand"], json!([[7, 5.0]]));
+        assert_eq!(read(&[("a.json", &live), ("a.jsonl", &(head("other") + log))]).len(), 2, "another run's log");
     }
 }

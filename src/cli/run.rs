@@ -13,6 +13,7 @@ use watch::Watch;
 
 use super::client::Where;
 use super::draw;
+use super::event_log::{Clock, Head};
 use super::log::{self, say};
 use super::record::RecordArgs;
 use super::workload::Reading;
@@ -34,7 +35,7 @@ use crate::runtime::emulation::{Emulation, Options, StartError};
 use crate::runtime::journal::Writing;
 use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
-use crate::runtime::report::{Origin, RunResult};
+use crate::runtime::report::{Names, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::study::AnyResult;
 use crate::topology::Topology;
@@ -416,7 +417,10 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let begins = (plan.recorder.clone(), records.as_ref().map(|j| (j.found().past.clone(), j.found().at)));
     let e = Emulation::resume(owned, plan.topology.clone(), run.clone(), o, begins).map_err(|e| explain(&e))?;
     let took = begun.elapsed();
-    let log = |file: &PathBuf| EventFile::start((file, args.journal.is_some()), &e.live.handle, plan.reopen.subscribe());
+    let workload = plan.workload.as_ref().map_or("", |w| w.name.as_str());
+    let of = Names { mechanism: e.mechanism.name(), topology: &plan.topology.name, policy: &run.policy.name, workload };
+    let head = Head::new(Clock::Live, &origin::here_and_now(&Origin::default()), of);
+    let log = |file: &PathBuf| EventFile::start((file, args.journal.is_some()), &head, &e.live.handle, plan.reopen.subscribe());
     let events = args.events.as_ref().map(log).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
     let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use serde::de::DeserializeOwned;
 
 use super::client::Where;
-use super::tables::{Rows, bytes, percent, span};
+use super::tables::{self, Rows, bytes, percent, span};
 use super::{CliError, Output, print};
 use crate::api::wire;
 use crate::client::Client;
@@ -69,6 +69,29 @@ impl What {
     }
 }
 
+impl What {
+    /// What a table of it counts, and what is said if there is nothing.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Circuits => ("circuits that are up, being set up, or promised", "no circuits"),
+            Self::Demand => {
+                ("demand: as the last decision saw it; sent, over OCS: since the start; waiting: now", "no traffic between racks")
+            }
+            Self::Coflows => ("coflows by id; received: payload", "no coflows"),
+            Self::Ports => ("ports of the OCS; bytes and packets since the start", "no ports: the network has no optical plane"),
+            Self::Paths => ("lists of switches between hosts", "no lists of switches: the network has one packet switch"),
+            Self::Switches => {
+                ("switches and their ports; rate: now; bytes, packets, drops: since the start", "no switches but one, which has no limits")
+            }
+            Self::Queues => {
+                ("queues through which something went since the start", "nothing went through any queue, or there are no priorities")
+            }
+            Self::Stats => ("the control loop since the start", ""),
+            Self::Topology | Self::Policy => ("", ""),
+        }
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -125,7 +148,23 @@ fn render(what: What, output: Output, answer: &str, names: &[String]) -> Result<
         What::Policy => policy(&parse(answer)?),
         What::Stats => stats(&parse(answer)?, exact),
     };
-    Ok(if exact { rows.csv() } else { rows.table() + "\n" })
+    if exact {
+        return Ok(rows.csv());
+    }
+    let now = serde_json::from_str::<Clock>(answer).ok().map(|c| Time(c.now_ns));
+    let at = now.map_or_else(String::new, |t| format!("{} after the daemon's start", tables::span(Span(t.0 / 1_000_000 * 1_000_000))));
+    let (counted, nothing) = what.words();
+    if rows.rows.is_empty() {
+        return Ok(if at.is_empty() { format!("{nothing}\n") } else { format!("{nothing}, {at}\n") });
+    }
+    let caption = if counted.is_empty() { String::new() } else { format!(" {at}: {counted}\n") };
+    Ok(caption + &rows.table() + "\n")
+}
+
+/// When an answer was true.
+#[derive(serde::Deserialize)]
+struct Clock {
+    now_ns: u64,
 }
 
 fn parse<T: DeserializeOwned>(answer: &str) -> Result<T, CliError> {
@@ -162,6 +201,11 @@ pub(super) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
     let people = ["plane", "input", "output", "state", "by hand", "set up at", "light from", "until"];
     let programs = ["plane", "input", "output", "state", "manual", "setup_at_ns", "up_from_ns", "until_ns"];
     let mut rows = header(exact, &people, &programs);
+    // Most networks have none that was set by hand.
+    let by_hand = exact || c.circuits.iter().any(|c| c.manual);
+    if !by_hand {
+        rows = Rows::new(&people.into_iter().filter(|p| *p != "by hand").collect::<Vec<_>>());
+    }
     for c in &c.circuits {
         let state = match c.state {
             wire::CircuitState::Promised => "promised",
@@ -179,6 +223,9 @@ pub(super) fn circuits(c: &wire::Circuits, exact: bool) -> Rows {
             instant(exact, c.up_from_ns),
             or_none(exact, c.until_ns, |t| instant(exact, t)),
         ]);
+        if !by_hand {
+            rows.rows.last_mut().expect("one was added").remove(4);
+        }
     }
     rows
 }
@@ -398,27 +445,31 @@ fn policy(p: &serde_json::Value) -> Rows {
 fn stats(s: &wire::Stats, exact: bool) -> Rows {
     let mut rows = Rows::new(&["stat", "value"]);
     let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
+    // For people, words with spaces, and no rows of what has not happened; for programs, all that there is, by its keys.
+    let name = |key: &str| if exact { key.to_owned() } else { key.replace('_', " ") };
     row("mechanism", s.mechanism.clone());
-    for (name, n) in [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles), ("fallbacks", s.fallbacks)]
-    {
-        row(name, n.to_string());
+    let always = [("cycles", s.cycles), ("late_cycles", s.late_cycles), ("missed_cycles", s.missed_cycles)];
+    let probes = [("probes_ok", s.probes_ok), ("probes_wrong", s.probes_wrong), ("probes_lost", s.probes_lost)];
+    let seldom = [("fallbacks", s.fallbacks), ("circuits_set", s.circuits_set)].into_iter().chain(probes);
+    for (key, n) in always.into_iter().chain(seldom.filter(|(_, n)| exact || *n > 0)) {
+        row(&name(key), n.to_string());
     }
-    for (name, n) in [("circuits_set", s.circuits_set), ("probes_ok", s.probes_ok), ("probes_wrong", s.probes_wrong)] {
-        row(name, n.to_string());
-    }
-    row("probes_lost", s.probes_lost.to_string());
     let parts = [("poll", s.poll), ("decide", s.decide), ("apply", s.apply), ("cycle", s.cycle)];
-    for (name, q) in parts.into_iter().chain([("dark_asked", s.dark_asked), ("dark_achieved", s.dark_achieved)]) {
-        let unit = if exact { "_ns" } else { "" };
-        for (point, v) in [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)] {
-            row(&format!("{name}_{point}{unit}"), length(exact, v));
+    for (part, q) in parts.into_iter().chain([("dark_asked", s.dark_asked), ("dark_achieved", s.dark_achieved)]) {
+        if !exact && q.count > 0 {
+            row(&format!("{}, p50 / p99 / max", name(part)), [q.p50_ns, q.p99_ns, q.max_ns].map(|v| span(Span(v))).join(" / "));
+        }
+        for (point, v) in [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)].into_iter().filter(|_| exact) {
+            row(&format!("{part}_{point}_ns"), v.to_string());
         }
     }
     if let Some(t) = &s.tampered {
         let seconds = |ns: u64| span(Span(ns));
         row("tampered with", format!("from {} until {}, {} times; first: {}", seconds(t.from_ns), seconds(t.until_ns), t.found, t.what));
     }
-    row("failures", s.failures.len().to_string());
+    if exact || !s.failures.is_empty() {
+        row("failures", s.failures.len().to_string());
+    }
     for f in &s.failures {
         row(&f.what, format!("{} ({} times)", f.why, f.attempts));
     }

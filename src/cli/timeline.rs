@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::draw::chart::{Key, Sample};
 use super::draw::rows::{self, Bar, Rows};
-use super::draw::{Ink, many};
+use super::draw::{Fill, Ink, many};
 use super::tables;
 use crate::runtime::jobs::report::JobsResult;
 use crate::scheduler::record::TaskRun;
@@ -41,9 +41,9 @@ impl Timeline {
         let bars =
             self.tasks.iter().filter_map(|t| Some((t, *rows.get(&(t.host.as_str(), t.slot))?))).flat_map(|(t, row)| self.bars(t, row));
         let mut keys = rows::legend(&self.jobs);
-        keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE)) });
+        keys.push(Key { label: "pale: waiting for input".into(), sample: Sample::Filled(Ink::new(110, 110, 110).tint(PALE).into()) });
         if self.tasks.iter().any(|t| !t.finished) {
-            keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST) });
+            keys.push(Key { label: "given up".into(), sample: Sample::Filled(LOST.into()) });
         }
         let end = self.tasks.iter().map(|t| t.ended.0).max().unwrap_or(0);
         Rows { names: (0..slots.len()).map(name).collect(), bars: bars.collect(), end, keys }
@@ -62,16 +62,16 @@ impl Timeline {
     fn bars(&self, t: &TaskRun<String>, row: usize) -> impl Iterator<Item = Bar> {
         let job = t.task.job.index();
         let name = self.jobs.get(job).map_or("?", String::as_str);
-        let colour = many(job, self.jobs.len());
-        let bar = |from: Time, until: Time, ink: Ink, label: &str, what: &str| {
+        let colour = many(job);
+        let bar = |from: Time, until: Time, fill: Fill, label: &str, what: &str| {
             let title = format!("{name} stage {} task {}: {what} {}", t.task.stage, t.task.task, tables::span(until.since(from)));
             let (row, label) = (row as f64, label.to_owned());
-            (until > from).then_some(Bar { row, height: 1.0, from: from.0, until: until.0, ink, label, title })
+            (until > from).then_some(Bar { row, height: 1.0, from: from.0, until: until.0, fill, label, title })
         };
         let computes = t.computes.unwrap_or(t.ended);
         let waited = bar(t.started, computes, colour.tint(PALE), "", "waited");
-        let (ink, what) = if t.finished { (colour, "computed") } else { (LOST, "was given up after") };
-        waited.into_iter().chain(bar(computes, t.ended, ink, name, what))
+        let (fill, what) = if t.finished { (colour, "computed") } else { (LOST.into(), "was given up after") };
+        waited.into_iter().chain(bar(computes, t.ended, fill, name, what))
     }
 }
 

@@ -268,7 +268,7 @@ fn send(
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy, workload: "traffic" };
     let run = RunResult::new(of, coflows, counted, s.remote.received());
     let end = if stop.load(Relaxed) || broken.is_some() { End::Stopped } else { End::Finished };
-    Ok((Report { run: RunResult { origin, end, utilisation, ..run }, traffic }, broken))
+    Ok((Report { run: RunResult { origin, end, zero: Some(before.at()), utilisation, ..run }, traffic }, broken))
 }
 
 fn of_pair(number: usize, pair: &Pair, s: &Sending, coflows: &[CoflowRecord]) -> PairResult {

@@ -96,6 +96,11 @@ impl Counters {
         parse(&client.get(&format!("/api/v1/utilisation?from_ns={}", self.stats.now_ns))?)
     }
 
+    /// When they were read, by the daemon's clock.
+    pub fn at(&self) -> Time {
+        Time(self.stats.now_ns)
+    }
+
     /// By what circuits are carried.
     pub fn mechanism(&self) -> &str {
         &self.stats.mechanism

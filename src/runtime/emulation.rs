@@ -309,6 +309,7 @@ impl Emulation {
         let counted = Counted { sent_again: Some(self.traffic.sent_again()), ..end.into() };
         RunResult {
             congestion: self.plan.run.congestion.clone(),
+            zero: Some(start),
             tampered: end.tampered.clone().map(|t| since(t, start)),
             utilisation: Some(self.live.handle.utilisation(start)),
             ..RunResult::new(of, records, counted, received)

@@ -31,6 +31,9 @@ pub struct RunResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
+    /// The instant, by the daemon's clock and its event log, from which this result counts its times; only of live runs.
+    #[serde(default, rename = "zero_ns", skip_serializing_if = "Option::is_none")]
+    pub zero: Option<Time>,
     /// Since when, and until when, another process changed the network under the run: what was measured may not be what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
@@ -108,6 +111,7 @@ impl RunResult {
             congestion: "-".into(),
             forced: false,
             end: End::Finished,
+            zero: None,
             tampered: counted.tampered.clone(),
             events: None,
             summary: Summary::new(&coflows, counted, received),

@@ -28,6 +28,7 @@ fn coflows() -> RunResult {
     let some = || Some(String::new());
     let (topology_sha256, policy_sha256, workload_sha256, host, started_at) = (some(), some(), some(), some(), some());
     r.origin = Origin { seed: Some(1), topology_sha256, policy_sha256, workload_sha256, host, started_at, ..r.origin };
+    r.zero = Some(Time(1));
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);
     r.summary.stats.first_fallback = Some("no answer".into());
@@ -49,6 +50,7 @@ fn jobs(network: &RunResult) -> JobsResult {
     (r.machine, r.utilisation, r.events) = (network.machine, network.utilisation.clone(), network.events);
     (r.summary.counters.fallbacks, r.summary.first_fallback) = (1, Some("no answer".into()));
     (r.origin, r.tampered, r.network.stats) = (network.origin.clone(), network.tampered.clone(), network.summary.stats.clone());
+    r.zero = network.zero;
     r.coflows[0].lost.clone_from(&network.coflows[0].lost);
     r.network.bytes_sent_again = network.summary.bytes_sent_again;
     r

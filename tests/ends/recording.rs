@@ -94,7 +94,8 @@ fn the_circuits_of_a_live_run_are_drawn_from_its_event_log() {
     assert!(o.status.success(), "{}", said(&o));
     let text = std::fs::read_to_string(&events).expect("written");
     let lines: Vec<serde_json::Value> = text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
-    let seqs: Vec<u64> = lines.iter().map(|l| l["seq"].as_u64().expect("a number")).collect();
+    assert_eq!((&lines[0]["event_log"], &lines[0]["policy"], &lines[0]["workload"]), (&1.into(), &"c-through".into(), &"shuffle-4".into()));
+    let seqs: Vec<u64> = lines.iter().skip(1).map(|l| l["seq"].as_u64().expect("a number")).collect();
     assert!(seqs.windows(2).all(|w| w[1] == w[0] + 1), "events are missing: {seqs:?}");
     assert_eq!(text.matches("coflow-finished").count(), 7, "{text}");
     let o = output(heliostat().args(["plot", "--kind", "circuits", "--to"]).arg(&picture).arg(&events));

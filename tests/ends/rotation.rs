@@ -11,7 +11,10 @@ use crate::support::*;
 /// The numbers of the events in a file, in its order.
 fn numbers(file: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(file).expect("an event log");
-    text.lines().map(|l| serde_json::from_str::<Value>(l).expect("whole lines")["seq"].as_u64().expect("a number")).collect()
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect("whole lines")).collect();
+    let heads = lines.iter().take_while(|l| l["event_log"] == 1 && l["clock"] == "live" && l["started_at"].is_string()).count();
+    assert_eq!(heads, 1, "each file begins with one line that says what ran");
+    lines.iter().skip(heads).map(|l| l["seq"].as_u64().expect("a number")).collect()
 }
 
 /// Whether a file is there and has more bytes than these.

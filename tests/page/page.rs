@@ -85,6 +85,73 @@ fn a_viewer_sets_a_circuit_and_sees_it_carry() {
 }
 
 #[test]
+fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_rest() {
+    let test = "the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_rest";
+    if !can_run(test) {
+        return;
+    }
+    let _alone = alone();
+    let d = daemon(&unique("pagedrawer"), "manual", &[]);
+    let narrow = "document.documentElement.scrollWidth <= innerWidth";
+    let b = Browser::open(&d.api(), 1024, 900);
+    b.until_says("#loop-rows", "decide");
+    assert_eq!(b.value(narrow), true, "1024 pixels");
+    drop(b);
+    let b = page(&d);
+    b.click("#act-circuit");
+    for (field, value) in [("plane", "0"), ("input", "0"), ("output", "2")] {
+        b.fill(&format!("#dialog [name={field}]"), value);
+    }
+    b.click("#dialog button[value=set]");
+    b.until_says("#dialog .answer", "Rack 0 is joined with rack 2");
+    b.click("#dialog-close");
+    b.until("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"].up.manual')");
+    b.value("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"]').dispatchEvent(new MouseEvent('click'))");
+    let press = |text: &str| {
+        b.until(&format!("[...document.querySelectorAll('#details button')].some((x) => x.textContent.startsWith('{text}'))"));
+        b.value(&format!("[...document.querySelectorAll('#details button')].find((x) => x.textContent.startsWith('{text}')).click()"));
+    };
+    for (button, heading) in [("Hold or move by hand", "ircuit"), ("Its port", ""), ("Set circuit", "ircuit")] {
+        press(button);
+        if heading.is_empty() {
+            b.until_says("#details-h", "Port of rack 0 on plane 0");
+        } else {
+            b.until_says("#dialog-h", heading);
+            b.click("#dialog-close");
+        }
+    }
+    // With the drawer, nothing in the page is below it or beyond.
+    b.until("document.body.classList.contains('with-details')");
+    assert_eq!(b.value(narrow), true, "1280 pixels");
+    let right = "document.querySelector('main').getBoundingClientRect().right";
+    let beyond =
+        format!("[...document.querySelectorAll('main select, main table.tight')].every((x) => x.getBoundingClientRect().right <= {right})");
+    assert_eq!(b.value(&beyond), true);
+    // An axis of nothing has its labels: 0 and more.
+    b.until("Heliostat.chartOf(document.querySelector('#details .chart')).chart.getModel().getComponent('yAxis').axis.getTicksCoords().length > 2");
+    b.click("#details-close");
+    let span = b.value("Heliostat.page.view.span").as_f64().expect("a number");
+    b.click("#zoom-in");
+    assert!(b.value("Heliostat.page.view.span").as_f64().expect("a number") < span);
+    // The control loop over time, and why a coflow ended.
+    b.until("Heliostat.page.store.course.length > 2 && Heliostat.page.store.course.every((x) => x.cycle >= x.decide)");
+    let id = d.post(&[(0, 1, 500_000_000)]);
+    b.until("[...document.querySelectorAll('#coflow-rows tr')].some((r) => /active/.test(r.textContent))");
+    d.call("DELETE", &format!("/api/v1/coflows/{id}"), None);
+    b.until_says("#log-rows", "cancelled");
+    b.until("![...document.querySelectorAll('#coflow-rows tr')].some((r) => /active/.test(r.textContent))");
+    // What events tell is asked for in one poll of five.
+    let asked = |what: &str| format!("performance.getEntriesByType('resource').filter((x) => x.name.includes('/api/v1/{what}')).length");
+    b.until("Heliostat.page.store.told === 0 && (performance.clearResourceTimings(), true)");
+    b.until(&format!("{} >= 10", asked("stats")));
+    for what in ["circuits", "coflows?state", "coflows?ended", "jobs"] {
+        let times = b.value(&asked(what)).as_u64().expect("a number");
+        assert!((1..=3).contains(&times), "{what}: asked {times} times in ten polls");
+    }
+    assert_eq!(b.errors(), Vec::<String>::new());
+}
+
+#[test]
 fn the_page_survives_a_restart_of_the_daemon() {
     let test = "the_page_survives_a_restart_of_the_daemon";
     if !can_run(test) {

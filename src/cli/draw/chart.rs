@@ -2,7 +2,7 @@
 
 use super::axis::{self, Axis, Room};
 use super::paper::Paper;
-use super::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
+use super::{Anchor, Fill, Ink, Pen, Point, Shape, Sheet, colour, font};
 
 /// The colour of grid lines.
 const GRID: Ink = Ink::new(222, 222, 222);
@@ -10,8 +10,8 @@ const GRID: Ink = Ink::new(222, 222, 222);
 const EDGE: Ink = Ink::new(90, 90, 90);
 /// Height over width, if the height is not given.
 const FLAT: f64 = 0.6;
-/// The height of what is below a frame, in sizes of the text.
-pub(super) const BELOW: f64 = 3.6;
+/// The height of what is below a frame with a title of one line, in sizes of the text.
+const BELOW: f64 = 3.6;
 /// The least height of a frame, in sizes of the text.
 const LEAST: f64 = 4.0;
 /// From one line of text to the next, in sizes of the text.
@@ -34,12 +34,50 @@ pub enum Sample {
     /// A line.
     Line(Pen),
     /// A filled box.
-    Filled(Ink),
+    Filled(Fill),
 }
 
 /// The pen of line `k`.
 pub fn pen(k: usize, text: f64) -> Pen {
     Pen { ink: colour(k), width: text / 6.5, dash: DASHES[k % DASHES.len()] }
+}
+
+/// The distance between the lines of a hatch.
+pub(super) fn apart(text: f64) -> f64 {
+    text * 0.32
+}
+
+/// The title below an axis, in lines that the page has room for, and the height of all that is below the frame.
+pub(super) fn below(title: &str, text: f64, width: f64) -> (Vec<String>, f64) {
+    let lines = font::wrapped(title, text, width - text);
+    let more = lines.len().saturating_sub(1) as f64;
+    (lines, (BELOW + LINE * more) * text)
+}
+
+/// Draws the title below an axis: in the middle of the axis, unless the page ends before the title does.
+pub(super) fn draw_below(sheet: &mut Sheet, lines: Vec<String>, text: f64, (middle, bottom): Point) {
+    for (k, line) in lines.into_iter().enumerate() {
+        let half = font::width(&line, text) / 2.0 + text * 0.2;
+        let across = middle.min(sheet.width - half).max(half);
+        sheet.text((across, bottom + (2.5 + LINE * k as f64) * text), text, Anchor::Middle, line);
+    }
+}
+
+/// Where an axis that begins at `left` ends, and the axis: its last label may be at its end, so half of it needs room beyond. A shorter
+/// axis
+/// may have other labels.
+pub(super) fn across(left: f64, width: f64, text: f64, axis: &impl Fn(Room) -> Axis) -> (f64, Axis) {
+    let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
+    let (mut right, mut below) = (width - text, axis(room(width - text)));
+    for _ in 0..4 {
+        let last = |t: &axis::Tick| font::width(&t.label, text) / 2.0 - (1.0 - below.part(t.at)) * (right - left);
+        let fits = width - text.max(below.ticks.last().map_or(0.0, last) + text * 0.4);
+        if right <= fits {
+            break;
+        }
+        (right, below) = (fits, axis(room(fits)));
+    }
+    (right, below)
 }
 
 /// Everything around the data.
@@ -107,12 +145,14 @@ impl Head {
             for (x, lines, sample) in row {
                 let middle = y + text * 0.7;
                 match sample {
-                    Sample::Line(pen) => sheet.line((*x, middle), (x + 2.1 * text, middle), pen.clone()),
-                    Sample::Filled(ink) => {
-                        let size = text * 0.8;
-                        sheet.fill(Shape::Rect((x + text * 0.9, middle - size / 2.0), size, size), *ink)
+                    Sample::Line(pen) => {
+                        sheet.line((*x, middle), (x + 2.1 * text, middle), pen.clone());
                     }
-                };
+                    Sample::Filled(fill) => {
+                        let (wide, high) = (text * 1.2, text * 0.9);
+                        sheet.area((x + text * 0.6, middle - high / 2.0), (wide, high), *fill, apart(text), "");
+                    }
+                }
                 for (k, line) in lines.iter().enumerate() {
                     sheet.text((x + 2.6 * text, middle + 1.4 * text * k as f64), text, Anchor::Start, line.as_str());
                 }
@@ -143,29 +183,28 @@ impl Chart {
         let (paper, text) = (&look.paper, look.paper.text());
         let head = Head::new(&look.title, keys, paper);
         let width = paper.width();
-        // Without a height, the frame has its proportions below its head; with one, what is around it has its room all the same.
-        let around = head.height() + BELOW * text;
-        let height = paper.height().map_or((width - 5.0 * text) * FLAT + around, |h| h.max(around + LEAST * text));
-        let (top, bottom) = (head.height(), height - BELOW * text);
+        // The unit in a title is that of the values, whatever the room.
+        let any = |upright| Room { length: width, text, upright };
+        let (named, under) = below(&x(any(false)).title, text, width);
+        let around = head.height() + under;
+        // Without a height, the frame has its proportions below its head, or is higher: the title of its upright axis has two lines at
+        // most.
+        // With a height, what is around the frame has its room all the same.
+        let beside = font::width(&y(any(true)).title, text) * 0.65;
+        let height = match paper.height() {
+            None => ((width - 5.0 * text) * FLAT).max(LEAST * text).max(beside) + around,
+            Some(h) => h.max(around + LEAST * text),
+        };
+        let (top, bottom) = (head.height(), height - under);
         let y = y(Room { length: (bottom - top).max(1.0), text, upright: true });
         let labels = y.ticks.iter().map(|t| font::width(&t.label, text)).fold(0.0, f64::max);
         let name = font::wrapped(&y.title, text, bottom - top);
         let left = labels + (1.7 + LINE * name.len() as f64) * text;
-        let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
-        // The last label may be at the end of the axis, so half of it needs room beyond; a shorter axis may have other labels.
-        let (mut right, mut below) = (width - text, x(room(width - text)));
-        for _ in 0..4 {
-            let last = |t: &axis::Tick| font::width(&t.label, text) / 2.0 - (1.0 - below.part(t.at)) * (right - left);
-            let fits = width - text.max(below.ticks.last().map_or(0.0, last) + text * 0.4);
-            if right <= fits {
-                break;
-            }
-            (right, below) = (fits, x(room(fits)));
-        }
+        let (right, below) = across(left, width, text, &x);
         let (sheet, x) = (Sheet::new(width, height), below);
         let mut chart = Self { sheet, text, left, right, top, bottom, x, y };
         head.draw(&mut chart.sheet);
-        chart.axes();
+        chart.axes(named);
         for (k, line) in name.into_iter().enumerate() {
             let place = (text * (0.9 + LINE * k as f64), (top + bottom) / 2.0);
             chart.sheet.text(place, text, Anchor::Middle, line).turned();
@@ -173,7 +212,7 @@ impl Chart {
         chart
     }
 
-    fn axes(&mut self) {
+    fn axes(&mut self, title: Vec<String>) {
         let (text, thin) = (self.text, self.text / 16.0);
         for Tick { place, label } in self.ticks(true) {
             self.sheet.line((place, self.top), (place, self.bottom), Pen::new(GRID, thin));
@@ -187,8 +226,7 @@ impl Chart {
         }
         let corner = Shape::Line(vec![(self.left, self.top), (self.left, self.bottom), (self.right, self.bottom)]);
         self.sheet.stroke(corner, Pen::new(EDGE, thin * 1.4));
-        let across = (self.left + self.right) / 2.0;
-        self.sheet.text((across, self.bottom + 2.5 * text), text, Anchor::Middle, self.x.title.clone());
+        draw_below(&mut self.sheet, title, text, ((self.left + self.right) / 2.0, self.bottom));
     }
 
     /// Where the labels of an axis are.
@@ -221,8 +259,13 @@ impl Chart {
         let (left, right) = (self.at(from, 0.0).0, self.at(to, 0.0).0);
         let room = right - left - self.text * 0.5;
         let longest = label.split(' ').map(|word| font::width(word, self.text)).fold(0.0, f64::max);
-        let size = self.text * (room / longest.max(room)).max(0.1);
-        for (k, line) in font::wrapped(label, size, room * 1.001).into_iter().enumerate() {
+        let mut size = self.text * (room / longest.max(room)).max(0.1);
+        let lines = |size: f64| font::wrapped(label, size, room * 1.001);
+        // All lines are above the end of the page.
+        while size > 0.5 && size * LINE * (lines(size).len() as f64 + 0.2) > self.sheet.height - self.bottom {
+            size *= 0.95;
+        }
+        for (k, line) in lines(size).into_iter().enumerate() {
             let y = self.bottom + size * (1.0 + LINE * k as f64);
             self.sheet.text(((left + right) / 2.0, y), size, Anchor::Middle, line);
         }

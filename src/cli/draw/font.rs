@@ -43,6 +43,21 @@ pub fn fitting(text: &str, size: f64, room: f64, least: f64) -> Option<f64> {
     (fits >= least).then_some(fits)
 }
 
+/// The text, or as much of its beginning as has room before dots.
+pub fn shortened(text: &str, size: f64, room: f64) -> String {
+    const DOTS: &str = "…";
+    if width(text, size) <= room {
+        return text.into();
+    }
+    let mut wide = width(DOTS, size);
+    let fits = letters(text).take_while(|l| {
+        wide += l.advance * size;
+        wide <= room
+    });
+    let end = fits.last().map_or(0, |l| l.bytes.end);
+    format!("{}{DOTS}", &text[..end])
+}
+
 /// Draws a letter at a size; upwards is positive.
 pub fn outline(glyph: GlyphId, size: f64, pen: &mut impl OutlinePen) {
     if let Some(outline) = FONT.outline_glyphs().get(glyph) {

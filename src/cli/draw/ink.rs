@@ -49,22 +49,55 @@ pub fn colour(k: usize) -> Ink {
     PALETTE[k % PALETTE.len()]
 }
 
-/// The colour of thing `k` of `all`: of few the palette's, of many by the golden angle, which keeps neighbouring numbers apart.
-pub fn many(k: usize, all: usize) -> Ink {
-    const FEW: usize = PALETTE.len() - 1;
-    if all <= FEW {
-        return PALETTE[k % FEW].tint(0.75);
-    }
-    let lightness = if k.is_multiple_of(2) { 0.62 } else { 0.76 };
-    of_hue((k as f64 * 0.381_966).fract() * 6.0, 0.55, lightness)
+/// Lines on a filled area, so that areas of one colour are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hatch {
+    /// No lines.
+    Plain,
+    /// Upwards to the right.
+    Rising,
+    /// Downwards to the right.
+    Falling,
+    /// Both of these.
+    Crossed,
+    /// From left to right.
+    Level,
+    /// From top to bottom.
+    Upright,
 }
 
-/// A colour by its hue (0 to 6), saturation and lightness (0 to 1).
-fn of_hue(hue: f64, saturation: f64, lightness: f64) -> Ink {
-    let reach = saturation * lightness.min(1.0 - lightness);
-    let part = |n: f64| {
-        let k = (n + hue * 2.0) % 12.0;
-        ((lightness - reach * (k - 3.0).min(9.0 - k).clamp(-1.0, 1.0)) * 255.0).round() as u8
-    };
-    Ink::new(part(0.0), part(8.0), part(4.0))
+/// How an area is filled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fill {
+    /// Its colour.
+    pub ink: Ink,
+    /// The lines on it, in a darker shade of the colour.
+    pub hatch: Hatch,
+}
+
+impl From<Ink> for Fill {
+    fn from(ink: Ink) -> Self {
+        Self { ink, hatch: Hatch::Plain }
+    }
+}
+
+impl Fill {
+    /// The same, mixed with white as [`Ink::tint`] does.
+    pub fn tint(self, share: f32) -> Self {
+        Self { ink: self.ink.tint(share), ..self }
+    }
+
+    /// The colour of its lines.
+    pub fn lines(self) -> Ink {
+        Ink { rgb: self.ink.rgb.map(|c| (f32::from(c) * 0.45) as u8), ..self.ink }
+    }
+}
+
+/// The fill of thing `k`: six colours; the next six things have the same colours with lines, in five ways. So 36 things are told apart with
+/// any colour vision; the next 36 are the same in paler colours, and the 73rd looks as the first.
+pub fn many(k: usize) -> Fill {
+    const COLOURS: usize = PALETTE.len() - 1;
+    const HATCHES: [Hatch; 6] = [Hatch::Plain, Hatch::Rising, Hatch::Level, Hatch::Crossed, Hatch::Upright, Hatch::Falling];
+    let pale = (k / (COLOURS * HATCHES.len())) % 2 == 1;
+    Fill { ink: PALETTE[k % COLOURS].tint(if pale { 0.4 } else { 0.75 }), hatch: HATCHES[k / COLOURS % HATCHES.len()] }
 }

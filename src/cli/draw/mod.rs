@@ -19,7 +19,7 @@ mod svg;
 #[cfg(test)]
 mod tests;
 
-pub use ink::{Ink, colour, many};
+pub use ink::{Fill, Hatch, Ink, colour, many};
 #[cfg(test)]
 pub use tests::legible;
 
@@ -78,6 +78,8 @@ pub enum Shape {
     Circle(Point, f64),
     /// A line through points.
     Line(Vec<Point>),
+    /// Lines that each have two ends.
+    Segments(Vec<(Point, Point)>),
     /// A text: its place, which is halfway up its capitals.
     Text {
         /// Where it is.
@@ -144,6 +146,15 @@ impl Sheet {
         self.add(Mark { shape, fill: Some(ink), stroke: None, title: String::new() })
     }
 
+    /// Adds a rectangle with the lines of its fill, which are `apart` from each other; both say the same where the reader points at them.
+    pub fn area(&mut self, (x, y): Point, (w, h): (f64, f64), fill: Fill, apart: f64, title: &str) {
+        self.fill(Shape::Rect((x, y), w, h), fill.ink).says(title);
+        let lines = hatched((x, y), (w, h), fill.hatch, apart);
+        if !lines.is_empty() {
+            self.stroke(Shape::Segments(lines), Pen::new(fill.lines(), apart * 0.2)).says(title);
+        }
+    }
+
     /// Adds a line or an edge.
     pub fn stroke(&mut self, shape: Shape, pen: Pen) -> &mut Mark {
         self.add(Mark { shape, fill: None, stroke: Some(pen), title: String::new() })
@@ -190,6 +201,30 @@ impl Sheet {
 impl Mark {
     fn text_of(&self) -> &str {
         if let Shape::Text { text, .. } = &self.shape { text } else { "" }
+    }
+}
+
+/// The lines of a hatch that are in a rectangle, at the same places on the page whatever the rectangle is.
+fn hatched((x, y): Point, (w, h): (f64, f64), hatch: Hatch, apart: f64) -> Vec<(Point, Point)> {
+    let (right, low) = (x + w, y + h);
+    let between = |from: f64, to: f64| ((from / apart).ceil() as i64..=(to / apart).floor() as i64).map(move |k| k as f64 * apart);
+    // Sloping lines have sums, or differences, of their coordinates in common.
+    let slope = apart * std::f64::consts::SQRT_2;
+    let sloping = |from: f64, to: f64| ((from / slope).ceil() as i64..=(to / slope).floor() as i64).map(move |k| k as f64 * slope);
+    let rising = || {
+        sloping(x + y, right + low)
+            .map(|c| (c - low, c - y))
+            .map(|(a, b)| (a.max(x), b.min(right), a + low))
+            .map(|(a, b, c)| ((a, c - a), (b, c - b)))
+    };
+    let falling = || sloping(y - right, low - x).map(|c| (x.max(y - c), right.min(low - c), c)).map(|(a, b, c)| ((a, a + c), (b, b + c)));
+    match hatch {
+        Hatch::Plain => vec![],
+        Hatch::Rising => rising().collect(),
+        Hatch::Falling => falling().collect(),
+        Hatch::Crossed => rising().chain(falling()).collect(),
+        Hatch::Level => between(y, low).map(|c| ((x, c), (right, c))).collect(),
+        Hatch::Upright => between(x, right).map(|c| ((c, y), (c, low))).collect(),
     }
 }
 

@@ -65,6 +65,12 @@ fn path(shape: &Shape) -> Option<Path> {
                 if k == 0 { path.move_to(*x as f32, *y as f32) } else { path.line_to(*x as f32, *y as f32) }
             }
         }
+        Shape::Segments(lines) => {
+            for (from, to) in lines {
+                path.move_to(from.0 as f32, from.1 as f32);
+                path.line_to(to.0 as f32, to.1 as f32);
+            }
+        }
         Shape::Text { .. } => return None,
     }
     path.finish()

@@ -51,6 +51,14 @@ fn path(shape: &Shape) -> Option<Path> {
             }
             path.finish()
         }
+        Shape::Segments(lines) => {
+            let mut path = PathBuilder::new();
+            for (from, to) in lines {
+                path.move_to(from.0 as f32, from.1 as f32);
+                path.line_to(to.0 as f32, to.1 as f32);
+            }
+            path.finish()
+        }
         Shape::Text { .. } => None,
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::axis::{Axis, Room};
-use super::chart::{BELOW, Head, Key, Look, Sample};
+use super::axis::Axis;
+use super::chart::{self, Head, Key, Look, Sample};
 use super::paper::Paper;
-use super::{Anchor, Ink, Pen, Shape, Sheet, font, many};
+use super::{Anchor, Fill, Hatch, Ink, Pen, Shape, Sheet, font, many};
 use crate::cli::CliError;
 
 /// The colour of the lines between rows.
@@ -17,12 +17,12 @@ const LEAST: f64 = 2.0;
 /// A page grows with its rows up to here, in points; then rows are lower than their text.
 const HIGHEST: f64 = 1400.0;
 
-/// More colours than these are not named in a legend: names are in the bars that have room.
+/// More fills than these are not named in a legend: names are in the bars that have room.
 const NAMED: usize = 24;
 
-/// The legend of things whose colours are those of [`many`].
+/// The legend of things whose fills are those of [`many`].
 pub fn legend(names: &[String]) -> Vec<Key> {
-    let key = |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Filled(many(k, names.len())) };
+    let key = |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Filled(many(k)) };
     names.iter().enumerate().map(key).filter(|_| names.len() <= NAMED).collect()
 }
 
@@ -40,8 +40,8 @@ pub struct Bar {
     pub from: u64,
     /// In nanoseconds.
     pub until: u64,
-    /// Its colour.
-    pub ink: Ink,
+    /// Its colour, and the lines on it.
+    pub fill: Fill,
     /// What is written in it where it has room; nothing if empty.
     pub label: String,
     /// What an SVG viewer shows where the reader points at it.
@@ -61,6 +61,9 @@ pub struct Rows {
     pub keys: Vec<Key>,
 }
 
+/// The most of the page's width that the names of rows fill.
+const NAMES: f64 = 0.4;
+
 /// Where rows and times are on the page.
 struct Frame {
     text: f64,
@@ -78,30 +81,30 @@ impl Rows {
         let (paper, text) = (&look.paper, look.paper.text());
         let head = Head::new(&look.title, self.keys.clone(), paper);
         let rows = self.names.len().max(1) as f64;
-        let around = head.height() + BELOW * text;
+        let end = self.end.max(1) as f64;
+        let axis = |room| Axis::time("Time", end, room);
+        let names: Vec<String> = self.names.iter().map(|n| font::shortened(n, text, paper.width() * NAMES)).collect();
+        let left = names.iter().map(|n| font::width(n, text)).fold(0.0, f64::max) + 1.5 * text;
+        let (right, time) = chart::across(left, paper.width(), text, &axis);
+        let (title, under) = chart::below(&time.title, text, paper.width());
+        let around = head.height() + under;
         let wanted = (ROW * text * rows + around).min(HIGHEST.max(LEAST * rows + around));
         let height = paper.height().map_or(wanted, |h| h.max(around + text));
         let step = (height - around) / rows;
-        let left = self.names.iter().map(|n| font::width(n, text)).fold(0.0, f64::max) + 1.5 * text;
-        let room = |right: f64| Room { length: (right - left).max(1.0), text, upright: false };
-        let right = paper.width() - 1.5 * text;
-        let time = Axis::time("Time", self.end.max(1) as f64, room(right));
         let frame = Frame { text, left, right, top: head.height(), step, time };
         let mut sheet = Sheet::new(paper.width(), height);
         head.draw(&mut sheet);
-        frame.rows(&mut sheet, &self.names);
+        frame.rows(&mut sheet, &names, title);
         self.bars.iter().for_each(|b| frame.bar(&mut sheet, b));
         sheet
     }
 
-    /// Writes the chart to a file, in the size that needs no option.
+    /// Writes the chart to a file.
     ///
     /// # Errors
     /// As [`super::write`].
-    pub fn write(&self, title: String, file: &Path) -> Result<(), CliError> {
-        let paper = Paper::default();
-        let dpi = paper.dpi();
-        super::write(&self.draw(&Look { title, log: false, paper }), file, dpi)
+    pub fn write(&self, title: String, file: &Path, paper: &Paper) -> Result<(), CliError> {
+        super::write(&self.draw(&Look { title, log: false, paper: paper.clone() }), file, paper.dpi())
     }
 }
 
@@ -111,7 +114,7 @@ impl Frame {
     }
 
     /// The rows' names and lines, and the axis of time.
-    fn rows(&self, sheet: &mut Sheet, names: &[String]) {
+    fn rows(&self, sheet: &mut Sheet, names: &[String], title: Vec<String>) {
         let (text, thin) = (self.text, self.text / 16.0);
         let bottom = self.top + self.step * names.len().max(1) as f64;
         // The lowest place at which the next name has room.
@@ -135,7 +138,7 @@ impl Frame {
             sheet.text((x, bottom + text), text, Anchor::Middle, tick.label.as_str());
         }
         sheet.line((self.left, bottom), (self.right, bottom), Pen::new(Ink::new(90, 90, 90), thin * 1.4));
-        sheet.text(((self.left + self.right) / 2.0, bottom + 2.5 * text), text, Anchor::Middle, self.time.title.as_str());
+        chart::draw_below(sheet, title, text, ((self.left + self.right) / 2.0, bottom));
     }
 
     fn bar(&self, sheet: &mut Sheet, b: &Bar) {
@@ -144,18 +147,18 @@ impl Frame {
         let (top, high) = (self.top + self.step * b.row + gap, (self.step * b.height - 2.0 * gap).max(0.1));
         // What lasts a moment is seen all the same.
         let wide = (until - from).max(0.15);
-        sheet.fill(Shape::Rect((from, top), wide, high), b.ink).says(b.title.as_str());
+        sheet.area((from, top), (wide, high), b.fill, chart::apart(self.text), &b.title);
         // A label may be a little smaller than other text.
         let size = font::fitting(&b.label, self.text.min(high * 0.85), wide - 1.0, self.text * SMALLEST);
         if let Some(size) = size.filter(|_| !b.label.is_empty()) {
-            let text = Shape::Text {
-                at: ((from + until) / 2.0, top + high / 2.0),
-                size,
-                anchor: Anchor::Middle,
-                turned: false,
-                text: b.label.clone(),
-            };
-            sheet.fill(text, b.ink.against()).says(b.title.as_str());
+            let at = ((from + until) / 2.0, top + high / 2.0);
+            if b.fill.hatch != Hatch::Plain {
+                // Letters are read on the plain colour.
+                let (half, tall) = ((font::width(&b.label, size) / 2.0 + size * 0.15).min(wide / 2.0), (size * 1.1).min(high));
+                sheet.fill(Shape::Rect((at.0 - half, at.1 - tall / 2.0), 2.0 * half, tall), b.fill.ink).says(b.title.as_str());
+            }
+            let text = Shape::Text { at, size, anchor: Anchor::Middle, turned: false, text: b.label.clone() };
+            sheet.fill(text, b.fill.ink.against()).says(b.title.as_str());
         }
     }
 }

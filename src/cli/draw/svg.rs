@@ -28,6 +28,12 @@ fn one(out: &mut String, mark: &Mark) {
             let all: Vec<String> = points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
             (format!("polyline points=\"{}\"", all.join(" ")), None)
         }
+        Shape::Segments(lines) => {
+            let one = |((ax, ay), (bx, by)): &((f64, f64), (f64, f64))| {
+                format!("M{} {}L{} {}", number(*ax), number(*ay), number(*bx), number(*by))
+            };
+            (format!("path d=\"{}\"", lines.iter().map(one).collect::<String>()), None)
+        }
         Shape::Text { at: (x, y), size, anchor, turned, text } => {
             // From half the height of the capitals down to the line that letters are on.
             let down = size * font::CAPITALS / 2.0;

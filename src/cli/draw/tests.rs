@@ -98,6 +98,58 @@ fn ticks_are_round_and_as_many_as_have_room() {
     assert_eq!((log.part(1e6), log.part(0.0), log.part(1e11), log.part(f64::MAX)), (0.0, 0.0, 1.0, 1.0));
 }
 
+#[test]
+fn what_is_too_long_ends_in_dots() {
+    assert_eq!(font::shortened("host-0", 10.0, 60.0), "host-0");
+    let short = font::shortened("a-long-name-of-a-host", 10.0, 60.0);
+    assert!(short.starts_with("a-lo") && short.ends_with('…') && font::width(&short, 10.0) <= 60.0, "{short}");
+}
+
+/// What people without red cones, without green cones, and all others see of a colour: red, green and blue in linear light, after Viénot,
+/// Brettel and Mollon (1999).
+fn seen([r, g, b]: [u8; 3]) -> [[f64; 3]; 3] {
+    let linear = |c: u8| (f64::from(c) / 255.0).powf(2.2);
+    let [r, g, b] = [r, g, b].map(linear);
+    let red = 0.112_38 * r + 0.887_62 * g;
+    let green = 0.292_75 * r + 0.707_25 * g;
+    [[red, red, 0.004_01 * (r - g) + b], [green, green, -0.022_34 * (r - g) + b], [r, g, b]]
+}
+
+/// CIELAB of linear light.
+fn lab([r, g, b]: [f64; 3]) -> [f64; 3] {
+    let xyz = [
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
+    ];
+    let [x, y, z] = xyz.map(|v| if v > 0.008_856 { v.cbrt() } else { 7.787 * v + 16.0 / 116.0 });
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
+/// Of two fills, those with other lines are apart; those with the same have colours that anyone tells apart.
+#[test]
+fn thirty_six_fills_are_told_apart_with_any_colour_vision() {
+    let mut least = f64::MAX;
+    for (k, l) in (0..36).flat_map(|k| (0..k).map(move |l| (k, l))) {
+        let (one, other) = (many(k), many(l));
+        if one.hatch != other.hatch {
+            continue;
+        }
+        for (a, b) in seen(one.ink.rgb).into_iter().zip(seen(other.ink.rgb)) {
+            let (a, b) = (lab(a), lab(b));
+            let apart = (0..3).map(|k| (a[k] - b[k]).powi(2)).sum::<f64>().sqrt();
+            assert!(apart > LEAST_APART, "{k} and {l} are {apart:.1} apart");
+            least = least.min(apart);
+        }
+    }
+    println!("the closest are {least:.1} apart");
+    let fills: std::collections::HashSet<String> = (0..72).map(|k| format!("{:?}", many(k))).collect();
+    assert_eq!((fills.len(), many(72)), (72, many(0)));
+}
+
+/// The distance in CIELAB at which colours of small areas are told apart for certain; 2.3 is what is just noticed side by side.
+const LEAST_APART: f64 = 8.0;
+
 /// Whether all texts are on the page and none covers a part of another.
 pub fn legible(sheet: &Sheet) -> Result<(), String> {
     let texts = sheet.texts();
@@ -128,14 +180,36 @@ proptest! {
     #[test]
     fn labels_fit_on_charts_of_any_size(
         width in 2.5f64..12.0, size in 5.0f64..12.0, end in 1.0f64..1e20, top in 0.0f64..1e12, log: bool,
-        names in prop::collection::vec("[a-zA-Z0-9 ,:%-]{0,70}", 0..6),
+        titles in ("[a-zA-Z ,]{0,70}", "[a-zA-Z ,]{0,70}"), names in prop::collection::vec("[a-zA-Z0-9 ,:%-]{0,70}", 0..6),
     ) {
         let key = |(k, name): (usize, &String)| Key { label: name.clone(), sample: Sample::Line(pen(k, size)) };
         let look = Look { title: names.join(" "), log, paper: paper(width, size) };
-        let time = |room| if log { Axis::log_time("Time", 1.0, end, room) } else { Axis::time("Time", end, room) };
-        let chart = Chart::new(&look, names.iter().enumerate().map(key).collect(), time, |room| Axis::bytes("Bytes", top, room));
+        let time = |room| if log { Axis::log_time(&titles.0, 1.0, end, room) } else { Axis::time(&titles.0, end, room) };
+        let chart = Chart::new(&look, names.iter().enumerate().map(key).collect(), time, |room| Axis::bytes(&titles.1, top, room));
         // A head that is higher than the page leaves no place for the chart, but the page grows with it.
         prop_assert_eq!(legible(&chart.sheet), Ok(()));
+    }
+
+    #[test]
+    fn names_fit_on_rows_of_any_size(
+        width in 2.5f64..12.0, size in 5.0f64..14.0, end in 1u64..u64::MAX, names in prop::collection::vec("[a-zA-Z0-9 -]{0,70}", 1..20),
+    ) {
+        let bar = |(k, name): (usize, &String)| rows::Bar {
+            row: k as f64, height: 1.0, from: end / 3, until: end, fill: many(k), label: name.clone(), title: name.clone(),
+        };
+        let bars = names.iter().enumerate().map(bar).collect();
+        let rows = rows::Rows { names: names.clone(), bars, end, keys: rows::legend(&names) };
+        let sheet = rows.draw(&Look { title: names.join(" "), log: false, paper: paper(width, size) });
+        prop_assert_eq!(legible(&sheet), Ok(()));
+    }
+
+    #[test]
+    fn lines_of_a_hatch_stay_in_their_area(x in 0.0f64..300.0, y in 0.0f64..300.0, w in 0.1f64..90.0, h in 0.1f64..90.0, k in 0usize..72) {
+        let ends = hatched((x, y), (w, h), many(k).hatch, 3.0);
+        let inside = |p: &Point| p.0 >= x - 1e-6 && p.0 <= x + w + 1e-6 && p.1 >= y - 1e-6 && p.1 <= y + h + 1e-6;
+        prop_assert!(ends.iter().all(|(a, b)| inside(a) && inside(b)), "{ends:?}");
+        // Where there is room for a line of each kind, there is one.
+        prop_assert!(many(k).hatch == Hatch::Plain || w + h < 10.0 || w.min(h) < 3.1 || !ends.is_empty());
     }
 
     #[test]

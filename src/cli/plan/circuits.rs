@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::circuits::clearing::{Clearing, Failed, Setting, clear};
 use crate::cli::draw;
+use crate::cli::draw::paper::Paper;
 use crate::cli::plot::circuits;
 use crate::cli::plot::input::{Bar, Circuits};
 use crate::cli::tables::{self, Rows};
@@ -58,6 +59,8 @@ pub struct Args {
     /// Draws the ports over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    paper: Paper,
 }
 
 /// A name as a policy file has it.
@@ -127,7 +130,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let clearing = plan(args, &demand)?;
     let report = report(args, &demand, &clearing);
     if let Some(file) = &args.svg {
-        picture(&report).write(format!("Circuits: {}", name(&report)), file)?;
+        picture(&report).write(format!("Circuits: {}", name(&report)), file, &args.paper)?;
     }
     print(&render(&report, args.output))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::inputs::{self, Inputs, Report, draw, rack_list};
 use super::jobpacker::{bars, start};
 use crate::cli::CliError;
+use crate::cli::draw::paper::Paper;
 use crate::cli::tables::{Rows, length, span};
 use crate::placement::coscheduler::schedule::{Schedule, schedule};
 use crate::placement::latency::hybrid::ShuffleModel;
@@ -27,6 +28,8 @@ pub struct Args {
     /// Draws the slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    paper: Paper,
 }
 
 /// Runs the subcommand.
@@ -41,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         tracing::warn!("{crowded} jobs want more racks than three disjoint sets of replicas have; theirs overlap as little as they can");
     }
     let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
-    draw(args.svg.as_ref(), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
+    draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
 

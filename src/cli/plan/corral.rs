@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::inputs::{self, Inputs, Report, draw, rack_list};
 use super::racks::Bar;
 use crate::cli::CliError;
+use crate::cli::draw::paper::Paper;
 use crate::cli::tables::{Rows, length, percent, span};
 use crate::placement::corral::{Options, Plan, Provisioning, Rule, Scenario, plan};
 use crate::units::Span;
@@ -29,6 +30,8 @@ pub struct Args {
     /// Draws the racks over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    paper: Paper,
 }
 
 /// Runs the subcommand.
@@ -39,7 +42,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
     let options = Options { scenario: args.scenario, imbalance_percent: args.imbalance, provisioning: args.provisioning };
     let plan = plan(&jobs.jobs, &cluster, options);
-    draw(args.svg.as_ref(), &jobs, bars(&jobs, &plan), (cluster.racks, 1))?;
+    draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, &plan), (cluster.racks, 1))?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
 

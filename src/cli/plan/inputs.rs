@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::circuits::named;
 use super::racks::{self, Bar};
+use crate::cli::draw::paper::Paper;
 use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, Output, print, read_topology, read_workload};
 use crate::config;
@@ -67,9 +68,14 @@ impl Inputs {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn draw(file: Option<&PathBuf>, jobs: &JobList, bars: Vec<Bar>, (racks, slots): (usize, u32)) -> Result<(), CliError> {
+pub fn draw(
+    (file, paper): (Option<&PathBuf>, &Paper),
+    jobs: &JobList,
+    bars: Vec<Bar>,
+    (racks, slots): (usize, u32),
+) -> Result<(), CliError> {
     let names: Vec<String> = jobs.jobs.iter().map(|j| j.name.clone()).collect();
-    file.map_or(Ok(()), |file| racks::chart(&names, bars, racks, slots).write(format!("Plan: {}", jobs.name), file))
+    file.map_or(Ok(()), |file| racks::chart(&names, bars, racks, slots).write(format!("Plan: {}", jobs.name), file, paper))
 }
 
 /// A plan as `-o json` prints it.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::inputs::{self, Inputs, Report, draw, rack_list};
 use super::racks::Bar;
 use crate::cli::CliError;
+use crate::cli::draw::paper::Paper;
 use crate::cli::tables::{Rows, length, span};
 use crate::placement::corral::Scenario;
 use crate::placement::jobpacker::{Options, Plan, StagePlan, plan};
@@ -37,6 +38,8 @@ pub struct Args {
     /// Draws the slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    paper: Paper,
 }
 
 /// Runs the subcommand.
@@ -54,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     };
     let plan = plan(&jobs.jobs, &cluster, options);
     let stages = plan.jobs.iter().flat_map(|p| p.stages.iter().map(|s| (p.job.0, s)));
-    draw(args.svg.as_ref(), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
+    draw((args.svg.as_ref(), &args.paper), &jobs, bars(&jobs, stages), (cluster.racks, cluster.rack_slots()))?;
     args.inputs.show(&Report::new(&jobs, cluster, &plan), |exact| rows(&jobs, &plan, exact), &sums(&plan))
 }
 

@@ -57,7 +57,7 @@ pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> 
         height: count as f64 / f64::from(slots),
         from: bar.from,
         until: bar.until,
-        ink: many(bar.job as usize, names.len()),
+        fill: many(bar.job as usize),
         label: names.get(bar.job as usize).cloned().unwrap_or_default(),
         title: bar.title.clone(),
     };

@@ -3,7 +3,7 @@
 use super::input::{Bar, Circuits};
 use crate::cli::draw::chart::{Key, Sample};
 use crate::cli::draw::rows::{self, Rows};
-use crate::cli::draw::{Ink, many};
+use crate::cli::draw::{Fill, Ink, many};
 use crate::cli::tables;
 use crate::units::{Bytes, Time};
 
@@ -17,7 +17,7 @@ pub fn chart(c: &Circuits) -> Rows {
     let name = |row: u32| if planes > 1 { format!("p{} rack {}", row / racks, row % racks) } else { format!("rack {row}") };
     let mut keys = rows::legend(&(0..racks).map(|r| format!("to rack {r}")).collect::<Vec<_>>());
     if c.bars.iter().any(|b| b.up_from > b.setup_at) {
-        keys.push(Key { label: "dark".into(), sample: Sample::Filled(DARK) });
+        keys.push(Key { label: "dark".into(), sample: Sample::Filled(DARK.into()) });
     }
     let bars = c.bars.iter().flat_map(|b| bars(b, racks)).collect();
     Rows { names: (0..planes * racks).map(name).collect(), bars, end: c.end.0, keys }
@@ -26,14 +26,14 @@ pub fn chart(c: &Circuits) -> Rows {
 /// The dark time and the light of a circuit.
 fn bars(b: &Bar, racks: u32) -> impl Iterator<Item = rows::Bar> {
     let time = |t: Time| tables::span(t.since(Time::ZERO));
-    let (row, pair) = (f64::from(b.plane * racks + b.input), format!("{} -> {}", b.input, b.output));
-    let bar = |from: Time, until: Time, ink, label: String, title: String| {
-        (until > from).then_some(rows::Bar { row, height: 1.0, from: from.0, until: until.0, ink, label, title })
+    let (row, pair) = (f64::from(b.plane * racks + b.input), format!("r{} -> r{}", b.input, b.output));
+    let bar = |from: Time, until: Time, fill: Fill, label: String, title: String| {
+        (until > from).then_some(rows::Bar { row, height: 1.0, from: from.0, until: until.0, fill, label, title })
     };
     let dark = format!("{pair}: dark from {} to {}", time(b.setup_at), time(b.up_from));
     let carries = b.bytes.map_or(String::new(), |bytes| format!(", {}", tables::bytes(Bytes(bytes))));
     let light = format!("{pair}: {} to {}{carries}", time(b.up_from), time(b.until));
-    let ink = many(b.output as usize, racks as usize);
-    let dark = bar(b.setup_at, b.up_from, DARK, String::new(), dark);
-    dark.into_iter().chain(bar(b.up_from, b.until, ink, b.output.to_string(), light))
+    let fill = many(b.output as usize);
+    let dark = bar(b.setup_at, b.up_from, DARK.into(), String::new(), dark);
+    dark.into_iter().chain(bar(b.up_from, b.until, fill, b.output.to_string(), light))
 }

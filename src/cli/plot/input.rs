@@ -1,5 +1,7 @@
 //! What can be drawn of a file: a result, an event log, or a plan of circuits.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::api::wire::What;
@@ -10,7 +12,7 @@ use crate::runtime::report::form;
 use crate::units::{Span, Time};
 
 /// The keys of a result that tell it from others, the most telling first.
-pub const ABOUT: [&str; 4] = ["policy", "workload", "topology", "mechanism"];
+pub const ABOUT: [&str; 5] = ["policy", "placement", "workload", "topology", "mechanism"];
 
 /// Completion times; `None` for what never finished.
 pub type Times = Vec<Option<Span>>;
@@ -54,6 +56,10 @@ pub struct Input {
     pub runs: usize,
     /// Values of [`ABOUT`], as far as it has them.
     pub about: Vec<String>,
+    /// What the run was drawn from, if the file says it.
+    pub seed: Option<u64>,
+    /// Of a live result: its zero by the daemon's clock, which is that of its event log.
+    pub zero: Option<Time>,
     /// Completion times of its coflows.
     pub ccts: Option<Times>,
     /// Completion times of its jobs.
@@ -81,6 +87,36 @@ impl Input {
         self.runs += other.runs;
     }
 
+    /// Whether it is an event log.
+    pub fn is_log(&self) -> bool {
+        self.demand.is_some() && self.runs == 0
+    }
+
+    /// Whether an event log is this result's: it has a head that names the same run, or no head and the same name.
+    pub fn owns(&self, log: &Self) -> bool {
+        if self.is_log() || !log.is_log() || self.runs != 1 || self.demand.is_some() {
+            return false;
+        }
+        let same = |(mine, theirs): (&String, &String)| mine.is_empty() || theirs.is_empty() || mine == theirs;
+        let name = |i: &Self| Path::new(&i.file).with_extension("");
+        match log.about.is_empty() {
+            true => name(self) == name(log),
+            false => self.about.iter().zip(&log.about).all(same) && self.seed == log.seed,
+        }
+    }
+
+    /// Takes in what its event log has, by its own clock.
+    pub fn join(&mut self, log: Self) {
+        let zero = self.zero.unwrap_or_default();
+        let own = |at: Time| Time(at.since(zero).0);
+        self.circuits = log.circuits.map(|c| {
+            let moved = |b: Bar| Bar { setup_at: own(b.setup_at), up_from: own(b.up_from), until: own(b.until), ..b };
+            let bars = c.bars.into_iter().filter(|b| b.until > zero).map(moved).collect();
+            Circuits { bars, end: own(c.end) }
+        });
+        self.demand = log.demand.map(|d| d.into_iter().filter(|p| p.0 >= zero).map(|p| (own(p.0), p.1)).collect());
+    }
+
     /// What it has, for errors.
     pub fn holds(&self) -> String {
         let all = [
@@ -102,9 +138,24 @@ impl Input {
 /// What it is not.
 pub fn read(text: &str, file: &str) -> Result<Vec<Input>, String> {
     let first = text.lines().find(|l| !l.trim().is_empty()).unwrap_or("");
-    let is_log = event_log::is_of_jobs(first) || event_log::read(first).is_ok();
+    let headed = event_log::Head::read(first).map_err(|why| format!("{file}: {why}"))?.is_some();
+    let is_log = headed || event_log::is_of_jobs(first) || event_log::read(first).is_ok();
     let inputs = if is_log { vec![log(text, file)?] } else { whole(text, file)? };
     Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
+}
+
+/// Results with their event logs, where both are among the files: of several logs that may be a result's, that of its name, else the first.
+pub fn paired(mut all: Vec<Input>) -> Vec<Input> {
+    let name = |i: &Input| Path::new(&i.file).with_extension("");
+    let mut joined = vec![];
+    for k in (0..all.len()).filter(|&k| all[k].is_log()).collect::<Vec<_>>() {
+        let owners: Vec<usize> = (0..all.len()).filter(|&r| all[r].owns(&all[k])).collect();
+        let Some(&owner) = owners.iter().find(|&&r| name(&all[r]) == name(&all[k])).or(owners.first()) else { continue };
+        let log = all[k].clone();
+        all[owner].join(log);
+        joined.push(k);
+    }
+    all.into_iter().enumerate().filter(|(k, _)| !joined.contains(k)).map(|(_, input)| input).collect()
 }
 
 /// Runs of the same policy, topology and mechanism as one, in the order in which they first appear.
@@ -112,7 +163,7 @@ pub fn pooled(all: Vec<Input>) -> Vec<Input> {
     let mut pools: Vec<Input> = vec![];
     for mut input in all {
         // The workload's name may end with the seed that it was drawn from.
-        if let Some(workload) = input.about.get_mut(1) {
+        if let Some(workload) = input.about.get_mut(2) {
             let end = workload.rfind("-seed-").unwrap_or(workload.len());
             workload.truncate(end);
         }
@@ -125,13 +176,18 @@ pub fn pooled(all: Vec<Input>) -> Vec<Input> {
 }
 
 fn log(text: &str, file: &str) -> Result<Input, String> {
-    let (mut circuits, mut demand) = (Circuits::default(), Points::new());
+    let (mut circuits, mut demand, mut head) = (Circuits::default(), Points::new(), None);
     // By plane, input and start: the places of circuits.
     let mut places: std::collections::BTreeMap<(u32, u32, Time), usize> = Default::default();
     for (k, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
         let record = match event_log::read(line) {
             Ok(record) => record,
             Err(_) if event_log::is_of_jobs(line) => continue,
+            // Logs that were moved away while they grew begin with a head each.
+            Err(_) if event_log::Head::read(line).is_ok_and(|h| h.is_some()) => {
+                head = head.or(event_log::Head::read(line).ok().flatten());
+                continue;
+            }
             Err(e) => return Err(format!("{file}:{}:{}: not a line of an event log: {e}", k + 1, e.column())),
         };
         let at = Time(record.at_ns);
@@ -156,7 +212,9 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
     }
     circuits.bars.retain(|b| b.until > b.up_from);
     circuits.bars.sort_unstable();
-    Ok(Input { circuits: Some(circuits), demand: Some(demand), ..Input::default() })
+    let seed = head.as_ref().and_then(|h| h.seed);
+    let about = head.map_or_else(Vec::new, |h| vec![h.policy, String::new(), h.workload.unwrap_or_default(), h.topology, h.mechanism]);
+    Ok(Input { about, seed, circuits: Some(circuits), demand: Some(demand), ..Input::default() })
 }
 
 fn whole(text: &str, file: &str) -> Result<Vec<Input>, String> {
@@ -180,6 +238,8 @@ fn one(value: &Value, file: &str) -> Result<Input, String> {
         jcts: times("jobs", "jct_ns"),
         circuits: plan(value),
         runs: 1,
+        seed: value["origin"]["seed"].as_u64(),
+        zero: value["zero_ns"].as_u64().map(Time),
         utilisation: part(value, "utilisation").map_err(|e| format!("{file}: {e}"))?,
         timeline: timeline(value).map_err(|e| format!("{file}: {e}"))?,
         ..Input::default()

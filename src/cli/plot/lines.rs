@@ -21,10 +21,21 @@ pub struct Lines {
     pub lines: Vec<(String, Points)>,
 }
 
+/// Of several files, two lines each: all uplinks, and all planes.
+fn sums(u: &Utilisation) -> Vec<(String, Points)> {
+    let all = |of: fn(&str) -> bool| u.links.iter().filter(|l| of(&l.name)).collect::<Vec<&Carried>>();
+    let kinds = [("EPS uplinks", all(|n| n.ends_with(".up"))), ("OCS planes", all(|n| n.starts_with("ocs")))];
+    kinds.into_iter().filter(|k| !k.1.is_empty()).map(|(name, links)| (name.into(), points(u, &links))).collect()
+}
+
 /// The lines of a file: what its links carried of what they can carry, those of `chosen` if any are, else the sums by kind of link; and
-/// the share of OCS ports with light. `prefix` comes before each name.
+/// the share of OCS ports with light. `prefix` comes before each name; it is empty if the file is the only one.
 pub fn utilisation(input: &Input, chosen: &[String], prefix: &str) -> Option<Vec<(String, Points)>> {
-    let own = input.utilisation.iter().flat_map(|u| if chosen.is_empty() { by_kind(u) } else { named(u, chosen) });
+    let own = input.utilisation.iter().flat_map(|u| match (chosen.is_empty(), prefix.is_empty()) {
+        (false, _) => named(u, chosen),
+        (true, true) => by_kind(u),
+        (true, false) => sums(u),
+    });
     let own = own.map(|(name, points)| (format!("{prefix}{name}"), points));
     let light = input.circuits.as_ref().filter(|_| chosen.is_empty()).map(|c| {
         let window = Span(c.end.0.div_ceil(WINDOWS).max(1));

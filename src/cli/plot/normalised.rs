@@ -2,7 +2,7 @@
 
 use crate::cli::draw::axis::Axis;
 use crate::cli::draw::chart::{Chart, Key, Look, Sample};
-use crate::cli::draw::{Ink, Pen, Shape, Sheet, colour};
+use crate::cli::draw::{Fill, Ink, Pen, Sheet, many};
 use crate::runtime::statistics::Estimate;
 use crate::runtime::study::{Normalised, Policy, Study};
 
@@ -51,7 +51,7 @@ impl Bars {
         let runs = |p: &Policy| if p.pairs == 1 { String::new() } else { format!(", {} runs", p.pairs) };
         let text = look.paper.text();
         let base = Pen { ink: BASE, width: text / 9.0, dash: &[4.0, 2.0] };
-        let filled = |(k, p): (usize, &Policy)| Key { label: format!("{}{}", p.policy, runs(p)), sample: Sample::Filled(shade(k)) };
+        let filled = |(k, p): (usize, &Policy)| Key { label: format!("{}{}", p.policy, runs(p)), sample: Sample::Filled(many(k)) };
         let line = Key { label: format!("{} = 1", first.policy), sample: Sample::Line(base.clone()) };
         let keys = others.iter().enumerate().map(filled).chain([line]).collect();
         let (thing, things) = if self.study.of_jobs { ("JCT", "jobs") } else { ("CCT", "coflows") };
@@ -68,7 +68,7 @@ impl Bars {
                     middle,
                     each * 0.86,
                     self.of(n),
-                    shade(k),
+                    many(k),
                     &format!("{}, {class}: {thing} of {} {things}", p.policy, n.count),
                 );
             }
@@ -80,17 +80,13 @@ impl Bars {
     }
 }
 
-/// The colour of the bars of policy `k` after the first, in the order of the palette.
-fn shade(k: usize) -> Ink {
-    colour(k).tint(0.8)
-}
-
 /// A bar and its interval.
-fn bar(chart: &mut Chart, middle: f64, wide: f64, value: Estimate, ink: Ink, title: &str) {
+fn bar(chart: &mut Chart, middle: f64, wide: f64, value: Estimate, fill: Fill, title: &str) {
     let (left, right) = (chart.at(middle - wide / 2.0, value.mean), chart.at(middle + wide / 2.0, 0.0));
     let told = value.half.map_or(format!("{:.3}", value.mean), |half| format!("{:.3} ± {half:.3}", value.mean));
     let (thin, cap) = (chart.text / 11.0, ((right.0 - left.0) / 4.0).min(chart.text / 3.0));
-    chart.sheet.fill(Shape::Rect(left, right.0 - left.0, right.1 - left.1), ink).says(format!("{title}: {told}"));
+    let apart = chart.text * 0.32;
+    chart.sheet.area(left, (right.0 - left.0, right.1 - left.1), fill, apart, &format!("{title}: {told}"));
     let Some(half) = value.half else { return };
     let (top, low) = (chart.at(middle, value.mean + half), chart.at(middle, (value.mean - half).max(0.0)));
     chart.sheet.line(top, low, Pen::new(Ink::BLACK, thin));

@@ -43,19 +43,25 @@ impl EventFile {
     /// Writes every event that the controller tells of from now on: a line of JSON each, as `simulate --events` does. Where the disk
     /// refuses, the failure is shown as the controller's others are, and later events are written once it takes them again. At each change
     /// of `reopen` the file is opened by its name again. What the file holds is dropped, unless the log `goes_on` behind its whole lines.
+    /// Every file that was empty begins with the `head`.
     ///
     /// # Errors
     /// The file cannot be made.
-    pub fn start((path, goes_on): (&Path, bool), controller: &Handle, reopen: watch::Receiver<()>) -> Result<Self, CliError> {
+    pub fn start(
+        (path, goes_on): (&Path, bool),
+        head: &event_log::Head,
+        controller: &Handle,
+        reopen: watch::Receiver<()>,
+    ) -> Result<Self, CliError> {
         let tell = controller.clone();
         let tell = move |why| tell.notify(Event::Trouble { what: Trouble::File(LogFile::Events), why });
-        Self::listen((path, goes_on), controller.events(), reopen, tell)
+        Self::listen((path, goes_on), head.line(), (controller.events(), reopen), tell)
     }
 
     fn listen(
         (path, goes_on): (&Path, bool),
-        events: Receiver<Arc<Record>>,
-        reopen: watch::Receiver<()>,
+        head: String,
+        (events, reopen): (Receiver<Arc<Record>>, watch::Receiver<()>),
         tell: impl FnMut(Option<String>) + Send + 'static,
     ) -> Result<Self, CliError> {
         let failed = |e: io::Error| CliError::Failed(format!("{}: {e}", path.display()));
@@ -64,7 +70,7 @@ impl EventFile {
             File::options().create(true).append(true).open(path).and_then(|file| LineFile::new(path, file, length)).map_err(failed)?;
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(failed)?;
-        let work = move || runtime.block_on(write(file, events, (stopped, reopen), tell));
+        let work = move || runtime.block_on(write((file, head), events, (stopped, reopen), tell));
         let thread = std::thread::Builder::new().name("events".into()).spawn(work).map_err(failed)?;
         Ok(Self { path: path.into(), stop, thread })
     }
@@ -94,7 +100,7 @@ impl EventFile {
 
 /// Writes events until told to stop, or until there can be no more; gives what is missing.
 async fn write(
-    mut file: LineFile,
+    (mut file, head): (LineFile, String),
     mut events: Receiver<Arc<Record>>,
     (mut stopped, mut reopen): (oneshot::Receiver<()>, watch::Receiver<()>),
     mut tell: impl FnMut(Option<String>),
@@ -128,6 +134,9 @@ async fn write(
         }
         if moved.is_some_and(|tried| tried.elapsed() >= AGAIN) {
             moved = reopened_late(&mut file, &mut tell);
+        }
+        if file.length() == 0 && batch.count > 0 {
+            batch.lines.splice(0..0, head.bytes());
         }
         match file.append(&batch.lines, batch.count) {
             Some(Turn::Broke(why)) => {
@@ -215,16 +224,24 @@ mod tests {
         Arc::new(Record { seq, at: Time(seq), what: What::PolicyChanged { name: "x".into() } })
     }
 
+    fn head() -> String {
+        "{\"event_log\":1}\n".into()
+    }
+
+    /// The numbers of the events in a file, which begins with its head.
+    fn seqs(file: &Path) -> Vec<u64> {
+        let text = std::fs::read_to_string(file).expect("text");
+        let lines = text.strip_prefix(&head()).expect("a head");
+        lines.lines().map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq).collect()
+    }
+
     #[test]
     fn every_event_is_a_line_and_those_that_are_missing_are_counted() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let read = || {
-            let text = std::fs::read_to_string(file.path()).expect("text");
-            text.lines().map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq).collect::<Vec<_>>()
-        };
+        let read = || seqs(file.path());
         let (events, received) = tokio::sync::broadcast::channel(4);
         (0..4).for_each(|n| drop(events.send(record(n))));
-        let start = |received| EventFile::listen((file.path(), false), received, watch::channel(()).1, |_| {}).expect("started");
+        let start = |received| EventFile::listen((file.path(), false), head(), (received, watch::channel(()).1), |_| {}).expect("started");
         start(received).finish().expect("written");
         assert_eq!(read(), [0, 1, 2, 3]);
 
@@ -242,7 +259,7 @@ mod tests {
         std::fs::create_dir(&inner).expect("made");
         let (path, (events, received), (ask, asked)) = (inner.join("log"), tokio::sync::broadcast::channel(64), watch::channel(()));
         let (told, heard) = std::sync::mpsc::channel();
-        let log = EventFile::listen((&path, false), received, asked, move |why| drop(told.send(why))).expect("started");
+        let log = EventFile::listen((&path, false), head(), (received, asked), move |why| drop(told.send(why))).expect("started");
         std::fs::rename(&inner, &away).expect("moved");
         ask.send_replace(());
         let why = heard.recv_timeout(Duration::from_secs(60)).expect("told").expect("why not");
@@ -262,11 +279,7 @@ mod tests {
             }
         }
         log.finish().expect("written");
-        let seq = |file: &Path| {
-            let text = std::fs::read_to_string(file).expect("text");
-            text.lines().map(|l| serde_json::from_str::<wire::Record>(l).expect("a record").seq).collect::<Vec<_>>()
-        };
-        let (old, new) = (seq(&away.join("log")), seq(&path));
+        let (old, new) = (seqs(&away.join("log")), seqs(&path));
         assert_eq!([old, new].concat(), (0..=last).collect::<Vec<_>>(), "no event is lost, and none is there twice");
     }
 
@@ -275,7 +288,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (inner, (_events, received), (ask, asked)) = (dir.path().join("logs"), tokio::sync::broadcast::channel(4), watch::channel(()));
         std::fs::create_dir(&inner).expect("made");
-        let log = EventFile::listen((&inner.join("log"), false), received, asked, |why| panic!("{why:?}")).expect("started");
+        let log = EventFile::listen((&inner.join("log"), false), head(), (received, asked), |why| panic!("{why:?}")).expect("started");
         assert!(log.is_alive());
         std::fs::rename(&inner, dir.path().join("away")).expect("moved");
         ask.send_replace(());
@@ -292,19 +305,20 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
         let line = |seq| event_log::of_network(&record(seq));
+        let new = head() + &line(7);
         for (before, goes_on, after) in [
-            (None, true, line(7)),
-            (Some(""), true, line(7)),
+            (None, true, new.clone()),
+            (Some(""), true, new.clone()),
             (Some("a\nb\n"), true, format!("a\nb\n{}", line(7))),
             (Some("a\ncut o"), true, format!("a\n{}", line(7))),
-            (Some("cut o"), true, line(7)),
-            (Some("a\nb\n"), false, line(7)),
+            (Some("cut o"), true, new.clone()),
+            (Some("a\nb\n"), false, new),
         ] {
             let _ = std::fs::remove_file(&path);
             before.into_iter().for_each(|text| std::fs::write(&path, text).expect("written"));
             let (events, received) = tokio::sync::broadcast::channel(4);
             drop(events.send(record(7)));
-            let log = EventFile::listen((&path, goes_on), received, watch::channel(()).1, |_| {}).expect("started");
+            let log = EventFile::listen((&path, goes_on), head(), (received, watch::channel(()).1), |_| {}).expect("started");
             log.finish().expect("written");
             assert_eq!(std::fs::read_to_string(&path).expect("text"), after, "{before:?}");
         }

@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::client::Where;
 use super::draw;
+use super::draw::paper::Paper;
 use super::timeline::Timeline;
 use super::workload::Reading;
 use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, write_text};
@@ -142,7 +143,11 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
     let title = format!("Tasks: {}, {}", result.workload, result.placement);
-    let drawn = ask.tuning.timeline.as_ref().map_or(Ok(()), |file| Timeline::from(&result).chart(Some(&topology)).write(title, file));
+    let drawn = ask
+        .tuning
+        .timeline
+        .as_ref()
+        .map_or(Ok(()), |file| Timeline::from(&result).chart(Some(&topology)).write(title, file, &Paper::default()));
     // Why the run broke says more than why its picture cannot be written.
     ended.and(drawn)?;
     if stop.load(Relaxed) && result.summary.unfinished > 0 {
@@ -218,7 +223,8 @@ fn play(
     let coflows = remote.coflows(topology);
     let of = Names { mechanism: before.mechanism(), topology: &topology.name, policy: &theirs.name, workload: &list.name };
     let network = RunResult::new(of, coflows, counted, remote.received());
-    let network = RunResult { end: if stop.load(Relaxed) { End::Stopped } else { End::Finished }, utilisation, ..network };
+    let end = if stop.load(Relaxed) { End::Stopped } else { End::Finished };
+    let network = RunResult { end, zero: Some(before.at()), utilisation, ..network };
     Ok((JobsResult::new(&with_all(outcome.end, list), &outcome.timeline, topology, "host", network), ended))
 }
 

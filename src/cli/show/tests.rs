@@ -99,6 +99,28 @@ fn a_topology_and_stats_are_shown() {
 }
 
 #[test]
+fn what_is_empty_is_said_and_what_has_not_happened_is_left_out() {
+    let none = r#"{"revision":7,"now_ns":2500000000,"circuits":[]}"#;
+    assert_eq!(rendered(What::Circuits, Output::Table, none).unwrap(), "no circuits, 2.5s after the daemon's start\n");
+    assert!(rendered(What::Circuits, Output::Csv, none).unwrap().starts_with("plane,input"), "programs get the header");
+    let mine = rendered(What::Circuits, Output::Table, CIRCUITS).unwrap();
+    let policys = rendered(What::Circuits, Output::Table, &CIRCUITS.replace(r#""manual":true"#, r#""manual":false"#)).unwrap();
+    assert!(mine.contains("by hand") && !policys.contains("by hand"), "{policys}");
+    let quiet = r#"{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}"#;
+    let measured = r#"{"count":2,"p50_ns":1000,"p99_ns":2000,"max_ns":3000}"#;
+    let stats = format!(
+        r#"{{"revision":1,"now_ns":5,"mechanism":"timed","cycles":3,"late_cycles":0,"missed_cycles":0,"fallbacks":0,"circuits_set":0,
+        "poll":{quiet},"decide":{measured},"apply":{quiet},"cycle":{quiet},"dark_asked":{quiet},"dark_achieved":{quiet},
+        "probes_ok":0,"probes_wrong":1,"probes_lost":0,"failures":[]}}"#
+    );
+    let table = rendered(What::Stats, Output::Table, &stats).unwrap();
+    assert!(table.contains("1us / 2us / 3us") && table.contains("probes wrong") && table.contains("late cycles"), "{table}");
+    assert!(["probes ok", "poll", "fallbacks", "failures"].iter().all(|w| !table.contains(w)), "{table}");
+    let csv = rendered(What::Stats, Output::Csv, &stats).unwrap();
+    assert!(csv.contains("poll_p50_ns,0") && csv.contains("decide_p99_ns,2000") && csv.contains("fallbacks,0"), "{csv}");
+}
+
+#[test]
 fn what_is_not_an_answer_is_an_error() {
     for answer in ["", "{}", "[]", "<html>"] {
         assert_eq!(rendered(What::Circuits, Output::Table, answer).unwrap_err().code(), 1);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::play::{Load, Play};
 use super::draw;
+use super::draw::paper::Paper;
 use super::interrupt::stopped_by_ctrl_c;
 use super::progress::Clock;
 use super::record::RecordArgs;
@@ -18,7 +19,7 @@ use crate::fabric::sim::faults::Fault;
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate as of_jobs;
 use crate::runtime::record::Pace;
-use crate::runtime::report::{End, Machine, RunResult};
+use crate::runtime::report::{End, Machine, Names, RunResult};
 use crate::runtime::settings::RunPlan;
 use crate::runtime::simulate::Progress;
 use crate::runtime::study::AnyResult;
@@ -174,7 +175,11 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
     if let Some(file) = &args.json {
         write_text(file, &tables::run_result(&result, Output::Json))?;
     }
-    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
+    if let Some(file) = &args.events {
+        let of = Names { mechanism: &result.mechanism, topology: &result.topology, policy: &result.policy, workload: &result.workload };
+        log.insert_str(0, &event_log::Head::new(event_log::Clock::Virtual, &result.origin, of).line());
+        write_text(file, &log)?;
+    }
     stuck(result.end, "coflows", result.summary.unfinished)
 }
 
@@ -206,9 +211,17 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     if let Some(file) = &args.json {
         write_text(file, &jobs::result(&result, Output::Json))?;
     }
-    args.events.as_ref().map_or(Ok(()), |file| write_text(file, &log))?;
+    if let Some(file) = &args.events {
+        let of = Names { mechanism: &result.mechanism, topology: &result.topology, policy: &result.policy, workload: &result.workload };
+        log.insert_str(0, &event_log::Head::new(event_log::Clock::Virtual, &result.origin, of).line());
+        write_text(file, &log)?;
+    }
     if let Some(file) = &args.tuning.timeline {
-        Timeline::from(&result).chart(Some(play.topology)).write(format!("Tasks: {}, {}", result.workload, result.placement), file)?;
+        Timeline::from(&result).chart(Some(play.topology)).write(
+            format!("Tasks: {}, {}", result.workload, result.placement),
+            file,
+            &Paper::default(),
+        )?;
     }
     stuck(result.end, "jobs", result.summary.unfinished)
 }

@@ -31,6 +31,9 @@ pub struct JobsResult {
     /// Why the run ended.
     #[serde(default)]
     pub end: End,
+    /// The instant, by the daemon's clock and its event log, from which this result counts its times; only of live runs.
+    #[serde(default, rename = "zero_ns", skip_serializing_if = "Option::is_none")]
+    pub zero: Option<Time>,
     /// Since when, and until when, another process changed the network under the run: what was measured may not be what it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
@@ -155,6 +158,7 @@ impl JobsResult {
             workload: network.workload,
             grain: grain.into(),
             end: network.end,
+            zero: network.zero,
             tampered: network.tampered,
             events: network.events,
             jobs: end.jobs.clone(),

@@ -110,16 +110,17 @@
     });
   };
 
-  // Lines over time or another axis: [{name, colour, area, step, data: [[x, y]]}].
+  // Lines over time or another axis: [{name, colour, area, step, data: [[x, y]]}]. The legend shows the lines with their dashes. An axis of
+  // values that are all zero goes to `rest`.
   H.lines = (chart, { series, x, y, legend = true }) => {
     const { c } = chart;
     chart.set({
       ...H.base(c),
       grid: { left: 64, right: 18, top: legend ? 34 : 14, bottom: x.name ? 44 : 26 },
-      legend: legend ? { top: 0, left: 60, textStyle: { color: c.text, fontFamily: font }, itemWidth: 22, icon: "roundRect", itemHeight: 3 } : undefined,
+      legend: legend ? { top: 0, left: 60, textStyle: { color: c.text, fontFamily: font }, itemWidth: 30, itemHeight: 8 } : undefined,
       tooltip: H.tooltip(c, { trigger: "axis", ...(x.tip ? { formatter: x.tip } : { valueFormatter: y.format }) }),
       xAxis: H.axis(c, { type: x.log ? "log" : "value", min: x.min, max: x.max, name: x.name, nameLocation: "middle", nameGap: 28, axisLabel: { formatter: x.format, hideOverlap: true } }),
-      yAxis: H.axis(c, { type: "value", min: 0, max: y.max, name: y.name, nameLocation: "middle", nameGap: 50, splitNumber: y.splits ?? 4, interval: y.interval, minInterval: y.whole ? 1 : 0, axisLabel: { formatter: y.format } }),
+      yAxis: H.axis(c, { type: "value", min: 0, max: y.max ?? ((v) => (v.max > 0 ? null : (y.rest ?? 1))), name: y.name, nameLocation: "middle", nameGap: 50, splitNumber: y.splits ?? 4, interval: y.interval, minInterval: y.whole ? 1 : 0, axisLabel: { formatter: y.format } }),
       series: series.map((s, k) => ({
         type: "line",
         name: s.name,

@@ -80,7 +80,7 @@
       const box = this.part("chart", () => H.el("div", { class: "chart", role: "img", "aria-label": "History" }));
       this.chart ??= H.chartOf(box);
       const now = this.store.now() / 1e6;
-      H.lines(this.chart, { series, x: { min: Math.max(0, Math.min(now - 120e3, begin / 1e6)), max: now, format: (v) => H.clock(v * 1e6, 0) }, y: { format } });
+      H.lines(this.chart, { series, x: { min: Math.max(0, Math.min(now - 120e3, begin / 1e6)), max: now, format: (v) => H.clock(v * 1e6, 0) }, y: { format, rest: 8e5 } });
     }
 
     // The samples of the last two minutes as points.
@@ -249,6 +249,7 @@
       this.facts("facts", [
         ["number", String(id)],
         ["state", show.state],
+        ...(show.why && show.state === "cancelled" ? [["why", show.why]] : []),
         ["arrived", H.clock(show.arrival_ns, 2)],
         ["asked", H.bytes(show.asked_bytes)],
         ["received", `${H.bytes(show.received_bytes)}, ${H.percent(show.asked_bytes ? show.received_bytes / show.asked_bytes : 0)}`],

@@ -1,9 +1,11 @@
-// Keeps a store fed: the event stream, which resumes, and once a second what no event tells. Tells its listeners how it goes.
+// Keeps a store fed: the event stream, which resumes, and once a second what no event tells. What events tell too is asked for only after
+// one of them, and now and then in case that one was missed. Tells its listeners how it goes.
 "use strict";
 (() => {
   const H = (globalThis.Heliostat ??= {});
   const POLL = 1000;
   const LONGEST_WAIT = 5000;
+  const ALL_EVERY = 5; // polls from one that asks for everything to the next
 
   class Problem extends Error {
     constructor(status, body) {
@@ -140,26 +142,31 @@
       while (!signal.aborted) {
         await new Promise((resolve) => setTimeout(resolve, POLL));
         if (signal.aborted) return;
-        if (!document.hidden) await this.poll(false);
+        if (!document.hidden) await this.poll(false, (this.polls = (this.polls ?? 0) + 1) % ALL_EVERY === 0);
       }
     }
 
-    async poll(first) {
+    // Circuits, jobs and coflows are asked for if `all` are wanted, or if there is something that changes.
+    async poll(first, all = true) {
       const ended = this.store.ended;
       const proposals = [...this.store.coflows.values()].some((c) => c.state === "proposed") || this.store.proposed;
       this.store.proposed = false;
-      const lists = first ? [this.get("coflows")] : [this.get("coflows?state=active"), this.get(`coflows?endedAfter=${ended}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
+      const open = [...this.store.coflows.values()].some((c) => c.state === "active" || c.state === "proposed");
+      // The answer to a question right after an event may be of before it.
+      const coflowsToo = first || all || open || this.store.told > 0;
+      this.store.told = Math.max(0, (this.store.told ?? 0) - 1);
+      const lists = first ? [this.get("coflows")] : !coflowsToo ? [] : [this.get("coflows?state=active"), this.get(`coflows?endedAfter=${ended}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
       const paths = this.store.topology?.graph ? this.get("paths?pairs=false") : null;
-      const jobs = this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
-      const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), this.get("circuits"), paths, jobs, ...lists]);
+      const jobs = !first && !all && this.store.jobs.byId.size === 0 ? null : this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
+      const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), all ? this.get("circuits") : null, paths, jobs, ...lists]);
       this.store.setStats(stats);
-      this.store.setCircuits(circuits);
+      if (circuits) this.store.setCircuits(circuits);
       this.store.sample(demand, ports, links);
-      this.store.setJobs(told);
+      if (told) this.store.setJobs(told);
       if (first) this.store.setCoflows(coflows[0], true);
-      else {
-        const open = { ...coflows[0], coflows: [...coflows[0].coflows, ...(coflows[2]?.coflows ?? [])] };
-        this.store.setCoflows(open, true);
+      else if (coflowsToo) {
+        const listed = { ...coflows[0], coflows: [...coflows[0].coflows, ...(coflows[2]?.coflows ?? [])] };
+        this.store.setCoflows(listed, true);
         this.store.setCoflows(coflows[1], false);
       }
       if (first || this.store.policyChanged) await this.fetchPolicy();
@@ -178,8 +185,13 @@
   H.Feed = Feed;
   H.Problem = Problem;
   H.Store.prototype.on_coflow_proposed = function () {
-    this.proposed = true;
+    [this.proposed, this.told] = [true, 2];
   };
+  for (const name of ["on_coflow_arrived", "on_coflow_finished", "on_coflow_cancelled"]) {
+    H.Store.prototype[name] = function () {
+      this.told = 2;
+    };
+  }
   H.Store.prototype.on_policy_changed = function () {
     this.policyChanged = true;
   };

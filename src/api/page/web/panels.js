@@ -67,6 +67,7 @@
       seen("matrix", () => this.showMatrix(sample));
       seen("utilisation", () => this.showLinks(at));
       seen("ops", () => this.showOps(at));
+      seen("course", () => this.showCourse(at));
       this.showCoflows(at);
       this.showLoop();
       this.showLog(at);
@@ -146,7 +147,7 @@
       const tip = ([x, r, v]) => `rack ${r} at ${H.clock(last[x - first].at)}: ${H.rate(v * full(r))}, ${H.percent(v)}`;
       const columns = Array.from({ length: 120 }, (_, k) => (last[k - first] ? H.clock(last[k - first].at, 0) : ""));
       const columnText = { interval: 19 };
-      H.heatMap(H.chartOf(H.byId("utilisation")), { rows: topology.racks.map((r) => `r${r.id}`), columns, cells, most: 1, format: (v) => H.percent(v), rowName: "", columnName: "", tip, columnsTop: false, columnText });
+      H.heatMap(H.chartOf(H.byId("utilisation")), { rows: topology.racks.map((r) => `r${r.id}`), columns, cells, most: 1, format: (v) => H.percent(v), rowName: "rack", columnName: "time since the start", tip, columnsTop: false, columnText });
       this.describe("utilisation", cells.slice(-topology.racks.length), ([, r, v]) => `rack ${r} ${H.percent(v)}`, `Utilisation now of ${kind.selectedOptions[0].text}`);
     }
 
@@ -190,7 +191,11 @@
       this.loop.show([row("observe", stats.poll), row("decide", stats.decide), row("apply", stats.apply), row("cycle", stats.cycle), row("dark time asked", stats.dark_asked), row("dark time achieved", stats.dark_achieved)]);
       const wrong = stats.probes_wrong + stats.probes_lost;
       H.text(H.byId("loop-sum"), `${stats.circuits_set} circuits set${wrong ? `, ${wrong} probes astray` : ""}`);
-      const lines = stats.failures.map((f) => H.el("p", { class: "bad" }, `${f.what}: ${f.why} (${f.attempts} attempts)`));
+      const since = ({ from_ns, until_ns, found, what }) => `another process changed the network from ${H.clock(from_ns)} until ${H.clock(until_ns)} (found ${found} times, first ${what}): what was measured meanwhile may not be what it says`;
+      const notes = [stats.tampered && since(stats.tampered), stats.fallbacks && `the external scheduler gave no answer in time, or a wrong one, in ${stats.fallbacks} cycles: the fallback decided`];
+      const told = notes.filter(Boolean).map((text) => H.el("p", { class: "bad" }, text));
+      const failed = stats.failures.map((f) => H.el("p", { class: "bad" }, `${f.what}: ${f.why} (${f.attempts} attempts)`));
+      const lines = [...told, ...failed];
       const box = H.byId("failures");
       if (box.textContent !== lines.map((l) => l.textContent).join("")) box.replaceChildren(...lines);
     }
@@ -210,6 +215,21 @@
       H.lines(H.chartOf(H.byId("ops")), { legend: false, series: [{ name: "operations", colour: H.colour("eps"), step: "end", width: 1.2, data }], x: { min: Math.max(0, from) / 1e6, max: Math.max(at, 6e9) / 1e6, format: time, tip: (p) => `cycle at ${H.clock(p[0].value[0] * 1e6, 2)}: ${p[0].value[1]} operations` }, y: { format: String, name: "operations", whole: true, splits: 2 } });
     }
 
+    // How long the parts of a cycle took by then, and which share of the cycles of each second was late.
+    showCourse(at) {
+      const from = Math.max(0, at - 120e9);
+      const list = this.store.course.filter((x) => x.at >= from && x.at <= at);
+      const ms = (x) => x.at / 1e6;
+      const line = (name, colour, dash) => ({ name, colour: H.colour(colour), dash, width: 1.6, step: "end", data: list.map((x) => [ms(x), x[name]]) });
+      const longest = Math.max(1e6, ...list.map((x) => x.cycle));
+      const power = 10 ** Math.floor(Math.log10(longest));
+      const most = power * ([1, 2, 4, 6, 8, 10].find((n) => n * power >= longest) ?? 20);
+      const tip = (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${q.seriesName === "late" ? H.percent(q.value[1] / most, 1) : H.span(q.value[1])}`)].join("\n");
+      // All of the axis' height is all of the cycles.
+      const late = { name: "late", colour: H.colour("fault"), dash: "solid", width: 1, area: true, step: "end", data: list.map((x) => [ms(x), x.late * most]) };
+      H.lines(H.chartOf(H.byId("course")), { series: [line("cycle", "text", "solid"), line("decide", "eps", [6, 3]), line("apply", "ocs", [2, 2]), late], x: { min: from / 1e6, max: Math.max(at, 6e9) / 1e6, format: (v) => H.clock(v * 1e6, 0), tip }, y: { format: H.span, max: most, splits: 2 } });
+    }
+
     showLog(at) {
       const name = (id) => this.store.coflows.get(id)?.name ?? `coflow ${id}`;
       const say = {
@@ -217,7 +237,7 @@
         "coflow-finished": (r) => `${name(r.id)} finished, CCT ${H.span(r.cct_ns)}`,
         "coflow-proposed": (r) => `${name(r.id)} proposed, held until ${H.clock(r.expires_ns)}`,
         "coflow-prioritised": (r) => `${name(r.id)} has other priorities${r.priority === null ? "" : `: ${r.priority}`}`,
-        "coflow-cancelled": (r) => `${name(r.id)} cancelled`,
+        "coflow-cancelled": (r) => `${name(r.id)} cancelled${r.why ? `: ${r.why}` : ""}`,
         "port-faulty": (r) => `port of rack ${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
         "port-repaired": (r) => `port of rack ${r.rack} on plane ${r.plane} is used again`,
         failed: (r) => `${r.what}: ${r.why}`,
@@ -269,7 +289,7 @@
           H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.names, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11, width: 74, overflow: "truncate" } }),
           H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: circuits ? topology.racks.map((r) => `r${r.id}`) : [], splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
         ],
-        legend: { top: 0, left: 60, itemWidth: 20, itemHeight: 3, icon: "roundRect", textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
+        legend: { top: 0, left: 60, itemWidth: 26, itemHeight: 10, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
         series: [
           line("over circuits", circuits ? samples.map((s) => [ms(s.at), s.ocs]) : [], c.ocs, { areaStyle: { opacity: 0.15 } }),
           line("over the EPS", samples.map((s) => [ms(s.at), s.eps]), c.eps, { areaStyle: { opacity: 0.15 } }),

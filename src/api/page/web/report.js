@@ -27,6 +27,9 @@
     draws.push(() => draw(H.chartOf(box)));
   }
 
+  // The beginning of a hash, and all of it where one points at it.
+  const hash = (hex) => H.el("code", { title: hex }, `${hex.slice(0, 12)}…`);
+
   // What is known of a run, by the names of its result.
   const rows = [
     ["policy", (r) => r.about.policy],
@@ -51,6 +54,11 @@
     ["control cycle, p50, p99", (r) => (r.stats?.cycle?.max_ns ? r.stats.cycle : null), (q) => `${H.span(q.p50_ns)}, ${H.span(q.p99_ns)}`],
     ["late cycles", (r) => r.stats?.late_cycles || null, String],
     ["packets late, misdelivered", (r) => (r.summary?.late_packets || r.summary?.misdelivered ? r.summary : null), (s) => `${s.late_packets}, ${s.misdelivered}`],
+    ["seed", (r) => r.origin?.seed, String],
+    ["Heliostat's version", (r) => r.origin?.version],
+    ["machine", (r) => r.origin?.host],
+    ["begun", (r) => r.origin?.started_at],
+    ...["topology", "policy", "workload"].map((what) => [`SHA-256 of the ${what}`, (r) => r.origin?.[`${what}_sha256`], hash]),
   ];
 
   function summary() {
@@ -144,12 +152,13 @@
         const series = kinds.map(([name, of], k) => {
           const links = u.links.filter((l) => of(l.name));
           const rate = links.reduce((a, l) => a + l.rate_bps, 0) / 8e9;
-          // The last bucket is shorter than the others.
+          // A mean holds for its bucket; the last one is shorter than the others.
           const data = links[0].bytes.map((_, b) => {
             const [from, to] = [b * u.bucket_ns, Math.min(u.until_ns, (b + 1) * u.bucket_ns)];
-            return [ms((from + to) / 2), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / (rate * Math.max(1, to - from))];
+            return [ms(from), links.reduce((a, l) => a + (l.bytes[b] ?? 0), 0) / (rate * Math.max(1, to - from))];
           });
-          return { name, data, colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: DASHES[k % 4], width: 1.6 };
+          if (data.length) data.push([ms(u.until_ns), data.at(-1)[1]]);
+          return { name, data, step: "end", colour: k < 2 ? H.colour(k ? "good" : "eps") : H.colour("ocs"), dash: DASHES[k % 4], width: 1.6 };
         });
         H.lines(c, { series, x: { min: 0, max: ms(u.until_ns), format: (v) => H.clock(v * 1e6, 0), tip: (p) => [H.clock(p[0].value[0] * 1e6), ...p.map((q) => `${q.seriesName}: ${H.percent(q.value[1], 1)}`)].join("\n") }, y: { format: (v) => H.percent(v), interval: 0.25, max: (v) => Math.min(1, Math.max(0.25, Math.ceil(v.max * 4) / 4)) } });
       });

@@ -42,6 +42,7 @@ class Store {
       this.circuits = new Map(); // by plane/input/up_from, in the order of arrival
       this.cycles = []; // {at, demand, ops, late}
       this.samples = []; // one a poll
+      this.course = []; // {at, cycle, decide, apply, late}: of the control loop, one a poll
       this.coflows = new Map();
       this.coflowSteps = new Map(); // by coflow: {at, state, received, over}
       this.jobSteps = new Map(); // by job: {at, finished, computing, waiting}
@@ -236,7 +237,12 @@ class Store {
 
     setStats(stats) {
       this.sawTime(stats.now_ns, true);
+      const old = this.stats;
       this.stats = stats;
+      if (!old || stats.now_ns <= old.now_ns) return;
+      const [late, cycles] = [stats.late_cycles - old.late_cycles, stats.cycles - old.cycles];
+      this.course.push({ at: stats.now_ns, cycle: stats.cycle.p99_ns, decide: stats.decide.p99_ns, apply: stats.apply.p99_ns, late: cycles > 0 ? late / cycles : 0 });
+      if (this.course.length > HISTORY / 1e9) this.course.shift();
     }
 
     setCoflows(list, whole) {

@@ -32,7 +32,7 @@ fn a_plan_in_three_forms() {
     let a = args(line).unwrap();
     let bars = picture(&report(&a, &d, &plan(&a, &d).unwrap())).bars;
     let dark = bars.iter().filter(|b| b.title.contains("dark")).count();
-    assert_eq!((bars.len(), dark, bars[1].title.as_str()), (6, 3, "0 -> 1: 10ns to 80ns, 70B"));
+    assert_eq!((bars.len(), dark, bars[1].title.as_str()), (6, 3, "r0 -> r1: 10ns to 80ns, 70B"));
 }
 
 /// On planes for which they cannot plan ahead, algorithms are asked every interval, and get through.
