@@ -43,7 +43,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     for file in &a.files {
         take(&mut runs, file, &read_result(file)?)?;
     }
-    let runs = paired(runs);
+    let runs = input::paired(runs, |r| &mut r.input);
     let inputs: Vec<input::Input> = runs.iter().map(|r| r.input.clone()).collect();
     let labels = labels(&inputs, &a.label)?;
     let all: Vec<Value> = runs.iter().zip(labels).map(|(r, label)| of_run(r, &label)).collect();
@@ -64,14 +64,6 @@ fn take(runs: &mut Vec<Run>, file: &Path, text: &str) -> Result<(), CliError> {
     }
     runs.push(Run { input, value });
     Ok(())
-}
-
-/// Results with their event logs as one run each; see [`input::paired`].
-fn paired(runs: Vec<Run>) -> Vec<Run> {
-    let (inputs, values): (Vec<input::Input>, Vec<(String, Option<Value>)>) =
-        runs.into_iter().map(|r| (r.input.clone(), (r.input.file, r.value))).unzip();
-    let mut values: std::collections::BTreeMap<String, Option<Value>> = values.into_iter().collect();
-    input::paired(inputs).into_iter().map(|input| Run { value: values.remove(&input.file).flatten(), input }).collect()
 }
 
 /// What the page shows of a run. Times and spans are nanoseconds.
@@ -164,7 +156,7 @@ mod tests {
         let read = |files: &[(&str, &str)]| {
             let mut runs = vec![];
             files.iter().for_each(|(name, text)| take(&mut runs, Path::new(name), text).unwrap());
-            paired(runs).iter().map(|r| of_run(r, "x")).collect::<Vec<Value>>()
+            input::paired(runs, |r| &mut r.input).iter().map(|r| of_run(r, "x")).collect::<Vec<Value>>()
         };
         let both = read(&[("a.json", result), ("a.jsonl", log)]);
         assert_eq!(both, read(&[("a.jsonl", log), ("a.json", result)]));
@@ -173,6 +165,7 @@ mod tests {
         assert_eq!(both[0]["coflows"][0]["name"], "c");
         assert_eq!((both[0]["ended_ns"].as_u64(), both[0]["demand"].clone()), (Some(9), json!([[8, 5.0]])));
         assert_eq!(read(&[("a.json", result), ("b.jsonl", log)]).len(), 2);
+        assert!(read(&[("a.json", result), ("a.json", result)]).iter().all(|r| !r["summary"].is_null()), "one file twice");
         assert!(take(&mut vec![], Path::new("x.json"), "{}").is_err());
         // A log that says of which run it is needs no name; of a live run, it is told by the result's clock.
         let head =

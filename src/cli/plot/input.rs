@@ -144,18 +144,22 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Input>, String> {
     Ok(inputs.into_iter().map(|i| Input { file: file.into(), ..i }).collect())
 }
 
-/// Results with their event logs, where both are among the files: of several logs that may be a result's, that of its name, else the first.
-pub fn paired(mut all: Vec<Input>) -> Vec<Input> {
+/// Results with their event logs, where both are among `all`: of several logs that may be a result's, that of its name, else the first.
+/// `of`: the input of an item.
+pub fn paired<T>(mut all: Vec<T>, of: impl Fn(&mut T) -> &mut Input) -> Vec<T> {
+    let mut inputs: Vec<Input> = all.iter_mut().map(|item| of(item).clone()).collect();
     let name = |i: &Input| Path::new(&i.file).with_extension("");
     let mut joined = vec![];
-    for k in (0..all.len()).filter(|&k| all[k].is_log()).collect::<Vec<_>>() {
-        let owners: Vec<usize> = (0..all.len()).filter(|&r| all[r].owns(&all[k])).collect();
-        let Some(&owner) = owners.iter().find(|&&r| name(&all[r]) == name(&all[k])).or(owners.first()) else { continue };
-        let log = all[k].clone();
-        all[owner].join(log);
+    for k in (0..all.len()).filter(|&k| inputs[k].is_log()).collect::<Vec<_>>() {
+        let log = inputs[k].clone();
+        let owners: Vec<usize> = (0..all.len()).filter(|&r| inputs[r].owns(&log)).collect();
+        let Some(&owner) = owners.iter().find(|&&r| name(&inputs[r]) == name(&log)).or(owners.first()) else { continue };
+        // A result that has its log owns no other one.
+        inputs[owner].join(log);
+        *of(&mut all[owner]) = inputs[owner].clone();
         joined.push(k);
     }
-    all.into_iter().enumerate().filter(|(k, _)| !joined.contains(k)).map(|(_, input)| input).collect()
+    all.into_iter().enumerate().filter(|(k, _)| !joined.contains(k)).map(|(_, item)| item).collect()
 }
 
 /// Runs of the same policy, topology and mechanism as one, in the order in which they first appear.

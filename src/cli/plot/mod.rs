@@ -76,7 +76,7 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     for file in &a.files {
         inputs.extend(read(file)?);
     }
-    let inputs = input::paired(inputs);
+    let inputs = input::paired(inputs, |i| i);
     let kind = a.kind.unwrap_or(if inputs[0].ccts.is_some() { Kind::Cct } else { Kind::Circuits });
     let title = a.title.clone().unwrap_or_else(|| title(kind, &inputs));
     let chart = match kind {
