@@ -1,6 +1,7 @@
 //! `/metrics`: the newest snapshot in the OpenMetrics text format, in base units.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -10,17 +11,20 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::doors::{Door, Doors};
 use crate::control::histogram::Histogram;
 use crate::control::record::{CircuitState, PromiseState, Snapshot};
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortTo, SwitchPort};
 use crate::ids::RackId;
+use crate::runtime::journal::{Journaled, Written};
 use crate::units::Span;
 
-/// The snapshot as text.
-pub fn text(snapshot: Arc<Snapshot>) -> String {
+/// The snapshot as text, and what was counted of clients and of the journal.
+pub fn text(snapshot: Arc<Snapshot>, doors: Arc<Doors>, journal: Option<Journaled>) -> String {
     let mut registry = Registry::with_prefix("heliostat");
     registry.register_collector(Box::new(Of(snapshot)));
+    registry.register_collector(Box::new(Served { doors, journal: journal.map(|j| j.written) }));
     let mut out = String::new();
     // Writing into a string cannot fail.
     let _ = encode(&mut out, &registry);
@@ -122,9 +126,40 @@ impl Of {
         w.counter("coflows_finished", "Coflows whose last byte was received", None, totals.finished)?;
         w.counter("coflows_cancelled", "Coflows that were taken back, or broke", None, totals.cancelled)?;
         w.histogram("cct", "Completion times of coflows that have finished", &self.0.histograms.cct)?;
-        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.open() as u64)?;
+        w.gauge("coflows_active", "Coflows that are not finished", self.0.coflows.open as u64)?;
         let held = self.0.proposals.iter().filter(|p| p.state == PromiseState::Held).count() as u64;
         w.gauge("proposals_held", "Coflows that are proposed and held, not confirmed", held)
+    }
+}
+
+/// What the daemon counts of its clients, and of its records on disk.
+struct Served {
+    doors: Arc<Doors>,
+    journal: Option<Arc<Written>>,
+}
+
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> Result {
+        f.write_str("Served")
+    }
+}
+
+impl Collector for Served {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result {
+        let mut w = Writer(encoder);
+        let by_door = |value: fn(&Door) -> u64| self.doors.all().map(|d| ([("over", d.name.to_string())], value(d)));
+        w.gauges("api_connections", "Connections to the API that are open", by_door(Door::open))?;
+        w.gauges("api_connections_most", "Connections that are admitted at once; more wait", by_door(|d| d.limits.connections as u64))?;
+        w.gauges("api_event_streams", "Event streams that are open", by_door(Door::streaming))?;
+        w.counters("api_event_streams_refused", "Event streams that found no room", None, by_door(Door::refused))?;
+        let times = self.doors.all().map(|d| (d.name, d.times()));
+        let times = times.iter().flat_map(|(over, t)| t.iter().map(|(kind, h)| ([("over", *over), ("kind", *kind)], h)));
+        w.histograms_by("api_request_duration", "Time until a request was answered, once its head was read", times)?;
+        let written = self.journal.as_deref();
+        w.gauge("journal_bytes", "Size of the file of the journal; 0 without one", written.map_or(0, |j| j.bytes.load(Relaxed)))?;
+        let missing = written.map_or(0, |j| j.missing.load(Relaxed));
+        w.counter("journal_missing_events", "Events that no file of the journal will have", None, missing)?;
+        w.gauge("journal_lost_coflows", "Coflows that were open when the daemon before this one ended", written.map_or(0, |j| j.lost))
     }
 }
 
@@ -166,8 +201,18 @@ impl Writer<'_> {
 
     /// Durations by ranges, in seconds.
     fn histograms(&mut self, name: &str, help: &str, label: &'static str, all: &[(&str, &Histogram)]) -> Result {
+        self.histograms_by(name, help, all.iter().map(|&(value, h)| ([(label, value)], h)))
+    }
+
+    /// The same with any labels.
+    fn histograms_by<'h, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        all: impl IntoIterator<Item = ([(&'static str, &'h str); N], &'h Histogram)>,
+    ) -> Result {
         let mut family = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
-        all.iter().try_for_each(|(value, h)| write(h, family.encode_family(&[(label, *value)])?))
+        all.into_iter().try_for_each(|(labels, h)| write(h, family.encode_family(&labels)?))
     }
 
     /// The same of one distribution, without a label.

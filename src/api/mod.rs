@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 mod board;
+mod doors;
 pub mod metrics;
 pub mod openapi;
 pub mod page;

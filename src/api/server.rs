@@ -13,21 +13,16 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, broadcast::error::RecvError, watch};
+use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_io_timeout::TimeoutStream;
 
+use super::doors::Doors;
 use super::routes::{self, Guard};
 use super::state::{App, Ledger, Log, Sender, Slot};
 use crate::runtime::handle::Handle;
 use crate::runtime::journal::Journaled;
 
-/// Connections over TCP at once; more wait.
-const MAX_TCP: usize = 512;
-/// Connections over the unix socket at once; more wait. They are counted apart: no client over TCP locks the owner out.
-pub(super) const MAX_UNIX: usize = 128;
-/// Event streams at once, over both; more are refused. The rest of [`MAX_TCP`] is for requests that end.
-pub(super) const MAX_STREAMS: usize = 384;
 /// What is buffered of an answer that its client does not read, and of a request's head.
 const BUFFER: usize = 64 << 10;
 /// How long open requests may go on once the server stops.
@@ -164,7 +159,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
     let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
     let (stop, stopping) = watch::channel(false);
     let events = options.journal.as_ref().and_then(Journaled::told).unwrap_or_else(|| handle.events());
-    let (log, mut ledger) = (Log::default(), Ledger::default());
+    let (log, mut ledger, doors) = (Log::default(), Ledger::default(), Arc::new(Doors::default()));
     if let Some(journal) = &options.journal {
         journal.events.iter().for_each(|r| log.push(r.clone()));
         journal.keys.iter().for_each(|k| ledger.remember(k.clone()));
@@ -176,7 +171,8 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         ledger: Arc::new(tokio::sync::Mutex::new(ledger)),
         journal: options.journal,
         policy_turn: Arc::default(),
-        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        door: doors.tcp.clone(),
+        doors,
         board: Default::default(),
         patience: super::CONTROLLER_TIMEOUT,
         stopping,
@@ -225,32 +221,33 @@ async fn while_alive(task: JoinHandle<()>, work: impl Future<Output = ()>) {
 async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio::net::UnixListener>, guard: Guard) {
     let mut tasks = JoinSet::new();
     if let Some(listener) = tcp {
-        let app = app.clone();
+        let app = App { door: app.doors.tcp.clone(), ..app.clone() };
         tasks.spawn(async move {
             let router = routes::router(app.clone(), guard);
             let next = || async { listener.accept().await.map(|(s, _)| s) };
-            accept(next, &router, &app, MAX_TCP).await;
+            accept(next, &router, &app).await;
         });
     }
     if let Some(listener) = unix {
+        let app = App { door: app.doors.unix.clone(), ..app };
         tasks.spawn(async move {
             let router = routes::router(app.clone(), Guard::open());
             let next = || async { listener.accept().await.map(|(s, _)| s) };
-            accept(next, &router, &app, MAX_UNIX).await;
+            accept(next, &router, &app).await;
         });
     }
     // One that has died ends the others: the daemon sees the end of this thread, and says so.
     while tasks.join_next().await.is_some_and(|ended| ended.is_ok()) {}
 }
 
-/// Accepts until the server stops, at most `most` connections at once, then waits until the open ones and their requests have ended, for
+/// Accepts until the server stops, no more at once than the door of `app` admits, then waits until the open ones and their requests have ended, for
 /// [`GRACE`] at most.
-async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App, most: usize)
+async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     F: Future<Output = io::Result<S>>,
 {
-    let (mut stopping, slots) = (app.stopping.clone(), Arc::new(Semaphore::new(most)));
+    let (mut stopping, slots) = (app.stopping.clone(), app.door.slots.clone());
     let (mut open, mut refused) = (JoinSet::new(), false);
     loop {
         // A stop is seen also while all slots are taken.
@@ -279,7 +276,7 @@ where
         }
         while open.try_join_next().is_some() {}
     }
-    let _ = tokio::time::timeout(GRACE, slots.acquire_many(most as u32)).await;
+    let _ = tokio::time::timeout(GRACE, slots.acquire_many(app.door.limits.connections as u32)).await;
 }
 
 /// Waits until the server stops.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::board::Board;
+use super::doors::{Door, Doors};
 use super::problem::{Problem, Reply};
 use super::wire;
 use crate::control::Event;
@@ -102,8 +103,10 @@ pub struct App {
     pub ledger: Arc<tokio::sync::Mutex<Ledger>>,
     /// Held while the policy is compared and replaced.
     pub policy_turn: Arc<tokio::sync::Mutex<()>>,
-    /// Room for further event streams.
-    pub streams: Arc<tokio::sync::Semaphore>,
+    /// The way by which the requests of this clone come.
+    pub door: Arc<Door>,
+    /// All ways in.
+    pub doors: Arc<Doors>,
     /// What a task scheduler says of its jobs.
     pub board: Board,
     /// How long the controller may take for an answer.

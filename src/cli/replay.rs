@@ -76,7 +76,7 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
             row(who, format!("{} events ({} refused), {} actions", c.events, c.refused, c.actions));
         }
     }
-    let (open, totals) = (r.snapshot.coflows.open(), r.snapshot.coflows.totals);
+    let (open, totals) = (r.snapshot.coflows.open, r.snapshot.coflows.totals);
     row("cycles", r.snapshot.stats.cycles.to_string());
     row("coflows", format!("{open} open, {} finished, {} cancelled", totals.finished, totals.cancelled));
     if let Some(jobs) = &r.jobs {

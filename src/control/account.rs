@@ -3,16 +3,12 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
-use super::ProgressBy;
 use super::coflow::CoflowView;
 use crate::coflows::RackBytes;
 use crate::coflows::priority::Said;
 use crate::ids::{CoflowId, RackId};
 use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
-
-/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
-pub const LAST_READ: u8 = 2;
 
 /// One pair of racks of one coflow.
 #[derive(Clone, Debug)]
@@ -33,7 +29,6 @@ pub struct Account {
     pub arrival: Time,
     pub bound: Span,
     pub weight: u32,
-    pub progress: ProgressBy,
     /// What was said of its flows' strict priorities.
     pub said: Said,
     /// By sender, then receiver.
@@ -43,20 +38,11 @@ pub struct Account {
     pub finished: Option<Time>,
     pub cancelled: Option<Time>,
     pub why: Option<String>,
-    /// Bytes have arrived that are not yet told apart, by circuits and by EPS.
-    pub news: bool,
-    /// How often the counters were read since it was closed.
-    pub reads: u8,
 }
 
 impl Account {
     pub fn open(&self) -> bool {
         self.finished.is_none() && self.cancelled.is_none()
-    }
-
-    /// Whether it is closed and all its bytes are split that ever will be.
-    pub fn is_settled(&self) -> bool {
-        !self.open() && (!self.news || self.reads >= LAST_READ)
     }
 
     /// Whether a pair asked `threshold` or more.
@@ -115,8 +101,17 @@ impl Kept {
     }
 
     /// It as the API shows it. O(1) if it has not changed since the last call, else O(pairs).
-    pub fn view(&self) -> Arc<CoflowView> {
-        self.view.get_or_init(|| Arc::new(self.account.view(self.id))).clone()
+    pub fn view(&self) -> &CoflowView {
+        self.made()
+    }
+
+    /// The same, to be kept when the account is not.
+    pub fn shared_view(&self) -> Arc<CoflowView> {
+        self.made().clone()
+    }
+
+    fn made(&self) -> &Arc<CoflowView> {
+        self.view.get_or_init(|| Arc::new(self.account.view(self.id)))
     }
 
     /// What the network still has to carry of it; aggregates that began at `threshold` or above are heavy. O(pairs) at the first

@@ -1,11 +1,11 @@
 //! The coflows that the controller knows: what they asked, what has arrived, and by which way.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::account::{Account, Kept, Pair};
+use super::account::{Account, Pair};
 use super::closed::Closed;
 use super::histogram::Histogram;
+use super::live::Live;
 use super::past::{LOST, Past};
 use super::record::{CoflowTotals, CoflowView, Coflows};
 use super::used::UsedIds;
@@ -15,11 +15,12 @@ use crate::coflows::RackBytes;
 use crate::coflows::priority::{Change, LAST, Priorities};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, RackId};
-use crate::placement::codecide::Open;
 use crate::units::{Bytes, Span, Time};
 
 /// The most closed coflows that wait for the counters; where the counters are not read, the oldest are closed without.
 const MOST_WAITING: usize = 1000;
+/// Readings of the counters after which a closed coflow's bytes are on them: what is not split by then will never be.
+const LAST_READ: u8 = 2;
 
 /// What a new account is opened with.
 #[derive(Clone, Debug)]
@@ -44,9 +45,13 @@ pub struct Opening<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
     /// Coflows that are open, and those that are closed and have bytes that are not split: in all others nothing will change any more.
-    live: BTreeMap<CoflowId, Kept>,
-    /// The closed ones of `live`, in the order of their ends.
-    waiting: VecDeque<CoflowId>,
+    live: Live,
+    /// The closed ones of `live`, in the order of their ends, and how often the counters were read since each was closed.
+    waiting: VecDeque<(CoflowId, u8)>,
+    /// Those of `live` of which bytes have arrived that are not yet told apart, by circuits and by EPS.
+    news: BTreeSet<CoflowId>,
+    /// Open ones whose progress is read from the ToRs' counters.
+    by_counters: BTreeSet<CoflowId>,
     /// The last of the others.
     closed: Closed,
     totals: CoflowTotals,
@@ -54,8 +59,6 @@ pub struct Accounts {
     ccts: Histogram,
     /// All numbers that were given, those of proposals included.
     used: UsedIds,
-    /// Open ones whose progress is read from the ToRs' counters.
-    by_counters: usize,
 }
 
 /// Whether pairs are of racks that exist.
@@ -101,23 +104,22 @@ impl Accounts {
     pub fn open(&mut self, new: Opening<'_>, now: Time, racks: usize) -> Result<Bytes, Rejected> {
         let pairs = Self::pairs(new.pairs, racks)?;
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
-        self.by_counters += usize::from(new.progress == ProgressBy::Counters);
+        if new.progress == ProgressBy::Counters {
+            self.by_counters.insert(new.id);
+        }
         let account = Account {
             name: new.name,
             arrival: now,
             bound: new.bound,
             weight: new.weight,
-            progress: new.progress,
             said: new.priorities.into(),
             largest: pairs.iter().map(|p| p.asked).max().unwrap_or(0),
             pairs,
             finished: None,
             cancelled: None,
             why: None,
-            news: false,
-            reads: 0,
         };
-        self.live.insert(new.id, Kept::new(new.id, account));
+        self.live.insert(new.id, account);
         Ok(bytes)
     }
 
@@ -156,11 +158,12 @@ impl Accounts {
     /// # Errors
     /// No such coflow.
     pub fn progress(&mut self, id: CoflowId, received: &[RackBytes]) -> Result<(), Rejected> {
-        let Some(a) = self.live.get_mut(&id).filter(|a| a.open()) else {
+        if !self.is_open(id) {
             // A report that comes late, of a coflow that is over.
             return if self.used.contains(id) { Ok(()) } else { Err(unknown(id)) };
-        };
-        a.news |= !received.is_empty();
+        }
+        let Some(a) = self.live.account_mut(id).filter(|_| !received.is_empty()) else { return Ok(()) };
+        self.news.insert(id);
         let mut next = 0;
         for r in received {
             // A report of all pairs in their order is read without a search.
@@ -179,8 +182,12 @@ impl Accounts {
     ///
     /// # Errors
     /// No such coflow, or it is closed.
-    pub fn expect_open(&mut self, id: CoflowId) -> Result<(), Rejected> {
-        self.open_mut(id).map(|_| ())
+    pub fn expect_open(&self, id: CoflowId) -> Result<(), Rejected> {
+        match self.is_open(id) {
+            true => Ok(()),
+            false if self.used.contains(id) => Err(Rejected::Conflict(format!("coflow {} is over", id.0))),
+            false => Err(unknown(id)),
+        }
     }
 
     /// Takes note of other strict priorities of an open coflow's flows, and gives what is new of them.
@@ -199,11 +206,12 @@ impl Accounts {
     /// No such coflow, or it is closed.
     pub fn finish(&mut self, id: CoflowId, at: Time) -> Result<Span, Rejected> {
         let a = self.open_mut(id)?;
-        (a.finished, a.news) = (Some(at), true);
+        a.finished = Some(at);
         for p in &mut a.pairs {
             p.received = p.asked;
         }
         let cct = at.since(a.arrival);
+        self.news.insert(id);
         self.totals.finished += 1;
         self.ccts.add(cct, 1);
         self.close(id, at);
@@ -228,13 +236,13 @@ impl Accounts {
     }
 
     fn close(&mut self, id: CoflowId, at: Time) {
-        let Some(a) = self.live.get(&id) else { return };
-        self.by_counters -= usize::from(a.progress == ProgressBy::Counters);
+        let Some(a) = self.live.account(id) else { return };
+        self.by_counters.remove(&id);
         let received: Bytes = a.pairs.iter().map(|p| Bytes(p.received)).sum();
         self.totals.received = self.totals.received.saturating_add(received);
-        self.waiting.push_back(id);
+        self.waiting.push_back((id, 0));
         if self.waiting.len() > MOST_WAITING
-            && let Some(oldest) = self.waiting.pop_front()
+            && let Some((oldest, _)) = self.waiting.pop_front()
         {
             self.retire(oldest, at);
         }
@@ -242,47 +250,55 @@ impl Accounts {
 
     /// Nothing of this coflow changes any more: its view is made for good.
     fn retire(&mut self, id: CoflowId, now: Time) {
-        if let Some(a) = self.live.remove(&id) {
-            self.closed.push(a.view(), now);
+        self.news.remove(&id);
+        if let Some(view) = self.live.remove(id) {
+            self.closed.push(view, now);
         }
     }
 
     /// Whether the progress of an open coflow is read from the ToRs' counters.
     pub fn read_counters(&self) -> bool {
-        self.by_counters > 0
+        !self.by_counters.is_empty()
     }
 
     /// Whether any coflow is open.
     pub fn any_open(&self) -> bool {
-        self.open_accounts().next().is_some()
+        self.open_count() > 0
     }
 
-    fn open_mut(&mut self, id: CoflowId) -> Result<&mut Kept, Rejected> {
-        match self.live.get_mut(&id).filter(|a| a.open()) {
-            Some(a) => Ok(a),
-            None if self.used.contains(id) => Err(Rejected::Conflict(format!("coflow {} is over", id.0))),
-            None => Err(unknown(id)),
-        }
+    /// How many coflows are open.
+    fn open_count(&self) -> usize {
+        self.live.len() - self.waiting.len()
+    }
+
+    fn is_open(&self, id: CoflowId) -> bool {
+        self.live.account(id).is_some_and(Account::open)
+    }
+
+    fn open_mut(&mut self, id: CoflowId) -> Result<&mut Account, Rejected> {
+        self.expect_open(id)?;
+        self.live.account_mut(id).ok_or_else(|| unknown(id))
     }
 
     /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
     /// them over circuits. Gives bytes to coflows whose progress is not reported, the oldest of a pair first, and splits every
     /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
-    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news,
-    /// and coflows that are open).
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news or
+    /// that are read from the counters).
     pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64), now: Time) -> Vec<CoflowId> {
         // What no coflow has been given yet.
         let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
-        let counted = |a: &Account| a.progress == ProgressBy::Counters && a.open();
-        for (id, a) in &mut self.live {
-            if !a.open() {
-                a.reads += 1;
-            }
-            if !(a.news || counted(a)) {
+        self.waiting.iter_mut().for_each(|w| w.1 += 1);
+        for id in self.news.union(&self.by_counters).copied().collect::<Vec<_>>() {
+            let by_counters = self.by_counters.contains(&id);
+            let news = self.news.contains(&id);
+            let gains = |a: &Account| a.pairs.is_empty() || a.pairs.iter().any(|p| gained(p.from, p.to).0 > 0);
+            if !news && !self.live.account(id).is_some_and(gains) {
                 continue;
             }
-            if counted(a) {
+            let Some(a) = self.live.account_mut(id) else { continue };
+            if by_counters {
                 for p in &mut a.pairs {
                     let left = left.entry((p.from, p.to)).or_insert_with(|| gained(p.from, p.to).0);
                     let got = (*left).min(p.asked - p.received);
@@ -290,7 +306,7 @@ impl Accounts {
                     p.received += got;
                 }
                 if a.pairs.iter().all(|p| p.received == p.asked) {
-                    done.push(*id);
+                    done.push(id);
                 }
             }
             for p in a.pairs.iter_mut().filter(|p| p.split < p.received) {
@@ -301,22 +317,26 @@ impl Accounts {
                     p.split = p.received;
                 }
             }
-            a.news = a.pairs.iter().any(|p| p.split < p.received);
+            if a.pairs.iter().any(|p| p.split < p.received) {
+                self.news.insert(id)
+            } else {
+                self.news.remove(&id)
+            };
         }
-        let settled = |id: &CoflowId| self.live.get(id).is_none_or(|a| a.is_settled());
+        let settled = |&(id, reads): &(CoflowId, u8)| !self.news.contains(&id) || reads >= LAST_READ;
         let (over, wait): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.waiting).into_iter().partition(settled);
         self.waiting = wait;
-        over.into_iter().for_each(|id| self.retire(id, now));
+        over.into_iter().for_each(|(id, _)| self.retire(id, now));
         done
     }
 
-    fn open_accounts(&self) -> impl Iterator<Item = (CoflowId, &Kept)> {
-        self.live.iter().map(|(id, a)| (*id, a)).filter(|(_, a)| a.open())
+    fn open_accounts(&self) -> impl Iterator<Item = (CoflowId, &Account)> {
+        self.live.accounts().map(|(id, a)| (id, &**a)).filter(|(_, a)| a.open())
     }
 
     /// Whether a coflow is open and counts in [`Self::remaining`].
     pub fn is_heavy(&self, id: CoflowId, threshold: Bytes) -> bool {
-        self.live.get(&id).is_some_and(|a| a.open() && a.is_heavy(threshold))
+        self.live.account(id).is_some_and(|a| a.open() && a.is_heavy(threshold))
     }
 
     /// What the open coflows still have to send, by rack pair; aggregates of a coflow that began below `threshold` are left out.
@@ -331,7 +351,7 @@ impl Accounts {
 
     /// The open coflows, by id, with the same pairs as [`Self::remaining`]; those without such pairs are left out.
     pub fn open_coflows(&self, threshold: Bytes) -> Vec<OpenCoflow> {
-        let coflow = |(id, a): (CoflowId, &Kept)| OpenCoflow {
+        let coflow = |(id, a): (CoflowId, &Account)| OpenCoflow {
             id,
             arrival: a.arrival,
             weight: a.weight,
@@ -348,20 +368,19 @@ impl Accounts {
 
     /// Whether a coflow was taken back, or broke, as far as that is remembered.
     pub fn is_cancelled(&self, id: CoflowId) -> bool {
-        let cancelled = self.live.get(&id).map(|a| a.cancelled);
+        let cancelled = self.live.account(id).map(|a| a.cancelled);
         cancelled.or_else(|| self.closed.get(id).map(|c| c.cancelled)).flatten().is_some()
     }
 
-    /// What the network still has to carry of the open coflows, by id; aggregates that began at `threshold` or above are heavy.
-    /// O(open coflows, and the pairs of those that have changed).
-    pub fn to_carry(&self, threshold: Bytes) -> Vec<Arc<Open>> {
-        self.open_accounts().map(|(_, a)| a.to_carry(threshold)).collect()
+    /// The coflows of which something may change yet. Cloning them costs O(1).
+    pub fn live(&self) -> &Live {
+        &self.live
     }
 
-    /// The accounts as the API shows them. O(what is live, and the pairs of what has changed).
+    /// The accounts as the API shows them. O(1) but for the closed ones, which are shared in chunks.
     pub fn views(&self) -> Coflows {
-        let live = self.live.values().map(Kept::view).collect();
-        Coflows { live, closed: self.closed.clone(), totals: self.totals, used: self.used.clone() }
+        let (live, open) = (self.live.clone(), self.open_count());
+        Coflows { live, open, closed: self.closed.clone(), totals: self.totals, used: self.used.clone() }
     }
 }
 
@@ -371,7 +390,6 @@ fn unknown(id: CoflowId) -> Rejected {
 
 #[cfg(test)]
 mod tests {
-    use super::super::account::LAST_READ;
     use super::*;
     use proptest::prelude::*;
 
@@ -462,10 +480,10 @@ mod tests {
                 let seen = a.views();
                 // What was made for the last snapshot is shared only as long as it is right.
                 for threshold in [Bytes(5), Bytes(10)] {
-                    let anew = a.live.iter().filter(|(_, k)| k.open()).map(|(_, k)| k.anew().to_carry(threshold));
-                    prop_assert!(a.to_carry(threshold).into_iter().eq(anew));
+                    let anew = a.live.accounts().filter(|(_, k)| k.open()).map(|(_, k)| k.anew().to_carry(threshold));
+                    prop_assert!(seen.live.to_carry(threshold).into_iter().eq(anew));
                 }
-                prop_assert!(seen.live.iter().cloned().eq(a.live.values().map(|k| k.anew().view())));
+                prop_assert!(seen.live.iter().cloned().eq(a.live.accounts().map(|(_, k)| k.anew().view().clone())));
                 prop_assert_eq!(seen.iter().count(), plain.len());
                 for (&id, &(asked, received, ended)) in &plain {
                     let c = seen.get(CoflowId(id)).expect("it is remembered");
@@ -475,12 +493,12 @@ mod tests {
                 }
                 let ends = |how: bool| plain.values().filter(|c| c.2 == Some(how)).count() as u64;
                 prop_assert_eq!((seen.totals.finished, seen.totals.cancelled), (ends(true), ends(false)));
-                prop_assert_eq!(seen.open() as u64, plain.len() as u64 - ends(true) - ends(false));
+                prop_assert_eq!(seen.open as u64, plain.len() as u64 - ends(true) - ends(false));
                 prop_assert_eq!(seen.closed.total() + seen.live.len() as u64, plain.len() as u64);
             }
             // Nothing waits for the counters for ever.
             (0..LAST_READ).for_each(|_| drop(a.count(|_, _| (0, 0), Time(10))));
-            prop_assert_eq!(a.views().live.len(), a.views().open());
+            prop_assert_eq!(a.views().live.len(), a.views().open);
         }
     }
 }

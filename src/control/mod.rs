@@ -27,6 +27,7 @@ mod coflow;
 mod controller;
 mod faults;
 pub mod histogram;
+pub mod live;
 mod manual;
 pub(crate) mod meter;
 pub mod past;

@@ -7,18 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::closed::Closed;
 pub use super::coflow::CoflowView;
 use super::histogram::Histograms;
+use super::live::Live;
 use super::paths::PathsView;
 use super::policy::CircuitPolicy;
 use super::used::UsedIds;
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
-use crate::placement::codecide::{Proposal, Standing};
+use crate::placement::codecide::{Open, Proposal, Standing};
 use crate::plan::paths::Steer;
 use crate::units::{BitRate, Bytes, Span, Time};
 
 /// Everything that the API shows, taken at one instant.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Snapshot {
     /// Grows with every change.
     pub revision: u64,
@@ -44,8 +45,10 @@ pub struct Snapshot {
     pub coflows: Coflows,
     /// Coflows that were proposed, by id: held, expired, or confirmed and then in `coflows` too. The oldest are forgotten.
     pub proposals: Vec<Arc<PromiseView>>,
-    /// What placements are judged by.
-    pub standing: Standing,
+    /// What is held of the proposals, by id.
+    pub held: Vec<Arc<Open>>,
+    /// What placements are judged by, without coflows: [`Snapshot::standing`] has them.
+    pub ground: Standing,
     /// Counters of the control loop.
     pub stats: Stats,
     /// Durations by ranges, since the start.
@@ -65,6 +68,21 @@ pub struct Snapshot {
     /// Since when, and until when, another process has changed the network; `None` if none has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
+}
+
+impl Snapshot {
+    /// What placements are judged by. O(open coflows, and the pairs of those that have changed).
+    pub fn standing(&self) -> Standing {
+        standing(self.ground.clone(), &self.coflows.live, self.held.iter().cloned())
+    }
+}
+
+/// What placements are judged by: `ground`, and all coflows that are open or `held`.
+pub(super) fn standing(ground: Standing, live: &Live, held: impl Iterator<Item = Arc<Open>>) -> Standing {
+    let mut coflows = live.to_carry(ground.threshold);
+    coflows.extend(held);
+    coflows.sort_by_key(|c| c.id);
+    Standing { coflows, ..ground }
 }
 
 /// The network was not as it was built: what was measured meanwhile may not be what it says.
@@ -152,11 +170,13 @@ pub struct PortView {
     pub counters: PortCounters,
 }
 
-/// What is remembered of coflows. A snapshot costs what is live and what has changed; all views are shared.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What is remembered of coflows. All of it is shared with the controller and other snapshots until it changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Coflows {
     /// Coflows that are open, and those that have ended and whose bytes are not split between circuits and EPS yet; by id.
-    pub live: Vec<Arc<CoflowView>>,
+    pub live: Live,
+    /// How many are open: have neither finished nor been cancelled.
+    pub open: usize,
     /// The last that have ended.
     pub closed: Closed,
     /// Counted since the start.
@@ -168,18 +188,12 @@ pub struct Coflows {
 impl Coflows {
     /// All coflows that are remembered: the live ones by id, then the closed ones in the order of their ends.
     pub fn iter(&self) -> impl Iterator<Item = &CoflowView> {
-        self.live.iter().map(|c| &**c).chain(self.closed.iter())
+        self.live.iter().chain(self.closed.iter())
     }
 
     /// The coflow of this number, if it is remembered.
     pub fn get(&self, id: CoflowId) -> Option<&CoflowView> {
-        let live = self.live.binary_search_by_key(&id, |c| c.id).ok().map(|k| &*self.live[k]);
-        live.or_else(|| self.closed.get(id))
-    }
-
-    /// How many have neither finished nor been cancelled.
-    pub fn open(&self) -> usize {
-        self.live.iter().filter(|c| c.closed().is_none()).count()
+        self.live.get(id).or_else(|| self.closed.get(id))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Signals: asked to stop, a run takes everything down; killed, the next start or `clean` does.
 
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use crate::support::*;
 
@@ -42,7 +45,7 @@ fn a_second_signal_ends_a_daemon_at_once_and_leaves_nothing() {
     let name = unique("twice");
     let mut d = Daemon::start(&name, &[]);
     // A request whose body does not come keeps a stop waiting for some seconds.
-    let mut client = std::net::TcpStream::connect(d.api().trim_start_matches("http://")).expect("connected");
+    let mut client = TcpStream::connect(d.api().trim_start_matches("http://")).expect("connected");
     let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
     client.write_all(format!("POST /api/v1/coflows HTTP/1.1\r\n{head}").as_bytes()).expect("asked");
     client.read_exact(&mut [0; 12]).expect("it waits for the body");
@@ -52,6 +55,44 @@ fn a_second_signal_ends_a_daemon_at_once_and_leaves_nothing() {
     assert_eq!(d.ended(), Some(1), "{}", d.log());
     assert!(d.log().contains("stopped at once; nothing of it is left"), "{}", d.log());
     assert_nothing_left(&name);
+}
+
+/// Clients that hold connections over TCP and the unix socket, follow the events or ask for long answers, and read nothing.
+fn stops_before_a_crowd() -> Timing {
+    let name = unique("crowd");
+    let mut d = Daemon::start(&name, &[]);
+    let address = d.api().trim_start_matches("http://").to_owned();
+    let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes();
+    let paths = ["/api/v1/events", "/api/v1/coflows", "/openapi.json"];
+    let over_tcp = |k: usize| {
+        let mut client = TcpStream::connect(&address).expect("connected");
+        client.write_all(&ask(paths[k % paths.len()])).expect("asked");
+        client
+    };
+    let over_unix = |_| {
+        let mut client = UnixStream::connect(note(&name).join("api.sock")).expect("connected");
+        client.write_all(&ask("/api/v1/events")).expect("asked");
+        client
+    };
+    let crowd: (Vec<_>, Vec<_>) = ((0..500).map(over_tcp).collect(), (0..100).map(over_unix).collect());
+    let begun = Instant::now();
+    d.signal("TERM");
+    assert_eq!(d.ended(), Some(0), "{}", d.log());
+    let took = begun.elapsed();
+    println!("a daemon before {} clients that do not read ended {took:.2?} after SIGTERM", crowd.0.len() + crowd.1.len());
+    assert_nothing_left(&name);
+    in_time!(took <= Duration::from_secs(4), "it took {took:.1?} to end");
+    Ok(())
+}
+
+#[test]
+fn a_stop_takes_four_seconds_at_most_whatever_clients_do() {
+    let test = "a_stop_takes_four_seconds_at_most_whatever_clients_do";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    tries(test, stops_before_a_crowd);
 }
 
 #[test]

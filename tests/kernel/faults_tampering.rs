@@ -2,13 +2,16 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
+use heliostat::control::record::{Record, Snapshot, What};
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::ids::{CoflowId, RackId};
+use tokio::sync::broadcast::Receiver;
 
 use crate::daemon::Daemon;
-use crate::faults_links::{by_backlog, carried, coflow, faulty};
+use crate::faults_links::{by_backlog, carried, coflow, faulty, told};
 use crate::support::each_mechanism;
 use crate::tries::Timing;
 
@@ -86,18 +89,34 @@ fn is_written_again(mechanism: Mechanism) -> Timing {
     assert_eq!(d.snapshot().tampered, None, "no process has touched it");
     for case in CASES {
         let (before, found) = (settings(&d, case), d.snapshot().tampered.as_ref().map_or(0, |t| t.found));
-        let cycle = d.snapshot().stats.cycles;
+        let mut events = d.emulation().live.handle.events();
         d.tool(case.tool, case.node, case.does);
+        let cycle = d.snapshot().stats.cycles;
         let s = d.wait(case.does, |s| s.tampered.as_ref().is_some_and(|t| t.found > found));
-        let late = s.stats.cycles - cycle;
         assert_eq!(settings(&d, case), before, "{}: {}", case.node, case.does);
-        let s = d.wait("its being over", |s| s.failures.is_empty());
-        assert!(s.tampered.as_ref().is_some_and(|t| t.until >= t.from), "{:?}", s.tampered);
-        in_time!(late <= 3, "{} was found after {late} cycles", case.called);
+        let over = d.wait("its being over", |s| s.failures.is_empty());
+        assert!(over.tampered.as_ref().is_some_and(|t| t.until >= t.from), "{:?}", over.tampered);
+        is_told_once(&d, &mut events, over.tampered.as_ref().map_or(0, |t| t.found));
+        heals_in_time(case.called, cycle, &s, &over)?;
     }
     let first = d.snapshot().tampered.clone().expect("told");
     assert!(first.what.starts_with(CASES[0].called), "{first:?}");
     assert_eq!(d.get("stats")["tampered"]["found"].as_u64(), Some(first.found));
+    Ok(())
+}
+
+/// The events name what was found once, and the metrics count it.
+fn is_told_once(d: &Daemon, events: &mut Receiver<Arc<Record>>, found: u64) {
+    let told = told(events);
+    assert_eq!(told.iter().filter(|w| matches!(w, What::Failed { .. })).count(), 1, "{told:?}");
+    assert_eq!(d.metric("heliostat_damage_total"), found as f64);
+}
+
+/// What was changed before the cycle after `cycle` was seen and mended within two cycles.
+fn heals_in_time(what: &str, cycle: u64, found: &Snapshot, over: &Snapshot) -> Timing {
+    let [found, over] = [found, over].map(|s| s.stats.cycles - cycle);
+    println!("{what}: told after {found}, over after {over} cycles");
+    in_time!(found.max(over) <= 2, "{what}: told after {found}, over after {over} cycles");
     Ok(())
 }
 
@@ -111,15 +130,20 @@ fn the_crossbar_comes_back(mechanism: Mechanism) -> Timing {
     let d = by_backlog("wd-bar", mechanism);
     let id = d.send(0, 1, 60_000_000);
     carried(&d, 0, 1);
+    let mut events = d.emulation().live.handle.events();
     d.tool("tc", "ocs0", "qdisc del dev tor0 clsact");
+    let cycle = d.snapshot().stats.cycles;
     let s = d.wait("the word of it", |s| s.tampered.is_some());
+    let over = d.wait("its being over", |s| s.failures.is_empty());
+    is_told_once(&d, &mut events, over.tampered.as_ref().map_or(0, |t| t.found));
+    let in_time = heals_in_time("the crossbar of a port", cycle, &s, &over);
     let at = s.over_ocs.get(RackId(0), RackId(1));
     assert!(s.tampered.as_ref().is_some_and(|t| t.what.starts_with("the filters of link tor0 of ocs0")), "{:?}", s.tampered);
     let s = d.wait("its end", |s| s.coflows.get(CoflowId(id as u32)).is_some_and(|c| c.finished.is_some()));
     assert!(s.over_ocs.get(RackId(0), RackId(1)) > at, "circuits carry on");
     let s = d.wait("its being over", |s| s.failures.is_empty() && faulty(s).is_empty());
     assert_eq!(s.ports.iter().map(|p| p.counters.misdelivered).sum::<u64>(), 0);
-    Ok(())
+    in_time
 }
 
 #[test]

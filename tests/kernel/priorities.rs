@@ -324,7 +324,7 @@ fn a_scheduler_gives_priorities_over_the_api_and_the_shortest_goes_first() {
             alone * 3
         );
         let queues = d.wait("queues that were read after the end", |s| {
-            s.coflows.open() == 0
+            s.coflows.open == 0
                 && s.queues.as_ref().is_some_and(|q| q.ports[0].queues[2].bytes >= 15 * MB && q.ports[0].queues[7].bytes > 0)
         });
         assert_eq!(queues.queues.as_ref().expect("seen").ports[0].node, "h0-0");

@@ -50,7 +50,7 @@ pub async fn post(
     if dry_run {
         let content = check(&app, &body.value)?;
         let draft = proposals::propose(&app, &proposals::question(&app, &body.value, &content.pairs)?).await?;
-        return Ok(Json(wire::Proposal::new(&draft.proposal, draft.snapshot.standing.now)).into_response());
+        return Ok(Json(wire::Proposal::new(&draft.proposal, draft.snapshot.now)).into_response());
     }
     let (mut ledger, content, draft) = match turn(&app, key.as_deref(), &body).await? {
         Turn::Replayed(response) => return Ok(response),

@@ -5,14 +5,13 @@ use std::convert::Infallible;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::api::problem::{Problem, Reply};
-use crate::api::server::MAX_STREAMS;
 use crate::api::state::App;
 use crate::api::wire;
 
@@ -59,9 +58,7 @@ pub async fn stream(
             newest.borrow().map(|n| n.min(id))
         }
     };
-    let room = app.streams.clone().try_acquire_owned();
-    let room =
-        room.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{MAX_STREAMS} clients follow the events already")))?;
+    let room = app.door.stream()?;
     let reader = Reader { _room: room, stopping: app.stopping.clone(), app, newest, last, types, ready: VecDeque::new() };
     let events = stream::unfold(reader, |mut r| async move { r.next().await.map(|e| (Ok(e), r)) });
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))

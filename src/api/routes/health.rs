@@ -14,7 +14,7 @@ use crate::control::Trouble;
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub async fn metrics(State(app): State<App>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], exposition::text(app.snapshot()))
+    ([(header::CONTENT_TYPE, kind)], exposition::text(app.snapshot(), app.doors, app.journal))
 }
 
 /// Whether this process works: it answers, and its controller still decides.

@@ -46,7 +46,7 @@ pub(super) async fn confirm(app: &App, there: &wire::Coflow, content: Content, s
 
 /// Has the controller hold a proposal.
 pub(super) async fn hold(app: &App, id: CoflowId, body: &wire::CoflowBody, proposal: Arc<Proposal>) -> Reply<wire::Coflow> {
-    let proposed = app.snapshot().standing.now;
+    let proposed = app.snapshot().now;
     let (name, weight, expires, send) = (name(body, id), body.weight.unwrap_or(1), proposed + body::hold(body.place.as_ref()), body.send);
     let held =
         PromiseView { id, name: name.clone(), weight, proposed, expires, state: PromiseState::Held, send, proposal: proposal.clone() };

@@ -16,6 +16,7 @@ use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
 use crate::control::record::{CoflowView, PromiseState, Snapshot};
+use crate::ids::CoflowId;
 
 /// Bytes from which a piece of the answer is sent.
 const PIECE: usize = 16 << 10;
@@ -50,7 +51,7 @@ impl Filter {
 /// Where a coflow is in a snapshot.
 #[derive(Clone, Copy)]
 enum Place {
-    Live(u32),
+    Live(CoflowId),
     Closed(u32),
     Proposed(u32),
 }
@@ -58,7 +59,7 @@ enum Place {
 /// The coflow at a place.
 fn at(s: &Snapshot, place: Place) -> Option<wire::Coflow> {
     match place {
-        Place::Live(k) => s.coflows.live.get(k as usize).map(|c| (&**c).into()),
+        Place::Live(id) => s.coflows.live.get(id).map(wire::Coflow::from),
         Place::Closed(k) => s.coflows.closed.nth(k as usize).map(wire::Coflow::from),
         Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (&**p).into()),
     }
@@ -71,7 +72,7 @@ fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
         (c.id.0, c.into(), &c.name)
     }
     match place {
-        Place::Live(k) => s.coflows.live.get(k as usize).map(|c| of(c)),
+        Place::Live(id) => s.coflows.live.get(id).map(of),
         Place::Closed(k) => s.coflows.closed.nth(k as usize).map(of),
         Place::Proposed(k) => s.proposals.get(k as usize).map(|p| (p.id.0, p.state.into(), &*p.name)),
     }
@@ -79,13 +80,13 @@ fn key(s: &Snapshot, place: Place) -> Option<(u32, CoflowState, &str)> {
 
 /// The places of the coflows that a filter admits, by id. O(n log n) for n that are remembered.
 fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
-    let (live, closed) = (s.coflows.live.len() as u32, s.coflows.closed.len() as u32);
-    let all: Box<dyn Iterator<Item = Place>> = match filter.ended_after {
+    let closed = s.coflows.closed.len() as u32;
+    let all: Box<dyn Iterator<Item = Place> + '_> = match filter.ended_after {
         Some(n) => Box::new((s.coflows.closed.first_after(n) as u32..closed).map(Place::Closed)),
         None => {
             let open = |&k: &u32| s.proposals[k as usize].state != PromiseState::Confirmed;
             let proposed = (0..s.proposals.len() as u32).filter(open).map(Place::Proposed);
-            Box::new((0..live).map(Place::Live).chain((0..closed).map(Place::Closed)).chain(proposed))
+            Box::new(s.coflows.live.iter().map(|c| Place::Live(c.id)).chain((0..closed).map(Place::Closed)).chain(proposed))
         }
     };
     let mut found: Vec<(u32, Place)> = all.filter_map(|p| key(s, p).filter(|k| filter.admits(*k)).map(|k| (k.0, p))).collect();

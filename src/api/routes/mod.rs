@@ -1,6 +1,7 @@
 //! The routes, one file a resource, and what every request passes before them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -10,10 +11,12 @@ use axum::response::{IntoResponse, Response};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::doors::Door;
 use super::openapi;
 use super::page;
 use super::problem::Problem;
 use super::state::{App, Slot};
+use crate::units::Span;
 
 mod body;
 pub mod circuits;
@@ -80,9 +83,18 @@ async fn committed(State(app): State<App>, request: Request, next: Next) -> Resp
     whole.await.unwrap_or_else(|_| broke().into_response())
 }
 
+/// Counts how long requests take, at the door by which they come.
+async fn timed(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    let (method, begun) = (request.method().clone(), Instant::now());
+    let response = next.run(request).await;
+    door.answered(&method, Span(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)));
+    response
+}
+
 /// The whole service.
 pub fn router(app: App, guard: Guard) -> Router {
     let (router, api) = described().split_for_parts();
+    let door = app.door.clone();
     let document = Arc::new(openapi::complete(&api));
     let ui = utoipa_swagger_ui::SwaggerUi::new("/docs").config(utoipa_swagger_ui::Config::new(["/openapi.json"]));
     router
@@ -95,4 +107,5 @@ pub fn router(app: App, guard: Guard) -> Router {
         .method_not_allowed_fallback(|| async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this resource has no such method") })
         .layer(DefaultBodyLimit::max(super::MAX_BODY))
         .layer(middleware::from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(middleware::from_fn_with_state(door, timed))
 }

@@ -64,7 +64,7 @@ pub(super) struct Draft {
 impl Draft {
     /// Whether the network is still what it was computed from, but for bytes that have passed meanwhile.
     pub fn holds(&self, app: &App) -> bool {
-        self.snapshot.standing.is_like(&app.snapshot().standing)
+        self.snapshot.standing().is_like(&app.snapshot().standing())
     }
 }
 
@@ -80,7 +80,7 @@ pub(super) fn question(app: &App, what: &wire::CoflowBody, pairs: &[RackBytes]) 
 /// What the controller would do now; computed where it keeps no other request waiting.
 pub(super) async fn propose(app: &App, question: &Arc<Request>) -> Reply<Draft> {
     let (snapshot, topology, question) = (app.snapshot(), app.handle.topology.clone(), question.clone());
-    let work = move || codecide::decide(&topology, &snapshot.standing, &question).map(|proposal| Draft { proposal, snapshot });
+    let work = move || codecide::decide(&topology, &snapshot.standing(), &question).map(|proposal| Draft { proposal, snapshot });
     let found = tokio::task::spawn_blocking(work).await;
     let found = found.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the computation of the proposal broke"))?;
     found.map_err(|e| Problem::value("/place/tasks", e.to_string()))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::launch::{Late, late};
 use super::*;
-use crate::api::server::MAX_UNIX;
+use crate::api::doors;
 use crate::ids::CoflowId;
 use crate::runtime::handle::Command;
 
@@ -59,11 +59,11 @@ fn a_client_that_hangs_up_leaves_no_coflow_without_a_sender_and_no_key_without_i
     let key = [("content-type", "application/json"), ("idempotency-key", "k")];
     let again = r.call("POST", "/api/v1/coflows", &key, body.to_string().as_bytes());
     assert_eq!((again.status, again.header("idempotency-replayed"), again.json()["id"].clone()), (201, "true", json!(id.0)), "{again:?}");
-    assert_eq!((l.said(), l.app.snapshot().coflows.open()), (vec!["arrived"], 1));
+    assert_eq!((l.said(), l.app.snapshot().coflows.open), (vec!["arrived"], 1));
     let deleted = hangs_up(&l, &r, &format!("DELETE /api/v1/coflows/{}", id.0), &json!({}));
     assert!(l.takes(deleted));
     assert_eq!(noted(&l.notes.stopped, 1), [id]);
-    assert_eq!((l.notes.sent.lock().unwrap().len(), l.app.snapshot().coflows.open()), (1, 0));
+    assert_eq!((l.notes.sent.lock().unwrap().len(), l.app.snapshot().coflows.open), (1, 0));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn requests_of_clients_that_hung_up_count_as_connections_until_they_end() {
     let connect = || UnixStream::connect(&socket).unwrap();
     // The same thread answers over TCP, and has done all that it could of the others meanwhile.
     let turns = || (0..20).for_each(|_| assert_eq!(r.get("/livez").status, 200));
-    let clients: Vec<UnixStream> = (0..MAX_UNIX).map(|_| connect()).collect();
+    let clients: Vec<UnixStream> = (0..doors::UNIX.connections).map(|_| connect()).collect();
     clients.iter().for_each(|mut c| c.write_all(format!("{post}\r\n\r\n{body}").as_bytes()).unwrap());
     turns();
     drop(clients);

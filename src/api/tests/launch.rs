@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::api::Sender;
+use crate::api::doors::Doors;
 use crate::api::problem::{Body, Problem};
 use crate::api::routes::{coflows, proposals};
 use crate::api::state::{App, FIRST_POSTED};
@@ -102,9 +103,9 @@ pub(super) fn late() -> Late {
     let sender: Option<Arc<dyn Sender>> = Some(notes.clone());
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
-    let streams = Arc::new(tokio::sync::Semaphore::new(1));
-    let (board, journal) = Default::default();
-    let app = App { handle, log, sender, ledger, policy_turn, streams, board, patience, journal, stopping };
+    let doors = Arc::new(Doors::default());
+    let (board, journal, door) = (Default::default(), None, doors.unix.clone());
+    let app = App { handle, log, sender, ledger, policy_turn, door, doors, board, patience, journal, stopping };
     Late { controller, ends, app, notes, _stop: stop }
 }
 
@@ -209,7 +210,7 @@ async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_
     let mut l = late();
     let shuffle = Shuffle::Placed { maps: vec![(RackId(0), Bytes(9))], reduces: vec![(RackId(1), 1)] };
     let request = codecide::Request { shuffle, ready: Span::ZERO, deadline: None };
-    let proposal = codecide::decide(&l.app.handle.topology, &l.app.snapshot().standing, &request).unwrap();
+    let proposal = codecide::decide(&l.app.handle.topology, &l.app.snapshot().standing(), &request).unwrap();
     let (id, proposal, expires) = (CoflowId(7), Arc::new(proposal), Time(1_000_000));
     l.app.handle.notify(Event::CoflowProposed { id, name: "p".into(), proposal, weight: 1, expires, send: false });
     assert_eq!((l.wakes(), l.said()), (vec![true], vec!["proposed"]));
@@ -218,7 +219,7 @@ async fn a_confirmation_that_the_controller_takes_late_leaves_no_coflow_without_
     assert_eq!((l.wakes(), l.said()), (vec![true, true, false, false], vec!["arrived", "cancelled"]));
     assert!(l.notes.sent.lock().unwrap().is_empty());
     assert_eq!(l.confirm(7).await.unwrap_err().status, 410, "a request that is repeated is told");
-    assert_eq!(l.app.snapshot().coflows.open(), 0);
+    assert_eq!(l.app.snapshot().coflows.open, 0);
 }
 
 #[tokio::test]

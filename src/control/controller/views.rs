@@ -4,13 +4,13 @@ use super::Controller;
 use crate::circuits::Matching;
 use crate::circuits::SetBy;
 use crate::control::histogram::Histograms;
-use crate::control::record::{CircuitState, CircuitView, PortView, Snapshot, Stats};
+use crate::control::record::{self, CircuitState, CircuitView, PortView, Snapshot, Stats};
 use crate::demand::DemandMatrix;
 use crate::placement::codecide::Standing;
 use crate::units::Time;
 
 impl Controller {
-    /// Everything that the API shows, as of `now`. O(R^2 + circuits + coflows).
+    /// Everything that the API shows, as of `now`. O(planes x racks + circuits), whatever number of coflows is open.
     pub fn snapshot(&self, now: Time, mechanism: &str) -> Snapshot {
         let zero = DemandMatrix::zero(self.topology.rack_count());
         let seen = self.last.as_ref();
@@ -27,7 +27,8 @@ impl Controller {
             backlog: seen.map_or_else(|| zero.clone(), |s| s.backlog.clone()),
             coflows: self.accounts.views(),
             proposals: self.promises.views(now),
-            standing: self.standing(now),
+            held: self.promises.held(now).collect(),
+            ground: self.ground(now),
             stats: self.stats_now(),
             histograms: self.histograms(),
             paths: self.paths.view(),
@@ -38,21 +39,22 @@ impl Controller {
         }
     }
 
-    /// What placements are judged by, as of `now`. O(R^2 + circuits + coflows).
+    /// What placements are judged by, as of `now`. O(planes x racks + circuits + open coflows, and the pairs of those that have changed).
     pub fn standing(&self, now: Time) -> Standing {
-        let threshold = self.policy.elephant_threshold;
+        record::standing(self.ground(now), self.accounts.live(), self.promises.held(now))
+    }
+
+    /// The same without coflows.
+    fn ground(&self, now: Time) -> Standing {
         let from = self.next_cycle.max(now) + self.policy.lead + self.notice;
-        let mut coflows = self.accounts.to_carry(threshold);
-        coflows.extend(self.promises.held(now));
-        coflows.sort_by_key(|c| c.id);
         Standing {
             now,
             from,
             circuits: self.scheduler.set_by() == SetBy::Scheduler,
-            threshold,
+            threshold: self.policy.elephant_threshold,
             up: self.current(from),
             usable: self.usable(),
-            coflows,
+            coflows: vec![],
         }
     }
 

@@ -12,6 +12,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -76,6 +78,7 @@ impl Journal {
             keys: work.keys.iter().cloned().collect(),
             told: Arc::new(Mutex::new(Some(tellings))),
             ask,
+            written: work.written.clone(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(fails)?;
         let body = move || runtime.block_on(work::run(work, events, asks, told));
@@ -100,6 +103,7 @@ impl Journal {
             begun: BTreeMap::new(),
             refused: Refused::default(),
             missing: 0,
+            written: Arc::new(Written { lost: found.past.open.len() as u64, ..Written::default() }),
             limit: (self.size, self.size),
             file,
         };
@@ -109,6 +113,7 @@ impl Journal {
             work.refused.holed = written.is_err();
             work.say(written.err());
         }
+        work.written.bytes.store(work.file.length(), Relaxed);
         Ok(work)
     }
 }
@@ -146,6 +151,19 @@ pub struct Journaled {
     pub keys: Arc<[Key]>,
     told: Arc<Mutex<Option<broadcast::Receiver<Arc<Record>>>>>,
     ask: mpsc::UnboundedSender<Ask>,
+    /// What the thread has written.
+    pub written: Arc<Written>,
+}
+
+/// What a journal has come to, for those that watch.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// Size of the file.
+    pub bytes: AtomicU64,
+    /// Events that no file will have.
+    pub missing: AtomicU64,
+    /// Coflows that were open when the daemon before this one ended.
+    pub lost: u64,
 }
 
 enum Ask {

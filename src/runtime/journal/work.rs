@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -11,7 +12,7 @@ use tokio::sync::broadcast::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot};
 
 use super::file::{self, EVENTS, Head, KEYS, Key, Line, Mark, put};
-use super::{AGAIN, Ask, WAITING};
+use super::{AGAIN, Ask, WAITING, Written};
 use crate::control::record::{CoflowTotals, Record, Snapshot, What};
 use crate::control::{Event, LogFile, Trouble};
 use crate::ids::CoflowId;
@@ -39,6 +40,8 @@ pub(super) struct Work {
     pub refused: Refused,
     /// Events that no file will have.
     pub missing: u64,
+    /// What is told of all this to those that watch.
+    pub written: Arc<Written>,
     /// The least size from which on the file is written anew, and the one from which on it is next.
     pub limit: (u64, u64),
 }
@@ -153,6 +156,8 @@ impl Work {
         self.refused.holed |= heard.lost > 0;
         self.coflows(&mut lines, snapshot);
         self.append(&lines, heard.events.len() as u64, (snapshot, heard.over));
+        self.written.bytes.store(self.file.length(), Relaxed);
+        self.written.missing.store(self.missing, Relaxed);
         let id = snapshot.coflows.used.max().max(self.begun.last_key_value().map(|b| *b.0));
         let mark = Mark { seq: self.next, id, at: self.events.back().map_or(snapshot.now, |r| r.at.max(snapshot.now)) };
         if let Err(e) = mark.write(&self.mark) {
@@ -168,8 +173,7 @@ impl Work {
         self.begun = later;
         for id in shown.into_keys() {
             // One that was open by then and is not live has ended.
-            let live = coflows.live.binary_search_by_key(&id, |c| c.id).ok();
-            live.into_iter().for_each(|k| put(lines, &Line::Open((*coflows.live[k]).clone())));
+            coflows.live.get(id).into_iter().for_each(|c| put(lines, &Line::Open(c.clone())));
         }
         coflows.closed.after(self.ended).for_each(|view| put(lines, &Line::Ended(view.clone())));
         self.ended = coflows.closed.total();
@@ -236,7 +240,7 @@ impl Work {
         put(&mut lines, &Line::Head(Box::new(head)));
         coflows.closed.iter().for_each(|c| put(&mut lines, &Line::Kept(c.clone())));
         self.keys.iter().for_each(|k| put(&mut lines, &Line::Key(k.clone())));
-        coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open((**c).clone())));
+        coflows.live.iter().for_each(|c| put(&mut lines, &Line::Open(c.clone())));
         // What events after the snapshot did is not in the lines above.
         let event = |r: &Arc<Record>| if r.at > snapshot.now { Line::Event(r.clone()) } else { Line::Seen(r.clone()) };
         self.events.iter().for_each(|r| put(&mut lines, &event(r)));
@@ -317,7 +321,7 @@ mod tests {
     fn an_answer_is_not_waited_for_without_the_thread() {
         let (ask, asks) = mpsc::unbounded_channel();
         drop(asks);
-        let journal = Journaled { events: [].into(), keys: [].into(), told: Arc::default(), ask };
+        let journal = Journaled { events: [].into(), keys: [].into(), told: Arc::default(), ask, written: Arc::default() };
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(journal.commit());
     }
 }
