@@ -240,8 +240,8 @@ async fn run(app: App, tcp: Option<tokio::net::TcpListener>, unix: Option<tokio:
     while tasks.join_next().await.is_some_and(|ended| ended.is_ok()) {}
 }
 
-/// Accepts until the server stops, no more at once than the door of `app` admits, then waits until the open ones and their requests have ended, for
-/// [`GRACE`] at most.
+/// Accepts until the server stops, no more at once than the door of `app` admits, then waits until the open ones and their requests have
+/// ended, for [`GRACE`] at most.
 async fn accept<S, F>(next: impl Fn() -> F, router: &Router, app: &App)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -131,19 +131,7 @@ impl Tuning {
     pub fn failures(&self, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
         let mut all = Vec::new();
         for text in &self.fail {
-            let bad = |why: String| CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"));
-            let (what, when) = text.split_once('@').ok_or_else(|| bad("no time".into()))?;
-            let (at, long) = when.split_once('+').map_or((when, None), |(a, b)| (a, Some(b)));
-            let at = Time::ZERO + at.parse::<Span>().map_err(|e| bad(e.to_string()))?;
-            let long = long.map(|l| l.parse::<Span>().map_err(|e| bad(e.to_string()))).transpose()?;
-            let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
-            let (down, up) = match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
-                (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
-                (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
-                _ => return Err(bad(format!("no host or rack {what}"))),
-            };
-            all.push((at, down));
-            all.extend(long.map(|l| (at + l, up)));
+            all.extend(failure(text, topology)?);
         }
         all.sort_by_key(|f| f.0);
         Ok(all)
@@ -343,4 +331,23 @@ pub fn summary(r: &JobsResult) -> Rows {
         row("guidelines dropped", s.fallbacks.len().to_string());
     }
     rows
+}
+
+/// What one `--fail` says: that a host or rack fails, and perhaps that it comes back.
+///
+/// # Errors
+/// What is no host or rack, or no time.
+pub(super) fn failure(text: &str, topology: &Topology) -> Result<Vec<(Time, Event)>, CliError> {
+    let bad = |why: String| CliError::Usage(format!("--fail {text}: {why}; write h3-1@10s or r2@10s+30s"));
+    let (what, when) = text.split_once('@').ok_or_else(|| bad("no time".into()))?;
+    let (at, long) = when.split_once('+').map_or((when, None), |(a, b)| (a, Some(b)));
+    let at = Time::ZERO + at.parse::<Span>().map_err(|e| bad(e.to_string()))?;
+    let long = long.map(|l| l.parse::<Span>().map_err(|e| bad(e.to_string()))).transpose()?;
+    let rack = what.strip_prefix('r').and_then(|r| r.parse().ok()).map(crate::ids::RackId);
+    let (down, up) = match (topology.host_by_name(what), rack.filter(|r| r.index() < topology.rack_count())) {
+        (Some(h), _) => (Event::HostFailed(h), Event::HostRecovered(h)),
+        (_, Some(r)) => (Event::RackFailed(r), Event::RackRecovered(r)),
+        _ => return Err(bad(format!("no host or rack {what}"))),
+    };
+    Ok([Some((at, down)), long.map(|l| (at + l, up))].into_iter().flatten().collect())
 }

@@ -207,6 +207,8 @@ pub fn print(text: &str) -> Result<(), CliError> {
 
 #[cfg(test)]
 mod tests {
+    mod parsers;
+
     use clap::{CommandFactory, Parser};
 
     use super::*;
