@@ -236,6 +236,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|v| v.parse().unwrap_or_else(|_| panic!("{variable}={v}: a whole number")))
 }
 
+#[cfg(test)]
 fn attack_all(targets: &[Target]) {
     let (runs, seed) = (number("HELIOSTAT_FUZZ"), number("HELIOSTAT_FUZZ_SEED").unwrap_or(0));
     for t in targets {
