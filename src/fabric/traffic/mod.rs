@@ -173,8 +173,8 @@ impl Traffic {
         self.shared.flows(coflow)
     }
 
-    /// Gives flows of a coflow other strict priorities; nothing happens if it is not on its way. What they hand to their hosts' ports from
-    /// now on carries them; what is in queues keeps what it had.
+    /// Gives flows of a coflow other strict priorities; of one that has not begun they hold from its beginning, and nothing happens if it is
+    /// over. What they hand to their hosts' ports from now on carries them; what is in queues keeps what it had.
     ///
     /// # Errors
     /// The kernel refused to mark a connection.
