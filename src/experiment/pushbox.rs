@@ -8,7 +8,6 @@ use super::claim::{Claim, Printed, Side};
 use super::runs::Measure::{self, LargeJct, MeanJct, P95Jct, P99Jct, SmallJct, Utilisation};
 use super::setting::{Load, Setting, System, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{self, Fifo, MaxMin, Priority};
-use crate::coflows::network::Within;
 use crate::placement::cluster::Cluster;
 use crate::placement::pushbox::PushBoxOptions;
 use crate::placement::{Kind, Policy};
@@ -158,8 +157,7 @@ pub fn settings(size: Size, trace: Option<&Arc<Trace>>) -> Vec<Setting> {
     }
     for (k, name) in INPUT_TASKS.into_iter().enumerate() {
         let about = "20 machines; on each m tasks fetch without end, each from 5 machines at random, by random strict priority".into();
-        let mut one = on(PRIORITIES, Kind::Fair, Priority, late, Order::Fair);
-        one.plan.run.network.within = Within::MaxMin;
+        let one = on(PRIORITIES, Kind::Fair, Priority, late, Order::Fair);
         let work = Work::Concurrency(k as u32 + 1);
         all.push(Setting { work, ..setting(name, about, flat(20, 20), vec![one], jobs()) });
     }

@@ -38,6 +38,24 @@ fn the_shipped_cluster_is_the_papers() {
 }
 
 #[test]
+fn what_pushboxs_experiment_runs_is_what_is_shipped() {
+    let e = Paper::Pushbox.experiment(size(1, 100));
+    let files = [("PushBox", include_str!("../../policies/pushbox.yaml")), ("NEAT", include_str!("../../policies/neat.yaml"))];
+    for (name, file) in files {
+        let shipped = crate::config::read_policy(file, name).expect("it is valid");
+        let jobs_by = shipped.jobs.as_ref().expect("it places tasks");
+        let ran = |setting: &str| e.settings.iter().find(|s| s.name == setting).unwrap().systems.iter().find(|s| s.name == name).unwrap();
+        // The testbed's slowstart is the shipped one; where the trace's arrivals are its shuffles', reduces wait for all maps.
+        assert_eq!(ran("W1").jobs_by.placement, jobs_by.placement);
+        for s in e.settings.iter().filter(|s| s.name != "FIFO").flat_map(|s| &s.systems).filter(|s| s.name == name) {
+            assert_eq!(s.plan.run.network, shipped.run.network, "{name}");
+            assert_eq!(s.jobs_by.placement.policy, jobs_by.placement.policy, "{name}");
+            assert_eq!(s.jobs_by.settings.fetch_percent, jobs_by.settings.fetch_percent);
+        }
+    }
+}
+
+#[test]
 fn the_papers_loads_are_drawn() {
     let load = Load::new(Mix::Jobpacker, 1000, Span::secs(5400), 50, size(1, 100));
     let list = load.draw(3);
