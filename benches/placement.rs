@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heliostat::coflows::RackBytes;
-use heliostat::ids::{CoflowId, HostId, JobId, PlaneId, RackId};
+use heliostat::experiment::decision::{crowded, decisions};
+use heliostat::ids::{CoflowId, PlaneId, RackId};
 use heliostat::paths::{Switches, Units};
 use heliostat::placement::cluster::Cluster;
 use heliostat::placement::codecide::{self, Open, Request, Shuffle, Standing};
@@ -18,11 +19,8 @@ use heliostat::placement::coscheduler::schedule::schedule;
 use heliostat::placement::hit;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
-use heliostat::placement::policy::{Block, Needs, Pick, Placement, View, startable};
-use heliostat::placement::pushbox::{PushBox, PushBoxOptions};
-use heliostat::placement::spec::Common;
-use heliostat::scheduler::state::Settings;
-use heliostat::scheduler::{Action, Event, Scheduler};
+use heliostat::placement::policy::View;
+use heliostat::placement::pushbox::PushBoxOptions;
 use heliostat::topology::graph::Graph;
 use heliostat::topology::{Core, Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -192,95 +190,18 @@ fn hit() {
     }
 }
 
-/// Puts map k of job j on host j + 7 k, the reduce task of each of the first jobs on host j, and no other reduce task anywhere.
-struct Spread {
-    first: u32,
-}
-
-impl Placement for Spread {
-    fn name(&self) -> &'static str {
-        "spread"
-    }
-    fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
-        vec![vec![]; view.job(job).stages.len()]
-    }
-    fn slowstart(&self, _: &dyn View, _: JobId) -> u32 {
-        100
-    }
-    fn needs(&mut self, _: &Topology) -> Needs {
-        Needs { network: true, flows_by_task: true, ..Needs::default() }
-    }
-    fn offer(&mut self, view: &dyn View, _: RackId) -> Option<Pick> {
-        let wanted = |job: JobId, stage: usize| {
-            let c = view.counts(job, stage);
-            let host = HostId((job.0 + 7 * (c.tasks() - c.pending)) % HOSTS);
-            let may = view.free_on(host) > 0 && (stage == 0 || job.0 < self.first);
-            may.then_some(Pick { host: Some(host), ..Pick::of(job, stage) })
-        };
-        view.ready().find_map(|job| startable(view, job).find_map(|stage| wanted(job, stage)))
-    }
-}
-
-/// Hosts of the crowded cluster.
-const HOSTS: u32 = 20;
-
-/// A cluster whose hosts have one free slot each, with as many jobs of which the only reduce task fetches, `jobs` in all, as jobs of which
-/// it waits for a slot. Map outputs of a job are on two hosts, so that its reduce task fetches wherever it runs. Coflows that wait are
-/// larger than those on their way.
-fn crowded(jobs: u32) -> Scheduler {
-    let nic = BitRate::mbit(10_000);
-    let mut topology = Topology::uniform("crowded", 0, 0, nic, nic, vec![]);
-    (0..HOSTS).for_each(|_| topology.push_rack(1, jobs / HOSTS + 1, nic, nic));
-    let mut s = Scheduler::new(Arc::new(topology), Settings::default(), Box::new(Spread { first: jobs }));
-    let stage = |tasks| StageSpec { name: String::new(), tasks, times: TaskTimes::Even(Span::secs(10)), input: Bytes(0), output: Bytes(0) };
-    for k in 0..2 * jobs {
-        let shuffle = Bytes(100_000_000 + u64::from(k / jobs * jobs + k * 7919 % jobs) * 1_000_000);
-        let job = JobSpec { id: JobId(k), ..JobSpec::map_reduce("j", Time::ZERO, stage(2), stage(1), shuffle) };
-        s.handle(Event::Submitted(Box::new(job)), Time::ZERO).expect("a job");
-    }
-    let mut maps = vec![];
-    loop {
-        while let Some(action) = s.poll_action() {
-            match action {
-                Action::PlaceData { job, .. } => s.handle(Event::DataPlaced(job), Time::ZERO).expect("a job"),
-                Action::Compute { task, attempt, .. } => maps.push((task, attempt)),
-                _ => {}
-            }
-        }
-        if maps.is_empty() {
-            break;
-        }
-        for (task, attempt) in maps.drain(..) {
-            s.handle(Event::TaskFinished(task, attempt), Time::ZERO).expect("a task");
-        }
-    }
-    s
-}
-
-/// PushBox: one decision about a free slot: where the first job gets it; where all hosts have more than m tasks that fetch, and no
-/// coflow that waits is small enough for a wild card, so that no job gets it; and there without wild cards.
+/// PushBox: one decision about a free slot: where the first job gets it; where all hosts have more than m tasks that fetch, and no coflow
+/// that waits is small enough for a wild card, so that no job gets it; and there without wild cards.
 fn pushbox() {
     for jobs in [400, 800, 1400] {
         let s = crowded(jobs);
-        let (view, coflows) = (s.state(), s.snapshot().coflows);
-        let waiting: Vec<JobId> = view.ready().collect();
+        let (wait, coflows) = (s.state().ready().count(), s.snapshot().coflows);
         let most = PushBoxOptions { input_tasks: 1_000_000, ..PushBoxOptions::default() };
         let (usual, tame) = (PushBoxOptions::default(), PushBoxOptions { no_wild_card: true, ..PushBoxOptions::default() });
         for (what, options) in [("room", most), ("full", usual), ("full, no wild cards", tame)] {
-            let mut policy = PushBox::new(options, &Common::default());
-            policy.needs(&view.topology);
-            waiting.iter().for_each(|&j| policy.submitted(view, j));
-            let mut taken = 0;
-            let mut decide = |k: u32| {
-                let start = Instant::now();
-                taken += u32::from(black_box(policy.offer(view, RackId(k % HOSTS))).is_some());
-                start.elapsed()
-            };
-            let mut times: Vec<Duration> = (0..4000).map(&mut decide).skip(400).collect();
-            times.sort();
-            let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-            let wait = waiting.len();
-            println!("pushbox {what}\t{coflows} open coflows\t{wait} jobs wait\tp50 {median:?}\tp99 {p99:?}\t{taken} of 4000 taken");
+            let (times, taken) = decisions(&s, options);
+            let (median, p99, n) = (times[times.len() / 2], times[times.len() * 99 / 100], times.len());
+            println!("pushbox {what}\t{coflows} open coflows\t{wait} jobs wait\tp50 {median:?}\tp99 {p99:?}\t{taken} of {n} taken");
         }
     }
 }

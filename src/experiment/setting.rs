@@ -103,6 +103,8 @@ pub enum Work {
     Plan(Scenario),
     /// What strict priorities use of the network is measured, with this number of tasks that fetch on each host; no jobs run.
     Concurrency(u32),
+    /// One decision of PushBox is timed, with this number of coflows on their way; no jobs run.
+    Decide(u32),
 }
 
 impl Load {

@@ -114,13 +114,17 @@ fn pushboxs_systems_run_on_its_testbed_and_on_a_trace() {
     assert_eq!(queues.jobs.iter().map(|j| (j.queue, j.arrival.0 / 1_000_000)).collect::<Vec<_>>(), [(1, 0), (0, 900), (1, 1000)]);
     let double = Load { bytes_percent: 200, ..e.settings[2].load.clone() }.draw(1);
     assert_eq!(double.jobs[0].edges[0].by_receiver().unwrap(), [80_000_000, 240_000_000]);
-    e.only(&["W2".into(), "Fair".into(), "FIFO".into(), "multi-queue".into(), "m = 2".into()], &[]).unwrap();
+    e.only(&["W2".into(), "Fair".into(), "FIFO".into(), "multi-queue".into(), "m = 2".into(), "400 coflows".into()], &[]).unwrap();
     let outcomes = run(&e, size, 2, &AtomicBool::new(false), &|_| {}).unwrap();
     for s in &e.settings {
         for y in &s.systems {
             let of = |m| outcomes.values(s.name, y.name, m).first().copied();
             if s.name == "m = 2" {
                 assert!(of(Measure::Utilisation).is_some_and(|u| u > 80.0 && u <= 100.0));
+                continue;
+            }
+            if s.name == "400 coflows" {
+                assert!(of(Measure::Decision).is_some_and(|us| us > 0.0));
                 continue;
             }
             assert_eq!(of(Measure::Unfinished), Some(0.0), "{}, {}", s.name, y.name);
