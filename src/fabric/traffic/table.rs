@@ -526,7 +526,9 @@ mod tests {
             s.prioritise(CoflowId(id), &Change { all, flows }, Service::Strict).unwrap();
         };
         let priorities = |id| s.flows(CoflowId(id)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>();
-        (give(3, Some(6), &[(1, 5)]), give(3, Some(2), &[(2, 3)]), give(5, Some(1), &[]));
+        give(3, Some(6), &[(1, 5)]);
+        give(3, Some(2), &[(2, 3)]);
+        give(5, Some(1), &[]);
         open(&s, &coflow(3, &[(0, 2, 9), (1, 3, 4), (0, 1, 5)]), Report::Flows);
         assert_eq!(priorities(3), [2, 5, 3]);
         give(3, Some(0), &[]);
