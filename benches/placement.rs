@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use heliostat::coflows::RackBytes;
-use heliostat::ids::{CoflowId, JobId, PlaneId, RackId};
+use heliostat::experiment::decision::{crowded, decisions};
+use heliostat::ids::{CoflowId, PlaneId, RackId};
 use heliostat::paths::{Switches, Units};
 use heliostat::placement::cluster::Cluster;
 use heliostat::placement::codecide::{self, Open, Request, Shuffle, Standing};
@@ -18,11 +19,8 @@ use heliostat::placement::coscheduler::schedule::schedule;
 use heliostat::placement::hit;
 use heliostat::placement::jobpacker;
 use heliostat::placement::latency::hybrid::ShuffleModel;
-use heliostat::placement::policy::Placement;
-use heliostat::placement::pushbox::{PushBox, PushBoxOptions};
-use heliostat::placement::spec::Common;
-use heliostat::scheduler::state::Settings;
-use heliostat::scheduler::{Action, Event, Scheduler};
+use heliostat::placement::policy::View;
+use heliostat::placement::pushbox::PushBoxOptions;
 use heliostat::topology::graph::Graph;
 use heliostat::topology::{Core, Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
@@ -192,68 +190,18 @@ fn hit() {
     }
 }
 
-/// A cluster of 20 hosts on which as many jobs as there are slots have one reduce task each that fetches, and one more that waits; one
-/// slot of every host has become free.
-fn crowded(jobs: u32) -> Scheduler {
-    let nic = BitRate::mbit(10_000);
-    let mut topology = Topology::uniform("crowded", 0, 0, nic, nic, vec![]);
-    (0..20).for_each(|_| topology.push_rack(1, jobs / 20, nic, nic));
-    let everybody = PushBoxOptions { input_tasks: 1_000_000, ..PushBoxOptions::default() };
-    let policy = PushBox::new(everybody, &Common { slowstart: 100, ..Common::default() });
-    let mut s = Scheduler::new(Arc::new(topology), Settings::default(), Box::new(policy));
-    let stage = |tasks| StageSpec { name: String::new(), tasks, times: TaskTimes::Even(Span::secs(10)), input: Bytes(0), output: Bytes(0) };
-    for k in 0..jobs {
-        let shuffle = Bytes(100_000_000 + u64::from(k * 7919 % jobs) * 1_000_000);
-        let job = JobSpec { id: JobId(k), ..JobSpec::map_reduce("j", Time::ZERO, stage(2), stage(2), shuffle) };
-        s.handle(Event::Submitted(Box::new(job)), Time::ZERO).expect("a job");
-    }
-    let (mut open, mut maps, mut last) = (vec![], vec![], std::collections::BTreeMap::new());
-    loop {
-        while let Some(action) = s.poll_action() {
-            match action {
-                Action::PlaceData { job, .. } => s.handle(Event::DataPlaced(job), Time::ZERO).expect("a job"),
-                Action::Compute { task, attempt, .. } if task.stage == 0 => maps.push((task, attempt)),
-                Action::StartTask { task, host, attempt, .. } if task.stage == 1 => drop(last.insert(host, (task, attempt))),
-                Action::StartCoflow { coflow, job, .. } => open.push((job, coflow.id)),
-                _ => {}
-            }
-        }
-        if maps.is_empty() {
-            break;
-        }
-        for (task, attempt) in maps.drain(..) {
-            s.handle(Event::TaskFinished(task, attempt), Time::ZERO).expect("a task");
-        }
-    }
-    // The last task of each host receives, computes and ends.
-    for (task, attempt) in last.into_values() {
-        let coflow = open.iter().rev().find(|c| c.0 == task.job);
-        coflow.into_iter().for_each(|c| s.handle(Event::CoflowFinished(c.1), Time::ZERO).expect("a coflow"));
-        s.handle(Event::TaskFinished(task, attempt), Time::ZERO).expect("a task");
-    }
-    s
-}
-
-/// PushBox: one decision about a free slot, where the first job gets it, and where all hosts have more than m tasks that fetch, so that
-/// every job is asked.
+/// PushBox: one decision about a free slot: where the first job gets it; where all hosts have more than m tasks that fetch, and no coflow
+/// that waits is small enough for a wild card, so that no job gets it; and there without wild cards.
 fn pushbox() {
     for jobs in [400, 800, 1400] {
         let s = crowded(jobs);
-        let (view, coflows) = (s.state(), s.snapshot().coflows);
-        for (what, input_tasks) in [("room", 1_000_000), ("full", 3)] {
-            let options = PushBoxOptions { input_tasks, no_wild_card: true, ..PushBoxOptions::default() };
-            let mut policy = PushBox::new(options, &Common::default());
-            policy.needs(&view.topology);
-            let mut taken = 0;
-            let mut decide = |k: u32| {
-                let start = Instant::now();
-                taken += u32::from(black_box(policy.offer(view, RackId(k % 20))).is_some());
-                start.elapsed()
-            };
-            let mut times: Vec<Duration> = (0..4000).map(&mut decide).skip(400).collect();
-            times.sort();
-            let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-            println!("pushbox {what}\t{coflows} coflows\t{jobs} jobs wait\t{median:?}\tp99 {p99:?}\t{taken} of 4000 taken");
+        let (wait, coflows) = (s.state().ready().count(), s.snapshot().coflows);
+        let most = PushBoxOptions { input_tasks: 1_000_000, ..PushBoxOptions::default() };
+        let (usual, tame) = (PushBoxOptions::default(), PushBoxOptions { no_wild_card: true, ..PushBoxOptions::default() });
+        for (what, options) in [("room", most), ("full", usual), ("full, no wild cards", tame)] {
+            let (times, taken) = decisions(&s, options);
+            let (median, p99, n) = (times[times.len() / 2], times[times.len() * 99 / 100], times.len());
+            println!("pushbox {what}\t{coflows} open coflows\t{wait} jobs wait\tp50 {median:?}\tp99 {p99:?}\t{taken} of {n} taken");
         }
     }
 }

@@ -85,6 +85,11 @@ impl Said {
         let flows = change.flows.iter().copied().filter(|&(flow, p)| self.flows.insert(flow, p) != Some(p)).collect();
         Change { all, flows }
     }
+
+    /// All that has been said, as one change. O(flows).
+    pub fn whole(&self) -> Change {
+        Change { all: self.all, flows: self.flows.iter().map(|(&flow, &p)| (flow, p)).collect() }
+    }
 }
 
 impl From<&Priorities> for Said {

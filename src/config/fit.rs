@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::{ConfigError, Flaw, Problem, Step};
 use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::{Network, NetworkKind, Service};
+use crate::coflows::network::{Network, NetworkKind, Service, Within};
 use crate::control::policy::Estimator;
 use crate::fabric::sim;
 use crate::runtime::settings::RunPlan;
@@ -139,9 +139,11 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     }
     let name = &policy.name;
     match plan.run.network.kind.service() {
+        // An emulation's ports do what `within: max-min` says.
+        Service::Strict if plan.run.network.within == Within::MaxMin => {}
         Service::Strict => out.push(format!(
             "policy {name}: ports of an emulation serve eight strict priorities, and flows of one priority share them as TCP does; a \
-             simulation sends the smallest coflow first among equals"
+             simulation sends the smallest coflow first among equals (`within: max-min`: they share)"
         )),
         Service::Fifo if plan.run.network == Network::default() => {}
         Service::Fifo => out

@@ -163,6 +163,7 @@ fn fit_wants_light_within_the_interval() {
     assert_eq!(advice(&t, &p("100ms", "edmonds")), Vec::<String>::new());
     let under = |network: &str| advice(&t, &p("100ms", &format!("edmonds\nnetwork: {network}"))).join("; ");
     assert!(under("priority").contains("eight strict priorities") && under("varys").contains("an emulation has kernel TCP"));
+    assert_eq!(under("priority\nwithin: max-min"), "", "equals share on both sides");
     assert!(advice(&t, &p("16ms", "edmonds"))[0].contains("dark for most"));
 }
 

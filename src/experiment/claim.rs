@@ -182,11 +182,12 @@ impl Claim {
 
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
-        use Measure::{DataSpread, Gap, Overrun, RouteLength};
+        use Measure::{DataSpread, Decision, Gap, Overrun, RouteLength};
         let percent = self.measure.is_share() || matches!(self.measure, DataSpread | Gap | Overrun);
         match self.measure {
             _ if self.against.is_some() || percent => " %",
             RouteLength => " hops",
+            Decision => " us",
             _ => " s",
         }
     }

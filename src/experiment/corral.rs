@@ -11,6 +11,7 @@ use super::runs::Measure::{
 };
 use super::setting::{Load, Setting, System, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{MaxMin, Varys};
+use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::{Provisioning, Scenario};
 use crate::placement::policy::{Order, ReduceStart};
@@ -70,9 +71,10 @@ fn on(names: &[&'static str]) -> Vec<System> {
     names.iter().map(one).collect()
 }
 
-/// ShuffleWatcher as Corral's authors run it: in Yarn.
+/// ShuffleWatcher as Corral's authors run it: in Yarn, each job in a subset of racks.
 fn watcher() -> System {
     let mut s = electrical(WATCHER, Kind::ShuffleWatcher, MaxMin);
+    s.jobs_by.placement.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine: true });
     (s.jobs_by.settings.order, s.jobs_by.settings.reduces) = (Order::Capacity, ReduceStart::RampUp);
     s
 }

@@ -101,7 +101,8 @@ impl Paper {
             },
             Self::Pushbox => Calibration {
                 free: Free { task_rate: Some(Bytes(150_000_000)), ..Free::default() },
-                why: "the rate by NEAT against Hadoop in one Fair queue (implied by figure 9a); none brings ShuffleWatcher before Hadoop",
+                why: "the rate by NEAT against Hadoop in one Fair queue (implied by figure 9a); none from 50 MB to 3 GB a second brings \
+                      ShuffleWatcher before Hadoop",
             },
             Self::Corral => Calibration {
                 free: Free { task_rate: Some(Bytes(6_500_000)), testbed_rate: Some(Bytes(6_800_000)), ..Free::default() },

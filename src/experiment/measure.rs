@@ -80,6 +80,9 @@ pub enum Measure {
     /// Processor time of the planner, s.
     #[serde(rename = "plan_time_s")]
     PlanTime,
+    /// Time of one decision about a free slot, us.
+    #[serde(rename = "decision_us")]
+    Decision,
     /// Bytes of shuffles times the switches that they cross, GB.
     #[serde(rename = "shuffle_cost_gb")]
     ShuffleCost,
@@ -117,8 +120,8 @@ impl Measure {
 
     /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
     pub fn is_time(self) -> bool {
-        use Measure::{CountedCost, DataSpread, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished};
-        let other = [CountedCost, DataSpread, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished];
+        use Measure::{CountedCost, DataSpread, Decision, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished};
+        let other = [CountedCost, DataSpread, Decision, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished];
         !self.is_share() && !other.contains(&self)
     }
 

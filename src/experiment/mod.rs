@@ -16,6 +16,7 @@ pub mod claim;
 pub mod concurrency;
 pub mod corral;
 pub mod coscheduler;
+pub mod decision;
 pub mod free;
 pub mod hit;
 pub mod jobpacker;

@@ -195,6 +195,7 @@ pub fn name(m: Measure) -> &'static str {
         Measure::Unfinished => "jobs unfinished",
         Measure::Gap => "gap to the lower bound",
         Measure::PlanTime => "time to plan",
+        Measure::Decision => "median time of a decision",
         Measure::ShuffleCost => "shuffle cost",
         Measure::CountedCost => "bytes counted at switches, over those by lists",
         Measure::RouteLength => "route length",
@@ -225,7 +226,7 @@ fn why(c: &Claim, outcomes: &Outcomes) -> String {
         Measure::Gap => {
             "batch: to the programme's optimum; online: to a bound that may be below the programme's (docs/placement.md)".into()
         }
-        Measure::PlanTime | Measure::Utilisation => String::new(),
+        Measure::PlanTime | Measure::Decision | Measure::Utilisation => String::new(),
         _ => {
             let bound = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Computing));
             let makespan = mean(&outcomes.values(c.of.setting, c.of.system, Measure::Makespan));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::concurrency::utilisation;
+use super::decision::decision;
 pub use super::measure::Measure;
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
@@ -103,6 +104,9 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
     if let Work::Concurrency(m) = setting.work {
         let used = utilisation(&setting.topology, system.plan.run.network, m, seed);
         return Ok(Some(BTreeMap::from([(Measure::Utilisation, used)])));
+    }
+    if let Work::Decide(coflows) = setting.work {
+        return Ok(Some(BTreeMap::from([(Measure::Decision, decision(coflows))])));
     }
     let (jobs, foreseen) = errors.apply(&setting.load.draw(seed));
     if let Work::Plan(scenario) = setting.work {

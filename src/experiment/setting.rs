@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use super::Size;
 use super::free::Free;
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::{Network, NetworkKind};
+use crate::coflows::network::{Network, NetworkKind, Within};
 use crate::config::Select;
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::ids::PlaneId;
@@ -103,6 +103,8 @@ pub enum Work {
     Plan(Scenario),
     /// What strict priorities use of the network is measured, with this number of tasks that fetch on each host; no jobs run.
     Concurrency(u32),
+    /// One decision of PushBox is timed, with this number of coflows on their way; no jobs run.
+    Decide(u32),
 }
 
 impl Load {
@@ -236,9 +238,10 @@ pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval:
     System { name, plan: RunPlan { policy, run, jobs: None }, jobs_by }
 }
 
-/// A system on a packet network without circuits, where coflows share by `network`.
+/// A system on a packet network without circuits, where coflows share by `network`; what that serves alike shares max-min, as the policies in
+/// `policies/` have it and TCP does.
 pub fn electrical(name: &'static str, kind: Kind, network: NetworkKind) -> System {
     let mut s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
-    s.plan.run.network = Network { kind: network, ..Network::default() };
+    s.plan.run.network = Network { kind: network, within: Within::MaxMin, ..Network::default() };
     s
 }

@@ -136,6 +136,10 @@ pub trait View {
     fn job(&self, job: JobId) -> &JobSpec;
     /// Jobs that have a task which may start now, in the order of the queues: who shall have the next slot comes first.
     fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_>;
+    /// The same jobs in the same order, but for those of which every task that may start would fetch over the network on any host, for a
+    /// coflow of at least `size`. Under policies that do not look at the network, all. O(c log c) of c such jobs if they are few, else
+    /// O(ready jobs).
+    fn ready_below(&self, size: Bytes) -> Box<dyn Iterator<Item = JobId> + '_>;
     /// Number of tasks of a stage by what they do.
     fn counts(&self, job: JobId, stage: usize) -> StageCounts;
     /// Where the tasks of a stage are, by number.

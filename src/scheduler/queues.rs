@@ -27,6 +27,8 @@ struct Job {
     queue: u32,
     running: u64,
     ready: bool,
+    /// See [`Queues::ready_below`].
+    least: u64,
 }
 
 /// All queues and the jobs in them. Every change is O(log n).
@@ -39,13 +41,19 @@ pub struct Queues {
     jobs: Vec<Job>,
     /// Queues with ready jobs, by what they hold over their weight.
     by_share: BTreeSet<(u64, u32)>,
+    /// Ready jobs by what the smallest of their coflows comes to.
+    by_least: BTreeSet<(u64, JobId)>,
 }
+
+/// The most jobs that [`Queues::ready_below`] puts into their order; more are looked for among all.
+const FEW: usize = 64;
 
 impl Queues {
     /// Queues of these weights (zero counts as one); a job of a queue beyond them opens it with weight one. The first queues have these
     /// `orders`, others have `order`.
     pub fn new(order: Order, orders: &[Order], weights: &[u32]) -> Self {
-        let mut all = Self { order, orders: orders.to_vec(), queues: Vec::new(), jobs: Vec::new(), by_share: BTreeSet::new() };
+        let (by_share, by_least) = (BTreeSet::new(), BTreeSet::new());
+        let mut all = Self { order, orders: orders.to_vec(), queues: Vec::new(), jobs: Vec::new(), by_share, by_least };
         weights.iter().for_each(|&w| all.open_queue(w.max(1)));
         all
     }
@@ -62,7 +70,7 @@ impl Queues {
             self.open_queue(1);
         }
         self.queues[queue as usize].open.insert(JobId::from(self.jobs.len()));
-        self.jobs.push(Job { queue, running: 0, ready: false });
+        self.jobs.push(Job { queue, running: 0, ready: false, least: 0 });
     }
 
     /// A job has finished.
@@ -81,10 +89,21 @@ impl Queues {
         self.queues[self.jobs[job.index()].queue as usize].open.first().copied()
     }
 
-    /// Says whether a job has a task that may start.
-    pub fn set_ready(&mut self, job: JobId, ready: bool) {
-        if self.jobs[job.index()].ready != ready {
-            self.change(job, |j| j.ready = ready);
+    /// Says whether a job has a task that may start: what the smallest of its coflows comes to, 0 if a task might need none.
+    pub fn set_ready(&mut self, job: JobId, least: Option<u64>) {
+        let j = self.jobs[job.index()];
+        if j.ready == least.is_some() && least.is_none_or(|l| l == j.least) {
+            return;
+        }
+        if j.ready {
+            self.by_least.remove(&(j.least, job));
+        }
+        if let Some(least) = least {
+            self.jobs[job.index()].least = least;
+            self.by_least.insert((least, job));
+        }
+        if j.ready != least.is_some() {
+            self.change(job, |j| j.ready = least.is_some());
         }
     }
 
@@ -106,6 +125,23 @@ impl Queues {
     /// Ready jobs: the one that shall have the next slot comes first.
     pub fn ready(&self) -> impl Iterator<Item = JobId> + '_ {
         self.by_share.iter().flat_map(|&(_, q)| self.queues[q as usize].ready.iter().map(|e| e.1))
+    }
+
+    /// Of the ready jobs, in their order, those of which a coflow is smaller than `bound`, and those that might need none. O(c log c) of c
+    /// such jobs if they are few, else O(ready jobs).
+    pub fn ready_below(&self, bound: u64) -> Box<dyn Iterator<Item = JobId> + '_> {
+        let bound = bound.max(1);
+        let mut few: Vec<(u64, u32, u64, JobId)> = Vec::new();
+        for &(_, job) in self.by_least.range(..(bound, JobId(0))) {
+            if few.len() == FEW {
+                return Box::new(self.ready().filter(move |j| self.jobs[j.index()].least < bound));
+            }
+            let j = &self.jobs[job.index()];
+            let q = &self.queues[j.queue as usize];
+            few.push((share(q), j.queue, key(q.order, j), job));
+        }
+        few.sort_unstable();
+        Box::new(few.into_iter().map(|f| f.3))
     }
 
     fn change(&mut self, job: JobId, f: impl FnOnce(&mut Job)) {
@@ -150,7 +186,7 @@ mod tests {
         for queue in [0, 1, 0, 1] {
             q.join(queue);
         }
-        (0..4).for_each(|j| q.set_ready(JobId(j), true));
+        (0..4).for_each(|j| q.set_ready(JobId(j), Some(0)));
         q
     }
 
@@ -181,7 +217,7 @@ mod tests {
     fn fifo_knows_no_queues() {
         let mut q = filled(Order::Fifo);
         assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
-        q.set_ready(JobId(0), false);
+        q.set_ready(JobId(0), None);
         assert_eq!(served(q, 3), [1, 1, 1]);
     }
 
@@ -197,7 +233,7 @@ mod tests {
     #[test]
     fn the_head_of_a_queue_is_its_oldest_job_until_that_leaves() {
         let mut q = filled(Order::Fair);
-        q.set_ready(JobId(0), false);
+        q.set_ready(JobId(0), None);
         assert_eq!((q.head(JobId(2)), q.head(JobId(3))), (Some(JobId(0)), Some(JobId(1))));
         q.leave(JobId(0));
         assert_eq!(q.head(JobId(2)), Some(JobId(2)));
@@ -205,13 +241,33 @@ mod tests {
     }
 
     #[test]
+    fn jobs_with_small_coflows_are_found_in_the_order_of_all() {
+        for jobs in [5u32, 40, 400] {
+            let mut q = Queues::new(Order::Fair, &[], &[3, 1, 2]);
+            (0..jobs).for_each(|k| q.join(k % 3));
+            let least = |k: u32| u64::from(k * 7919 % jobs);
+            (0..jobs).filter(|k| k % 7 > 0).for_each(|k| q.set_ready(JobId(k), Some(least(k))));
+            for k in 0..jobs {
+                (0..k * 13 % 5).for_each(|_| q.took(JobId(k)));
+            }
+            q.set_ready(JobId(2), None);
+            q.set_ready(JobId(3), Some(0));
+            for bound in [0, 1, 2, 20, 100, 1000] {
+                let slow: Vec<JobId> = q.ready().filter(|j| j.0 == 3 || least(j.0) < bound || least(j.0) == 0).collect();
+                assert_eq!(q.ready_below(bound).collect::<Vec<_>>(), slow, "{jobs} jobs, below {bound}");
+            }
+            assert!(q.ready_below(0).any(|j| j == JobId(3)) && q.ready().all(|j| j != JobId(2)));
+        }
+    }
+
+    #[test]
     fn who_is_not_ready_is_not_asked_and_still_counts() {
         let mut q = filled(Order::Fair);
         (0..6).for_each(|_| q.took(JobId(0)));
-        q.set_ready(JobId(0), false);
+        q.set_ready(JobId(0), None);
         assert_eq!(q.ready().map(|j| j.0).collect::<Vec<_>>(), [1, 3, 2]);
         (0..6).for_each(|_| q.gave(JobId(0)));
-        (1..4).for_each(|j| q.set_ready(JobId(j), false));
+        (1..4).for_each(|j| q.set_ready(JobId(j), None));
         assert!(q.is_idle());
     }
 }

@@ -74,6 +74,8 @@ pub struct Incoming {
     pub spread: Spread,
     /// All its bytes.
     pub bytes: Bytes,
+    /// The least that a task gets of them.
+    pub least: u64,
     /// By task: how much of the sender's list of outputs it has fetched.
     pub cursor: Vec<u32>,
 }
@@ -146,14 +148,14 @@ impl Stage {
         };
         let incoming: Vec<Incoming> = job
             .edges_into(s)
-            .map(|e| Incoming {
-                from: e.from,
-                spread: match e.by_receiver() {
-                    None => Spread::new(e.bytes.0, job.stages[e.from].tasks, n),
-                    Some(bytes) => Spread::by_receiver(&bytes, job.stages[e.from].tasks),
-                },
-                bytes: e.bytes,
-                cursor: vec![0; n as usize],
+            .map(|e| {
+                let senders = job.stages[e.from].tasks;
+                let spread = match e.by_receiver() {
+                    None => Spread::new(e.bytes.0, senders, n),
+                    Some(bytes) => Spread::by_receiver(&bytes, senders),
+                };
+                let least = (0..n).map(|k| spread.all_to(senders, k)).min().unwrap_or(0);
+                Incoming { from: e.from, spread, bytes: e.bytes, least, cursor: vec![0; n as usize] }
             })
             .collect();
         Self {

@@ -294,8 +294,25 @@ impl State {
 
     /// Looks anew whether a job has a task that may start, and tells the queues. O(stages).
     pub fn refresh(&mut self, job: JobId) {
-        let ready = self.jobs[job.index()].stages.iter().any(|s| s.open && s.counts.pending > 0);
-        self.queues.set_ready(job, ready);
+        let waits = |s: &&Stage| s.open && s.counts.pending > 0;
+        let least = self.jobs[job.index()].stages.iter().filter(waits).map(|s| self.least(job, s)).min();
+        self.queues.set_ready(job, least);
+    }
+
+    /// What the coflow into a stage comes to, if each of its tasks must fetch whatever host it is on; else 0. Known only for policies that
+    /// look at the network. O(incoming edges x hosts with outputs).
+    fn least(&self, job: JobId, stage: &Stage) -> u64 {
+        let rack_local = self.net.needs.rack_local;
+        let in_one_place = |from: &Stage| {
+            let all = from.tasks.len() as u32;
+            let holds_all = |n: &u32| *n >= all;
+            from.is_done() && if rack_local { from.output_in.iter().any(holds_all) } else { from.output_on.values().any(holds_all) }
+        };
+        let is_remote = |e: &Incoming| e.least > 0 && !in_one_place(self.stage(job, e.from));
+        match self.net.needs.network && stage.incoming.iter().any(is_remote) {
+            true => stage.incoming.iter().map(|e| e.bytes.0).sum(),
+            false => 0,
+        }
     }
 
     /// Whether a waiting task has everything that it waits for.
@@ -337,6 +354,9 @@ impl View for State {
     }
     fn ready(&self) -> Box<dyn Iterator<Item = JobId> + '_> {
         Box::new(self.queues.ready())
+    }
+    fn ready_below(&self, size: Bytes) -> Box<dyn Iterator<Item = JobId> + '_> {
+        self.queues.ready_below(size.0)
     }
     fn counts(&self, job: JobId, stage: usize) -> StageCounts {
         let s = self.stage(job, stage);

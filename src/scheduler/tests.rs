@@ -15,6 +15,7 @@ use crate::units::{BitRate, Bytes};
 use crate::workload::jobs::{EdgeSpec, JobList, StageSpec, TaskTimes};
 
 mod by_hand;
+mod drawn;
 mod failing;
 mod laws;
 mod network;

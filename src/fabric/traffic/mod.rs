@@ -173,8 +173,8 @@ impl Traffic {
         self.shared.flows(coflow)
     }
 
-    /// Gives flows of a coflow other strict priorities; nothing happens if it is not on its way. What they hand to their hosts' ports from
-    /// now on carries them; what is in queues keeps what it had.
+    /// Gives flows of a coflow other strict priorities; of one that has not begun they hold from its beginning, and nothing happens if it is
+    /// over. What they hand to their hosts' ports from now on carries them; what is in queues keeps what it had.
     ///
     /// # Errors
     /// The kernel refused to mark a connection.
@@ -290,6 +290,8 @@ async fn send(
     let socket = opened.await.map_err(|_| gone())??;
     if service == Service::Strict {
         SockRef::from(&socket).set_tos_v4(coflow.tos(k, service).into())?;
+        // What has waited behind others begins again when they have ended, and not up to two minutes later.
+        sys::tcp_tries_on(socket.as_fd())?;
     }
     let stream = TcpSocket::from_std_stream(socket).connect(SocketAddrV4::new(to, PORT).into()).await?;
     let mut sending = Sending { stream: Arc::new(stream), arrived: false, again };

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::{Report, Shipment};
 use crate::coflows::network::Service;
-use crate::coflows::priority::{Change, Priorities};
+use crate::coflows::priority::{Change, Priorities, Said};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::fabric::Cut;
 use crate::fabric::kernel::Clock;
@@ -249,6 +249,9 @@ struct Table {
     past: VecDeque<(CoflowId, Arc<OnItsWay>)>,
     /// Their flows.
     past_flows: usize,
+    /// Priorities that were given before the coflow was entered, the last of these coflows at the back, at most [`KEPT`]: the controller
+    /// knows a coflow before its traffic does.
+    early: VecDeque<(CoflowId, Said)>,
 }
 
 /// Who is told.
@@ -290,6 +293,10 @@ impl Shared {
         coflow.senders = begin();
         let now = self.clock.now();
         coflow.flows.iter().filter(|f| !f.is_sent()).for_each(|f| f.finished.store(now.0, Relaxed));
+        // No sender has looked yet: the table is locked.
+        if let Some(said) = table.take_early(id) {
+            coflow.prioritise(&said.whole(), Service::Fifo).expect("no connection is open that could refuse a mark");
+        }
         let empty = coflow.senders.is_empty();
         let coflow = Arc::new(coflow);
         if empty {
@@ -357,7 +364,11 @@ impl Shared {
 
     /// Breaks off; says whether there was anything to break off.
     pub fn cancel(&self, coflow: CoflowId) -> bool {
-        let known = self.table().active.remove(&coflow);
+        let known = {
+            let mut table = self.table();
+            table.take_early(coflow);
+            table.active.remove(&coflow)
+        };
         known.iter().flat_map(|c| &c.senders).for_each(AbortHandle::abort);
         known.is_some()
     }
@@ -374,9 +385,17 @@ impl Shared {
         }
     }
 
-    /// Gives flows of a coflow other priorities; one that is over is no error.
+    /// Gives flows of a coflow other priorities, at once or when it is entered; one that is over is no error.
     pub fn prioritise(&self, coflow: CoflowId, change: &Change, service: Service) -> io::Result<()> {
-        self.get(coflow).map_or(Ok(()), |c| c.prioritise(change, service))
+        let active = {
+            let mut table = self.table();
+            let active = table.active.get(&coflow).cloned();
+            if active.is_none() {
+                table.say_early(coflow, change);
+            }
+            active
+        };
+        active.map_or(Ok(()), |c| c.prioritise(change, service))
     }
 
     pub fn left(&self) -> Vec<(CoflowId, Vec<(FlowId, Bytes)>)> {
@@ -392,6 +411,25 @@ impl Shared {
 }
 
 impl Table {
+    /// Keeps the priorities of a coflow until it is entered. O([`KEPT`]).
+    fn say_early(&mut self, coflow: CoflowId, change: &Change) {
+        if self.past.iter().any(|p| p.0 == coflow) {
+            return;
+        }
+        let mut said = self.take_early(coflow).unwrap_or_default();
+        said.change(change);
+        self.early.push_back((coflow, said));
+        if self.early.len() > KEPT {
+            self.early.pop_front();
+        }
+    }
+
+    /// What was said of a coflow before it was entered. O([`KEPT`]).
+    fn take_early(&mut self, coflow: CoflowId) -> Option<Said> {
+        let at = self.early.iter().position(|e| e.0 == coflow)?;
+        self.early.remove(at).map(|e| e.1)
+    }
+
     fn remember(&mut self, id: CoflowId, coflow: Arc<OnItsWay>) {
         self.past_flows += coflow.flows.len();
         self.past.push_back((id, coflow));
@@ -478,6 +516,32 @@ mod tests {
         s.get(CoflowId(3)).unwrap().begin(FlowId(0), Bytes(9)).unwrap().store(4, Relaxed);
         s.done(CoflowId(3), FlowId(1));
         assert_eq!(s.left(), [(CoflowId(3), vec![(FlowId(0), Bytes(5)), (FlowId(2), Bytes(5))])]);
+    }
+
+    #[tokio::test]
+    async fn priorities_given_before_a_coflow_is_entered_hold_once_it_is() {
+        let (s, _events) = shared();
+        let give = |id: u32, all: Option<u8>, flows: &[(u32, u8)]| {
+            let flows = flows.iter().map(|&(f, p)| (FlowId(f), p)).collect();
+            s.prioritise(CoflowId(id), &Change { all, flows }, Service::Strict).unwrap();
+        };
+        let priorities = |id| s.flows(CoflowId(id)).unwrap().iter().map(|f| f.priority).collect::<Vec<_>>();
+        give(3, Some(6), &[(1, 5)]);
+        give(3, Some(2), &[(2, 3)]);
+        give(5, Some(1), &[]);
+        open(&s, &coflow(3, &[(0, 2, 9), (1, 3, 4), (0, 1, 5)]), Report::Flows);
+        assert_eq!(priorities(3), [2, 5, 3]);
+        give(3, Some(0), &[]);
+        assert_eq!(priorities(3), [0, 5, 3], "what was said of single flows stays said");
+        // Cancelled or over, it is forgotten.
+        s.cancel(CoflowId(5));
+        open(&s, &coflow(5, &[(0, 2, 9)]), Report::Flows);
+        assert_eq!(priorities(5), [PLAIN]);
+        s.done(CoflowId(5), FlowId(0));
+        give(5, Some(1), &[]);
+        (0..=KEPT as u32).for_each(|id| give(100 + id, Some(1), &[]));
+        let early: Vec<CoflowId> = s.table().early.iter().map(|e| e.0).collect();
+        assert_eq!((early.len(), early[0]), (KEPT, CoflowId(101)), "those of the last coflows are kept");
     }
 
     #[tokio::test]

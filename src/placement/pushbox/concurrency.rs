@@ -46,9 +46,14 @@ pub fn can_be_placed(view: &dyn View, o: &PushBoxOptions, (job, c): (JobId, &Can
     if load.inputs < o.input_tasks {
         return Placed::Room;
     }
+    let smaller = || view.coflow_size(job, c.stage) < wild_below(o, load);
+    if view.order(job) == Order::Fair && smaller() { Placed::WildCard } else { Placed::No }
+}
+
+/// Coflows that are smaller than this have wild cards.
+pub fn wild_below(o: &PushBoxOptions, load: &Load) -> Bytes {
     let allowed = !o.no_wild_card && o.most_input_tasks.is_none_or(|most| load.inputs < most);
-    let smaller = || load.smallest.is_some_and(|s| view.coflow_size(job, c.stage) < s);
-    if allowed && view.order(job) == Order::Fair && smaller() { Placed::WildCard } else { Placed::No }
+    load.smallest.filter(|_| allowed).unwrap_or(Bytes::ZERO)
 }
 
 /// The paper's `notHinderTask` (Algorithm 1, lines 21 to 25): a task that needs nothing of the network ends before the network of the host

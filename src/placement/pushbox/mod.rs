@@ -37,7 +37,7 @@ pub mod select;
 #[cfg(test)]
 mod tests;
 
-use concurrency::{Load, Placed, can_be_placed, hinders_not};
+use concurrency::{Load, Placed, can_be_placed, hinders_not, wild_below};
 use estimate::{Misjudged, RackLocal, transfer_time};
 use select::{Candidate, Selector};
 
@@ -141,41 +141,67 @@ impl PushBox {
         &mut self.options
     }
 
-    /// From now on tasks are drawn.
+    /// From now on tasks are drawn from this, or the largest are taken.
     #[cfg(test)]
-    pub(crate) fn draw_tasks(&mut self) {
-        self.selector.draw(self.seed);
+    pub(crate) fn draw_tasks(&mut self, seed: Option<u64>) {
+        self.selector.draw(seed);
     }
 
-    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. O(ready jobs) times a selection.
-    fn slot_change(&mut self, view: &dyn View, host: HostId) -> Option<Pick> {
+    /// Slot-change mode (Algorithm 2): the task that shall have a free slot of a host. Once a host has no room and the first `asked` jobs
+    /// were refused, those are passed over that would be for certain: jobs that must fetch and have no wild card. O(jobs that are asked)
+    /// times a selection.
+    fn slot_change(&mut self, view: &dyn View, host: HostId, asked: usize) -> Option<Pick> {
         let load = Load::of(view, host, self.wrong());
-        let (mut left_by, mut yielded) = (Vec::new(), false);
-        let mut leaves = |job: JobId, why: Refusal| {
-            if left_by.len() < MAX_LEFT {
-                left_by.push((job, why));
+        let mut left_by: Vec<(JobId, Refusal)> = Vec::new();
+        let (mut n, first) = (0, if load.inputs < self.options.input_tasks { usize::MAX } else { asked });
+        for job in view.ready().take(first) {
+            match self.ask(view, (job, n > 0), host, &load) {
+                Ok((c, placed)) => return Some(self.pick((job, c), (host, placed), &load, (Moment::SlotChange, left_by))),
+                Err(why) => left_by.extend((n < MAX_LEFT).then_some((job, why))),
             }
-        };
-        for job in view.ready() {
-            let candidate = self.selector.critical(view, job).and_then(|stage| self.selector.select(view, (job, stage), host));
-            let Some(c) = candidate else {
-                yielded = true;
-                leaves(job, Refusal::Locality);
-                continue;
-            };
-            let (placed, refusal) = if c.is_local() {
-                let may = !yielded || hinders_not(&self.options, &c, &load);
-                (if may { Placed::Room } else { Placed::No }, Refusal::Hinders)
-            } else {
-                (can_be_placed(view, &self.options, (job, &c), &load), Refusal::Network)
-            };
-            if placed != Placed::No {
+            n += 1;
+        }
+        if n < first {
+            return None;
+        }
+        for job in view.ready_below(wild_below(&self.options, &load)) {
+            // The first are refused already.
+            if left_by.iter().all(|l| l.0 != job)
+                && let Ok((c, placed)) = self.ask(view, (job, true), host, &load)
+            {
                 return Some(self.pick((job, c), (host, placed), &load, (Moment::SlotChange, left_by)));
             }
-            yielded |= refusal == Refusal::Network;
-            leaves(job, refusal);
         }
         None
+    }
+
+    /// Whether a job has a task for a slot of a host; `yielded`: a job before it has none.
+    fn ask(&mut self, view: &dyn View, (job, yielded): (JobId, bool), host: HostId, load: &Load) -> Result<(Candidate, Placed), Refusal> {
+        let candidate = self.selector.critical(view, job).and_then(|stage| self.selector.select(view, (job, stage), host));
+        let c = candidate.ok_or(Refusal::Locality)?;
+        if c.is_local() {
+            let may = !yielded || hinders_not(&self.options, &c, load);
+            return if may { Ok((c, Placed::Room)) } else { Err(Refusal::Hinders) };
+        }
+        match can_be_placed(view, &self.options, (job, &c), load) {
+            Placed::No => Err(Refusal::Network),
+            placed => Ok((c, placed)),
+        }
+    }
+
+    /// The next task for a rack's free slots, or one that has just come to wait for any.
+    fn offer_to(&mut self, view: &dyn View, rack: RackId, asked: usize) -> Option<Pick> {
+        if let Some(pick) = self.arrival(view) {
+            return Some(pick);
+        }
+        let hosts = self.soonest(view, view.topology().hosts_of(rack).iter().map(|h| h.id));
+        hosts.into_iter().find_map(|host| self.slot_change(view, host, asked))
+    }
+
+    /// The same offer, with this number of jobs asked before any is passed over.
+    #[cfg(test)]
+    pub(crate) fn offer_asking(&mut self, view: &dyn View, rack: RackId, asked: usize) -> Option<Pick> {
+        self.offer_to(view, rack, asked)
     }
 
     /// Task-arrival mode (Algorithm 3): a task of the stages that have just come to wait, on the host whose network is free soonest.
@@ -276,11 +302,7 @@ impl Placement for PushBox {
     }
 
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
-        if let Some(pick) = self.arrival(view) {
-            return Some(pick);
-        }
-        let hosts = self.soonest(view, view.topology().hosts_of(rack).iter().map(|h| h.id));
-        hosts.into_iter().find_map(|host| self.slot_change(view, host))
+        self.offer_to(view, rack, MAX_LEFT)
     }
 
     fn why(&self) -> Option<&Why> {

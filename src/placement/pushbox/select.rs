@@ -52,10 +52,10 @@ impl Selector {
         Self { waits, rack_local, random, wrong, ways: BTreeMap::new() }
     }
 
-    /// From now on tasks are drawn.
+    /// From now on tasks are drawn from this, or the largest are taken.
     #[cfg(test)]
-    pub fn draw(&mut self, seed: u64) {
-        self.random = Some(seed);
+    pub fn draw(&mut self, seed: Option<u64>) {
+        self.random = seed;
     }
 
     /// Delay scheduling's waits.
@@ -135,7 +135,7 @@ impl Selector {
 }
 
 /// One of the pending tasks of a stage; the same one until some task of the stage starts. O(tasks).
-fn drawn(view: &dyn View, (job, stage): (JobId, usize), seed: u64) -> Option<u32> {
+pub fn drawn(view: &dyn View, (job, stage): (JobId, usize), seed: u64) -> Option<u32> {
     let pending = view.counts(job, stage).pending;
     if pending == 0 {
         return None;

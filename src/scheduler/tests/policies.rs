@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::laws::{Case, case};
 use super::*;
+use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::executor::{LocalShuffleOptions, recurring, scenario};
 use crate::placement::registry::Spec;
@@ -99,6 +100,26 @@ fn no_slot_twice(w: &World) -> Result<(), TestCaseError> {
 /// The policies that ask no program.
 fn by_itself() -> Vec<Kind> {
     Kind::value_variants().iter().copied().filter(|k| *k != Kind::External).collect()
+}
+
+/// Free slots at time 1 of a run under ShuffleWatcher: on four hosts of two slots, each a rack, jobs of 6, 4 and 3 maps.
+fn free_slots(confine: bool) -> u64 {
+    let t = network(4, 1, 2);
+    let mut spec = Spec::new(Kind::ShuffleWatcher);
+    spec.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine });
+    let mut w = World::with(&t, Settings::default(), spec.build(ELEPHANT));
+    w.submit([6, 4, 3].map(|maps| map_reduce(0, (maps, 1000), (2, 5), 4000)).to_vec());
+    w.run(Time(1));
+    let free = w.s.snapshot().free_slots;
+    w.run(Time::MAX);
+    assert!(w.s.snapshot().jobs.iter().all(|j| j.finished.is_some()));
+    free
+}
+
+#[test]
+fn shuffle_watcher_leaves_no_slot_empty_unless_jobs_are_confined() {
+    assert_eq!(free_slots(false), 0);
+    assert!(free_slots(true) > 0);
 }
 
 proptest! {

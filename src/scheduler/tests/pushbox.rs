@@ -1,21 +1,25 @@
 //! PushBox's laws, at every offer of random runs: the limit of tasks that fetch, wild cards, yields, and what each ablation changes.
 
+use super::drawn::Drawn;
 use super::laws::{Case, case};
 use super::*;
 use crate::placement::network::Needs;
-use crate::placement::policy::{Block, Locality, Pick, View, startable};
+use crate::placement::policy::{Block, Locality, Pick, TaskAt, View, startable};
 use crate::placement::pushbox::{PushBox, PushBoxOptions};
 use crate::placement::spec::Common;
+use crate::topology::Host;
 use crate::units::BitRate;
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// PushBox, and PushBox with one part left out, asked the same.
 struct Checked {
     options: PushBoxOptions,
     slowstart: u32,
     policy: PushBox,
-    /// Picks beyond the limit, and local ones after a yield.
-    seen: (u32, u32),
+    /// Picks beyond the limit, local ones after a yield, jobs that were passed over, and drawn tasks that were not the largest.
+    seen: Arc<[AtomicU32; 4]>,
 }
 
 /// What the policy is about to decide about a pick, by the view alone.
@@ -49,19 +53,23 @@ fn facts(view: &dyn View, pick: Pick) -> Facts {
 impl Checked {
     fn new(options: PushBoxOptions, slowstart: u32) -> Self {
         let common = Common { slowstart, wait: (Span(20), Span(20)), ..Common::default() };
-        Self { options, slowstart, policy: PushBox::new(options, &common), seen: (0, 0) }
+        Self { options, slowstart, policy: PushBox::new(options, &common), seen: Arc::default() }
     }
 
-    fn keeps_its_laws(&mut self, view: &dyn View, pick: Pick) {
+    fn saw(&self, what: usize, n: u32) {
+        self.seen[what].fetch_add(n, Relaxed);
+    }
+
+    fn keeps_its_laws(&self, view: &dyn View, pick: Pick) {
         let (o, f) = (self.options, facts(view, pick));
         let slack = u128::from(o.hinder_slack.0);
         if f.fetches && f.inputs >= o.input_tasks {
-            self.seen.0 += 1;
+            self.saw(0, 1);
             assert!(!o.no_wild_card && view.order(pick.job) == Order::Fair && f.smallest.is_some_and(|s| f.coflow < s));
             assert!(o.most_input_tasks.is_none_or(|most| f.inputs < most));
         }
         if !f.fetches && !f.is_first {
-            self.seen.1 += 1;
+            self.saw(1, 1);
             assert!(o.no_hinder || f.computing < f.transfer + slack, "{pick:?} overtakes and hinders");
         }
     }
@@ -71,6 +79,31 @@ impl Checked {
         let mut other = self.policy.clone();
         change(other.options_mut());
         other.offer(view, rack)
+    }
+
+    /// Whichever jobs are passed over, the same task is picked, for the same reasons, and the same jobs wait for their data.
+    fn walks_agree(&self, view: &dyn View, rack: RackId, pick: Option<Pick>, after: &PushBox) {
+        for asked in [1, usize::MAX] {
+            let mut other = self.policy.clone();
+            assert_eq!(other.offer_asking(view, rack, asked), pick, "{asked} asked");
+            assert_eq!((other.wake_at(), asked == 1 || other.why() == after.why()), (after.wake_at(), true));
+        }
+        let all: Vec<JobId> = view.ready().collect();
+        let least = |j: JobId| (0..view.job(j).stages.len()).map(|s| view.coflow_size(j, s)).filter(|b| b.0 > 0).min();
+        for bound in all.iter().filter_map(|&j| least(j)).chain([Bytes(0), Bytes(u64::MAX)]) {
+            let mut rest = all.iter();
+            let some: Vec<JobId> = view.ready_below(bound).collect();
+            assert!(some.iter().all(|j| rest.any(|k| k == j)), "{some:?} in the order of {all:?}");
+            self.saw(2, (all.len() - some.len()) as u32);
+            for &job in all.iter().filter(|j| !some.contains(j)) {
+                for (stage, k) in startable(view, job).flat_map(|s| view.tasks(job, s).enumerate().map(move |t| (s, t))) {
+                    let must = |h: &Host| view.input_from_afar(job, stage, k.0 as u32, h.id) > Bytes(0);
+                    let pending = k.1 == TaskAt::Pending;
+                    assert!(!pending || view.topology().hosts.iter().all(must), "{job:?} is passed over");
+                    assert!(view.coflow_size(job, stage) >= bound);
+                }
+            }
+        }
     }
 
     /// Each part left out changes only what it is about.
@@ -91,12 +124,14 @@ impl Checked {
             let f = facts(view, narrow.expect("a host with room refuses no task that fetches"));
             assert!(f.fetches && f.inputs >= self.options.input_tasks);
         }
-        let mut drawn = self.policy.clone();
-        drawn.draw_tasks();
-        let is_read = |j, s| !view.blocks(j, s).is_empty() && view.job(j).edges_into(s).next().is_none();
-        let single = view.ready().all(|j| startable(view, j).all(|s| view.counts(j, s).pending == 1 || is_read(j, s)));
-        if single {
-            assert_eq!(drawn.offer(view, rack), pick, "there is one task to draw");
+        // Which task is drawn changes nothing else: it takes the place of the largest.
+        for seed in 0..2 {
+            let [mut draws, mut takes] = [self.policy.clone(), self.policy.clone()];
+            draws.draw_tasks(Some(seed));
+            takes.draw_tasks(None);
+            let drawn = draws.offer(view, rack);
+            assert_eq!(drawn, takes.offer(&Drawn(view, seed), rack), "seed {seed}");
+            self.saw(3, u32::from(drawn != takes.offer(view, rack)));
         }
     }
 }
@@ -124,6 +159,7 @@ impl Placement for Checked {
         let before = self.policy.clone();
         let pick = self.policy.offer(view, rack);
         let after = std::mem::replace(&mut self.policy, before);
+        self.walks_agree(view, rack, pick, &after);
         self.ablations_do_what_they_say(view, rack, pick);
         self.policy = after;
         pick.into_iter().for_each(|p| self.keeps_its_laws(view, p));
@@ -227,22 +263,23 @@ proptest! {
     }
 }
 
-/// The laws say something: of a few crowded runs, some have wild cards, and some have tasks that overtake.
+/// The laws say something: in a few crowded runs there are wild cards, tasks that overtake, jobs that are passed over, and drawn tasks.
 #[test]
-fn wild_cards_and_loans_happen() {
+fn what_the_laws_are_about_happens() {
     let mut most = 0;
-    let mut lent = 0;
+    let mut seen = [0; 4];
     for seed in 0..6u64 {
         let t = network(2, 1, 6);
         let jobs = (0..5).map(|k| map_reduce(k * 7 + seed, (4, 3 + k), (4, 40), 4000 / (k + 1) + seed)).collect();
-        let mut w = World::with(&t, Settings::default(), Box::new(Checked::new(PushBoxOptions::default(), 100)));
+        let policy = Checked::new(PushBoxOptions::default(), 100);
+        let saw = policy.seen.clone();
+        let mut w = World::with(&t, Settings::default(), Box::new(policy));
         w.submit(jobs);
         while let Some(next) = w.next() {
             w.run(next);
             most = most.max(t.hosts.iter().map(|h| w.s.state().inputs(h.id).count()).max().unwrap_or(0));
         }
-        let runs = w.s.timeline();
-        lent += runs.iter().filter(|r| r.computes == Some(r.started) && r.task.job.0 > 0).count();
+        seen.iter_mut().zip(&*saw).for_each(|(all, n)| *all += n.load(Relaxed));
     }
-    assert!(most > 3 && lent > 0, "{most} {lent}");
+    assert!(most > 3 && seen.iter().all(|&n| n > 0), "{most} {seen:?}");
 }
