@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::table::KEPT;
 use crate::coflows::priority::{Change, Said};
 use crate::ids::CoflowId;
+
+/// Coflows of which something is kept.
+const KEPT: usize = 1024;
 
 /// What was said of coflows that were not entered yet, the last of these coflows at the back, at most [`KEPT`].
 #[derive(Default)]
