@@ -238,8 +238,8 @@ pub fn system(name: &'static str, kind: Kind, circuits: SchedulerKind, interval:
     System { name, plan: RunPlan { policy, run, jobs: None }, jobs_by }
 }
 
-/// A system on a packet network without circuits, where coflows share by `network`; what that serves alike shares max-min, as the policies in
-/// `policies/` have it and TCP does.
+/// A system on a packet network without circuits, where coflows share by `network`; what that serves alike shares max-min, as the
+/// policies in `policies/` have it and TCP does.
 pub fn electrical(name: &'static str, kind: Kind, network: NetworkKind) -> System {
     let mut s = system(name, kind, SchedulerKind::EpsOnly, Span::secs(1), Bytes::ZERO);
     s.plan.run.network = Network { kind: network, within: Within::MaxMin, ..Network::default() };

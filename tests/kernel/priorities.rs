@@ -243,8 +243,8 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
     Ok(())
 }
 
-/// Many flows wait behind one that goes first, and lose packets at their full queue meanwhile. When that one has ended, each of them goes on
-/// within a few seconds, however often it has tried before.
+/// Many flows wait behind one that goes first, and lose packets at their full queue meanwhile. When that one has ended, each of them
+/// goes on within a few seconds, however often it has tried before.
 #[test]
 fn what_has_waited_goes_on_when_its_link_is_free() {
     each_mechanism("what_has_waited_goes_on_when_its_link_is_free", |mechanism| {
@@ -272,8 +272,8 @@ fn what_has_waited_goes_on_when_its_link_is_free() {
         }
         let took = b.clock.now().since(free);
         println!("{}: 32 flows that waited for 12 s all go on {took} after their link is free", mechanism.name());
-        // Tries that begin together lose packets again, so that one of them in a second is not enough for all; doubled times to the next try
-        // would be 20 s and more.
+        // Tries that begin together lose packets again, so that one of them in a second is not enough for all; with times
+        // that double it takes 20 s and more.
         in_time!(took <= Span::secs(8), "flows that waited go on {took} after their link is free");
         Ok(())
     });

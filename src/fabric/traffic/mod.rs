@@ -29,6 +29,7 @@ use crate::topology::Topology;
 use crate::topology::addresses::host_ip;
 use crate::units::Bytes;
 
+mod early;
 mod table;
 
 pub use table::{FlowProgress, TrafficEvent};
@@ -173,8 +174,8 @@ impl Traffic {
         self.shared.flows(coflow)
     }
 
-    /// Gives flows of a coflow other strict priorities; of one that has not begun they hold from its beginning, and nothing happens if it is
-    /// over. What they hand to their hosts' ports from now on carries them; what is in queues keeps what it had.
+    /// Gives flows of a coflow other strict priorities; of one that has not begun they hold from its beginning, and nothing happens if it
+    /// is over. What they hand to their hosts' ports from now on carries them; what is in queues keeps what it had.
     ///
     /// # Errors
     /// The kernel refused to mark a connection.

@@ -10,9 +10,10 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
+use super::early::Early;
 use super::{Report, Shipment};
 use crate::coflows::network::Service;
-use crate::coflows::priority::{Change, Priorities, Said};
+use crate::coflows::priority::{Change, Priorities};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::fabric::Cut;
 use crate::fabric::kernel::Clock;
@@ -249,9 +250,7 @@ struct Table {
     past: VecDeque<(CoflowId, Arc<OnItsWay>)>,
     /// Their flows.
     past_flows: usize,
-    /// Priorities that were given before the coflow was entered, the last of these coflows at the back, at most [`KEPT`]: the controller
-    /// knows a coflow before its traffic does.
-    early: VecDeque<(CoflowId, Said)>,
+    early: Early,
 }
 
 /// Who is told.
@@ -294,7 +293,7 @@ impl Shared {
         let now = self.clock.now();
         coflow.flows.iter().filter(|f| !f.is_sent()).for_each(|f| f.finished.store(now.0, Relaxed));
         // No sender has looked yet: the table is locked.
-        if let Some(said) = table.take_early(id) {
+        if let Some(said) = table.early.take(id) {
             coflow.prioritise(&said.whole(), Service::Fifo).expect("no connection is open that could refuse a mark");
         }
         let empty = coflow.senders.is_empty();
@@ -366,7 +365,7 @@ impl Shared {
     pub fn cancel(&self, coflow: CoflowId) -> bool {
         let known = {
             let mut table = self.table();
-            table.take_early(coflow);
+            table.early.take(coflow);
             table.active.remove(&coflow)
         };
         known.iter().flat_map(|c| &c.senders).for_each(AbortHandle::abort);
@@ -390,8 +389,8 @@ impl Shared {
         let active = {
             let mut table = self.table();
             let active = table.active.get(&coflow).cloned();
-            if active.is_none() {
-                table.say_early(coflow, change);
+            if active.is_none() && table.past.iter().all(|p| p.0 != coflow) {
+                table.early.say(coflow, change);
             }
             active
         };
@@ -411,25 +410,6 @@ impl Shared {
 }
 
 impl Table {
-    /// Keeps the priorities of a coflow until it is entered. O([`KEPT`]).
-    fn say_early(&mut self, coflow: CoflowId, change: &Change) {
-        if self.past.iter().any(|p| p.0 == coflow) {
-            return;
-        }
-        let mut said = self.take_early(coflow).unwrap_or_default();
-        said.change(change);
-        self.early.push_back((coflow, said));
-        if self.early.len() > KEPT {
-            self.early.pop_front();
-        }
-    }
-
-    /// What was said of a coflow before it was entered. O([`KEPT`]).
-    fn take_early(&mut self, coflow: CoflowId) -> Option<Said> {
-        let at = self.early.iter().position(|e| e.0 == coflow)?;
-        self.early.remove(at).map(|e| e.1)
-    }
-
     fn remember(&mut self, id: CoflowId, coflow: Arc<OnItsWay>) {
         self.past_flows += coflow.flows.len();
         self.past.push_back((id, coflow));
@@ -538,10 +518,6 @@ mod tests {
         open(&s, &coflow(5, &[(0, 2, 9)]), Report::Flows);
         assert_eq!(priorities(5), [PLAIN]);
         s.done(CoflowId(5), FlowId(0));
-        give(5, Some(1), &[]);
-        (0..=KEPT as u32).for_each(|id| give(100 + id, Some(1), &[]));
-        let early: Vec<CoflowId> = s.table().early.iter().map(|e| e.0).collect();
-        assert_eq!((early.len(), early[0]), (KEPT, CoflowId(101)), "those of the last coflows are kept");
     }
 
     #[tokio::test]
