@@ -132,8 +132,10 @@ fn flows_have_a_past_circuits_the_demand_that_asked_for_them_and_coflows_an_end_
     let d = daemon(&unique("pageflows"), "c-through", &[]);
     let b = page(&d);
     // Where few seconds have been seen, the axis of the links' chart says which.
+    b.value("document.querySelector('#utilisation').scrollIntoView()");
     let labels = "Heliostat.chartOf(document.querySelector('#utilisation')).chart.getModel().getComponent('xAxis').axis.getViewLabels()";
     b.until(&format!("{labels}.some((l) => /:/.test(l.formattedLabel))"));
+    b.value("scrollTo(0, 0)");
     assert!(b.value("Heliostat.page.store.samples.length").as_u64().expect("a number") < 60);
     set_and_release(&b, &d);
     let id = d.post(&[(0, 4, 300_000_000), (1, 5, 100_000_000)]);

@@ -152,7 +152,9 @@
         else {
           box.append(H.el("p", {}, `Coflow ${made.id}, ${made.name}: ${made.state}.`));
           if (made.proposal) {
-            this.proposal(box, made.proposal);
+            const part = H.el("div");
+            this.proposal(part, made.proposal);
+            box.append(part);
             const row = H.el("div", { class: "row" });
             row.append(H.el("button", { type: "button", onclick: () => this.confirm(made.id) }, "Confirm and send"));
             box.append(row);
