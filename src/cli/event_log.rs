@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn both_forms_of_a_line_tell_the_same() {
         let (plane, input, output) = (PlaneId(1), RackId(2), RackId(3));
-        let set = What::CircuitSet { plane, input, output, setup_at: Time(4), up_from: Time(5), until: Some(Time(6)) };
+        let set =
+            What::CircuitSet { plane, input, output, setup_at: Time(4), up_from: Time(5), until: Some(Time(6)), demand: Some(Bytes(1)) };
         let end = What::CircuitEnd { plane, input, up_from: Time(5), until: Time(7) };
         let cycle = What::Cycle { cycle: 8, demand: Bytes(9), ops: 1, late: false };
         for what in [set, end, cycle, What::PolicyChanged { name: "x".into() }] {

@@ -22,7 +22,8 @@ pub fn of(topology: Option<&Path>, policy: Option<&Path>, workload: Option<&Path
 /// The same with this machine and the time now.
 pub fn here_and_now(origin: &Origin) -> Origin {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
-    let started_at = Some(jiff::Timestamp::now().round(jiff::Unit::Millisecond).map_or_else(|_| String::new(), |t| t.to_string()));
+    // Three decimals, of zeros too, so that all results and logs have one form.
+    let started_at = Some(format!("{:.3}", jiff::Timestamp::now()));
     Origin { host, started_at, ..origin.clone() }
 }
 
@@ -55,6 +56,9 @@ mod tests {
         let hash = sha256(Shelf::Workloads, &empty).unwrap();
         assert_eq!(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         let now = here_and_now(&Origin::default());
-        assert!(now.host.is_some() && now.started_at.is_some_and(|t| t.starts_with("20") && t.ends_with('Z')));
+        assert!(
+            now.host.is_some()
+                && now.started_at.is_some_and(|t| t.starts_with("20") && t.ends_with('Z') && t.len() == "2026-01-02T03:04:05.678Z".len())
+        );
     }
 }

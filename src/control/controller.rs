@@ -20,7 +20,7 @@ use crate::fabric::{Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::plan::{self, CheckError, Op, Programmed, Wanted};
 use crate::topology::Topology;
-use crate::units::{Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 mod coflows;
 mod deciding;
@@ -320,7 +320,8 @@ impl Controller {
                 self.stats.circuits_set += 1;
                 let Reservation { plane, input, output, setup_at, up_from, until } = r;
                 let until = (until < Time::MAX).then_some(until);
-                self.log(now, What::CircuitSet { plane, input, output, setup_at, up_from, until });
+                let demand = Some(Bytes(self.demand.get(input, output)));
+                self.log(now, What::CircuitSet { plane, input, output, setup_at, up_from, until, demand });
                 if self.policy.probes {
                     self.actions.push_back(Action::Probe {
                         plane: r.plane,

@@ -353,6 +353,9 @@ pub enum What {
         up_from: Time,
         /// When that ends, if it was set at once.
         until: Option<Time>,
+        /// Demand of its pair that the last decision saw; logs of older versions do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        demand: Option<Bytes>,
     },
     /// A circuit's end was set, or another one.
     CircuitEnd {

@@ -7,6 +7,7 @@
 mod tries;
 
 mod browser;
+mod buttons;
 mod networks;
 mod page;
 mod report;

@@ -16,7 +16,7 @@ pub fn can_run(test: &str) -> bool {
 }
 
 /// A daemon on the smallest network under one of the shipped policies.
-fn daemon(name: &str, policy: &str, more: &[&str]) -> Daemon {
+pub fn daemon(name: &str, policy: &str, more: &[&str]) -> Daemon {
     let policy = file(&format!("policies/{policy}.yaml"));
     let mut all = vec!["--policy", policy.to_str().expect("UTF-8")];
     all.extend(more);
@@ -30,7 +30,7 @@ pub fn page(d: &Daemon) -> Browser {
     b
 }
 
-fn circuits(d: &Daemon) -> Vec<(u64, u64, bool)> {
+pub fn circuits(d: &Daemon) -> Vec<(u64, u64, bool)> {
     let all = d.show("circuits");
     let of = |c: &Value| (c["input"].as_u64().unwrap_or(99), c["output"].as_u64().unwrap_or(99), c["manual"] == true);
     all["circuits"].as_array().unwrap_or(&vec![]).iter().map(of).collect()
@@ -53,7 +53,7 @@ fn a_viewer_sets_a_circuit_and_sees_it_carry() {
         b.fill(&format!("#dialog [name={field}]"), value);
     }
     b.click("#dialog button[value=set]");
-    b.until_says("#dialog .answer", "Rack 0 is joined with rack 2");
+    b.until_says("#dialog .answer", "r0 is joined with r2");
     b.click("#dialog-close");
     b.until("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"].up.manual')");
     assert_eq!(circuits(&d), [(0, 2, true)]);
@@ -77,7 +77,7 @@ fn a_viewer_sets_a_circuit_and_sees_it_carry() {
     b.until_says("#details-body", "lower bound");
     b.until("document.querySelector('#details-body canvas')");
     b.value("document.querySelector('#fabric-picture [data-key=\"port/0/0\"]').dispatchEvent(new MouseEvent('click'))");
-    b.until_says("#details-body", "rack 2");
+    b.until_says("#details-body", "r2");
     b.click("#details .row button:nth-child(2)");
     until("the port is the policy's again", || circuits(&d).is_empty());
     b.until("!document.querySelector('#fabric-picture .circuit.up')");
@@ -103,7 +103,7 @@ fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_res
         b.fill(&format!("#dialog [name={field}]"), value);
     }
     b.click("#dialog button[value=set]");
-    b.until_says("#dialog .answer", "Rack 0 is joined with rack 2");
+    b.until_says("#dialog .answer", "r0 is joined with r2");
     b.click("#dialog-close");
     b.until("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"].up.manual')");
     b.value("document.querySelector('#fabric-picture [data-key^=\"circuit/0/0/\"]').dispatchEvent(new MouseEvent('click'))");
@@ -114,7 +114,7 @@ fn the_drawer_leads_on_nothing_is_wider_than_the_page_and_little_is_asked_at_res
     for (button, heading) in [("Hold or move by hand", "ircuit"), ("Its port", ""), ("Set circuit", "ircuit")] {
         press(button);
         if heading.is_empty() {
-            b.until_says("#details-h", "Port of rack 0 on plane 0");
+            b.until_says("#details-h", "Port of r0 on plane 0");
         } else {
             b.until_says("#dialog-h", heading);
             b.click("#dialog-close");
@@ -258,7 +258,7 @@ fn time_stops_and_is_looked_back_at_and_keys_do_what_they_say() {
     b.keys("#fabric-picture [data-key='rack/0']", "\u{e014}");
     b.until("document.activeElement.dataset.key === 'rack/1'");
     b.keys("#fabric-picture [data-key='rack/1']", "\u{e007}");
-    b.until_says("#details-h", "Rack 1");
+    b.until_says("#details-h", "Rack r1");
     b.keys("#details-h", "\u{e00c}");
     b.until("document.querySelector('#details').hidden && document.activeElement.dataset.key === 'rack/1'");
     for (select, kinds) in [("#matrix-kind", &["backlog", "sent", "over", "demand"][..]), ("#link-kind", &["up", "down", "0"])] {
@@ -329,12 +329,12 @@ fn a_faulty_port_is_seen_and_repaired() {
     link("down");
     b.until("document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
     b.until_says("#tiles .bad", "✕");
-    b.until_says("#log-rows", "port of rack 1 on plane 0 is faulty");
+    b.until_says("#log-rows", "port of r1 on plane 0 is faulty");
     link("up");
     b.value("document.querySelector('#fabric-picture [data-key=\"port/0/1\"]').dispatchEvent(new MouseEvent('click'))");
     b.until("[...document.querySelectorAll('#details button')].some((x) => x.textContent.includes('repaired'))");
     b.value("[...document.querySelectorAll('#details button')].find((x) => x.textContent.includes('repaired')).click()");
-    b.until_says("#log-rows", "port of rack 1 on plane 0 is used again");
+    b.until_says("#log-rows", "port of r1 on plane 0 is used again");
     b.until("!document.querySelector('#fabric-picture .faulty[data-key=\"port/0/1\"]')");
     assert_eq!(b.errors(), Vec::<String>::new());
 }

@@ -12,6 +12,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::resource::flows_of;
 use crate::api::problem::{Problem, Reply};
 use crate::api::state::App;
 use crate::api::wire::{self, CoflowState};
@@ -39,6 +40,8 @@ pub struct Filter {
     /// At most this many, 1 or more; `more` says whether there are others.
     #[param(minimum = 1)]
     limit: Option<u32>,
+    /// With the flows of coflows that are sent here and have at most this many.
+    flows: Option<usize>,
 }
 
 impl Filter {
@@ -108,18 +111,24 @@ pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRej
     let more = places.len() > most;
     places.truncate(most);
     let head = wire::Coflows { revision: s.revision, now_ns: s.now.0, ended: s.coflows.closed.total(), more, coflows: vec![] };
-    Ok(answer(s, head, places))
+    Ok(answer(app, s, head, places, filter.flows))
+}
+
+/// A coflow with its flows, if they are asked for and not more than that.
+fn with_flows(app: &App, c: wire::Coflow, most: Option<usize>) -> wire::Coflow {
+    let flows = most.and_then(|most| flows_of(app, CoflowId(c.id)).filter(|f| f.len() <= most));
+    wire::Coflow { flows, ..c }
 }
 
 /// The JSON of `head` with the coflows at these places, piece by piece.
-fn answer(s: Arc<Snapshot>, head: wire::Coflows, places: Vec<(u32, Place)>) -> Response {
+fn answer(app: App, s: Arc<Snapshot>, head: wire::Coflows, places: Vec<(u32, Place)>, flows: Option<usize>) -> Response {
     let mut text = serde_json::to_string(&head).unwrap_or_default();
     // The list is the last field, and empty.
     let end = text.split_off(text.len().saturating_sub("]}".len()));
     let first = places.first().map(|p| p.0);
     let rest = (text, places.into_iter(), Some(end));
     let pieces = stream::unfold(rest, move |(mut text, mut places, end)| {
-        let s = s.clone();
+        let (app, s) = (app.clone(), s.clone());
         async move {
             let mut end = Some(end?);
             while text.len() < PIECE {
@@ -128,7 +137,8 @@ fn answer(s: Arc<Snapshot>, head: wire::Coflows, places: Vec<(u32, Place)>) -> R
                     break;
                 };
                 let comma = if Some(id) == first { "" } else { "," };
-                let coflow = at(&s, place).and_then(|c| serde_json::to_string(&c).ok()).unwrap_or_default();
+                let coflow = at(&s, place).map(|c| with_flows(&app, c, flows));
+                let coflow = coflow.and_then(|c| serde_json::to_string(&c).ok()).unwrap_or_default();
                 text.push_str(comma);
                 text.push_str(&coflow);
             }

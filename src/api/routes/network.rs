@@ -77,9 +77,22 @@ pub async fn utilisation(State(app): State<App>, part: Result<Query<Part>, Query
     Ok(Json(app.handle.utilisation(Time(part.from_ns)).into()))
 }
 
+/// What is wanted beside the counters.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Beside {
+    /// With `ranges`: durations counted by ranges. The differences of two answers are what lies between them.
+    #[serde(default)]
+    ranges: bool,
+}
+
 /// Counters of the control loop, and what failed and is being retried.
-#[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", responses((status = 200, body = wire::Stats)))]
-pub async fn stats(State(app): State<App>) -> Json<wire::Stats> {
-    let sent_again_bytes = app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0);
-    Json(wire::Stats { sent_again_bytes, ..(&*app.snapshot()).into() })
+#[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", params(Beside),
+    responses((status = 200, body = wire::Stats)))]
+pub async fn stats(State(app): State<App>, beside: Result<Query<Beside>, QueryRejection>) -> Reply<Json<wire::Stats>> {
+    let Query(beside) = beside.map_err(|e| Problem::bad(e.body_text()))?;
+    let (s, sent_again_bytes) = (app.snapshot(), app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0));
+    let ranges = beside.ranges.then(|| (&s.histograms).into());
+    Ok(Json(wire::Stats { sent_again_bytes, ranges, ..(&*s).into() }))
 }

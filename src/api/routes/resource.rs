@@ -36,8 +36,12 @@ pub(super) fn view(app: &App, id: CoflowId) -> Option<wire::Coflow> {
     let Some(c) = s.coflows.get(id) else {
         return promise.filter(|p| p.state != PromiseState::Confirmed).map(Into::into);
     };
-    let flows = app.sender.as_ref().and_then(|s| s.flows(id));
-    Some(wire::Coflow { proposal: promise.map(Into::into), flows: flows.map(|f| f.iter().map(Into::into).collect()), ..c.into() })
+    Some(wire::Coflow { proposal: promise.map(Into::into), flows: flows_of(app, id), ..c.into() })
+}
+
+/// The flows of a coflow that is sent here.
+pub(super) fn flows_of(app: &App, id: CoflowId) -> Option<Vec<wire::FlowView>> {
+    app.sender.as_ref()?.flows(id).map(|f| f.iter().map(Into::into).collect())
 }
 
 /// The name of a coflow: that of its body, or one made of its number.

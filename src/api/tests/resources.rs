@@ -23,7 +23,11 @@ fn the_network_shows_as_it_is() {
     assert_eq!(d.sent_bytes[0], [0, 100_000, 0, 0]);
     assert_eq!((d.backlog_bytes.len(), d.over_ocs_bytes[3].len()), (4, 4));
     let s: wire::Stats = serde_json::from_str(&r.get("/api/v1/stats").text).unwrap();
-    assert_eq!((s.cycles, s.mechanism.as_str()), (1, "test"));
+    assert_eq!((s.cycles, s.mechanism.as_str(), s.ranges), (1, "test", None));
+    let s: wire::Stats = serde_json::from_str(&r.get("/api/v1/stats?ranges=true").text).unwrap();
+    let ranges = s.ranges.unwrap();
+    assert_eq!((ranges.cycle.iter().sum::<u64>(), ranges.cycle.len()), (s.cycle.count, ranges.bounds_ns.len() + 1));
+    r.get("/api/v1/stats?range=true").problem(400);
     let p: wire::Ports = serde_json::from_str(&r.get("/api/v1/ports").text).unwrap();
     assert_eq!((p.ports.len(), p.ports[2].rack, p.ports[2].crossed_bytes), (4, 2, 3000));
 }
@@ -454,6 +458,8 @@ fn a_coflow_of_flows_is_sent_flow_by_flow_and_its_pairs_follow() {
     let flows = one.flows.unwrap();
     assert_eq!((flows.len(), flows[2].received_bytes, flows[2].finished_ns, flows[1].bytes), (3, 4, None, 7));
     assert!(r.get("/api/v1/coflows").json()["coflows"][0]["flows"].is_null(), "lists stay short");
+    let listed = |most: u32| r.get(&format!("/api/v1/coflows?flows={most}")).json()["coflows"][0]["flows"].as_array().map(Vec::len);
+    assert_eq!((listed(2), listed(3)), (None, Some(3)), "unless they are asked for, and few");
     // The flow's end goes to the log, while its coflow is open.
     let id = CoflowId(FIRST_POSTED);
     let seen = |e: &crate::control::record::Record| matches!(e.what, crate::control::record::What::FlowFinished { .. });

@@ -42,8 +42,17 @@ pub struct Steered {
 pub enum What {
     /// A cycle decided.
     Cycle { cycle: u64, demand_bytes: u64, ops: usize, late: bool },
-    /// A circuit was written.
-    CircuitSet { plane: u32, input: u32, output: u32, setup_at_ns: u64, up_from_ns: u64, until_ns: Option<u64> },
+    /// A circuit was written; `demand_bytes` is the demand of its pair that the last decision saw (left out in logs of older versions).
+    CircuitSet {
+        plane: u32,
+        input: u32,
+        output: u32,
+        setup_at_ns: u64,
+        up_from_ns: u64,
+        until_ns: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        demand_bytes: Option<u64>,
+    },
     /// The end of the circuit that has light from `up_from_ns` on was set, or another one.
     CircuitEnd { plane: u32, input: u32, up_from_ns: u64, until_ns: u64 },
     /// A coflow arrived.
@@ -125,13 +134,14 @@ impl From<&record::Record> for Record {
         let (Time(at_ns), seq) = (r.at, r.seq);
         let what = match r.what.clone() {
             W::Cycle { cycle, demand, ops, late } => What::Cycle { cycle, demand_bytes: demand.0, ops, late },
-            W::CircuitSet { plane, input, output, setup_at, up_from, until } => What::CircuitSet {
+            W::CircuitSet { plane, input, output, setup_at, up_from, until, demand } => What::CircuitSet {
                 plane: plane.0,
                 input: input.0,
                 output: output.0,
                 setup_at_ns: setup_at.0,
                 up_from_ns: up_from.0,
                 until_ns: until.map(|t| t.0),
+                demand_bytes: demand.map(|d| d.0),
             },
             W::CircuitEnd { plane, input, up_from, until } => {
                 What::CircuitEnd { plane: plane.0, input: input.0, up_from_ns: up_from.0, until_ns: until.0 }

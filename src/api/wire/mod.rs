@@ -28,5 +28,5 @@ pub use placement::{
     Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, Proposal, RackOutput, RackSlots, RackTasks, ReservedCircuit, Score,
     SoonFree, Way,
 };
-pub use stats::{Failure, Quantiles, Stats};
+pub use stats::{Failure, Quantiles, Ranges, Stats};
 pub use utilisation::{LinkLoad, Utilisation};

@@ -105,7 +105,7 @@ pub struct SwitchLoad {
 /// The way out of a port of a switch, and what left by it since the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SwitchPort {
-    /// The switch to which it leads, by name, or `rack 3`.
+    /// The switch to which it leads, by name, or `r3`.
     pub to: String,
     /// Number of the link, where it leads to a switch: two switches may be joined by several.
     pub link: Option<u32>,
@@ -203,7 +203,7 @@ impl SwitchLoad {
 impl SwitchPort {
     fn new(p: &fabric::SwitchPort, sent_bps: u64, view: &of::PathsView) -> Self {
         let (to, link) = match p.to {
-            PortTo::Rack(r) => (format!("rack {}", r.0), None),
+            PortTo::Rack(r) => (format!("r{}", r.0), None),
             PortTo::Switch { cable, switch } => (name(switch, view), Some(cable)),
         };
         let (bytes, packets, drops, backlog_bytes) = (p.bytes, p.packets, p.drops, p.backlog);

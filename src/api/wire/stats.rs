@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::control::histogram::{BOUNDS, Histogram, Histograms};
 use crate::control::record;
 use crate::units::Span;
 
@@ -64,6 +65,32 @@ pub struct Stats {
     /// Since when, and until when, the network was not as it was built; left out if it always was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tampered: Option<Tampered>,
+    /// Durations by ranges, since the start; only if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranges: Option<Ranges>,
+}
+
+/// Durations counted by ranges that never change, as `/metrics` has them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ranges {
+    /// The largest duration of each range but the last, which has none.
+    pub bounds_ns: Vec<u64>,
+    /// Cycles by their time to read the fabric; a number a range.
+    pub poll: Vec<u64>,
+    /// By their time to decide.
+    pub decide: Vec<u64>,
+    /// By their time to carry out.
+    pub apply: Vec<u64>,
+    /// By the three together.
+    pub cycle: Vec<u64>,
+}
+
+impl From<&Histograms> for Ranges {
+    fn from(h: &Histograms) -> Self {
+        let counts = |h: &Histogram| h.ranges().map(|r| r.1).collect();
+        let bounds_ns = BOUNDS.iter().map(|b| b.0).collect();
+        Self { bounds_ns, poll: counts(&h.poll), decide: counts(&h.decide), apply: counts(&h.apply), cycle: counts(&h.cycle) }
+    }
 }
 
 /// Another process changed the network: what was measured meanwhile may not be what it says.
@@ -144,6 +171,7 @@ impl From<&record::Snapshot> for Stats {
             coflows_received_bytes: s.coflows.totals.received.0,
             failures: s.failures.iter().map(failure).collect(),
             tampered: s.tampered.as_ref().map(tampered),
+            ranges: None,
         }
     }
 }

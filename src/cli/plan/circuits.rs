@@ -203,6 +203,7 @@ fn picture(r: &Report) -> draw::rows::Rows {
         until: Time(c.until_ns),
         output: c.to,
         bytes: Some(c.bytes.0),
+        demand: None,
     };
     let bars: Vec<Bar> = r.circuits.iter().map(bar).collect();
     let end = bars.iter().map(|b| b.until).max().unwrap_or(Time::ZERO).max(Time(r.completion_ns.map_or(0, |s| s.0)));

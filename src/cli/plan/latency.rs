@@ -85,7 +85,8 @@ fn table(job: &JobSpec, matrix: &Matrix, corral: &[Span]) -> String {
         format!("{}{}", span(c.latency), if c.feasible { "*" } else { " " })
     };
     let width = matrix.cells.iter().map(|c| span(c.latency).len()).chain(corral.iter().map(|s| span(*s).len())).max().unwrap_or(0) + 3;
-    let mut out = format!("{:>6}", job.name.chars().take(6).collect::<String>());
+    let mut out = format!("{}: latency by the number of racks with its maps (rows) and with its reduces (columns)\n", job.name);
+    out += "*: in the feasible zone; corral: its own estimate with all tasks on that number of racks\n\n  maps";
     (1..=matrix.racks).for_each(|r| {
         let _ = write!(out, "{r:>w$} ", w = width - 1);
     });
@@ -98,7 +99,7 @@ fn table(job: &JobSpec, matrix: &Matrix, corral: &[Span]) -> String {
         let _ = writeln!(out, "{:>width$}", span(corral[m - 1]));
     }
     if let Some(best) = matrix.best() {
-        let _ = writeln!(out, "\nbest: maps on {}, reduces on {}: {}", best.maps, best.reduces, span(best.latency));
+        let _ = writeln!(out, "\nbest: maps on {} racks, reduces on {} racks: {}", best.maps, best.reduces, span(best.latency));
     }
     out
 }

@@ -62,7 +62,7 @@ pub fn chart(names: &[String], mut bars: Vec<Bar>, racks: usize, slots: u32) -> 
         title: bar.title.clone(),
     };
     let bars = pieces(&bars, racks, slots).into_iter().map(bar).collect();
-    Rows { names: (0..racks).map(|r| format!("rack {r}")).collect(), bars, end, keys: rows::legend(names) }
+    Rows { names: (0..racks).map(|r| format!("r{r}")).collect(), bars, end, keys: rows::legend(names) }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ const DARK: Ink = Ink::new(120, 120, 120);
 pub fn chart(c: &Circuits) -> Rows {
     let most = |f: fn(&Bar) -> u32| c.bars.iter().map(f).max().map_or(1, |m| m + 1);
     let (planes, racks) = (most(|b| b.plane), most(|b| b.input.max(b.output)));
-    let name = |row: u32| if planes > 1 { format!("p{} rack {}", row / racks, row % racks) } else { format!("rack {row}") };
-    let mut keys = rows::legend(&(0..racks).map(|r| format!("to rack {r}")).collect::<Vec<_>>());
+    let name = |row: u32| if planes > 1 { format!("p{} r{}", row / racks, row % racks) } else { format!("r{row}") };
+    let mut keys = rows::legend(&(0..racks).map(|r| format!("to r{r}")).collect::<Vec<_>>());
     if c.bars.iter().any(|b| b.up_from > b.setup_at) {
         keys.push(Key { label: "dark".into(), sample: Sample::Filled(DARK.into()) });
     }
@@ -32,8 +32,9 @@ fn bars(b: &Bar, racks: u32) -> impl Iterator<Item = rows::Bar> {
     };
     let dark = format!("{pair}: dark from {} to {}", time(b.setup_at), time(b.up_from));
     let carries = b.bytes.map_or(String::new(), |bytes| format!(", {}", tables::bytes(Bytes(bytes))));
-    let light = format!("{pair}: {} to {}{carries}", time(b.up_from), time(b.until));
+    let demand = b.demand.map_or(String::new(), |bytes| format!(", decided for a demand of {}", tables::bytes(Bytes(bytes))));
+    let light = format!("{pair}: {} to {}{carries}{demand}", time(b.up_from), time(b.until));
     let fill = many(b.output as usize);
     let dark = bar(b.setup_at, b.up_from, DARK.into(), String::new(), dark);
-    dark.into_iter().chain(bar(b.up_from, b.until, fill, b.output.to_string(), light))
+    dark.into_iter().chain(bar(b.up_from, b.until, fill, format!("r{}", b.output), light))
 }

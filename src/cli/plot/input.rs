@@ -36,6 +36,8 @@ pub struct Bar {
     pub output: u32,
     /// What it carries, where the file says it.
     pub bytes: Option<u64>,
+    /// Demand of its pair when it was decided, where the file says it.
+    pub demand: Option<u64>,
 }
 
 /// Circuits and the time that the file covers.
@@ -75,8 +77,13 @@ pub struct Input {
 }
 
 impl Input {
+    /// Whether another input is of the same policy, topology and mechanism, and tells of the same things.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.about == other.about && self.ccts.is_some() == other.ccts.is_some()
+    }
+
     /// Takes another run's times in.
-    fn take(&mut self, other: Self) {
+    pub fn take(&mut self, other: Self) {
         for (mine, theirs) in [(&mut self.ccts, other.ccts), (&mut self.jcts, other.jcts)] {
             if let Some(mine) = mine {
                 mine.extend(theirs.unwrap_or_default());
@@ -171,7 +178,7 @@ pub fn pooled(all: Vec<Input>) -> Vec<Input> {
             let end = workload.rfind("-seed-").unwrap_or(workload.len());
             workload.truncate(end);
         }
-        match pools.iter_mut().find(|p| p.about == input.about && p.ccts.is_some() == input.ccts.is_some()) {
+        match pools.iter_mut().find(|p| p.is_like(&input)) {
             Some(pool) => pool.take(input),
             None => pools.push(input),
         }
@@ -198,10 +205,10 @@ fn log(text: &str, file: &str) -> Result<Input, String> {
         circuits.end = circuits.end.max(at);
         match record.what {
             What::Cycle { demand_bytes, .. } => demand.push((at, demand_bytes as f64)),
-            What::CircuitSet { plane, input, output, setup_at_ns, up_from_ns, until_ns } => {
+            What::CircuitSet { plane, input, output, setup_at_ns, up_from_ns, until_ns, demand_bytes: demand } => {
                 let (setup_at, up_from, until) = (Time(setup_at_ns), Time(up_from_ns), until_ns.map_or(Time::MAX, Time));
                 places.insert((plane, input, up_from), circuits.bars.len());
-                circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output, bytes: None });
+                circuits.bars.push(Bar { plane, input, setup_at, up_from, until, output, bytes: None, demand });
             }
             What::CircuitEnd { plane, input, up_from_ns, until_ns } => {
                 if let Some(&b) = places.get(&(plane, input, Time(up_from_ns))) {
@@ -257,7 +264,7 @@ fn plan(value: &Value) -> Option<Circuits> {
         let time = |key: &str| c[key].as_u64().map(Time);
         let (setup_at, up_from, until) = (time("setup_at_ns")?, time("up_from_ns")?, time("until_ns")?);
         let (plane, input, output) = (rack("plane")?, rack("from")?, rack("to")?);
-        Some(Bar { plane, input, setup_at, up_from, until, output, bytes: c["bytes"].as_u64() })
+        Some(Bar { plane, input, setup_at, up_from, until, output, bytes: c["bytes"].as_u64(), demand: None })
     };
     let mut bars = value["circuits"].as_array()?.iter().map(bar).collect::<Option<Vec<Bar>>>()?;
     bars.sort_unstable();

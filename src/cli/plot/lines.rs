@@ -159,6 +159,7 @@ mod tests {
             until: Time(until),
             output,
             bytes: None,
+            demand: None,
         };
         let c = Circuits { bars: vec![bar(0, 1, 10, 30), bar(1, 3, 10, 20), bar(2, 0, 20, 40)], end: Time(50) };
         let want = [(0, 0.0), (10, 0.5), (20, 0.5), (30, 0.25), (40, 0.0), (50, 0.0)];

@@ -40,7 +40,7 @@ impl Progress {
         let rate = |b: u64| if seconds > 0.0 { b as f64 * 8.0 / seconds / 1e9 } else { 0.0 };
         let (over_ocs, over_eps) = (rate(ocs - ocs0), rate((sent - sent0).saturating_sub(ocs - ocs0)));
         let up: Vec<String> =
-            s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("{}→{}", c.input.0, c.output.0)).collect();
+            s.circuits.iter().filter(|c| c.state == CircuitState::Up).map(|c| format!("r{}→r{}", c.input.0, c.output.0)).collect();
         let up = if up.is_empty() { "no circuits".into() } else { format!("circuits {}", up.join(" ")) };
         let rates = format!(
             "OCS {over_ocs:.2} Gb/s, EPS {over_eps:.2} Gb/s; {} sent back late",

@@ -55,7 +55,7 @@ fn paths_and_switches_are_shown() {
     let to = |to: &str, bytes| {
         format!(r#"{{"to":"{to}","link":null,"rate_bps":1000,"sent_bps":8,"bytes":{bytes},"packets":3,"drops":1,"backlog_bytes":66}}"#)
     };
-    let ports = format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("rack 0", 4000), to("spine1", 5000));
+    let ports = format!(r#""pairs":1,"strays":0,"ports":[{},{}]}},"#, to("r0", 4000), to("spine1", 5000));
     let measured = answer.replacen(r#""pairs":1},"#, &ports, 1);
     let lines = rendered(What::Switches, Output::Csv, &measured).unwrap();
     assert!(lines.contains("\nleaf0,access,1,500000000,,spine1,,1000,8,5000,3,1,66\nspine1,core,0,0,1000000000,,"), "{lines}");

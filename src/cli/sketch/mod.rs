@@ -59,7 +59,7 @@ fn racks(sheet: &mut Sheet, page: &Layout, size: f64) {
     let (width, height) = page.frame;
     for (k, r) in page.racks.iter().enumerate() {
         frame(sheet, [(r.left, r.top), (r.left + width, r.top + height)], Ink::BLACK, 0.04);
-        let long = format!("rack {k}");
+        let long = format!("r{k}");
         let name = if font::width(&long, size) <= f64::from(width - 4) { long } else { k.to_string() };
         sheet.text(point(r.left + width / 2, r.top + NAME / 2), size, Anchor::Middle, name);
         for h in 0..r.hosts as i32 {

@@ -445,13 +445,15 @@ fn small_buffers_show_numbers_of_flows_and_large_ones_what_waits() {
         (plan.policy.demand, plan.run.admit, plan.run.buffer) = (Estimator::Backlog, Admit::All, buffer);
         let log = run(&t, &plan, &w, None).1;
         let set = log.lines().find_map(|l| match serde_json::from_str::<Record>(l).unwrap().what {
-            What::CircuitSet { input: RackId(0), output, .. } => Some(output),
+            What::CircuitSet { input: RackId(0), output, demand, .. } => Some((output, demand.expect("what the decision saw"))),
             _ => None,
         });
         set.expect("a circuit from the first rack")
     };
-    assert_eq!(first(SEND_BUFFER), RackId(2), "four buffers against one");
-    assert_eq!(first(Bytes(100_000_000)), RackId(1), "300 MB against 40 MB");
+    assert_eq!(first(SEND_BUFFER).0, RackId(2), "four buffers against one");
+    let (output, demand) = first(Bytes(100_000_000));
+    assert_eq!(output, RackId(1), "300 MB against 40 MB");
+    assert!(demand > Bytes(40_000_000) && demand <= Bytes(300_000_000), "{demand}: of the pair that won");
 }
 
 #[test]

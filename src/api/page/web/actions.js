@@ -3,8 +3,10 @@
 (() => {
   const H = (globalThis.Heliostat ??= {});
 
+  const MOST_LOSERS = 20;
   const field = (name, label, attributes) => H.el("label", {}, label, H.el("input", { name, ...attributes }));
-  const number = (name, label, value, most) => field(name, label, { type: "number", min: 0, max: most, step: "any", value, required: true });
+  // A choice of things that are numbered from 0, by their names.
+  const choice = (name, label, value, names) => H.el("label", {}, label, H.el("select", { name }, names.map((text, k) => H.el("option", { value: k, selected: k === value }, text))));
 
   class Actions {
     constructor(store, feed, done) {
@@ -48,16 +50,16 @@
     circuit(plane = 0, input = 0, output = null) {
       const { topology } = this.store;
       if (!topology?.planes.length) return this.tell("Set circuit", "This network has no optical plane.");
-      const racks = topology.racks.length - 1;
+      const racks = topology.racks.map((r) => `r${r.id}`);
       const parts = [
         H.el("p", {}, "The port is held for this circuit until it is released, whatever the policy."),
-        H.el("div", { class: "row" }, number("plane", "Plane", plane, topology.planes.length - 1), number("input", "Sending rack", input, racks), number("output", "Receiving rack", output ?? (input + 1) % (racks + 1), racks)),
+        H.el("div", { class: "row" }, choice("plane", "Plane", plane, topology.planes.map((p) => String(p.id))), choice("input", "Sending rack", input, racks), choice("output", "Receiving rack", output ?? (input + 1) % racks.length, racks)),
       ];
       this.ask("Set circuit", parts, [["set", "Set"], ["release", "Release"]], async (form, what) => {
         const [p, i, o] = ["plane", "input", "output"].map((k) => Number(form.elements[k].value));
         if (what === "release") await this.feed.call("DELETE", `circuits/${p}/${i}`);
         else await this.feed.call("PUT", `circuits/${p}/${i}`, { output: o });
-        return what === "release" ? `The port of rack ${i} on plane ${p} is the policy's again.` : `Rack ${i} is joined with rack ${o} on plane ${p} with the next decision.`;
+        return what === "release" ? `The port of r${i} on plane ${p} is the policy's again.` : `r${i} is joined with r${o} on plane ${p} with the next decision.`;
       });
     }
 
@@ -125,9 +127,12 @@
       const racks = topology.racks.length - 1;
       const text = H.el("textarea", { name: "json", spellcheck: "false", "aria-label": "Coflow as JSON" });
       const kind = H.el("select", { name: "kind" }, H.el("option", { value: "pairs" }, "bytes between racks"), H.el("option", { value: "place" }, "a shuffle whose reduce tasks are to be placed"));
+      // More slots than tasks, so that there is a choice.
+      const slots = topology.racks.slice(2, 6).map((r) => ({ rack: r.id, free: 2 }));
+      const tasks = Math.max(1, Math.min(4, 2 * slots.length - 2));
       const examples = {
         pairs: { name: "by-hand", send: true, pairs: [{ from: 0, to: Math.min(1, racks), bytes: 20_000_000 }] },
-        place: { name: "what-if", place: { maps: [{ rack: 0, bytes: 30_000_000 }, { rack: Math.min(1, racks), bytes: 30_000_000 }], tasks: 4, at_most: 2, slots: topology.racks.slice(2, 6).map((r) => ({ rack: r.id, free: 2 })) } },
+        place: { name: "what-if", place: { maps: [{ rack: 0, bytes: 30_000_000 }, { rack: Math.min(1, racks), bytes: 30_000_000 }], tasks, at_most: 2, slots } },
       };
       const show = () => (text.value = JSON.stringify(examples[kind.value], null, 1).replace(/\n\s+("(from|to|bytes|rack|free)")/g, " $1").replace(/(\d)\n\s+}/g, "$1 }"));
       kind.addEventListener("change", show);
@@ -147,7 +152,9 @@
         else {
           box.append(H.el("p", {}, `Coflow ${made.id}, ${made.name}: ${made.state}.`));
           if (made.proposal) {
-            this.proposal(box, made.proposal);
+            const part = H.el("div");
+            this.proposal(part, made.proposal);
+            box.append(part);
             const row = H.el("div", { class: "row" });
             row.append(H.el("button", { type: "button", onclick: () => this.confirm(made.id) }, "Confirm and send"));
             box.append(row);
@@ -172,8 +179,10 @@
       const table = (heads, rows) => H.el("table", {}, H.el("thead", {}, H.el("tr", {}, heads.map((h) => H.el("th", { scope: "col" }, h)))), H.el("tbody", {}, rows.map((r) => H.el("tr", {}, r.map((x) => H.el("td", {}, x))))));
       if (p.pairs?.length) parts.push(H.el("h3", {}, "Pairs of racks"), table(["pair", "bytes", "way"], p.pairs.slice(0, 40).map((x) => [`r${x.from} → r${x.to}`, H.bytes(x.bytes), (x.way ?? "–").toUpperCase()])));
       if (p.circuits?.length) parts.push(H.el("h3", {}, "Circuits"), table(["circuit", "plane", "light from", "until"], p.circuits.slice(0, 40).map((x) => [`r${x.input} → r${x.output}`, String(x.plane), H.clock(x.from_ns, 2), H.clock(x.until_ns, 2)])));
-      if (p.losers?.length) parts.push(H.el("h3", {}, "What lost, and why"), table(["placement", "CCT", "why"], p.losers.slice(0, 20).map((x) => [racks(x), x.cct_ns === undefined ? "–" : H.span(x.cct_ns), x.why ?? ""])));
-      if (p.excluded?.length) parts.push(H.el("p", { class: "when" }, `${p.excluded.length} more were excluded by a bound on their score.`));
+      // Those that were estimated, then those that a bound on their score ruled out.
+      const lost = [...(p.losers ?? []), ...(p.excluded ?? [])];
+      if (lost.length) parts.push(H.el("h3", {}, "What lost, and why"), table(["placement", "CCT", "why"], lost.slice(0, MOST_LOSERS).map((x) => [racks(x), x.cct_ns === undefined ? "–" : H.span(x.cct_ns), x.why ?? ""])));
+      if (lost.length > MOST_LOSERS) parts.push(H.el("p", { class: "when" }, `${lost.length - MOST_LOSERS} more lost.`));
       box.replaceChildren(...parts);
     }
   }

@@ -110,14 +110,14 @@
     });
   };
 
-  // Lines over time or another axis: [{name, colour, area, step, data: [[x, y]]}]. The legend shows the lines with their dashes. An axis of
+  // Lines over time or another axis: [{name, colour, area, step, data: [[x, y]]}]. The legend shows the lines with their dashes, and no dots. An axis of
   // values that are all zero goes to `rest`.
   H.lines = (chart, { series, x, y, legend = true }) => {
     const { c } = chart;
     chart.set({
       ...H.base(c),
       grid: { left: 64, right: 18, top: legend ? 34 : 14, bottom: x.name ? 44 : 26 },
-      legend: legend ? { top: 0, left: 60, textStyle: { color: c.text, fontFamily: font }, itemWidth: 30, itemHeight: 8 } : undefined,
+      legend: legend ? { top: 0, left: 60, textStyle: { color: c.text, fontFamily: font }, itemWidth: 30, itemHeight: 8, itemStyle: { opacity: 0 } } : undefined,
       tooltip: H.tooltip(c, { trigger: "axis", ...(x.tip ? { formatter: x.tip } : { valueFormatter: y.format }) }),
       xAxis: H.axis(c, { type: x.log ? "log" : "value", min: x.min, max: x.max, name: x.name, nameLocation: "middle", nameGap: 28, axisLabel: { formatter: x.format, hideOverlap: true } }),
       yAxis: H.axis(c, { type: "value", min: 0, max: y.max ?? ((v) => (v.max > 0 ? null : (y.rest ?? 1))), name: y.name, nameLocation: "middle", nameGap: 50, splitNumber: y.splits ?? 4, interval: y.interval, minInterval: y.whole ? 1 : 0, axisLabel: { formatter: y.format } }),
@@ -138,8 +138,8 @@
   };
 
   // Bars of circuits on rows of racks, one lane a plane: what is too narrow to be seen alone becomes one bar.
-  // A bar is [lane, setup, up, until, output, plane, input] in milliseconds.
-  H.circuitBars = (chart, bars, lanes, labelled = true) => {
+  // A bar is [lane, setup, up, until, output, ...] in milliseconds; it says `prefix` and the output where there is room, nothing without.
+  H.circuitBars = (chart, bars, lanes, prefix = "r") => {
     const { c } = chart;
     const palette = H.palette();
     const label = H.isDark() ? "#10161c" : "#ffffff";
@@ -166,8 +166,8 @@
         const children = [];
         if (x1 - x0 > 0.4) children.push(rect(x0, x1, { fill: c.dark, opacity: 0.75 }));
         const light = rect(Math.max(x0, x1), x2, { fill: output < 0 ? c.muted : palette[output % palette.length] });
-        if (labelled && light && output >= 0 && light.shape.width > 20 && high > 9) {
-          light.textContent = { type: "text", style: { text: String(output), fill: label, fontSize: Math.min(12, high), fontWeight: 600 } };
+        if (prefix !== null && light && output >= 0 && light.shape.width > 24 && high > 9) {
+          light.textContent = { type: "text", style: { text: `${prefix}${output}`, fill: label, fontSize: Math.min(12, high), fontWeight: 600 } };
           light.textConfig = { position: "inside" };
         }
         children.push(light);

@@ -13,7 +13,7 @@
     open(key) {
       this.opener ??= document.activeElement;
       this.key = key;
-      this.full = null;
+      [this.full, this.asked] = [null, 0];
       this.chart?.dispose();
       this.chart = null;
       this.box.hidden = false;
@@ -94,7 +94,7 @@
       const { topology } = store;
       const sample = store.sampleAt(at);
       const hosts = topology.hosts.filter((h) => h.rack === r);
-      H.text(this.title, `Rack ${r}`);
+      H.text(this.title, `Rack r${r}`);
       const up = store.uplink(r);
       const sum = (matrix, pick) => (matrix ? matrix.reduce((a, v, k) => a + (pick(k) ? v : 0), 0) : 0);
       const n = topology.racks.length;
@@ -179,10 +179,10 @@
       const { store } = this;
       const sample = store.sampleAt(at);
       const p = store.portOf(plane, rack);
-      H.text(this.title, `Port of rack ${rack} on plane ${plane}`);
+      H.text(this.title, `Port of r${rack} on plane ${plane}`);
       if (!p) return;
       const of = store.topology.planes[plane];
-      const to = (x) => (x === null || x === undefined ? "dark" : `rack ${x}`);
+      const to = (x) => (x === null || x === undefined ? "dark" : `r${x}`);
       const rate = store.portRate(sample, plane, rack);
       this.facts("facts", [
         ["sends to", to(p.sends_to)],
@@ -219,6 +219,7 @@
       const sample = store.sampleAt(at);
       this.facts("facts", [
         ["plane", String(plane)],
+        ["demand when it was decided", c.demand === null ? "not known" : H.bytes(c.demand)],
         ["state", state === "dark" ? "dark, being set up" : state === "up" ? "carries" : state],
         ["set by", c.manual ? "hand" : "the policy"],
         ["dark from", H.clock(c.setup, 3)],
@@ -234,15 +235,25 @@
       this.recent(at, (x) => x.plane === plane && x.input === input);
     }
 
+    // Asks for a coflow with all its flows, not more than once a second, while something of it is shown.
+    askFor(id) {
+      if (this.asked > performance.now() - 1000) return;
+      this.asked = performance.now();
+      const key = this.key;
+      const take = (full) => {
+        if (this.key !== key) return;
+        this.full = full;
+        if (full.flows) this.store.noteFlows(full, this.store.now());
+      };
+      this.feed.get(`coflows/${id}`).then(take).catch(() => {});
+    }
+
     coflow(at, id) {
       const { store } = this;
       const c = store.coflows.get(id) ?? this.full;
       H.text(this.title, c ? c.name : `Coflow ${id}`);
       if (!c) return;
-      if (!this.asked || this.asked < performance.now() - 1000) {
-        this.asked = performance.now();
-        this.feed.get(`coflows/${id}`).then((full) => this.key === `coflow/${id}` && (this.full = full)).catch(() => {});
-      }
+      this.askFor(id);
       const newest = this.full?.id === id ? this.full : c;
       const show = store.coflowAt(newest, at);
       const share = show.received_bytes ? H.percent(Math.min(1, show.over_ocs_bytes / show.received_bytes), 1) : "–";
@@ -268,32 +279,27 @@
       } else if (this.parts.actions) this.parts.actions.replaceChildren();
       this.heading("pairs", show.flows ? "Flows" : "Pairs of racks");
       const host = (h) => store.topology.hosts[h]?.name ?? h;
-      if (show.flows) this.table("flows", ["flow", "bytes", "received", "finished"], show.flows.slice(0, 60).map((f, k) => ({ key: `flow/${id}/${k}`, cells: [`${host(f.from)} → ${host(f.to)}`, H.bytes(f.bytes), H.percent(f.bytes ? f.received_bytes / f.bytes : 1), f.finished_ns === null ? "–" : H.clock(f.finished_ns, 2)] })));
+      if (show.flows) this.table("flows", ["flow", "bytes", "received", "finished"], show.flows.slice(0, 60).map((_, k) => [store.flowAt(show, k, at), k]).map(([f, k]) => ({ key: `flow/${id}/${k}`, cells: [`${host(f.from)} → ${host(f.to)}`, H.bytes(f.bytes), H.percent(f.bytes ? f.received_bytes / f.bytes : 1), f.finished_ns === null ? "–" : H.clock(f.finished_ns, 2)] })));
       else this.table("pairs", ["pair", "bytes"], show.pairs.slice(0, 60).map((p) => ({ cells: [`r${p.from} → r${p.to}`, H.bytes(p.bytes)] })));
       if (show.proposal) this.actions.proposal(this.part("proposal", () => H.el("div")), show.proposal);
     }
 
     flow(at, id, k) {
-      if (!this.asked || this.asked < performance.now() - 1000) {
-        this.asked = performance.now();
-        this.feed.get(`coflows/${id}`).then((full) => (this.full = full)).catch(() => {});
-      }
-      const c = this.full ?? this.store.coflows.get(id);
-      const f = c?.flows?.[k];
+      this.askFor(id);
+      const c = this.full?.id === id ? this.full : this.store.coflows.get(id);
+      const f = c?.flows?.[k] && this.store.flowAt(c, k, at);
       H.text(this.title, `Flow ${k} of ${c?.name ?? `coflow ${id}`}`);
       this.part("back", () => H.el("div", { class: "row" }, H.el("button", { type: "button", onclick: () => this.open(`coflow/${id}`) }, "Its coflow")));
       if (!f) return;
       const host = (h) => this.store.topology.hosts[h];
       this.facts("facts", [
-        ["from", `${host(f.from).name}, rack ${host(f.from).rack}`],
-        ["to", `${host(f.to).name}, rack ${host(f.to).rack}`],
+        ["from", `${host(f.from).name} in r${host(f.from).rack}`],
+        ["to", `${host(f.to).name} in r${host(f.to).rack}`],
         ["bytes", H.bytes(f.bytes)],
         ["received", `${H.bytes(f.received_bytes)}, ${H.percent(f.bytes ? f.received_bytes / f.bytes : 1)}`],
         ["finished", f.finished_ns === null ? "–" : `${H.clock(f.finished_ns, 2)}, after ${H.span(f.finished_ns - c.arrival_ns)}`],
       ]);
-      const list = ((this.track ??= new Map()).get(`${id}/${k}`) ?? this.track.set(`${id}/${k}`, []).get(`${id}/${k}`));
-      if (list.at(-1)?.[1] !== f.received_bytes) list.push([(f.finished_ns ?? this.store.now()) / 1e6, f.received_bytes]);
-      this.lines([{ name: "received", colour: H.colour("good"), data: [[c.arrival_ns / 1e6, 0], ...list] }], H.bytes);
+      this.lines([{ name: "received", colour: H.colour("good"), data: this.store.flowReceivedBy(c, k, at) }], H.bytes, c.arrival_ns);
     }
   }
 

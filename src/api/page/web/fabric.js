@@ -96,10 +96,12 @@
       const [up, down] = [gauge(x - gap / 2 - bar, "up"), gauge(x + gap / 2, "down")];
       const wide = Math.min(76, this.cell * 0.82);
       const box = H.svg("rect", { x: x - wide / 2, y: this.below + RACK.top, width: wide, height: RACK.height, rx: Math.min(5, wide / 5), class: "rack" });
-      const name = this.cell < 26 ? String(rack.id) : `r${rack.id}`;
-      const text = H.svg("text", { x, y: this.below + RACK.top + 20, class: this.cell < 26 ? "rack-name small" : "rack-name" }, name);
+      // In a narrow box the name stands upright.
+      const middle = this.below + RACK.top + RACK.height / 2;
+      const upright = this.cell < 26 ? { y: middle + 3.5, class: "rack-name small", transform: `rotate(-90 ${x} ${middle})` } : { y: middle + 5, class: "rack-name" };
+      const text = H.svg("text", { x, ...upright }, `r${rack.id}`);
       const title = H.svg("title", {});
-      const g = this.item(`rack/${rack.id}`, `Rack ${rack.id}`, { class: "rack-item" }, title, ...up.parts, ...down.parts, box, text);
+      const g = this.item(`rack/${rack.id}`, `Rack r${rack.id}`, { class: "rack-item" }, title, ...up.parts, ...down.parts, box, text);
       this.root.append(g);
       return { g, title, up: up.level, down: down.level };
     }
@@ -109,6 +111,7 @@
       const band = { x: LEFT, y: plane.top, width: this.width - LEFT - RIGHT, height: plane.height, rx: 6, class: "plane" };
       this.root.append(H.svg("rect", band));
       const small = this.cell < 26;
+      const every = Math.ceil(24 / this.cell); // of the names, where not all have room
       const made = [];
       for (let r = 0; r < racks; r += 1) {
         const x = this.x(r);
@@ -117,10 +120,10 @@
         const output = H.svg("circle", { cx: x, cy: plane.top + plane.height, r: size, class: "port" });
         const d = size * 1.4;
         const cross = H.svg("path", { d: `M${x - d} ${plane.top - d}l${2 * d} ${2 * d}m0 ${-2 * d}l${-2 * d} ${2 * d}`, class: "cross" });
-        const label = H.svg("text", { x, y: plane.top + plane.height + 18, class: small ? "port-name small" : "port-name" }, small ? String(r) : `r${r}`);
+        const label = H.svg("text", { x, y: plane.top + plane.height + 18, class: small ? "port-name small" : "port-name" }, r % every ? "" : `r${r}`);
         const hit = H.svg("rect", { x: x - this.cell / 2, y: plane.top - 9, width: this.cell, height: 18, class: "hit" });
         const title = H.svg("title", {});
-        const g = this.item(`port/${plane.id}/${r}`, `Port of rack ${r} on plane ${plane.id}`, { class: "port-item" }, title, hit, input, cross);
+        const g = this.item(`port/${plane.id}/${r}`, `Port of r${r} on plane ${plane.id}`, { class: "port-item" }, title, hit, input, cross);
         this.root.append(g, output, label);
         made.push({ g, title, input, output });
       }
@@ -148,7 +151,7 @@
         u.setAttribute("y", this.below + LINK.top + LINK.height * (1 - up));
         u.setAttribute("height", LINK.height * up);
         d.setAttribute("height", LINK.height * down);
-        const text = `Rack ${k}: sends ${H.rate(sample.up[k])} to the EPS (${H.percent(up)}), receives ${H.rate(sample.down[k])} (${H.percent(down)})`;
+        const text = `Rack r${k}: sends ${H.rate(sample.up[k])} to the EPS (${H.percent(up)}), receives ${H.rate(sample.down[k])} (${H.percent(down)})`;
         H.text(title, text);
         g.setAttribute("aria-label", text);
       });
@@ -161,7 +164,7 @@
         const faulty = p.faulty !== null && p.faulty !== undefined;
         if (port.faulty !== faulty) port.g.classList.toggle("faulty", faulty);
         port.faulty = faulty;
-        const text = `Port of rack ${p.rack} on plane ${p.plane}${faulty ? `: faulty, ${p.faulty}` : ""}`;
+        const text = `Port of r${p.rack} on plane ${p.plane}${faulty ? `: faulty, ${p.faulty}` : ""}`;
         H.text(port.title, text);
         port.g.setAttribute("aria-label", text);
       }
@@ -189,7 +192,7 @@
         if (line.told !== kind + rate) {
           line.told = kind + rate;
           const what = state === "up" ? `carries, its port ${H.rate(rate)}` : state === "dark" ? "dark, being set up" : "promised";
-          const text = `Circuit on plane ${c.plane} from rack ${c.input} to rack ${c.output}: ${what}${c.manual ? "; set by hand" : ""}`;
+          const text = `Circuit on plane ${c.plane} from r${c.input} to r${c.output}: ${what}${c.manual ? "; set by hand" : ""}`;
           line.g.setAttribute("aria-label", text);
           H.text(line.title, text);
         }

@@ -5,6 +5,7 @@
   const H = (globalThis.Heliostat ??= {});
   const POLL = 1000;
   const LONGEST_WAIT = 5000;
+  const MOST_FLOWS = 200; // of a coflow whose flows are asked for before one looks at it
   const ALL_EVERY = 5; // polls from one that asks for everything to the next
 
   class Problem extends Error {
@@ -83,7 +84,7 @@
       const stopped = new AbortController();
       try {
         const topology = await this.get("topology");
-        const stats = await this.get("stats");
+        const stats = await this.get("stats?ranges=true");
         this.noticeRestart(topology, stats);
         this.store.setTopology(topology);
         const after = this.store.lastSeq ?? 0;
@@ -155,10 +156,10 @@
       // The answer to a question right after an event may be of before it.
       const coflowsToo = first || all || open || this.store.told > 0;
       this.store.told = Math.max(0, (this.store.told ?? 0) - 1);
-      const lists = first ? [this.get("coflows")] : !coflowsToo ? [] : [this.get("coflows?state=active"), this.get(`coflows?endedAfter=${ended}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
+      const lists = first ? [this.get(`coflows?flows=${MOST_FLOWS}`)] : !coflowsToo ? [] : [this.get(`coflows?state=active&flows=${MOST_FLOWS}`), this.get(`coflows?endedAfter=${ended}&flows=${MOST_FLOWS}`), ...(proposals ? [this.get("coflows?state=proposed")] : [])];
       const paths = this.store.topology?.graph ? this.get("paths?pairs=false") : null;
       const jobs = !first && !all && this.store.jobs.byId.size === 0 ? null : this.get(`jobs?after=${this.store.jobs.samples.at(-1)?.at_ns ?? 0}`);
-      const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats"), this.get("demand"), this.get("ports"), all ? this.get("circuits") : null, paths, jobs, ...lists]);
+      const [stats, demand, ports, circuits, links, told, ...coflows] = await Promise.all([this.get("stats?ranges=true"), this.get("demand"), this.get("ports"), all ? this.get("circuits") : null, paths, jobs, ...lists]);
       this.store.setStats(stats);
       if (circuits) this.store.setCircuits(circuits);
       this.store.sample(demand, ports, links);

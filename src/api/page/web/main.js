@@ -157,7 +157,7 @@
     const circuits = [entry(line("up"), "light, thicker with its rate"), entry(line("dark"), "dark, being set up"), entry(line("promised"), "promised"), entry(line("up manual"), "set by hand")];
     const faults = [planes.length && "faulty port", graph && "link that is down"].filter(Boolean).join(", ");
     H.byId("fabric-legend").replaceChildren(...(planes.length ? circuits : []), entry(cross, faults || "fault"));
-    const bars = planes.length ? "Bars: light from a sending rack; number and colour are the receiving rack; grey is dark time" : "Bars: coflows";
+    const bars = planes.length ? "Bars: light from a sending rack; name and colour are the receiving rack; grey is dark time" : "Bars: coflows";
     H.byId("time-legend").replaceChildren(bars);
     H.byId("act-circuit").hidden = planes.length === 0;
     H.byId("timeline").setAttribute("aria-label", planes.length ? "Circuits by sending rack over time" : "Coflows and rates over time");

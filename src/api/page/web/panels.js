@@ -117,9 +117,9 @@
         if (i !== j) cells.push([j, i, values[k]]);
         most = Math.max(most, values[k]);
       }
-      const tip = ([j, i, v]) => `rack ${i} to rack ${j}: ${format(v)}`;
+      const tip = ([j, i, v]) => `r${i} → r${j}: ${format(v)}`;
       H.heatMap(H.chartOf(H.byId("matrix")), { rows: names, columns: names, cells, most, format, rowName: "from rack", columnName: "to rack", tip });
-      this.describe("matrix", cells, ([j, i, v]) => `rack ${i} to rack ${j} ${format(v)}`, H.byId("matrix-kind").selectedOptions[0].text);
+      this.describe("matrix", cells, ([j, i, v]) => `r${i} to r${j} ${format(v)}`, H.byId("matrix-kind").selectedOptions[0].text);
     }
 
     // The largest values in words, for those who hear the page.
@@ -141,14 +141,18 @@
       const share = (s, r) => (plane ? store.portRate(s, plane.id, r) / plane.rate_bps : s[kind.value][r] / topology.racks[r].uplink_bps);
       const full = (r) => (plane ? plane.rate_bps : topology.racks[r].uplink_bps);
       const last = store.samples.filter((s) => s.at <= at && s.at > at - 120e9).slice(-120);
-      // The newest at the right edge.
-      const first = 120 - last.length;
+      // The newest at the right edge, and the axis no longer than ten polls more than what there is.
+      const wide = Math.min(120, 10 * Math.ceil(Math.max(1, last.length) / 10));
+      const first = wide - last.length;
       const cells = last.flatMap((s, x) => topology.racks.map((_, r) => [first + x, r, share(s, r)]));
-      const tip = ([x, r, v]) => `rack ${r} at ${H.clock(last[x - first].at)}: ${H.rate(v * full(r))}, ${H.percent(v)}`;
-      const columns = Array.from({ length: 120 }, (_, k) => (last[k - first] ? H.clock(last[k - first].at, 0) : ""));
-      const columnText = { interval: 19 };
+      const tip = ([x, r, v]) => `r${r} at ${H.clock(last[x - first].at)}: ${H.rate(v * full(r))}, ${H.percent(v)}`;
+      // A label stands where a round time begins.
+      const step = (wide <= 10 ? 2 : wide <= 40 ? 5 : 20) * 1e9;
+      const round = (k) => Math.floor((last[k - first]?.at ?? 0) / step);
+      const columns = Array.from({ length: wide }, (_, k) => (last[k - first] ? H.clock(Math.max(1, round(k)) * step, 0) : ""));
+      const columnText = { interval: (k) => Boolean(last[k - first - 1]) && round(k) !== round(k - 1) };
       H.heatMap(H.chartOf(H.byId("utilisation")), { rows: topology.racks.map((r) => `r${r.id}`), columns, cells, most: 1, format: (v) => H.percent(v), rowName: "rack", columnName: "time since the start", tip, columnsTop: false, columnText });
-      this.describe("utilisation", cells.slice(-topology.racks.length), ([, r, v]) => `rack ${r} ${H.percent(v)}`, `Utilisation now of ${kind.selectedOptions[0].text}`);
+      this.describe("utilisation", cells.slice(-topology.racks.length), ([, r, v]) => `r${r} ${H.percent(v)}`, `Utilisation now of ${kind.selectedOptions[0].text}`);
     }
 
     coflowRow() {
@@ -238,8 +242,8 @@
         "coflow-proposed": (r) => `${name(r.id)} proposed, held until ${H.clock(r.expires_ns)}`,
         "coflow-prioritised": (r) => `${name(r.id)} has other priorities${r.priority === null ? "" : `: ${r.priority}`}`,
         "coflow-cancelled": (r) => `${name(r.id)} cancelled${r.why ? `: ${r.why}` : ""}`,
-        "port-faulty": (r) => `port of rack ${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
-        "port-repaired": (r) => `port of rack ${r.rack} on plane ${r.plane} is used again`,
+        "port-faulty": (r) => `port of r${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
+        "port-repaired": (r) => `port of r${r.rack} on plane ${r.plane} is used again`,
         failed: (r) => `${r.what}: ${r.why}`,
         fault: (r) => `${r.what}${r.over ? ": well again" : ""}`,
         "policy-changed": (r) => `policy ${r.name} is in force`,
@@ -289,13 +293,13 @@
           H.axis(c, { type: "category", gridIndex: 1, inverse: true, data: open.names, splitLine: { show: false }, axisTick: { show: false }, axisLabel: { interval: 0, fontSize: 11, width: 74, overflow: "truncate" } }),
           H.axis(c, { type: "category", gridIndex: 2, inverse: true, data: circuits ? topology.racks.map((r) => `r${r.id}`) : [], splitLine: { show: row > 9, lineStyle: { color: c.line } }, axisLabel: { interval: row < 13 ? Math.ceil(13 / row) - 1 : 0 } }),
         ],
-        legend: { top: 0, left: 60, itemWidth: 26, itemHeight: 10, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", "late cycle"] },
+        legend: { top: 0, left: 60, itemWidth: 26, itemHeight: 10, itemStyle: { opacity: 0 }, textStyle: { color: c.text }, data: [...(circuits ? ["over circuits"] : []), "over the EPS", "demand of the decisions (bytes, own scale)", { name: "late cycle", icon: "path://M0 10L6 0L12 10Z", itemStyle: { opacity: 1 } }] },
         series: [
           line("over circuits", circuits ? samples.map((s) => [ms(s.at), s.ocs]) : [], c.ocs, { areaStyle: { opacity: 0.15 } }),
           line("over the EPS", samples.map((s) => [ms(s.at), s.eps]), c.eps, { areaStyle: { opacity: 0.15 } }),
           line("demand of the decisions (bytes, own scale)", cycles.map((x) => [ms(x.at), x.demand]), c.muted, { yAxisIndex: 1, step: "end", lineStyle: { width: 1, color: c.muted, type: [3, 2] } }),
           { name: "late cycle", type: "scatter", xAxisIndex: 0, yAxisIndex: 1, symbol: "triangle", symbolSize: 9, itemStyle: { color: c.fault }, data: late.map((x) => [ms(x.at), 0]), tooltip: { formatter: (p) => `late cycle at ${H.clock(p.value[0] * 1e6, 2)}` } },
-          { ...H.circuitBars(chart, open.bars, 1, false), name: "coflows", xAxisIndex: 1, yAxisIndex: 2 },
+          { ...H.circuitBars(chart, open.bars, 1, null), name: "coflows", xAxisIndex: 1, yAxisIndex: 2 },
           { ...H.circuitBars(chart, bars, lanes), xAxisIndex: 2, yAxisIndex: 3, markLine: at < to - 1e6 ? { symbol: "none", silent: true, lineStyle: { color: c.text, width: 1.5, type: "solid" }, label: { show: false }, data: [{ xAxis: ms(at) }] } : { data: [] } },
         ],
       });
@@ -315,11 +319,12 @@
     barTip(p, lanes, names) {
       if (p.seriesName === "coflows") return `${names[p.value[0]]}\nfrom ${H.clock(p.value[1] * 1e6, 2)} for ${H.span((p.value[3] - p.value[1]) * 1e6)}`;
       if (p.seriesName !== "circuits") return `${p.seriesName} at ${H.clock(p.value[0] * 1e6, 1)}: ${p.seriesName.startsWith("demand") ? H.bytes(p.value[1]) : H.rate(p.value[1])}`;
-      const [lane, setup, up, until, output, , open] = p.value;
+      const [lane, setup, up, until, output, , open, demand] = p.value;
       const row = Math.floor(lane / lanes);
-      if (output < 0) return `rack ${row}, plane ${lane % lanes}: many circuits`;
+      if (output < 0) return `r${row}, plane ${lane % lanes}: many circuits`;
       const end = open ? "open" : `until ${H.clock(until * 1e6, 2)}`;
-      return `rack ${row} to rack ${output}, plane ${lane % lanes}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} ${end}`;
+      const asked = demand >= 0 ? `\ndecided for a demand of ${H.bytes(demand)}` : "";
+      return `r${row} → r${output}, plane ${lane % lanes}${asked}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} ${end}`;
     }
 
     // Bars of the circuits in a range. Where there are more than can be seen, those of a pixel become one.
@@ -344,7 +349,7 @@
           if (last && (until - setup) * 1e6 < least && setup - last[3] < least / 1e6 && (last[3] - last[1]) * 1e6 < 4 * least) {
             if (last[4] !== x.output) last[4] = -1;
             last[3] = Math.max(last[3], until);
-          } else bars.push((last = [lane, setup, x.up / 1e6, until, x.output, x.plane, x.until === Infinity ? 1 : 0]));
+          } else bars.push((last = [lane, setup, x.up / 1e6, until, x.output, x.plane, x.until === Infinity ? 1 : 0, x.demand ?? -1]));
         }
       }
       return bars;

@@ -30,6 +30,11 @@
   // The beginning of a hash, and all of it where one points at it.
   const hash = (hex) => H.el("code", { title: hex }, `${hex.slice(0, 12)}…`);
 
+  // A number of a run, or of several its mean with half of its 95 % interval.
+  const sum = (...keys) => (r) => keys.map((key) => r.means?.[key] ?? r.summary?.[key]).find((v) => v !== undefined && v !== null);
+  const mean = (v) => v?.mean ?? v;
+  const told = (v, format) => (typeof v !== "object" || v.mean === undefined ? format(v) : `${format(v.mean)}${v.half === null ? "" : ` ± ${format(v.half)}`}`);
+  const count = (x) => (Number.isInteger(x) ? String(x) : x.toFixed(1));
   // What is known of a run, by the names of its result.
   const rows = [
     ["policy", (r) => r.about.policy],
@@ -38,18 +43,19 @@
     ["workload", (r) => r.about.workload],
     ["mechanism", (r) => r.about.mechanism],
     ["end of the run", (r) => (r.about.end === "finished" ? null : r.about.end)],
-    ["finished", (r) => r.summary?.finished, String],
-    ["unfinished", (r) => r.summary?.unfinished || null, String],
-    ["makespan", (r) => r.summary?.makespan_ns, H.span, true],
-    ["average JCT", (r) => r.summary?.average_jct_ns, H.span, true],
-    ["median JCT", (r) => r.summary?.median_jct_ns, H.span, true],
-    ["p95 JCT", (r) => r.summary?.p95_jct_ns, H.span, true],
-    ["average CCT", (r) => r.summary?.average_cct_ns, H.span, true],
-    ["p95 CCT", (r) => r.summary?.p95_cct_ns, H.span, true],
-    ["OCS share", (r) => r.summary?.ocs_share, (x) => H.percent(x, 1)],
+    ["runs", (r) => (runs.some((x) => x.runs > 1) ? r.runs || 1 : null), String],
+    ["finished", sum("finished", "jobs_finished", "coflows_finished"), count],
+    ["unfinished", (r) => (mean(sum("unfinished", "jobs_unfinished", "coflows_unfinished")(r)) ? sum("unfinished", "jobs_unfinished", "coflows_unfinished")(r) : null), count],
+    ["makespan", sum("makespan_ns"), H.span, true],
+    ["average JCT", sum("average_jct_ns"), H.span, true],
+    ["median JCT", sum("median_jct_ns"), H.span, true],
+    ["p95 JCT", sum("p95_jct_ns"), H.span, true],
+    ["average CCT", sum("average_cct_ns"), H.span, true],
+    ["p95 CCT", sum("p95_cct_ns"), H.span, true],
+    ["OCS share", sum("ocs_share"), (x) => H.percent(x, 1)],
     ["bytes received", (r) => r.summary?.received_bytes, H.bytes],
     ["bytes sent again", (r) => r.summary?.sent_again_bytes, H.bytes],
-    ["circuits set", (r) => r.stats?.circuits_set, String],
+    ["circuits set", (r) => r.means?.circuits_set ?? r.stats?.circuits_set, count],
     ["dark time achieved, p50, p99", (r) => (r.stats?.dark_achieved?.count ? r.stats.dark_achieved : null), (q) => `${H.span(q.p50_ns)}, ${H.span(q.p99_ns)}`],
     ["control cycle, p50, p99", (r) => (r.stats?.cycle?.max_ns ? r.stats.cycle : null), (q) => `${H.span(q.p50_ns)}, ${H.span(q.p99_ns)}`],
     ["late cycles", (r) => r.stats?.late_cycles || null, String],
@@ -62,22 +68,22 @@
   ];
 
   function summary() {
-    const body = panel("Runs", true, runs.length > 1 ? "times in brackets are multiples of the first run's" : "");
+    const body = panel("Runs", true, [runs.length > 1 && "times in brackets are multiples of the first run's", runs.some((r) => r.means) && "of several runs: means ± half of a 95 % interval"].filter(Boolean).join("; "));
     const head = H.el("tr", {}, H.el("th"), runs.map((r, k) => {
       const mark = H.el("span", { class: "swatch" });
       draws.push(() => (mark.style.background = colour(k)));
       return H.el("th", { scope: "col" }, mark, ` ${r.label}`);
     }));
     const lines = rows.filter(([, of]) => runs.some((r) => of(r) !== undefined && of(r) !== null && of(r) !== "")).map(([name, of, format = String, compared]) => {
-      const first = of(runs[0]);
+      const first = mean(of(runs[0]));
       const cell = (r, k) => {
         const v = of(r);
         if (v === undefined || v === null || v === "") return H.el("td", {}, "–");
-        return H.el("td", {}, format(v), compared && k && first ? H.el("span", { class: "when" }, ` (${H.ratio(v / first)})`) : null);
+        return H.el("td", {}, told(v, format), compared && k && first ? H.el("span", { class: "when" }, ` (${H.ratio(mean(v) / first)})`) : null);
       };
       return H.el("tr", {}, H.el("th", { scope: "row" }, name), runs.map(cell));
     });
-    body.append(H.el("div", { class: "scroll free" }, H.el("table", {}, H.el("thead", {}, head), H.el("tbody", {}, lines))));
+    body.append(H.el("div", { class: "scroll free" }, H.el("table", { class: "even" }, H.el("thead", {}, head), H.el("tbody", {}, lines))));
   }
 
   function distribution(name, list, key) {
@@ -94,7 +100,7 @@
   }
 
   // A timeline: rows of bars [row, dark from, from, until, number].
-  function timeline(name, note, names, bars, end, tip, labelled = true) {
+  function timeline(name, note, names, bars, end, tip, labelled = "") {
     const row = Math.max(3, Math.min(22, 900 / Math.max(1, names.length)));
     const body = panel(name, true, note);
     chart(body, Math.max(90, row * names.length + 50), name, (c) => {
@@ -112,14 +118,14 @@
   }
 
   function coflowTimeline(r) {
-    if (!r.coflows?.length) return;
+    if (!r.coflows?.length || r.means) return;
     // One scale for all runs, so that they can be compared.
-    const last = Math.max(...runs.filter((x) => x.coflows?.length).map((x) => x.ended_ns));
+    const last = Math.max(...runs.filter((x) => x.coflows?.length && !x.means).map((x) => x.ended_ns));
     const shown = [...r.coflows].sort((a, b) => a.arrival_ns - b.arrival_ns).slice(0, MOST_ROWS);
     const number = new Map(r.coflows.map((c, k) => [c, k]));
     const bars = shown.map((c, k) => [k, ms(c.arrival_ns), ms(c.arrival_ns), ms(c.finished_ns ?? r.ended_ns), number.get(c)]);
     const note = r.coflows.length > MOST_ROWS ? `the first ${MOST_ROWS} of ${r.coflows.length}, from arrival to finish` : `from arrival to finish${runs.length > 1 ? "; all runs on one scale" : ""}`;
-    timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, last, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, false);
+    timeline(`Coflows: ${r.label}`, note, shown.map((c) => c.name), bars, last, ([k, , from, to]) => `${shown[k].name}: ${H.bytes(shown[k].bytes)}, from ${H.clock(from * 1e6, 2)} for ${H.span((to - from) * 1e6)}`, null);
   }
 
   function circuitTimeline(r) {
@@ -127,8 +133,8 @@
     const lanes = [...new Set(r.circuits.map((c) => c.plane))].sort((a, b) => a - b);
     const racks = 1 + Math.max(...r.circuits.map((c) => Math.max(c.input, c.output)));
     const names = lanes.flatMap((p) => Array.from({ length: racks }, (_, k) => (lanes.length > 1 ? `plane ${p} r${k}` : `r${k}`)));
-    const bars = r.circuits.map((c) => [lanes.indexOf(c.plane) * racks + c.input, ms(c.setup), ms(c.up), ms(c.until), c.output]);
-    timeline(`Circuits: ${r.label}`, "a row for every sending rack; number and colour are the receiving rack, grey is dark time", names, bars, r.ended_ns, ([k, setup, up, until, output]) => `${names[k]} to r${output}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`);
+    const bars = r.circuits.map((c) => [lanes.indexOf(c.plane) * racks + c.input, ms(c.setup), ms(c.up), ms(c.until), c.output, c.demand ?? -1]);
+    timeline(`Circuits: ${r.label}`, "a row for every sending rack; name and colour are the receiving rack, grey is dark time", names, bars, r.ended_ns, ([k, setup, up, until, output, demand]) => `${names[k]} → r${output}${demand >= 0 ? `\ndecided for a demand of ${H.bytes(demand)}` : ""}\ndark ${H.span((up - setup) * 1e6)}, light from ${H.clock(up * 1e6, 2)} for ${H.span((until - up) * 1e6)}`, "r");
   }
 
   function taskTimeline(r) {
@@ -146,7 +152,8 @@
     const having = runs.filter((r) => r.utilisation?.links?.length);
     for (const r of having) {
       const u = r.utilisation;
-      const body = panel(`Utilisation: ${r.label}`, having.length === 1, "what links carried of what they can carry");
+      // Two beside each other; one that is left over has the whole width.
+      const body = panel(`Utilisation: ${r.label}`, having.length % 2 === 1 && r === having.at(-1), "what links carried of what they can carry");
       const kinds = [["all uplinks, sending", (n) => n.endsWith(".up")], ["all uplinks, receiving", (n) => n.endsWith(".down")], ...[...new Set(u.links.map((l) => l.name).filter((n) => n.startsWith("ocs")))].map((n) => [n, (x) => x === n])];
       chart(body, 300, `Utilisation of ${r.label}`, (c) => {
         const series = kinds.map(([name, of], k) => {
@@ -172,20 +179,21 @@
     }
   }
 
-  function table() {
-    const having = runs.filter((r) => r.coflows?.length);
+  // A row for every coflow or job of the first run, the slowest first; `parts` are its own columns, `of` what each run has of it.
+  function table(name, list, time, parts, of) {
+    const having = runs.filter((r) => r[list]?.length && !r.means);
     if (!having.length) return;
-    const of = having.map((r) => new Map(r.coflows.map((c) => [c.name, c])));
-    const first = [...having[0].coflows].sort((a, b) => (b.cct_ns ?? Infinity) - (a.cct_ns ?? Infinity));
+    const named = having.map((r) => new Map(r[list].map((x) => [x.name, x])));
+    const first = [...having[0][list]].sort((a, b) => (b[time] ?? Infinity) - (a[time] ?? Infinity));
     const shown = first.slice(0, MOST_LINES);
-    const body = panel("Coflow by coflow", true, first.length > MOST_LINES ? `the ${MOST_LINES} slowest of ${first.length}` : "the slowest first");
-    const head = ["coflow", "bytes", "bound", ...having.flatMap((r) => [`CCT ${r.label}`, "OCS share"])];
-    const line = (c) => H.el("tr", {}, H.el("td", {}, c.name), H.el("td", { class: "n" }, H.bytes(c.bytes)), H.el("td", { class: "n" }, H.span(c.bound_ns)), having.flatMap((_, k) => {
-      const x = of[k].get(c.name);
-      return [H.el("td", { class: "n" }, x?.cct_ns === undefined || x.cct_ns === null ? "–" : H.span(x.cct_ns)), H.el("td", { class: "n" }, x ? H.percent(x.ocs_share) : "–")];
-    }));
-    body.append(H.el("div", { class: "scroll", tabindex: "0", "aria-label": "Table of coflows" }, H.el("table", {}, H.el("thead", {}, H.el("tr", {}, head.map((h, k) => H.el("th", { scope: "col", class: k ? "n" : null }, h)))), H.el("tbody", {}, shown.map(line)))));
+    const body = panel(name, true, first.length > MOST_LINES ? `the ${MOST_LINES} slowest of ${first.length}` : "the slowest first");
+    const head = [...parts.map((p) => p[0]), ...having.flatMap((r) => of.map(([title]) => title || `${time === "jct_ns" ? "JCT" : "CCT"} ${r.label}`))];
+    const cell = (text, k) => H.el("td", { class: k ? "n" : null }, text);
+    const line = (x) => H.el("tr", {}, [...parts.map((p) => p[1](x)), ...named.flatMap((m) => of.map((o) => (m.has(x.name) ? o[1](m.get(x.name)) : "–")))].map(cell));
+    body.append(H.el("div", { class: "scroll", tabindex: "0", "aria-label": name }, H.el("table", {}, H.el("thead", {}, H.el("tr", {}, head.map((h, k) => H.el("th", { scope: "col", class: k ? "n" : null }, h)))), H.el("tbody", {}, shown.map(line)))));
   }
+
+  const spanOf = (key) => (x) => (x[key] === undefined || x[key] === null ? "–" : H.span(x[key]));
 
   function redraw() {
     H.restartCharts();
@@ -207,7 +215,8 @@
   utilisation();
   demand();
   for (const r of runs) [coflowTimeline(r), circuitTimeline(r), taskTimeline(r)];
-  table();
+  table("Coflow by coflow", "coflows", "cct_ns", [["coflow", (c) => c.name], ["bytes", (c) => H.bytes(c.bytes)], ["bound", spanOf("bound_ns")]], [["", spanOf("cct_ns")], ["OCS share", (c) => H.percent(c.ocs_share)]]);
+  table("Job by job", "jobs", "jct_ns", [["job", (j) => j.name], ["tasks", (j) => String(j.tasks)], ["shuffled", (j) => H.bytes(j.shuffle_bytes)]], [["", spanOf("jct_ns")]]);
   H.byId("log").addEventListener("click", (e) => {
     view.log = !view.log;
     e.target.setAttribute("aria-pressed", String(view.log));

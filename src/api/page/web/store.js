@@ -12,16 +12,27 @@
   const MOST_COFLOWS = 400;
   const MOST_SLOTS = 2400; // samples of jobs
   const MOST_STEPS = 600; // of what is known of one coflow or job over time
+  const MOST_FLOW_CELLS = 2_000_000; // of flows over time, all coflows together
   const LATE = 50e6; // time by which an answer may be ahead of the page's clock, in nanoseconds
 
   // What was seen of something over time, kept where it changed: a list of {at, ...}. Of a long list every second step is dropped.
-  const note = (tracks, id, step, same) => {
+  const note = (tracks, id, step, same, most = MOST_STEPS) => {
     let list = tracks.get(id) ?? [];
     const last = list.at(-1);
     if (last && (same(last) || last.at >= step.at)) return;
-    if (list.length >= MOST_STEPS) list = list.filter((_, k) => k % 2 === 0);
+    if (list.length >= most) list = list.filter((_, k) => k % 2 === 0);
     list.push(step);
     tracks.set(id, list);
+  };
+  // The value below which a share of durations lies, from how many of them each range has; within a range they count as evenly spread.
+  H.quantile = (bounds, counts, share) => {
+    let left = share * counts.reduce((a, b) => a + b, 0);
+    for (let k = 0; k < counts.length; k += 1) {
+      const low = k ? bounds[k - 1] : 0;
+      if (left <= counts[k] && counts[k] > 0) return low + ((bounds[k] ?? low) - low) * (left / counts[k]);
+      left -= counts[k];
+    }
+    return 0;
   };
   // The last step at an instant or before it.
   const stepAt = (list, at) => list?.findLast((s) => s.at <= at + LATE);
@@ -45,6 +56,8 @@ class Store {
       this.course = []; // {at, cycle, decide, apply, late}: of the control loop, one a poll
       this.coflows = new Map();
       this.coflowSteps = new Map(); // by coflow: {at, state, received, over}
+      this.flowSteps = new Map(); // by coflow that is sent here: {at, received}, a number a flow
+      this.flowCells = 0; // numbers in it, at most
       this.jobSteps = new Map(); // by job: {at, finished, computing, waiting}
       this.ended = 0;
       this.events = [];
@@ -117,7 +130,7 @@ class Store {
       const key = `${c.plane}/${c.input}/${c.up_from_ns}`;
       const old = this.circuits.get(key);
       const until = c.until_ns ?? Infinity;
-      const value = { plane: c.plane, input: c.input, output: c.output, setup: c.setup_at_ns, up: c.up_from_ns, until, manual: c.manual ?? old?.manual ?? false, seen, since: old?.since ?? seen };
+      const value = { plane: c.plane, input: c.input, output: c.output, setup: c.setup_at_ns, up: c.up_from_ns, until, manual: c.manual ?? old?.manual ?? false, demand: c.demand_bytes ?? old?.demand ?? null, seen, since: old?.since ?? seen };
       if (old) Object.assign(old, value);
       else this.circuits.set(key, value);
       if (this.circuits.size > MOST_CIRCUITS) this.forgetCircuits(MOST_CIRCUITS / 10);
@@ -241,7 +254,10 @@ class Store {
       this.stats = stats;
       if (!old || stats.now_ns <= old.now_ns) return;
       const [late, cycles] = [stats.late_cycles - old.late_cycles, stats.cycles - old.cycles];
-      this.course.push({ at: stats.now_ns, cycle: stats.cycle.p99_ns, decide: stats.decide.p99_ns, apply: stats.apply.p99_ns, late: cycles > 0 ? late / cycles : 0 });
+      // A poll without a cycle has nothing to tell.
+      if (!stats.ranges || !old.ranges || cycles <= 0) return;
+      const between = (part) => H.quantile(stats.ranges.bounds_ns, stats.ranges[part].map((n, k) => n - old.ranges[part][k]), 0.99);
+      this.course.push({ at: stats.now_ns, cycle: between("cycle"), decide: between("decide"), apply: between("apply"), late: late / cycles });
       if (this.course.length > HISTORY / 1e9) this.course.shift();
     }
 
@@ -255,6 +271,7 @@ class Store {
         this.coflows.set(c.id, c);
         const step = { at: list.now_ns, state: c.state, received: c.received_bytes, over: c.over_ocs_bytes };
         note(this.coflowSteps, c.id, step, (s) => s.state === step.state && s.received === step.received && s.over === step.over);
+        if (c.flows) this.noteFlows(c, list.now_ns);
       }
       for (const [id, c] of this.coflows) {
         if (this.coflows.size <= MOST_COFLOWS) break;
@@ -262,6 +279,34 @@ class Store {
       }
       // One that is in no list just now may come with its end in the next.
       if (this.coflowSteps.size > 2 * MOST_COFLOWS) for (const id of this.coflowSteps.keys()) if (!this.coflows.has(id)) this.coflowSteps.delete(id);
+    }
+
+    // How far the flows of a coflow are. Where all that is kept is too much, the coflow that was seen first is forgotten.
+    noteFlows(c, at) {
+      const received = Float64Array.from(c.flows, (f) => f.received_bytes);
+      const before = this.flowSteps.get(c.id)?.length ?? 0;
+      note(this.flowSteps, c.id, { at, received }, (s) => s.received.every((v, k) => v === received[k]), MOST_STEPS / 4);
+      this.flowCells += ((this.flowSteps.get(c.id)?.length ?? 0) - before) * received.length;
+      while (this.flowCells > MOST_FLOW_CELLS && this.flowSteps.size > 1) {
+        const [id, steps] = this.flowSteps.entries().next().value;
+        this.flowSteps.delete(id);
+        this.flowCells -= steps.length * (steps[0]?.received.length ?? 0);
+      }
+    }
+
+    // A flow of a coflow as it was at an instant, as far as it was seen then.
+    flowAt(c, k, at) {
+      const f = c.flows[k];
+      if (f.finished_ns !== null && f.finished_ns <= at) return f;
+      return { ...f, received_bytes: stepAt(this.flowSteps.get(c.id), at)?.received[k] ?? 0, finished_ns: null };
+    }
+
+    // What a flow had received over time, up to an instant: points of a chart.
+    flowReceivedBy(c, k, at) {
+      const f = c.flows[k];
+      const seen = (this.flowSteps.get(c.id) ?? []).filter((s) => s.at <= at + LATE && s.at > c.arrival_ns && (f.finished_ns === null || s.at < f.finished_ns));
+      const end = f.finished_ns !== null && f.finished_ns <= at ? [[f.finished_ns / 1e6, f.received_bytes]] : [];
+      return [[c.arrival_ns / 1e6, 0], ...seen.map((s) => [s.at / 1e6, s.received[k]]), ...end];
     }
 
     // A coflow as it was at an instant, as far as it was seen then.
