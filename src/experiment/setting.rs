@@ -103,6 +103,8 @@ pub enum Work {
     Plan(Scenario),
     /// What strict priorities use of the network is measured, with this number of tasks that fetch on each host; no jobs run.
     Concurrency(u32),
+    /// The case study of Hit-scheduler's paper, whose hosts have these slots free; no jobs run.
+    CaseStudy([u32; 4]),
 }
 
 impl Load {
