@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed, Side as At};
+use super::claim::{Claim, Printed, Side};
 use super::runs::Measure::{
     FirstMaps, FlowDelay, MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost, ShuffleShare, Throughput,
 };
@@ -14,9 +14,6 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::coflows::network::NetworkKind;
 use crate::control::policy::PathPolicy;
-use crate::ids::HostId;
-use crate::paths::{Load as PathLoad, Switches, Units};
-use crate::placement::hit::wave::{Distances, How, Pair, Side, Wave, place};
 use crate::placement::{Kind, Policy};
 use crate::scheduler::state::Grain;
 use crate::topology::graph::Graph;
@@ -164,26 +161,6 @@ pub fn settings(size: Size) -> Vec<Setting> {
     all
 }
 
-/// Cost of the case study, in GB x switches: as its figure 3 gives it, with R1 on S4 and R2 on S2, and as Hit places the two reduces where
-/// `places` are free. `None`: two tasks find no slots.
-///
-/// Source: section 2.3.
-pub fn case_study(topology: &Topology, places: [u32; 4]) -> Option<(f64, f64)> {
-    let pair = |from, to, bytes| Pair { from, to, bytes, rate: 1 };
-    let (maps, reduces) = (HostId(0), [HostId(3), HostId(1)]);
-    let wave = Wave {
-        side: vec![Side::Map, Side::Map, Side::Reduce, Side::Reduce],
-        fixed: vec![Some(maps), Some(maps), None, None],
-        pairs: vec![pair(0, 2, 34), pair(1, 3, 10)],
-        places: places.to_vec(),
-    };
-    let net = Switches::new(topology, Units::default());
-    let distances = Distances::new(&net, &PathLoad::new(&net), topology.hosts.len(), &wave.pairs);
-    wave.at_random(1).ok()?;
-    let placed = place(&wave, &distances, vec![maps, maps, reduces[0], reduces[1]], How::default());
-    Some((placed.before as f64, placed.after as f64))
-}
-
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
     let (about, better, worse) = (Printed::About, Printed::AtLeast(0.0), Printed::AtMost(0.0));
@@ -218,7 +195,7 @@ pub fn claims() -> Vec<Claim> {
     all.push(Claim::less(ShuffleCost, (HEAVY, "Hit"), "PNA", about(19.0), "fig. 8b"));
     for setting in SHAPES {
         // Of the four networks the tree has the least cost.
-        let there = Some(At { setting, system: "Hit" });
+        let there = Some(Side { setting, system: "Hit" });
         all.push(Claim { against: there, ..Claim::of(ShuffleCost, (HEAVY, "Hit"), better, "fig. 8b") });
         all.push(Claim::less(ShuffleCost, (setting, "Hit"), "Capacity", about(32.0), "fig. 8b"));
         all.push(Claim::less(ShuffleCost, (setting, "Hit"), "PNA", about(19.0), "fig. 8b"));

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub mod case_study;
 pub mod claim;
 pub mod concurrency;
 pub mod corral;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use super::case_study;
 use super::concurrency::utilisation;
-use super::hit::case_study;
 pub use super::measure::Measure;
 use super::setting::{Setting, System, Work};
 use super::stored::Stored;
@@ -102,8 +102,8 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
 fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
     let errors = Errors { seed, ..setting.load.errors };
     if let Work::CaseStudy(places) = setting.work {
-        let cost =
-            case_study(&setting.topology, places).map_or(f64::NAN, |(given, placed)| if system.name == "Hit" { placed } else { given });
+        let cost = case_study::costs(&setting.topology, places)
+            .map_or(f64::NAN, |(given, placed)| if system.name == "Hit" { placed } else { given });
         return Ok(Some(BTreeMap::from([(Measure::ShuffleCost, cost)])));
     }
     if let Work::Concurrency(m) = setting.work {

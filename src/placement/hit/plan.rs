@@ -44,7 +44,8 @@ pub struct Task {
 pub struct Grades {
     /// The stage.
     pub stage: usize,
-    /// By task of that stage in the first wave, then host: what is saved if it runs there, in bytes times unit costs; negative where it costs more.
+    /// By task of that stage in the first wave, then host: what is saved if it runs there, in bytes times unit costs;
+    /// negative where it costs more.
     pub saved: Vec<Vec<i128>>,
 }
 
