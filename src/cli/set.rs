@@ -119,7 +119,7 @@ fn changed(c: &PathChange, names: &[String]) -> Vec<String> {
     let list = |p: &PathView| format!("{} to {}{}: {}", name(p.from), name(p.to), flow(p), p.switches.join(" "));
     let of = |b: Option<u64>| b.map_or_else(String::new, |b| format!(" of {}", BitRate(b)));
     let load = |s: &LoadChange| format!("{}: {} -> {}{}", s.name, BitRate(s.before_bps), BitRate(s.after_bps), of(s.capacity_bps));
-    let cost = (c.cost_before != c.cost_after).then(|| format!("bytes x switches: {} -> {}", c.cost_before, c.cost_after));
+    let cost = [format!("bytes x switches: {} -> {}", c.cost_before, c.cost_after)];
     c.paths.iter().map(list).chain(c.switches.iter().map(load)).chain(cost).collect()
 }
 

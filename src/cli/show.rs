@@ -79,7 +79,9 @@ impl What {
             }
             Self::Coflows => ("coflows by id; received: payload", "no coflows"),
             Self::Ports => ("ports of the OCS; bytes and packets since the start", "no ports: the network has no optical plane"),
-            Self::Paths => ("lists of switches between hosts", "no lists of switches: the network has one packet switch"),
+            Self::Paths => {
+                ("lists of switches between hosts", "no lists of switches: no coflow sends between hosts, and none was set by hand")
+            }
             Self::Switches => {
                 ("switches and their ports; rate: now; bytes, packets, drops: since the start", "no switches but one, which has no limits")
             }

@@ -131,9 +131,9 @@ pub fn advice(topology: &Topology, plan: &RunPlan) -> Vec<String> {
     .filter_map(|(key, given)| given.then_some(key))
     .collect();
     if !left_out.is_empty() {
-        let keys = left_out.join("`, `");
+        let (keys, exist) = (left_out.join("`, `"), if left_out.len() == 1 { "exists" } else { "exist" });
         out.push(format!(
-            "`{keys}` of the links of topology {} exist in emulations only: a simulation counts their rate and delay",
+            "`{keys}` of the links of topology {} {exist} in emulations only: a simulation counts their rate and delay",
             topology.name
         ));
     }

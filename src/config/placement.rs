@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::Flaws;
 use super::yaml::plain;
+use crate::paths::Units;
 use crate::placement::external::ProgramOptions;
 use crate::placement::policy::ReduceStart;
 use crate::placement::registry::Spec;
@@ -183,6 +184,10 @@ impl<'de> Deserialize<'de> for RawPlacement {
                             let program = map.next_value::<Option<ProgramOptions>>()?;
                             raw.options.extend(program.map(|p| (key, serde_json::to_value(p).unwrap_or_default())));
                         }
+                        "units" => {
+                            let units = map.next_value::<Option<Units>>()?;
+                            raw.options.extend(units.map(|u| (key, serde_json::to_value(u).unwrap_or_default())));
+                        }
                         // Null is a key that is left out, as among the others.
                         _ => match map.next_value::<Scalar>()?.0 {
                             Value::Null => {}
@@ -343,6 +348,32 @@ impl From<&JobPolicy> for RawPlacement {
             lost: Some(common.lost_percent),
             busy: Some(common.busy),
             options: p.placement.policy.written(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::read_policy;
+    use crate::paths::Units;
+
+    /// A policy of Hit-scheduler with these costs of switches.
+    fn hit(units: &str) -> String {
+        format!(
+            "name: x\ninterval: 100ms\nscheduler: eps-only\ndemand: declared\npaths: hit\nplacement:\n  policy: hit\n  units: {units}\n"
+        )
+    }
+
+    #[test]
+    fn costs_of_switches_are_read_and_are_those_of_tasks_and_lists() {
+        let plan = read_policy(&hit("{access: 1, aggregation: 5, core: 9}"), "f").unwrap();
+        let units = Units { access: 1, aggregation: 5, core: 9 };
+        assert_eq!((plan.policy.units, plan.jobs.unwrap().placement.policy.units()), (units, units));
+        let some = read_policy(&hit("{core: 9}"), "f").unwrap();
+        assert_eq!(some.policy.units, Units { core: 9, ..Units::default() });
+        for (bad, why) in [("{access: 1000001}", "0 to 1000000"), ("{edge: 1}", "edge"), ("3", "3"), ("{core: -1}", "-1")] {
+            let e = read_policy(&hit(bad), "f").unwrap_err().to_string();
+            assert!(e.starts_with("f:8:") && e.contains(why), "{e}");
         }
     }
 }

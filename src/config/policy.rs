@@ -408,6 +408,7 @@ impl RawPolicy {
                 probes: self.probes,
                 paths: self.paths,
                 paths_seed: self.paths_seed.unwrap_or(1),
+                units: jobs.as_ref().map(|jobs| jobs.placement.policy.units()).unwrap_or_default(),
             },
             run: RunSettings {
                 admit: self.elephants.admit,

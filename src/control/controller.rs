@@ -111,7 +111,7 @@ impl Controller {
             fallback: policy.fallback.map(SchedulerKind::build),
             pending: None,
             estimator: EstimatorState::new(policy.demand, policy.ageing, racks),
-            paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed),
+            paths: Paths::new(topology.clone(), policy.paths, policy.paths_seed).priced(policy.units),
             topology,
             policy,
             notice,
@@ -233,6 +233,7 @@ impl Controller {
         self.estimator.switch_to(policy.demand, policy.ageing);
         self.log(now, What::PolicyChanged { name: policy.name.clone() });
         self.paths.switch_to(policy.paths, policy.paths_seed);
+        self.paths.price(policy.units);
         self.policy = policy;
         self.steer(now);
     }

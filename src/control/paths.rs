@@ -13,7 +13,7 @@ use crate::coflows::FlowSpec;
 use crate::ids::{CoflowId, HostId};
 use crate::paths::choose::{PathPolicy, default_list, load_of, rates, shortest, valiant};
 use crate::paths::optimise::{Flow, cost, optimise};
-use crate::paths::{List, Switches, Units};
+use crate::paths::{List, ListError, Load, Switches, Units};
 use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer, SteerResult, check, diff};
 use crate::topology::Topology;
 use crate::topology::graph::{Routes, Tier};
@@ -85,7 +85,10 @@ pub struct PathsView {
     /// Pairs of switches whose link is down, by number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apart: Vec<(u32, u32)>,
-    /// Bytes of all open coflows times the switches that they cross.
+    /// What a byte costs a switch that it crosses.
+    #[serde(default, skip_serializing_if = "Units::is_usual")]
+    pub units: Units,
+    /// Bytes of all open coflows times the costs of the switches that they cross.
     pub cost: u64,
 }
 
@@ -116,6 +119,7 @@ pub struct Paths {
     web: Option<Web>,
     policy: PathPolicy,
     seed: u64,
+    units: Units,
     coflows: BTreeMap<CoflowId, Vec<Flow>>,
     /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the default way.
     flows: BTreeMap<Pair, Flow>,
@@ -142,7 +146,26 @@ impl Paths {
         });
         let (coflows, flows, manual) = Default::default();
         let (failed, apart, held, view) = Default::default();
-        Self { topology, web, policy, seed, coflows, flows, manual, failed, apart, held, asked: false, refused: false, view }
+        let units = Units::default();
+        Self { topology, web, policy, seed, units, coflows, flows, manual, failed, apart, held, asked: false, refused: false, view }
+    }
+
+    /// The same with other costs of switches.
+    #[must_use]
+    pub fn priced(mut self, units: Units) -> Self {
+        self.price(units);
+        self
+    }
+
+    /// What a byte costs each switch from the next decision on. O(switches + links) if that is news.
+    pub fn price(&mut self, units: Units) {
+        if units != self.units {
+            self.units = units;
+            if let Some(web) = &mut self.web {
+                web.whole = Arc::new(Switches::new(&self.topology, units));
+            }
+            self.renew();
+        }
     }
 
     /// Whether the network has several switches.
@@ -229,7 +252,9 @@ impl Paths {
         }
         if let Some(f) = self.flows.get(&ends.hosts()).filter(|_| ends.ports.is_none()) {
             let others = self.effective(web).filter(|o| (o.from, o.to) != ends.hosts()).collect::<Vec<_>>();
-            load_of(&web.net, &others).check(&web.net, &list, f.rate).map_err(|e| Rejected::Conflict(e.to_string()))?;
+            let load = load_of(&web.net, &others);
+            let what_if = |e: ListError| Rejected::Conflict(format!("{e}; with it {}", told_load(&web.net, &load, &list, f.rate)));
+            load.check(&web.net, &list, f.rate).map_err(what_if)?;
         }
         self.manual.insert(ends, list);
         self.view.take();
@@ -242,8 +267,9 @@ impl Paths {
     /// None was set by hand for this pair, or this flow.
     pub fn unset(&mut self, ends: Ends) -> Result<(), Rejected> {
         self.web()?;
-        let none = || Rejected::NotFound(format!("a list set by hand {}", told(ends)));
-        self.manual.remove(&ends).map(drop).ok_or_else(none)?;
+        if self.manual.remove(&ends).is_none() {
+            return Err(Rejected::NotFound(format!("a list set by hand {}", self.told(ends))));
+        }
         self.view.take();
         Ok(())
     }
@@ -367,7 +393,7 @@ impl Paths {
         for SteerResult { op, outcome } in results {
             match outcome {
                 Ok(_) => drop(self.held.follow(&op)),
-                Err(e) => drop(why.get_or_insert_with(|| format!("{}: {e}", told(op.ends())))),
+                Err(e) => drop(why.get_or_insert_with(|| format!("{}: {e}", self.told(op.ends())))),
             }
         }
         self.refused = why.is_some();
@@ -393,6 +419,13 @@ impl Paths {
     fn cost(&self, web: &Web) -> u64 {
         let flows: Vec<Flow> = self.effective(web).collect();
         u64::try_from(cost(&web.net, &flows)).unwrap_or(u64::MAX)
+    }
+
+    /// A pair of hosts, or a flow between them, in words.
+    fn told(&self, Ends { from, to, ports }: Ends) -> String {
+        let flow = ports.map_or_else(String::new, |p| format!(" of the flow from port {} to port {}", p.from, p.to));
+        let name = |h: HostId| if h.index() < self.topology.hosts.len() { self.topology.host_name(h) } else { format!("host {}", h.0) };
+        format!("from {} to {}{flow}", name(from), name(to))
     }
 
     /// What the API shows; `None` without a graph of switches. Made once a change: O(pairs x length).
@@ -448,13 +481,14 @@ impl Paths {
             pairs,
             switches: (0..web.net.len() as u32).map(switch).collect(),
             apart: self.apart.iter().copied().collect(),
+            units: self.units,
             cost: self.cost(web),
         }
     }
 
     /// The state that a view shows, to try things on it: its coflows are one.
     pub fn of(topology: Arc<Topology>, view: &PathsView) -> Self {
-        let mut paths = Self::new(topology, view.policy, view.seed);
+        let mut paths = Self::new(topology, view.policy, view.seed).priced(view.units);
         if let Some(web) = &paths.web {
             let fails = |s: &u32| view.switches[*s as usize].capacity == Some(BitRate::ZERO) && web.whole.capacity(*s) != Some(0);
             paths.failed = (0..view.switches.len() as u32).filter(fails).collect();
@@ -478,10 +512,11 @@ impl Paths {
     }
 }
 
-/// A pair of hosts, or a flow between them, in words.
-fn told(Ends { from, to, ports }: Ends) -> String {
-    let flow = ports.map_or_else(String::new, |p| format!(" of the flow from port {} to port {}", p.from, p.to));
-    format!("from host {} to host {}{flow}", from.0, to.0)
+/// What every switch of a list would carry with a flow of `rate` more, against what it can, in words.
+fn told_load(net: &Switches, load: &Load, list: &List, rate: u64) -> String {
+    let of = |s: u32| net.capacity(s).map_or("any load".into(), |c| BitRate(c).to_string());
+    let one = |&s: &u32| format!("{} would carry {} of {}", net.name(s), BitRate(load.of(s).saturating_add(rate)), of(s));
+    list.0.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::circuits::SchedulerKind;
 pub use crate::demand::Estimator;
+use crate::paths::Units;
 pub use crate::paths::choose::PathPolicy;
 use crate::units::{Bytes, Span};
 
@@ -37,6 +38,9 @@ pub struct CircuitPolicy {
     /// Draws the switches of [`PathPolicy::Vlb`].
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub paths_seed: u64,
+    /// What a byte costs a switch that it crosses: those of the placement policy `hit`, so that tasks and lists have the same costs.
+    #[serde(default, skip_serializing_if = "Units::is_usual")]
+    pub units: Units,
 }
 
 fn one() -> u64 {
@@ -61,6 +65,7 @@ impl Default for CircuitPolicy {
             probes: true,
             paths: PathPolicy::Ecmp,
             paths_seed: 1,
+            units: Units::default(),
         }
     }
 }

@@ -40,6 +40,9 @@ pub struct Claim {
     pub of: Side,
     /// It is a reduction against this (a gain, where more is better), in per cent of this; else the measure itself.
     pub against: Option<Side>,
+    /// It is how far the reduction goes beyond that of one side against another, in points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<(Side, Side)>,
     /// What the paper prints; `None`: nothing, we only measure.
     pub printed: Option<Printed>,
     /// Where it is printed.
@@ -159,7 +162,8 @@ impl Printed {
 impl Claim {
     /// A measure of one system on one setting.
     pub fn of(measure: Measure, (setting, system): Place, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
-        Self { measure, of: Side { setting, system }, against: None, printed: printed.into(), source, calibrated: false, untold: None }
+        let (of, printed) = (Side { setting, system }, printed.into());
+        Self { measure, of, against: None, beyond: None, printed, source, calibrated: false, untold: None }
     }
 
     /// By how many per cent a system has less than `base` on the same setting, or more where more is better.
@@ -167,27 +171,44 @@ impl Claim {
         Self { against: Some(Side { setting: of.0, system: base }), ..Self::of(measure, of, printed, source) }
     }
 
+    /// The same figure, compared with what it is on another setting: a claim of order between two gains.
+    #[must_use]
+    pub fn beyond(self, setting: &'static str) -> Self {
+        let there = |s: Side| Side { setting, ..s };
+        Self { beyond: self.against.map(|base| (there(self.of), there(base))), ..self }
+    }
+
     /// The figure by repetition: a reduction is taken within each, since both sides ran the same jobs.
     pub fn values(&self, outcomes: &Outcomes) -> Vec<f64> {
-        let of = |s: Side| outcomes.of(s.setting, s.system).iter().map(|o| o.as_ref()?.get(&self.measure).copied());
-        match self.against {
-            None => of(self.of).flatten().collect(),
-            Some(base) => {
-                let both = of(self.of).zip(of(base)).filter_map(|(a, b)| a.zip(b)).filter(|v| v.1 > 0.0);
-                let sign = if self.measure.more_is_better() { -1.0 } else { 1.0 };
-                both.map(|(a, b)| sign * 100.0 * (1.0 - a / b)).collect()
-            }
+        let Some(base) = self.against else { return self.of_each(self.of, outcomes).flatten().collect() };
+        let own = self.gains((self.of, base), outcomes);
+        let other = self.beyond.map(|sides| self.gains(sides, outcomes));
+        match other {
+            None => own.into_iter().flatten().collect(),
+            Some(other) => own.into_iter().zip(other).filter_map(|(a, b)| Some(a? - b?)).collect(),
         }
+    }
+
+    fn of_each<'a>(&'a self, s: Side, outcomes: &'a Outcomes) -> impl Iterator<Item = Option<f64>> + 'a {
+        outcomes.of(s.setting, s.system).iter().map(|o| o.as_ref()?.get(&self.measure).copied())
+    }
+
+    /// By repetition, by how many per cent one side has less than the other, or more where more is better.
+    fn gains(&self, (of, base): (Side, Side), outcomes: &Outcomes) -> Vec<Option<f64>> {
+        let sign = if self.measure.more_is_better() { -1.0 } else { 1.0 };
+        let both = self.of_each(of, outcomes).zip(self.of_each(base, outcomes)).map(|(a, b)| a.zip(b).filter(|v| v.1 > 0.0));
+        both.map(|v| v.map(|(a, b)| sign * 100.0 * (1.0 - a / b))).collect()
     }
 
     /// The unit of the figure.
     pub fn unit(&self) -> &'static str {
-        use Measure::{DataSpread, Decision, Gap, Overrun, RouteLength};
+        use Measure::{DataSpread, Decision, FlowDelay, Gap, Overrun, RouteLength, ShuffleCost};
         let percent = self.measure.is_share() || matches!(self.measure, DataSpread | Gap | Overrun);
         match self.measure {
             _ if self.against.is_some() || percent => " %",
             RouteLength => " hops",
-            Decision => " us",
+            Decision | FlowDelay => " us",
+            ShuffleCost => " GB",
             _ => " s",
         }
     }

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use super::Size;
-use super::claim::{Claim, Printed};
-use super::runs::Measure::{MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost, ShuffleShare, Throughput};
+use super::claim::{Claim, Printed, Side};
+use super::runs::Measure::{
+    FirstMaps, FlowDelay, MapTime, MeanJct, ReadShare, ReduceTime, RouteLength, ShuffleCost, ShuffleShare, Throughput,
+};
 use super::setting::{Load, Setting, System, Work, electrical};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
@@ -25,6 +27,10 @@ const TREE: &str = "tree-64";
 const HEAVY: &str = "one heavy job";
 const MEDIUM: &str = "one medium job";
 const LIGHT: &str = "one light job";
+const CASE: &str = "case study";
+const ROOM: &str = "case study, all slots";
+/// Slots that the case study's hosts S1 to S4 have free: as its 64 presumes, and by its own rule of two tasks a host.
+const CASES: [(&str, [u32; 4]); 2] = [(CASE, [0, 1, 0, 1]), (ROOM, [0, 2, 2, 2])];
 const SHAPES: [&str; 3] = ["fat-tree", "VL2", "BCube"];
 /// Single jobs on networks of 64 hosts, as the paper ran them in Mininet: seconds each.
 pub const LIVE: [&str; 6] = [HEAVY, MEDIUM, LIGHT, SHAPES[0], SHAPES[1], SHAPES[2]];
@@ -124,6 +130,14 @@ pub fn settings(size: Size) -> Vec<Setting> {
         let about = format!("the same tree with half of the slots busy; {} of 16 maps and 4 reduces", class.words());
         all.push(setting(name, about, half_busy(tree(4, 2, GBIT)), small(1, Some(class))));
     }
+    for (name, free) in CASES {
+        let about =
+            format!("two pairs of hosts below one switch, maps on the first; slots free: {free:?}; 34 GB and 10 GB to one reduce each");
+        let t = network("case", (2, 2, 2), GBIT, Graph::hierarchy(2, 2, 1, GBIT, None));
+        let mut systems = systems(size);
+        systems.retain(|s| s.name != "PNA");
+        all.push(Setting { systems, work: Work::CaseStudy(free), ..setting(name, about, t, small(1, None)) });
+    }
     for name in SHAPES {
         all.push(setting(
             name,
@@ -150,24 +164,39 @@ pub fn settings(size: Size) -> Vec<Setting> {
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
     let (about, better, worse) = (Printed::About, Printed::AtLeast(0.0), Printed::AtMost(0.0));
+    // A flow's delay is its hops times a constant that is taken from the row of Capacity.
+    let untold = Some("a hop's delay is taken from Capacity's row of this figure, so this is figure 7a once more");
     let mut all = vec![
+        Claim::of(ShuffleCost, (CASE, "Capacity"), about(112.0), "sec. 2.3"),
+        Claim::of(ShuffleCost, (CASE, "Hit"), about(64.0), "sec. 2.3"),
+        Claim::less(ShuffleCost, (CASE, "Hit"), "Capacity", about(42.9), "sec. 2.3, fig. 3"),
+        Claim::of(ShuffleCost, (ROOM, "Hit"), None, "sec. 2.3"),
         Claim::of(ShuffleShare, (TESTBED, "Capacity"), Printed::AtLeast(75.0), "fig. 1"),
         Claim::of(ReadShare, (TESTBED, "Capacity"), Printed::AtMost(20.0), "fig. 1"),
         Claim::less(MeanJct, (TESTBED, "PNA"), "Capacity", about(19.1), "implied, fig. 6a"),
         Claim::less(MeanJct, (TESTBED, "Hit"), "Capacity", about(28.0), "fig. 6a"),
         Claim::less(MeanJct, (TESTBED, "Hit"), "PNA", about(11.0), "fig. 6a"),
         Claim::less(MapTime, (TESTBED, "Hit"), "PNA", worse, "fig. 6b"),
+        Claim::less(FirstMaps, (TESTBED, "Capacity"), "PNA", better, "fig. 6b"),
+        Claim::less(FirstMaps, (TESTBED, "Capacity"), "Hit", better, "fig. 6b"),
         Claim::less(ReduceTime, (TESTBED, "Hit"), "Capacity", better, "fig. 6c"),
         Claim::less(ReduceTime, (TESTBED, "Hit"), "PNA", better, "fig. 6c"),
         Claim::of(RouteLength, (TREE, "Capacity"), Printed::About(6.5), "fig. 7a"),
         Claim::of(RouteLength, (TREE, "Hit"), Printed::About(4.4), "fig. 7a"),
         Claim::less(RouteLength, (TREE, "Hit"), "Capacity", about(32.3), "fig. 7a"),
+        Claim { untold, ..Claim::of(FlowDelay, (TREE, "Capacity"), about(189.0), "fig. 7b") },
+        Claim { untold, ..Claim::of(FlowDelay, (TREE, "Hit"), about(131.0), "fig. 7b") },
+        Claim { untold, ..Claim::less(FlowDelay, (TREE, "Hit"), "Capacity", about(30.7), "fig. 7b") },
         Claim::less(ShuffleCost, (HEAVY, "PNA"), "Capacity", about(21.0), "fig. 8a"),
         Claim::less(ShuffleCost, (HEAVY, "Hit"), "Capacity", about(38.0), "fig. 8a"),
         Claim::less(ShuffleCost, (MEDIUM, "Hit"), "Capacity", Printed::Between(0.0, 38.0), "fig. 8a"),
         Claim::less(ShuffleCost, (LIGHT, "Hit"), "Capacity", Printed::Between(0.0, 38.0), "fig. 8a"),
     ];
+    all.push(Claim::less(ShuffleCost, (HEAVY, "Hit"), "PNA", about(19.0), "fig. 8b"));
     for setting in SHAPES {
+        // Of the four networks the tree has the least cost.
+        let there = Some(Side { setting, system: "Hit" });
+        all.push(Claim { against: there, ..Claim::of(ShuffleCost, (HEAVY, "Hit"), better, "fig. 8b") });
         all.push(Claim::less(ShuffleCost, (setting, "Hit"), "Capacity", about(32.0), "fig. 8b"));
         all.push(Claim::less(ShuffleCost, (setting, "Hit"), "PNA", about(19.0), "fig. 8b"));
     }
@@ -175,9 +204,20 @@ pub fn claims() -> Vec<Claim> {
         all.push(Claim::less(Throughput, (setting, "Hit"), "Capacity", if k == 0 { about(48.0) } else { better }, "fig. 9"));
         all.push(Claim::less(Throughput, (setting, "Hit"), "PNA", better, "fig. 9"));
     }
+    // The gain falls as the rate grows.
+    for pair in RATES.windows(2) {
+        all.push(Claim::less(Throughput, (pair[0].0, "Hit"), "Capacity", better, "fig. 9").beyond(pair[1].0));
+    }
     for (setting, _) in JOBS {
         all.push(Claim::less(ShuffleCost, (setting, "PNA"), "Capacity", about(15.0), "fig. 10"));
         all.push(Claim::less(ShuffleCost, (setting, "Hit"), "Capacity", better, "fig. 10"));
     }
+    // Hit's gain rises up to 12 jobs, and by less afterwards; PNA's rises slowly.
+    let [three, six, twelve, eighteen] = JOBS.map(|j| j.0);
+    for (more, fewer) in [(six, three), (twelve, six)] {
+        all.push(Claim::less(ShuffleCost, (more, "Hit"), "Capacity", better, "fig. 10").beyond(fewer));
+    }
+    all.push(Claim::less(ShuffleCost, (eighteen, "Hit"), "Capacity", Printed::Between(-2.0, 5.0), "fig. 10").beyond(twelve));
+    all.push(Claim::less(ShuffleCost, (eighteen, "PNA"), "Capacity", better, "fig. 10").beyond(three));
     all
 }

@@ -91,6 +91,12 @@ pub enum Measure {
     CountedCost,
     /// Hosts and switches on the way of a shuffle's flow between two hosts, in the mean over flows.
     RouteLength,
+    /// [`RouteLength`](Measure::RouteLength) times the delay of a hop, which is [`HOP_MICROS`]: what a flow's packet needs, us.
+    #[serde(rename = "flow_delay_us")]
+    FlowDelay,
+    /// From the beginning of the run until a quarter of the tasks that read blocks has ended, s.
+    #[serde(rename = "first_maps_s")]
+    FirstMaps,
     /// Shuffled bytes over the time from the first shuffle's beginning to the last one's end, in bytes a second: more is better.
     #[serde(rename = "throughput_bytes_per_second")]
     Throughput,
@@ -111,6 +117,9 @@ pub enum Measure {
     Utilisation,
 }
 
+/// The delay of a hop, in microseconds: what Hit-scheduler's paper prints for Capacity, 189 us over 6.5 hops.
+pub const HOP_MICROS: f64 = 189.0 / 6.5;
+
 impl Measure {
     /// Whether it is a part of a whole, in per cent.
     pub fn is_share(self) -> bool {
@@ -120,8 +129,11 @@ impl Measure {
 
     /// Whether it is a time of the run, in seconds: it grows with the times of tasks and arrivals.
     pub fn is_time(self) -> bool {
-        use Measure::{CountedCost, DataSpread, Decision, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished};
-        let other = [CountedCost, DataSpread, Decision, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished];
+        use Measure::{
+            CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished,
+        };
+        let other =
+            [CountedCost, DataSpread, Decision, FlowDelay, Gap, Overrun, PlanTime, RouteLength, ShuffleCost, Throughput, Unfinished];
         !self.is_share() && !other.contains(&self)
     }
 

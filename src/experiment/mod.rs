@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub mod case_study;
 pub mod claim;
 pub mod concurrency;
 pub mod corral;
@@ -102,7 +103,7 @@ impl Experiment {
         self.settings.iter_mut().for_each(|s| s.systems.retain(|y| among(systems, y.name)));
         self.settings.retain(|s| among(settings, s.name) && !s.systems.is_empty());
         let kept = |side: Side| among(settings, side.setting) && among(systems, side.system);
-        self.claims.retain(|c| kept(c.of) && c.against.is_none_or(kept));
+        self.claims.retain(|c| kept(c.of) && c.against.is_none_or(kept) && c.beyond.is_none_or(|(a, b)| kept(a) && kept(b)));
         Ok(())
     }
 }

@@ -148,6 +148,7 @@ fn row(c: &Claim, outcomes: &Outcomes) -> Row {
         Some(base) if base.setting == c.of.setting => format!("{what} {less}, {} vs {}", c.of.system, base.system),
         Some(base) => format!("{what} {less}, {} vs {} ({})", c.of.system, base.system, base.setting),
     };
+    let figure = c.beyond.map_or(figure.clone(), |(there, _)| format!("{figure}, beyond that of {}", there.setting));
     let off = c.printed.filter(|_| !values.is_empty()).map(|p| p.off(mean));
     let why = match (verdict, c.untold) {
         (Verdict::Same | Verdict::Ours | Verdict::NotRun | Verdict::Calibrated, _) => String::new(),
@@ -199,6 +200,8 @@ pub fn name(m: Measure) -> &'static str {
         Measure::ShuffleCost => "shuffle cost",
         Measure::CountedCost => "bytes counted at switches, over those by lists",
         Measure::RouteLength => "route length",
+        Measure::FlowDelay => "flow delay",
+        Measure::FirstMaps => "first quarter of the maps",
         Measure::Throughput => "shuffle throughput",
         Measure::MapTime => "map time",
         Measure::ReduceTime => "reduce time",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use super::case_study;
 use super::concurrency::utilisation;
 use super::decision::decision;
 pub use super::measure::Measure;
@@ -101,6 +102,11 @@ pub fn run(e: &Experiment, size: Size, threads: usize, stop: &AtomicBool, watch:
 /// One run; `None` if it was stopped.
 fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Result<Option<Outcome>, String> {
     let errors = Errors { seed, ..setting.load.errors };
+    if let Work::CaseStudy(places) = setting.work {
+        let cost = case_study::costs(&setting.topology, places)
+            .map_or(f64::NAN, |(given, placed)| if system.name == "Hit" { placed } else { given });
+        return Ok(Some(BTreeMap::from([(Measure::ShuffleCost, cost)])));
+    }
     if let Work::Concurrency(m) = setting.work {
         let used = utilisation(&setting.topology, system.plan.run.network, m, seed);
         return Ok(Some(BTreeMap::from([(Measure::Utilisation, used)])));
@@ -230,12 +236,20 @@ fn by_task(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
     let (shuffled, read) = (sum(|j| j.shuffled), sum(|j| j.read));
     let percent = |part: f64| (shuffled + read > 0.0).then(|| 100.0 * part / (shuffled + read));
     let all = [
+        (Measure::FirstMaps, first_maps(r, receives)),
         (Measure::MapTime, mean(false)),
         (Measure::ReduceTime, mean(true)),
         (Measure::ShuffleShare, percent(shuffled)),
         (Measure::ReadShare, percent(read)),
     ];
     all.into_iter().filter_map(|(m, v)| Some((m, v?))).collect()
+}
+
+/// When a quarter of the tasks that receive no shuffle had ended, in seconds from the start of the run.
+fn first_maps(r: &JobsResult, receives: impl Fn(&TaskRun<String>) -> bool) -> Option<f64> {
+    let mut ends: Vec<Time> = r.timeline.iter().filter(|t| t.finished && !receives(t)).map(|t| Time(t.ended.0)).collect();
+    ends.sort_unstable();
+    ends.get(ends.len().div_ceil(4).saturating_sub(1)).map(|t| t.since(Time::ZERO).as_secs_f64())
 }
 
 /// Nanoseconds that tasks held slots before they computed.

@@ -105,6 +105,8 @@ pub enum Work {
     Concurrency(u32),
     /// One decision of PushBox is timed, with this number of coflows on their way; no jobs run.
     Decide(u32),
+    /// The case study of Hit-scheduler's paper, whose hosts have these slots free; no jobs run.
+    CaseStudy([u32; 4]),
 }
 
 impl Load {

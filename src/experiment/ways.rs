@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::measure::Measure;
+use super::measure::{HOP_MICROS, Measure};
 use crate::coflows::CoflowSpec;
 use crate::control::record::{Record, What};
 use crate::ids::{CoflowId, HostId};
@@ -107,7 +107,8 @@ impl<'a> Ways<'a> {
     pub fn measures(&self) -> Vec<(Measure, f64)> {
         let time = self.last.since(self.first.unwrap_or(self.last)).as_secs_f64();
         let mut all = vec![(Measure::ShuffleCost, self.cost as f64 / 1e9)];
-        all.extend((self.flows > 0).then(|| (Measure::RouteLength, self.nodes as f64 / self.flows as f64)));
+        let hops = (self.flows > 0).then(|| self.nodes as f64 / self.flows as f64);
+        all.extend(hops.iter().flat_map(|&n| [(Measure::RouteLength, n), (Measure::FlowDelay, n * HOP_MICROS)]));
         all.extend((time > 0.0).then(|| (Measure::Throughput, self.bytes as f64 / time)));
         all
     }

@@ -28,13 +28,16 @@ pub struct List(pub Vec<u32>);
 ///
 /// Source: the unit cost c_s of section 3.1 in the paper; its case study counts switches, so every tier has 1 by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Units {
-    /// Cost of an access switch.
+    /// Cost of an access switch, 0 to 1000000; 1 if left out.
+    #[schemars(range(max = 1_000_000))]
     pub access: u32,
-    /// Cost of an aggregation switch.
+    /// Cost of an aggregation switch, 0 to 1000000; 1 if left out.
+    #[schemars(range(max = 1_000_000))]
     pub aggregation: u32,
-    /// Cost of a core switch.
+    /// Cost of a core switch, 0 to 1000000; 1 if left out.
+    #[schemars(range(max = 1_000_000))]
     pub core: u32,
 }
 
@@ -44,7 +47,15 @@ impl Default for Units {
     }
 }
 
+/// The most that a byte may cost a switch.
+pub const MAX_UNIT: u32 = 1_000_000;
+
 impl Units {
+    /// Whether every switch costs 1.
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Cost of a switch of this tier.
     pub fn of(self, tier: Tier) -> u32 {
         match tier {
@@ -85,13 +96,13 @@ pub enum ListError {
         last: u32,
     },
     /// The list does not begin or end at the switch of the flow's host.
-    #[error("the {side} switch of the list is {given}, and host {host} is at {expected}")]
+    #[error("the {side} switch of the list is {given}, and {host} is at {expected}")]
     WrongEnd {
         /// Which end.
         side: Side,
         /// The switch of the list, or `none` for an empty list.
         given: String,
-        /// The host at that end of the flow.
+        /// The host at that end of the flow, by name.
         host: String,
         /// The switch of the host.
         expected: String,
@@ -137,6 +148,8 @@ pub struct Switches {
     layered: bool,
     /// By host: its switch, or the host's own node where servers relay (BCube).
     stands: Vec<u32>,
+    /// By host: what people call it.
+    hosts: Vec<String>,
 }
 
 impl Switches {
@@ -173,6 +186,7 @@ impl Switches {
             by_height,
             layered,
             stands: topology.hosts.iter().map(|h| graph.racks[h.rack.index()]).collect(),
+            hosts: topology.hosts.iter().map(|h| topology.host_name(h.id)).collect(),
         }
     }
 
@@ -189,6 +203,11 @@ impl Switches {
     /// How many hosts there are.
     pub fn hosts(&self) -> usize {
         self.stands.len()
+    }
+
+    /// What people call a host.
+    pub fn host_name(&self, host: HostId) -> &str {
+        &self.hosts[host.index()]
     }
 
     /// What people call a switch.
@@ -273,7 +292,12 @@ impl Switches {
             let stands = self.stands(host);
             if given != Some(&stands) {
                 let given = given.map_or("none".into(), |&s| self.name(s).to_owned());
-                return Err(ListError::WrongEnd { side, given, host: format!("{}", host.0), expected: self.name(stands).to_owned() });
+                return Err(ListError::WrongEnd {
+                    side,
+                    given,
+                    host: self.host_name(host).to_owned(),
+                    expected: self.name(stands).to_owned(),
+                });
             }
         }
         let (mut seen, mut down) = (BTreeSet::new(), false);

@@ -51,6 +51,62 @@ fn figure_2_takes_the_root_that_has_room() {
     assert_eq!(load.of(w[2]), 10);
 }
 
+/// Between two nodes: links of the shortest way, and how many ways are that short. Breadth first over all links.
+fn shortest_ways(net: &Switches, from: u32, to: u32) -> (usize, u64) {
+    let mut seen = vec![(usize::MAX, 0u64); net.len()];
+    seen[from as usize] = (0, 1);
+    let mut queue = std::collections::VecDeque::from([from]);
+    while let Some(at) = queue.pop_front() {
+        let (far, ways) = seen[at as usize];
+        for &next in &net.neighbours[at as usize] {
+            let there = &mut seen[next as usize];
+            if there.0 == usize::MAX {
+                *there = (far + 1, 0);
+                queue.push_back(next);
+            }
+            if there.0 == far + 1 {
+                there.1 += ways;
+            }
+        }
+    }
+    seen[to as usize]
+}
+
+#[test]
+fn every_shape_has_the_published_number_of_equal_shortest_lists() {
+    let rate = BitRate(10);
+    // By switches on the list: how many lists are that short. A tree has r^(2u - 1) over an ancestor u tiers above the access switches,
+    // a fat tree k/2 and k^2/4, VL2 2 and 2 D_A, BCube h! where h digits differ.
+    let cases: [(&str, Graph, usize, &[(usize, u64)]); 11] = [
+        ("tree(2,8)", Graph::hierarchy(2, 8, 1, rate, None), 2, &[(1, 1), (3, 1)]),
+        ("tree(2,8), 2 copies", Graph::hierarchy(2, 8, 2, rate, None), 2, &[(1, 1), (3, 2)]),
+        ("tree(3,4)", Graph::hierarchy(3, 4, 1, rate, None), 2, &[(1, 1), (3, 1), (5, 1)]),
+        ("tree(3,4), 2 copies", Graph::hierarchy(3, 4, 2, rate, None), 2, &[(1, 1), (3, 2), (5, 8)]),
+        ("tree(3,8)", Graph::hierarchy(3, 8, 1, rate, None), 2, &[(1, 1), (3, 1), (5, 1)]),
+        ("fat-tree(4)", Graph::fat_tree(4, rate, None), 2, &[(1, 1), (3, 2), (5, 4)]),
+        ("fat-tree(8)", Graph::fat_tree(8, rate, None), 2, &[(1, 1), (3, 4), (5, 16)]),
+        ("VL2(8,4)", Graph::vl2(8, 4, rate, None), 2, &[(1, 1), (3, 2), (5, 16)]),
+        ("VL2(4,4)", Graph::vl2(4, 4, rate, None), 2, &[(1, 1), (3, 2), (5, 8)]),
+        ("BCube(8,1)", Graph::bcube(8, 1, rate, None), 1, &[(1, 1), (2, 2)]),
+        ("BCube(4,2)", Graph::bcube(4, 2, rate, None), 1, &[(1, 1), (2, 2), (3, 6)]),
+    ];
+    for (name, graph, hosts, expected) in cases {
+        let n = net(graph, hosts);
+        let all = (0..n.hosts()).flat_map(|a| (0..n.hosts()).filter(move |&b| a != b).map(move |b| (HostId::from(a), HostId::from(b))));
+        let found: BTreeSet<(usize, u64)> = all
+            .map(|pair| {
+                let (links, ways) = shortest_ways(&n, n.stands(pair.0), n.stands(pair.1));
+                let (list, _) = cheapest(&n, &Load::new(&n), pair, 0).unwrap();
+                let switches = list.0.iter().filter(|&&s| n.tier(s) != Tier::Server).count();
+                // Where servers relay, every second node is one of them.
+                assert_eq!(switches, if hosts == 1 { links / 2 } else { links + 1 }, "{name}: the search finds a shortest one");
+                (switches, ways)
+            })
+            .collect();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), expected, "{name}");
+    }
+}
+
 #[test]
 fn the_longest_lists_of_every_shape_have_the_published_length() {
     // (graph, hosts a rack, switches between the first and the last host, servers among them)
@@ -93,12 +149,12 @@ fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
     let check = |names: &[&str]| n.check(&of(names), (a, b)).unwrap_err().to_string();
     n.check(&of(&["edge0-0", "agg0-1", "core2", "agg3-1", "edge3-1"]), (a, b)).unwrap();
     assert_eq!(check(&["edge0-0", "agg0-1", "core0", "agg3-0", "edge3-1"]), "no link joins agg0-1 and core0");
-    assert_eq!(check(&["edge0-0", "agg0-0", "edge0-0"]), "the last switch of the list is edge0-0, and host 15 is at edge3-1");
+    assert_eq!(check(&["edge0-0", "agg0-0", "edge0-0"]), "the last switch of the list is edge0-0, and h7-1 is at edge3-1");
     let round = ["edge0-0", "agg0-0", "core0", "agg0-0", "core1", "agg3-0", "edge3-1"];
     assert_eq!(check(&round), "switch agg0-0 is in the list twice: a flow would go in a circle");
     let valley = ["edge0-0", "agg0-0", "core0", "agg1-0", "core1", "agg3-0", "edge3-1"];
     assert!(check(&valley).starts_with("the list goes up to core1 after it went down"));
-    assert_eq!(n.check(&List(vec![]), (a, b)).unwrap_err().to_string(), "the first switch of the list is none, and host 0 is at edge0-0");
+    assert_eq!(n.check(&List(vec![]), (a, b)).unwrap_err().to_string(), "the first switch of the list is none, and h0-0 is at edge0-0");
     assert_eq!(n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(), "there is no switch 99: they are 0 to 19");
     let (list, mut load) = (of(&["edge0-0"]), Load::new(&n));
     load.take(&list, 35);

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::paths::Units;
 use crate::topology::Topology;
 use crate::units::Bytes;
 

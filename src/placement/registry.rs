@@ -127,6 +127,13 @@ macro_rules! policies {
                 }
             }
 
+            /// What it takes a byte to cost at the switches that it crosses.
+            pub fn units(&self) -> Units {
+                match self {
+                    $(Self::$kind(options) => options.units()),*
+                }
+            }
+
             /// The policy itself; `elephant` is the threshold T_e of the circuits' policy.
             pub fn build(&self, common: &Common, elephant: Bytes) -> Box<dyn Placement> {
                 match self {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::policy::{Order, Placement, ReduceStart};
+use crate::paths::Units;
 use crate::topology::Topology;
 use crate::units::{Bytes, Span};
 
@@ -61,6 +62,11 @@ pub trait PolicyOptions: Default + Serialize + DeserializeOwned + JsonSchema {
     /// The network that the policy is meant for.
     fn network(&self, topology: &Topology) -> Topology {
         topology.clone()
+    }
+
+    /// What the policy takes a byte to cost at the switches that it crosses.
+    fn units(&self) -> Units {
+        Units::default()
     }
 
     /// The policy; `elephant` is the threshold T_e of the circuits' policy.

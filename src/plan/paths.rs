@@ -139,8 +139,8 @@ pub enum PathError {
         last: u32,
     },
     /// Both ends are one host.
-    #[error("host {0} reaches itself over no switch: a list joins two hosts")]
-    OneHost(u32),
+    #[error("{0} reaches itself over no switch: a list joins two hosts")]
+    OneHost(String),
     /// The list does not hold together, or does not join the hosts.
     #[error(transparent)]
     List(#[from] ListError),
@@ -181,7 +181,7 @@ pub fn check(op: &Steer, net: &Switches) -> Result<(), PathError> {
         }
     }
     if op.from == op.to {
-        return Err(PathError::OneHost(op.from.0));
+        return Err(PathError::OneHost(net.host_name(op.from).to_owned()));
     }
     op.list.as_ref().map_or(Ok(()), |list| Ok(net.check(list, (op.from, op.to))?))
 }
@@ -227,10 +227,10 @@ mod tests {
 
     #[test]
     fn every_mistake_has_its_refusal_and_changes_nothing() {
-        let wrong_end = ListError::WrongEnd { side: Side::Last, given: "leaf2".into(), host: "7".into(), expected: "leaf3".into() };
+        let wrong_end = ListError::WrongEnd { side: Side::Last, given: "leaf2".into(), host: "h3-1".into(), expected: "leaf3".into() };
         let cases = [
             (steer(0, 8, None), PathError::NoHost { number: 8, last: 7 }),
-            (steer(3, 3, None), PathError::OneHost(3)),
+            (steer(3, 3, None), PathError::OneHost("h1-1".into())),
             (steer(0, 7, Some(&[0, 4, 9])), ListError::Unknown { number: 9, last: 5 }.into()),
             (steer(0, 7, Some(&[0, 4, 2])), wrong_end.into()),
             (steer(0, 7, Some(&[0, 3])), ListError::NoLink("leaf0".into(), "leaf3".into()).into()),

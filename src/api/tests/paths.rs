@@ -61,15 +61,28 @@ fn a_dry_run_says_what_a_list_by_hand_then_does() {
     let dry: wire::PathChange = serde_json::from_str(&r.send("PUT", "/api/v1/paths/0/7?dryRun=true", &body).text).unwrap();
     assert_eq!((dry.made, dry.paths.len(), dry.paths[0].by), (false, 1, wire::DecidedBy::Manual));
     assert_eq!(list(&r), before, "nothing has changed");
+    // No flow is under way: the switches of both lists are told all the same, with loads that stay.
+    let told = |c: &wire::PathChange| c.switches.iter().map(|s| (s.name.clone(), s.before_bps, s.after_bps)).collect::<Vec<_>>();
+    assert_eq!(told(&dry), ["leaf0", "leaf3", "spine1"].map(|s| (s.to_owned(), 0, 0)));
     let done: wire::PathChange = serde_json::from_str(&r.send("PUT", "/api/v1/paths/0/7", &body).text).unwrap();
     assert_eq!((done.made, &done.paths[0].switches, done.paths[0].held), (true, &dry.paths[0].switches, true));
+    let text = r.call("DELETE", "/api/v1/paths/0/7?dryRun=true", &[], b"").text;
+    assert_eq!(told(&serde_json::from_str(&text).unwrap()), told(&dry), "what is given back is told too");
     // A coflow between the two goes where it was told to; a dry run of giving the list back shows the loads of both spines.
     begin(&r, 0, 7);
     assert_eq!(list(&r).switches[5].load_bps, 1_000_000_000);
     let text = r.call("DELETE", "/api/v1/paths/0/7?dryRun=true", &[], b"").text;
     let dry: wire::PathChange = serde_json::from_str(&text).unwrap();
     let loads: Vec<(&str, u64, u64)> = dry.switches.iter().map(|s| (s.name.as_str(), s.before_bps, s.after_bps)).collect();
-    assert_eq!(loads, [("spine0", 0, 1_000_000_000), ("spine1", 1_000_000_000, 0)]);
+    assert_eq!(
+        loads,
+        [
+            ("leaf0", 1_000_000_000, 1_000_000_000),
+            ("leaf3", 1_000_000_000, 1_000_000_000),
+            ("spine0", 0, 1_000_000_000),
+            ("spine1", 1_000_000_000, 0)
+        ]
+    );
     assert_eq!((dry.cost_before, dry.cost_after), (3_000_000, 3_000_000));
     assert_eq!(r.call("DELETE", "/api/v1/paths/0/7", &[], b"").status, 200);
     r.call("DELETE", "/api/v1/paths/0/7", &[], b"").problem(404);
@@ -93,12 +106,12 @@ fn each_mistake_has_one_clear_error_and_changes_nothing() {
         ("0/7", &["leaf0", "spine0", "leaf1", "spine1", "leaf3"], 422, "the list goes up to spine1 after it went down"),
         ("0/7", &["leaf0", "spine0", "leaf2"], 422, "the last switch of the list is leaf2"),
         ("0/7", &[], 422, "the first switch of the list is none"),
-        ("0/0", &["leaf0"], 422, "host 0 reaches itself"),
+        ("0/0", &["leaf0"], 422, "h0-0 reaches itself"),
         ("0/7", &["leaf0", "spine0", "leaf3"], 409, "spine0 carries 0 b/s of 150000000 b/s"),
         ("0/8", &["leaf0"], 404, "no host `8`"),
         ("x/7", &["leaf0"], 404, "no host `x`: they have names such as h0-0, or they are 0 to 7"),
         ("h0-0/h4-0", &["leaf0"], 404, "no host `h4-0`"),
-        ("h0-0/h0-0", &["leaf0"], 422, "host 0 reaches itself"),
+        ("h0-0/h0-0", &["leaf0"], 422, "h0-0 reaches itself"),
     ] {
         for how in ["", "?dryRun=true"] {
             let said = put(&format!("{path}{how}"), switches, status).1;

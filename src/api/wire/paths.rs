@@ -1,5 +1,7 @@
 //! The ways of flows through a network of several switches.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,7 +20,7 @@ pub struct Paths {
     pub now_ns: u64,
     /// How they are decided: `ecmp`, `shortest`, `vlb` or `hit`.
     pub policy: String,
-    /// Bytes of all open coflows times the switches that they cross.
+    /// Bytes of all open coflows times the switches that they cross, each with the cost that the policy's `units` give it.
     pub cost: u64,
     /// By pair of hosts: between which open coflows send, or whose list was set by hand.
     pub paths: Vec<PathView>,
@@ -136,13 +138,13 @@ pub struct PathBody {
 pub struct PathChange {
     /// Whether it was made; else it was a dry run.
     pub made: bool,
-    /// Bytes of all open coflows times the switches that they cross, before.
+    /// Bytes of all open coflows times the switches that they cross, each with its cost, before.
     pub cost_before: u64,
     /// The same afterwards.
     pub cost_after: u64,
     /// Lists that are different afterwards, those of other pairs too if the policy moves them.
     pub paths: Vec<PathView>,
-    /// Switches whose load changes.
+    /// Switches on lists that change, before or afterwards, and those whose load changes, by number.
     pub switches: Vec<LoadChange>,
 }
 
@@ -232,7 +234,13 @@ impl PathChange {
     pub fn new(before: &of::PathsView, after: &of::PathsView, made: bool) -> Self {
         let was = |p: &of::PairView| before.pairs.iter().find(|b| (b.from, b.to, b.ports) == (p.from, p.to, p.ports));
         let other = after.pairs.iter().filter(|p| was(p).is_none_or(|b| (&b.list, b.by) != (&p.list, p.by)));
-        let loads = before.switches.iter().zip(&after.switches).filter(|(b, a)| b.load != a.load);
+        let other: Vec<&of::PairView> = other.collect();
+        // A list that was given back and that no flow had is in no view afterwards.
+        let gone = before.pairs.iter().filter(|b| !after.pairs.iter().any(|p| (b.from, b.to, b.ports) == (p.from, p.to, p.ports)));
+        let old = other.iter().filter_map(|p| was(p));
+        let on: BTreeSet<u32> = other.iter().copied().chain(gone).chain(old).flat_map(|p| p.list.0.iter().copied()).collect();
+        let told = |k: usize, (b, a): (&of::SwitchView, &of::SwitchView)| b.load != a.load || on.contains(&(k as u32));
+        let loads = before.switches.iter().zip(&after.switches).enumerate().filter(|(k, pair)| told(*k, *pair)).map(|(_, pair)| pair);
         let load = |(b, a): (&of::SwitchView, &of::SwitchView)| LoadChange {
             name: a.name.clone(),
             before_bps: b.load.0,
@@ -243,7 +251,7 @@ impl PathChange {
             made,
             cost_before: before.cost,
             cost_after: after.cost,
-            paths: other.map(|p| PathView::new(p, after)).collect(),
+            paths: other.into_iter().map(|p| PathView::new(p, after)).collect(),
             switches: loads.map(load).collect(),
         }
     }

@@ -1,5 +1,6 @@
 //! `heliostat plan hit`: where Hit-scheduler would run a job's tasks, and which switches its flows would cross.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -11,17 +12,19 @@ use crate::cli::tables::{self, Rows};
 use crate::cli::{CliError, Output, print, read_topology, read_workload};
 use crate::config;
 use crate::ids::HostId;
-use crate::paths::{Switches, Units};
+use crate::paths::{List, MAX_UNIT, Switches, Units};
 use crate::placement::hit::plan::{Options, Plan, plan};
 use crate::placement::hit::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::topology::Topology;
+use crate::topology::graph::Tier;
 use crate::units::Bytes;
 use crate::workload::jobs::{JobList, JobSpec};
 
 /// Plans jobs as Hit-scheduler does: hosts of tasks and lists of switches together, each job on an empty cluster
 ///
-/// `-o table` has a row a job, and with --job the tasks and flows of that one; `-o json` has everything: what every host would save for
-/// every receiving task, the hosts, and the list of every flow. Costs are bytes times the switches that they cross.
+/// `-o table` has a row a job, and with --job the tasks of that one, each with the grades of its best hosts, and its flows; `-o json` has
+/// everything: what every host would save for every task, the hosts, and the list of every flow. Costs are bytes times
+/// the switches that they cross, each with its cost.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs, such as workloads/jobs-8.yaml
@@ -41,6 +44,10 @@ pub struct Args {
     /// The most rounds of turns, 1 to 10
     #[arg(long, default_value_t = MAX_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10))]
     rounds: u32,
+    /// What a byte costs an access, an aggregation and a core switch that it crosses, 0 to 1000000 each, such as 1,5,9; the `units` of a
+    /// policy file
+    #[arg(long, value_name = "ACCESS,AGGREGATION,CORE", default_value = "1,1,1", value_parser = units)]
+    units: Units,
     /// Draws the assignment that it begins with
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -71,6 +78,15 @@ struct Report<'a> {
     jobs: Vec<Planned<'a>>,
 }
 
+/// Costs of switches by tier, as 1,5,9.
+fn units(text: &str) -> Result<Units, String> {
+    let all: Option<Vec<u32>> = text.split(',').map(|n| n.trim().parse().ok().filter(|&n| n <= MAX_UNIT)).collect();
+    match all.as_deref() {
+        Some(&[access, aggregation, core]) => Ok(Units { access, aggregation, core }),
+        _ => Err(format!("write the costs of an access, an aggregation and a core switch as 1,5,9, each from 0 to {MAX_UNIT}")),
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -79,10 +95,10 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let file = args.topology.display().to_string();
     let topology = read_topology(&args.topology)?;
     let jobs = config::read_jobs(&read_workload(&args.jobs)?, &args.jobs.display().to_string())?;
-    let net = Switches::new(&topology, Units::default());
+    let net = Switches::new(&topology, args.units);
     let chosen = choose(&jobs, args.job.as_deref())?;
     let how = How { ends: args.ends, grades: args.grades, rounds: args.rounds };
-    let options = Options { how, seed: args.seed };
+    let options = Options { how, seed: args.seed, matrix: true };
     let slots: Vec<u32> = topology.hosts.iter().map(|h| h.slots).collect();
     let planned =
         |job: &&'_ JobSpec| plan(job, &topology, &net, slots.clone(), options).map_err(|e| CliError::Invalid(format!("{file}: {e}")));
@@ -92,12 +108,12 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         draw::write(&lists::picture(&topology, &net, &pairs().collect::<Vec<_>>()), file, draw::TWO_A_POINT)?;
     }
     print(&match (args.output, args.job.is_some()) {
-        (Output::Table, false) => format!("{}\n", summary(pairs(), false).table()),
-        (Output::Csv, false) => summary(pairs(), true).csv(),
+        (Output::Table, false) => format!("{}\n", summary(pairs(), &net, false).table()),
+        (Output::Csv, false) => summary(pairs(), &net, true).csv(),
         (Output::Table, true) => {
             let (job, plan) = pairs().next().expect("the job was found");
-            let (tasks, flows) = (tasks(job, plan, &topology), flows(plan, &topology, &net, false));
-            format!("{}\n\n{}\n\n{}\n", tasks.table(), flows.table(), summary(pairs(), false).table())
+            let (tasks, flows) = (tasks(job, plan, &topology, &net), flows(plan, &topology, &net, false));
+            format!("{}\n\n{}\n\n{}\n", tasks.table(), flows.table(), summary(pairs(), &net, false).table())
         }
         (Output::Csv, true) => flows(&plans[0], &topology, &net, true).csv(),
         (Output::Json, _) => {
@@ -140,12 +156,14 @@ fn choose<'a>(jobs: &'a JobList, name: Option<&str>) -> Result<Vec<&'a JobSpec>,
 }
 
 /// Bytes that cross a host's border, and the mean number of switches that each of them crosses.
-fn crossing(plan: &Plan) -> (u128, f64) {
+fn crossing(plan: &Plan, net: &Switches) -> (u128, f64) {
     let bytes: u128 = plan.flows.iter().map(|f| u128::from(f.bytes)).sum();
-    (bytes, plan.lists.after as f64 / bytes.max(1) as f64)
+    let switches = |list: &List| list.0.iter().filter(|&&s| net.tier(s) != Tier::Server).count();
+    let crossed: u128 = plan.flows.iter().map(|f| u128::from(f.bytes) * switches(&f.list) as u128).sum();
+    (bytes, crossed as f64 / bytes.max(1) as f64)
 }
 
-fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, exact: bool) -> Rows {
+fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, net: &Switches, exact: bool) -> Rows {
     let people = ["job", "shuffle", "cost at random", "cost", "saved", "rounds", "flows", "switches a byte", "saturated"];
     let programs = ["job", "shuffle_bytes", "cost_before", "cost", "saved_percent", "rounds", "flows", "switches_a_byte", "saturated"];
     let mut rows = Rows::new(if exact { &programs } else { &people });
@@ -161,27 +179,54 @@ fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, exact: bool
             if exact { format!("{saved:.3}") } else { format!("{saved:.1} %") },
             plan.rounds.to_string(),
             plan.flows.len().to_string(),
-            format!("{:.2}", crossing(plan).1),
+            format!("{:.2}", crossing(plan, net).1),
             plan.lists.saturated.to_string(),
         ]);
     }
     rows
 }
 
-fn tasks(job: &JobSpec, plan: &Plan, topology: &Topology) -> Rows {
-    let mut rows = Rows::new(&["task", "at random", "host", "would save there"]);
+/// How many hosts a row of the preference matrix shows for people; JSON has all.
+const BEST: usize = 4;
+
+/// What is saved, as people read it; a cost more is negative.
+fn saving(v: i128) -> String {
+    let size = Bytes(u64::try_from(v.unsigned_abs()).unwrap_or(u64::MAX));
+    if v < 0 { format!("-{size}") } else { size.to_string() }
+}
+
+/// A task's row of the preference matrix: its best grades, each with the hosts that have it, those of one switch together. Hosts without a
+/// slot are no candidates.
+fn best(row: &[i128], topology: &Topology, net: &Switches) -> String {
+    let mut grades: BTreeMap<(std::cmp::Reverse<i128>, u32), Vec<HostId>> = BTreeMap::new();
+    for h in topology.hosts.iter().filter(|h| h.slots > 0) {
+        grades.entry((std::cmp::Reverse(row[h.id.index()]), net.stands(h.id))).or_default().push(h.id);
+    }
+    let name = |hosts: &[HostId]| match hosts {
+        [one] => topology.host_name(*one),
+        [first, .., last] => format!("{}..{}", topology.host_name(*first), topology.host_name(*last)),
+        [] => String::new(),
+    };
+    let in_a_row = |hosts: Vec<HostId>| -> Vec<Vec<HostId>> { hosts.chunk_by(|a, b| a.0 + 1 == b.0).map(<[HostId]>::to_vec).collect() };
+    let all = grades.into_iter().flat_map(|((saved, _), hosts)| in_a_row(hosts).into_iter().map(move |run| (saved.0, run)));
+    all.take(BEST).map(|(saved, run)| format!("{} {}", name(&run), saving(saved))).collect::<Vec<_>>().join(", ")
+}
+
+/// A task's row of the matrix, if it is in the first wave of a shuffle.
+fn row_of<'a>(plan: &'a Plan, stage: usize, task: u32) -> Option<&'a Vec<i128>> {
+    plan.grades.iter().find(|g| g.stage == stage)?.saved.get(task as usize)
+}
+
+fn tasks(job: &JobSpec, plan: &Plan, topology: &Topology, net: &Switches) -> Rows {
+    let mut rows = Rows::new(&["task", "at random", "host", "would save there", "would save most at"]);
     for t in &plan.tasks {
-        let grades = plan.grades.iter().find(|g| g.stage == t.stage);
-        let saved = grades.and_then(|g| g.saved.get(t.task as usize)).map(|row| row[t.host.index()]);
-        let text = |v: i128| {
-            let size = Bytes(u64::try_from(v.unsigned_abs()).unwrap_or(u64::MAX));
-            if v < 0 { format!("-{size}") } else { size.to_string() }
-        };
+        let row = row_of(plan, t.stage, t.task);
         rows.rows.push(vec![
             format!("{} {}", job.stages[t.stage].name, t.task),
             topology.host_name(t.first),
             topology.host_name(t.host),
-            saved.map_or("-".into(), text),
+            row.map_or("-".into(), |row| saving(row[t.host.index()])),
+            row.map_or("-".into(), |row| best(row, topology, net)),
         ]);
     }
     rows
@@ -199,3 +244,6 @@ fn flows(plan: &Plan, topology: &Topology, net: &Switches, exact: bool) -> Rows 
     }
     rows
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::topology::Core;
-use crate::topology::graph::Graph;
+use crate::topology::graph::{Cable, Graph, Switch};
 use crate::units::Time;
 use proptest::prelude::*;
 
@@ -193,7 +193,7 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
         assert!(e.starts_with(why), "{e}");
         assert_eq!(p.view().unwrap(), before);
     }
-    assert!(p.unset(ends).unwrap_err().to_string().contains("set by hand from host 0 to host 7"));
+    assert!(p.unset(ends).unwrap_err().to_string().contains("set by hand from h0-0 to h3-1"));
     p.set(ends, List(vec![0, 5, 3])).unwrap();
     p.decide();
     carry(&mut p);
@@ -208,6 +208,45 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
     let mut flat = Paths::new(flat, PathPolicy::Hit, 1);
     assert!(flat.set(ends, List(vec![0])).unwrap_err().to_string().contains("one switch"));
     assert!(flat.decide().is_none() && flat.view().is_none() && flat.ops().is_empty());
+}
+
+#[test]
+fn costs_of_switches_are_those_of_the_policy() {
+    // Two racks joined by an aggregation switch (2), which carries one flow of 100 b/s, and by three core switches (3 to 5) in a row.
+    let mut t = Topology::uniform("t", 2, 2, BitRate(100), BitRate(100), vec![]);
+    let switch = |name: &str, tier, rate: Option<u64>| Switch { name: name.into(), tier, rate: rate.map(BitRate) };
+    let switches = vec![
+        switch("a", Tier::Access, None),
+        switch("b", Tier::Access, None),
+        switch("middle", Tier::Aggregation, None),
+        switch("top", Tier::Core, None),
+    ];
+    let cable = |a, b| Cable { ends: (a, b), rate: BitRate(100) };
+    let cables = vec![cable(0, 2), cable(2, 1), cable(0, 3), cable(3, 1)];
+    t.eps.core = Core::Graph(Box::new(Graph { switches, cables, racks: vec![0, 1] }));
+    let t = Arc::new(t);
+    for (units, over) in [(Units { access: 1, aggregation: 5, core: 9 }, 2), (Units { access: 1, aggregation: 9, core: 5 }, 3)] {
+        let mut p = Paths::new(t.clone(), PathPolicy::Hit, 1).priced(units);
+        p.begin(CoflowId(0), &[flow(0, 2, 100)]).unwrap();
+        assert_eq!(p.decide().unwrap().after, 100 * 7);
+        carry(&mut p);
+        let view = p.view().unwrap();
+        assert_eq!((lists(&p), view.units), (vec![vec![0, over, 1]], units));
+        assert_eq!(&Paths::of(t.clone(), &view).view().unwrap(), &view, "what is tried on a copy has the same costs");
+        p.price(Units::default());
+        assert_eq!(p.view().unwrap().cost, 300);
+    }
+}
+
+#[test]
+fn a_list_that_is_too_full_says_what_each_switch_would_carry() {
+    let mut p = Paths::new(leaves(Some(60)), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)]).unwrap();
+    p.decide();
+    carry(&mut p);
+    let why = p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, 4, 3])).unwrap_err().to_string();
+    let what_if = "with it leaf0 would carry 200b/s of any load, spine0 would carry 100b/s of 60b/s, leaf3 would carry 200b/s of any load";
+    assert!(why.ends_with(what_if), "{why}");
 }
 
 #[test]
@@ -229,7 +268,7 @@ fn a_flow_has_its_list_beside_that_of_its_pair() {
     assert_eq!(copy.view().unwrap().pairs, p.view().unwrap().pairs, "a view is enough to try changes on");
     p.unset(pair).unwrap();
     let why = p.unset(Ends { ports: Some(Ports { from: 1, to: 5201 }), ..pair }).unwrap_err().to_string();
-    assert!(why.contains("from host 0 to host 7 of the flow from port 1 to port 5201"), "{why}");
+    assert!(why.contains("from h0-0 to h3-1 of the flow from port 1 to port 5201"), "{why}");
     p.decide();
     carry(&mut p);
     assert_eq!(p.view().unwrap().pairs[1].list, List(vec![0, 5, 3]), "the flow keeps its own");
@@ -245,7 +284,7 @@ fn a_refusal_is_told_and_tried_again() {
     p.decide();
     let op = p.ops().remove(0);
     let why = p.answered(vec![SteerResult { op: op.clone(), outcome: Err(PathError::Full(7)) }]).unwrap();
-    assert!(why.starts_with("from host 0 to host 7: all 7 lists"), "{why}");
+    assert!(why.starts_with("from h0-0 to h3-1: all 7 lists"), "{why}");
     assert!(p.is_refused() && !p.view().unwrap().pairs[0].held);
     assert_eq!((carry(&mut p), p.is_refused(), p.view().unwrap().pairs[0].held), (1, false, true));
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::{Options, plan};
 use super::wave::{Ends, Grading, How, MAX_ROUNDS};
 use crate::ids::{HostId, JobId, RackId};
-use crate::paths::{Switches, Units};
+use crate::paths::{MAX_UNIT, Switches, Units};
 use crate::placement::hdfs;
 use crate::placement::policy::{Alarm, Block, Locality, Order, Pick, Placement, View, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
@@ -51,7 +51,17 @@ impl PolicyOptions for HitOptions {
     const BY_HOST: bool = true;
 
     fn check(&self) -> Vec<BadOption> {
-        outside("rounds", self.rounds.into(), (1, MAX_ROUNDS.into())).into_iter().collect()
+        let Units { access, aggregation, core } = self.units;
+        let unit = |(key, value): (&str, u32)| {
+            let bad = outside(key, value.into(), (0, MAX_UNIT.into()))?;
+            Some(BadOption { key: "units".into(), ..bad })
+        };
+        let units = [("access", access), ("aggregation", aggregation), ("core", core)];
+        outside("rounds", self.rounds.into(), (1, MAX_ROUNDS.into())).into_iter().chain(units.into_iter().filter_map(unit)).collect()
+    }
+
+    fn units(&self) -> Units {
+        self.units
     }
 
     fn build(&self, common: &Common, _: Bytes) -> Box<dyn Placement> {
@@ -141,7 +151,7 @@ impl Hit {
         if full {
             places = slots(false);
         }
-        let options = Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0) };
+        let options = Options { how: self.options.how(), seed: self.seed ^ u64::from(job.0), matrix: false };
         // Fewer than two slots: every host is as good as any other.
         let Ok(mut plan) = plan(spec, topology, net, places, options) else { return };
         for t in &plan.tasks {

@@ -19,6 +19,8 @@ pub struct Options {
     pub how: How,
     /// Draws the assignment that it begins with.
     pub seed: u64,
+    /// Whether the plan has its [`Grades`]: for people, since no decision reads them.
+    pub matrix: bool,
 }
 
 /// Where one task goes.
@@ -36,12 +38,14 @@ pub struct Task {
     pub later: bool,
 }
 
-/// What hosts are worth to the receiving tasks of a shuffle, before the first of them moves.
+/// What hosts are worth to the tasks of one side of a shuffle, before the first of them moves. To receivers: with all senders where they
+/// are to begin with. To senders: with all receivers where they go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Grades {
-    /// The receiving stage.
+    /// The stage.
     pub stage: usize,
-    /// By task of that stage, then host: what is saved if it runs there, in bytes times unit costs; negative where it costs more.
+    /// By task of that stage in the first wave, then host: what is saved if it runs there, in bytes times unit costs;
+    /// negative where it costs more.
     pub saved: Vec<Vec<i128>>,
 }
 
@@ -63,7 +67,7 @@ pub struct PlannedFlow {
 pub struct Plan {
     /// By stage, then task.
     pub tasks: Vec<Task>,
-    /// By shuffle.
+    /// By shuffle, first its receivers and then its senders, unless they have hosts from an earlier shuffle; empty if not asked for.
     pub grades: Vec<Grades>,
     /// By sender, then receiver.
     pub flows: Vec<PlannedFlow>,
@@ -163,9 +167,20 @@ impl Planner<'_> {
         let start = wave.at_random(self.options.seed).expect("no more tasks than slots");
         let longest = self.set_rates(&mut wave, &start);
         let distances = Distances::new(self.net, &self.load, self.topology.hosts.len(), &wave.pairs);
-        let receivers: Vec<u32> = (now_maps..now_maps + now_reduces).collect();
-        plan.grades.push(Grades { stage: edge.to, saved: utilities(&wave, &distances, &start, &receivers) });
         let done = place(&wave, &distances, start.clone(), self.options.how);
+        if self.options.matrix {
+            let receivers: Vec<u32> = (now_maps..now_maps + now_reduces).collect();
+            let settled = [&start[..now_maps as usize], &done.hosts[now_maps as usize..]].concat();
+            let mut grade = |stage: usize, hosts: &[HostId], movers: &[u32]| {
+                plan.grades.push(Grades { stage, saved: utilities(&wave, &distances, hosts, movers) });
+            };
+            if !old_reduces {
+                grade(edge.to, &start, &receivers);
+            }
+            if !old_maps {
+                grade(edge.from, &settled, &(0..now_maps).collect::<Vec<u32>>());
+            }
+        }
         (plan.before, plan.after, plan.rounds) = (plan.before + done.before, plan.after + done.after, plan.rounds + done.rounds);
         let tasks = (0..now_maps).map(|m| (edge.from, m)).chain((0..now_reduces).map(|r| (edge.to, r)));
         for (k, key) in tasks.enumerate() {

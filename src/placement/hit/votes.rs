@@ -98,6 +98,11 @@ impl Poll<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paths::{List, Load, Switches, Units, search};
+    use crate::topology::graph::Graph;
+    use crate::topology::{Core, Topology};
+    use crate::units::BitRate;
+    use proptest::prelude::*;
 
     /// Two access switches of two hosts each below one root; maps 0 and 1 are on host 0.
     fn vote(pairs: &[(u32, u32, u64)], places: &[u32], movers: &[u32]) -> Vec<Vec<u32>> {
@@ -116,6 +121,90 @@ mod tests {
         assert_eq!(vote(&[(0, 2, 34), (1, 3, 10)], &[0, 1, 0, 1], &[2, 3]), [[0, 1, 0, 0], [0, 0, 0, 1]]);
         // Two flows of one task agree, and a second place beside it goes to the other task.
         assert_eq!(vote(&[(0, 2, 5), (1, 2, 5), (1, 3, 1)], &[0, 2, 2, 2], &[2, 3]), [[0, 2, 0, 0], [0, 1, 0, 0]]);
+    }
+
+    /// Every list between two hosts that a flow may take, found by walking every simple way.
+    fn lists(net: &Switches, ends: (HostId, HostId)) -> Vec<List> {
+        let (mut open, mut all) = (vec![vec![net.stands(ends.0)]], vec![]);
+        if ends.0 == ends.1 {
+            return vec![List::default()];
+        }
+        let links: Vec<(u32, u32)> = net.links().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        while let Some(way) = open.pop() {
+            let list = List(way.clone());
+            all.extend((net.check(&list, ends) == Ok(())).then_some(list));
+            let at = *way.last().unwrap();
+            let next = links.iter().filter(|l| l.0 == at && !way.contains(&l.1));
+            open.extend(next.map(|l| [way.as_slice(), &[l.1]].concat()));
+        }
+        all
+    }
+
+    /// The votes by definition: every flow looks at every (host, list, host), and who votes for which host is counted anew each time.
+    fn slowly(net: &Switches, flows: &[Flow], hosts: &[HostId], movers: &[u32], places: &[u32]) -> Vec<Vec<u32>> {
+        let mut count = vec![vec![0u32; places.len()]; movers.len()];
+        let mut order: Vec<&Flow> = flows.iter().filter(|f| f.bytes > 0).collect();
+        order.sort_by_key(|f| (std::cmp::Reverse(f.bytes), f.from, f.to));
+        for f in order {
+            let row = |t: u32| movers.iter().position(|&m| m == t);
+            let (from, to) = (row(f.from), row(f.to));
+            if from.is_none() && to.is_none() {
+                continue;
+            }
+            let voters =
+                |h: usize, with: &[Option<usize>]| (0..movers.len()).filter(|&r| count[r][h] > 0 || with.contains(&Some(r))).count();
+            let mine = |r: Option<usize>, h: usize| r.is_none_or(|r| count[r][h] > 0);
+            let room = |h: usize| (places[h] as usize).saturating_sub(voters(h, &[]));
+            let stays = |t: u32, r: Option<usize>, h: usize| r.is_some() || hosts[t as usize].index() == h;
+            let may = |r: Option<usize>, h: usize| mine(r, h) || voters(h, &[r]) <= places[h] as usize;
+            let mut best = None;
+            for (a, b) in (0..places.len()).flat_map(|a| (0..places.len()).map(move |b| (a, b))) {
+                let both = a != b || from.is_none() || to.is_none() || {
+                    let new = [from, to].into_iter().filter(|&r| !mine(r, a)).count();
+                    new == 0 || voters(a, &[from, to]) <= places[a] as usize
+                };
+                if !both || !stays(f.from, from, a) || !stays(f.to, to, b) || !may(from, a) || !may(to, b) {
+                    continue;
+                }
+                for list in lists(net, (HostId::from(a), HostId::from(b))) {
+                    let tie = |r, h: usize| (!mine(r, h), std::cmp::Reverse(room(h)));
+                    let key = (net.cost(&list), tie(from, a), tie(to, b), a, b);
+                    if best.as_ref().is_none_or(|k| key < *k) {
+                        best = Some(key);
+                    }
+                }
+            }
+            if let Some((.., a, b)) = best {
+                [(from, a), (to, b)].into_iter().for_each(|(r, h)| r.into_iter().for_each(|r| count[r][h] += 1));
+            }
+        }
+        count
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Lines 5, 11 and 12 of Algorithm 1 over a tree with two copies of each switch above four access switches.
+        #[test]
+        fn votes_are_those_of_every_host_list_and_host(
+            flows in prop::collection::vec((0u32..3, 3u32..6, 0u64..6), 0..9),
+            places in prop::collection::vec(0u32..3, 4),
+            hosts in prop::collection::vec(0u32..4, 6),
+            moves in prop::collection::vec(any::<bool>(), 6),
+            units in (0u32..4, 0u32..4, 0u32..4),
+        ) {
+            let mut t = Topology::uniform("t", 4, 1, BitRate(100), BitRate(100), vec![]);
+            t.eps.core = Core::Graph(Box::new(Graph::hierarchy(3, 2, 2, BitRate(100), None)));
+            let net = Switches::new(&t, Units { access: units.0, aggregation: units.1, core: units.2 });
+            let flows: Vec<Flow> = flows.into_iter().map(|(from, to, bytes)| Flow { from, to, bytes }).collect();
+            let hosts: Vec<HostId> = hosts.into_iter().map(HostId).collect();
+            let movers: Vec<u32> = (0..6).filter(|&k| moves[k as usize]).collect();
+            let cheapest = |_, a, b| lists(&net, (a, b)).iter().map(|l| net.cost(l)).min().unwrap();
+            prop_assert_eq!(votes(&flows, cheapest, &hosts, &movers, &places), slowly(&net, &flows, &hosts, &movers, &places));
+            let load = Load::new(&net);
+            let far = |_, a: HostId, b: HostId| if a == b { 0 } else { search::cheapest(&net, &load, (a, b), 0).unwrap().1.cost };
+            prop_assert_eq!(votes(&flows, far, &hosts, &movers, &places), slowly(&net, &flows, &hosts, &movers, &places));
+        }
     }
 
     #[test]
