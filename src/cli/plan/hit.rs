@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, default_value_t = MAX_ROUNDS, value_parser = clap::value_parser!(u32).range(1..=10))]
     rounds: u32,
     /// Draws the assignment that it begins with
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
