@@ -22,7 +22,7 @@ pub mod state;
 pub mod wire;
 
 pub use server::{Options, ServeError, Server, reserve, serve, serve_on};
-pub use state::Sender;
+pub use state::{Run, Sender};
 
 /// Where the API listens unless told otherwise.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:7447";

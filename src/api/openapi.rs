@@ -13,7 +13,8 @@ use crate::config::policy::RawPolicy;
 
 /// The document without its routes.
 pub fn base() -> OpenApi {
-    let about = "Racks, planes and coflows are integers; times and spans end in _ns, amounts of data in _bytes, rates in _bps. \
+    let about = "Racks, planes and coflows are integers; requests may also name racks (r3), planes (p0) and hosts (h1-0) and give \
+                 quantities with units (\"5MB\", \"200ms\"). Times and spans end in _ns, amounts of data in _bytes, rates in _bps. \
                  Errors are RFC 9457 problems.";
     let info = InfoBuilder::new().title("Heliostat").version(env!("CARGO_PKG_VERSION")).description(Some(about)).build();
     let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
@@ -40,7 +41,14 @@ pub fn complete(api: &OpenApi) -> Value {
             describe_responses(operation);
         }
     }
+    policies_as_files(&mut document);
     document
+}
+
+/// A policy may be sent as its file.
+fn policies_as_files(document: &mut Value) {
+    let Some(content) = document.pointer_mut("/paths/~1api~1v1~1policy/put/requestBody/content") else { return };
+    content["application/yaml"] = content["application/json"].clone();
 }
 
 /// Names the formats of unsigned integers as OpenAPI's registry of formats does: `uint32`, where utoipa writes `u-int32`.
@@ -67,7 +75,7 @@ fn add_shared(path: &str, method: &str, operation: &mut Value) {
         (takes("path"), 404, "Nothing has this address"),
         (body, 408, "The body did not arrive in time"),
         (body, 413, "The body is too long"),
-        (body, 415, "The content type is not JSON"),
+        (body, 415, "The body has another content type than those that are described"),
         (guarded, 421, "Without a token, the request must name this machine as its host"),
         (body, 422, "A value in the body makes no sense; `pointer` says which"),
         (changes, 503, "The controller has stopped, or does not answer"),

@@ -1,5 +1,6 @@
 //! Errors as RFC 9457 `application/problem+json`, with a JSON pointer into the request's body where there is one.
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::{Flaw, Step, error};
+use crate::config::{Flaw, Step, error, yaml};
 use crate::control::Rejected;
 
 /// An error, as RFC 9457 has it; `type` is always `about:blank`, so `title` is the status in words.
@@ -63,6 +64,16 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
+    /// 400: a parameter of the query, in words for people who write addresses.
+    pub fn query(e: &QueryRejection) -> Self {
+        let text = e.body_text();
+        let why = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+        let why = why.replace("invalid digit found in string", "it is not a whole number").replace("invalid type: string", "it is");
+        // Of an unknown one its name is said before the sentence, too.
+        let why = why.split_once(": ").map(|w| w.1).filter(|w| w.starts_with("unknown field ")).unwrap_or(&why);
+        Self::bad(yaml::plain(why).replacen("unknown key ", "unknown parameter ", 1).replacen("missing key ", "missing parameter ", 1))
+    }
+
     /// 404.
     pub fn not_found(detail: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
@@ -109,25 +120,30 @@ impl IntoResponse for Problem {
 
 /// A JSON body, read strictly: its content type must say so (which also keeps other sites' forms out), its size is limited,
 /// and errors point at the value.
-pub struct Body<T> {
+/// With `YAML` it may be YAML as well, as a file would be.
+pub struct Body<T, const YAML: bool = false> {
     /// What it says.
     pub value: T,
     /// The bytes themselves.
     pub raw: axum::body::Bytes,
 }
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<S: Send + Sync, T: DeserializeOwned, const YAML: bool> FromRequest<S> for Body<T, YAML> {
     type Rejection = Problem;
 
     async fn from_request(req: Request, state: &S) -> Reply<Self> {
-        if !is_json(req.headers()) {
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be `Content-Type: application/json`"));
+        let yaml = YAML && is_yaml(req.headers());
+        if !yaml && !is_json(req.headers()) {
+            let or = if YAML { "` or `application/yaml" } else { "" };
+            let detail = format!("the body must be `Content-Type: application/json{or}`");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         let read = axum::body::Bytes::from_request(req, state);
         let raw = tokio::time::timeout(super::CLIENT_TIMEOUT, read)
             .await
             .map_err(|_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"))?
             .map_err(|e| Problem::new(e.status(), e.body_text()))?;
+        let raw = if yaml { from_yaml(&raw)? } else { raw };
         Ok(Self { value: parse(&raw)?, raw })
     }
 }
@@ -146,9 +162,25 @@ impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Body<T> {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// The content type without its parameters.
+fn essence(headers: &HeaderMap) -> String {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-    let essence = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+fn is_yaml(headers: &HeaderMap) -> bool {
+    matches!(essence(headers).as_str(), "application/yaml" | "application/x-yaml" | "text/yaml")
+}
+
+/// YAML as the JSON that says the same.
+fn from_yaml(raw: &[u8]) -> Reply<axum::body::Bytes> {
+    let text = std::str::from_utf8(raw).map_err(|_| Problem::bad("the body is not UTF-8"))?;
+    let value: serde_json::Value = yaml::read(text, "the body").map_err(|e| Problem::bad(e.to_string()))?;
+    Ok(serde_json::to_vec(&value).unwrap_or_default().into())
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let essence = essence(headers);
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
@@ -162,7 +194,11 @@ fn parse<T: DeserializeOwned>(raw: &[u8]) -> Reply<T> {
     let mut track = serde_path_to_error::Track::new();
     let result = T::deserialize(serde_path_to_error::Deserializer::new(&mut de, &mut track)).and_then(|v| de.end().map(|()| v));
     result.map_err(|e| match e.classify() {
-        serde_json::error::Category::Data => Problem::value(pointer(&track.path()), e.to_string()),
+        serde_json::error::Category::Data => {
+            let text = e.to_string();
+            // The pointer says where.
+            Problem::value(pointer(&track.path()), yaml::plain(text.rsplit_once(" at line ").map_or(&text, |t| t.0)))
+        }
         _ => Problem::bad(format!("the body is not JSON: {e}")),
     })
 }

@@ -42,6 +42,8 @@ pub struct Options {
     pub read_token: Option<String>,
     /// Sends coflows that are posted with `send: true`.
     pub sender: Option<Arc<dyn Sender>>,
+    /// What the run is called, and when it began.
+    pub run: super::state::Run,
     /// The daemon's records on disk. Events are streamed and changes are answered once they are there.
     pub journal: Option<Journaled>,
 }
@@ -175,6 +177,7 @@ pub fn serve_on(handle: Handle, options: Options, tcp: Option<TcpListener>) -> R
         doors,
         board: Default::default(),
         patience: super::CONTROLLER_TIMEOUT,
+        run: Arc::new(options.run),
         stopping,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use super::board::Board;
 use super::doors::{Door, Doors};
 use super::problem::{Problem, Reply};
-use super::wire;
+use super::wire::{self, Named as _};
 use crate::control::Event;
 use crate::control::record::{Record, Snapshot};
 use crate::fabric::traffic::{FlowProgress, Shipment};
@@ -90,6 +90,15 @@ impl Sender for Posted {
 /// number has a bound.
 pub type Slot = Arc<OwnedSemaphorePermit>;
 
+/// What a run is called, and when it began.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Its name: that of the topology, or of `run --name`.
+    pub name: Option<String>,
+    /// The instant of which `_ns` counts, as ISO 8601 in UTC.
+    pub started_at: Option<String>,
+}
+
 /// What all requests share; cheap to clone.
 #[derive(Clone)]
 pub struct App {
@@ -113,6 +122,8 @@ pub struct App {
     pub patience: Duration,
     /// The daemon's records on disk, if it keeps them.
     pub journal: Option<Journaled>,
+    /// What this run is called, and when it began.
+    pub run: Arc<Run>,
     /// True once the server stops: open streams end.
     pub stopping: watch::Receiver<bool>,
 }
@@ -140,23 +151,23 @@ impl App {
     /// The plane of a path.
     pub fn plane(&self, text: &str) -> Reply<PlaneId> {
         let n = self.handle.topology.planes.len();
-        let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
-        found.map(PlaneId).ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
+        let found = wire::PlaneRef::text(text).ok().filter(|k| (k.0 as usize) < n);
+        found.map(|k| PlaneId(k.0)).ok_or_else(|| Problem::not_found(format!("no plane `{text}`: {}", up_to(n, "plane"))))
     }
 
     /// The host of a path, by name or number.
     pub fn host(&self, text: &str) -> Reply<HostId> {
         let n = self.handle.topology.hosts.len();
-        let by_number = || text.parse().ok().filter(|&k: &u32| (k as usize) < n).map(HostId);
-        let found = self.handle.topology.host_by_name(text).or_else(by_number);
+        let found = wire::HostRef::text(text).ok().and_then(|h| h.find(&self.handle.topology).ok());
         found.ok_or_else(|| Problem::not_found(format!("no host `{text}`: they have names such as h0-0, or {}", up_to(n, "host"))))
     }
 
     /// The rack of a path.
     pub fn rack(&self, text: &str) -> Reply<RackId> {
         let n = self.handle.topology.rack_count();
-        let found = text.parse().ok().filter(|&k: &u32| (k as usize) < n);
-        found.map(RackId).ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", up_to(n, "rack"))))
+        let found = wire::RackRef::text(text).ok().filter(|k| (k.0 as usize) < n);
+        let those = || format!("they have names such as r0, or {}", up_to(n, "rack"));
+        found.map(|k| RackId(k.0)).ok_or_else(|| Problem::not_found(format!("no rack `{text}`: {}", those())))
     }
 }
 

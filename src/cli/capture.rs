@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     duration: Option<Span>,
     /// Ends after N packets
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::cli::numbers::positive)]
     packets: Option<u64>,
 }
 

@@ -29,8 +29,13 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     running::enter(&note, &args.node)?;
     let mut command = command(args, &note);
     let e = command.exec();
-    let code = if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-    Err(CliError::NotStarted(format!("{}: {}", command.get_program().display(), files::reason(&e)), code))
+    let program = command.get_program().display().to_string();
+    let (why, code) = match e.kind() {
+        std::io::ErrorKind::NotFound if !program.contains('/') => ("not installed on this machine".to_owned(), 127),
+        std::io::ErrorKind::NotFound => (files::reason(&e), 127),
+        _ => (files::reason(&e), 126),
+    };
+    Err(CliError::NotStarted(format!("{program}: {why}"), code))
 }
 
 /// The command; a shell, whose prompt says where it is, if none was given. What comes of a command is the exit code.

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
     /// The first seed; repetitions take those after it
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Runs at once
     #[arg(long, value_name = "K", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]

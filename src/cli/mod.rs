@@ -31,6 +31,7 @@ pub mod log;
 pub mod logs;
 pub mod man;
 pub mod memory;
+mod numbers;
 pub mod origin;
 pub mod plan;
 pub mod plot;

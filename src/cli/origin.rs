@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::files::read_shipped;
 use crate::config::shipped::Shelf;
 use crate::runtime::report::Origin;
+use crate::units::Time;
 
 /// The files of a run. Call it before the run begins: afterwards they may have changed.
 pub fn of(topology: Option<&Path>, policy: Option<&Path>, workload: Option<&Path>) -> Origin {
@@ -22,9 +23,22 @@ pub fn of(topology: Option<&Path>, policy: Option<&Path>, workload: Option<&Path
 /// The same with this machine and the time now.
 pub fn here_and_now(origin: &Origin) -> Origin {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
+    Origin { host, started_at: Some(epoch(Time::ZERO)), ..origin.clone() }
+}
+
+/// The epoch of a clock that shows `now`, as ISO 8601 in UTC.
+pub fn epoch(now: Time) -> String {
+    instant(jiff::Timestamp::now().checked_sub(now.since(Time::ZERO).std()).unwrap_or_default())
+}
+
+/// The instant of these milliseconds since 1970, as ISO 8601 in UTC.
+pub fn at_ms(ms: u64) -> String {
+    instant(i64::try_from(ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok()).unwrap_or_default())
+}
+
+fn instant(t: jiff::Timestamp) -> String {
     // Three decimals, of zeros too, so that all results and logs have one form.
-    let started_at = Some(format!("{:.3}", jiff::Timestamp::now()));
-    Origin { host, started_at, ..origin.clone() }
+    format!("{t:.3}")
 }
 
 /// The hash of a file, or of the shipped one of that name; none of a mix, nor of a pipe, which gives its text only once.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::FormattedDuration;
 
 use super::tables::Rows;
-use super::{CliError, Output, print};
+use super::{CliError, Output, origin, print};
 use crate::fabric::kernel::ownership::{self, Note};
 
 /// Lists the networks of this user that run on this machine.
@@ -32,7 +32,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 
 /// For programs: a row a network.
 fn exact(notes: &[Note]) -> Rows {
-    rows(notes, ["name", "process", "started_ms", "racks", "hosts", "mechanism", "api"], |n| n.started_ms.to_string())
+    rows(notes, ["name", "process", "started_at", "racks", "hosts", "mechanism", "api"], |n| origin::at_ms(n.started_ms))
 }
 
 /// For people.

@@ -424,7 +424,8 @@ fn start(args: &Args, plan: &Plan, run: &RunPlan) -> Result<Running, CliError> {
     let events = args.events.as_ref().map(log).transpose()?;
     let records = records.map(|j| journal::start(j, &e)).transpose()?;
     let (sender, journal): (Arc<dyn api::Sender>, _) = (Arc::new(Posted::new(&e)), records.as_ref().map(|r| r.journal.clone()));
-    let options = api::Options { socket: Some(socket), sender: Some(sender), journal, ..plan.api.clone() };
+    let of = api::Run { name: Some(plan.options.name.clone()), started_at: Some(origin::epoch(e.clock.now())) };
+    let options = api::Options { socket: Some(socket), sender: Some(sender), journal, run: of, ..plan.api.clone() };
     let listener = plan.listener.as_ref().map(TcpListener::try_clone).transpose();
     let listener = listener.map_err(|e| CliError::Failed(format!("serve the API: {e}")))?;
     let server = api::serve_on(e.live.handle.clone(), options, listener).map_err(no_api)?;

@@ -67,7 +67,7 @@ struct Load {
     #[arg(required = true, value_name = "FROM:TO")]
     pairs: Vec<String>,
     /// How many of each pair, one after another [default: 1; with --duration, no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::cli::numbers::positive)]
     count: Option<u64>,
     /// No new ones begin after this time, such as 10s
     #[arg(long, value_name = "TIME")]

@@ -175,16 +175,16 @@ impl Network for Remote {
     fn place(&mut self, what: (JobId, usize), request: &Request) -> Result<Option<Vec<(RackId, u32)>>, String> {
         let Shuffle::Open { maps, reduces, free, .. } = &request.shuffle else { return Ok(None) };
         let place = wire::Place {
-            maps: maps.iter().map(|&(r, b)| wire::RackOutput { rack: r.0, bytes: b.0 }).collect(),
+            maps: maps.iter().map(|&(r, b)| wire::RackOutput { rack: wire::RackRef(r.0), bytes: wire::Amount(b.0) }).collect(),
             reduces: None,
             tasks: Some(*reduces),
             slots: Some(slots(free)),
             allowed: None,
             forbidden: vec![],
             at_most: None,
-            ready_ns: request.ready.0,
+            ready_ns: wire::Length(request.ready.0),
             deadline_ns: None,
-            hold_ns: Some(HOLD.0),
+            hold_ns: Some(wire::Length(HOLD.0)),
         };
         if let Some(old) = self.held.by_stage.remove(&what) {
             self.shared.client.take_back(old).map_err(|e| e.to_string())?;
@@ -464,11 +464,11 @@ impl Shared {
 /// Slots by rack, those that are free together as one entry.
 fn slots(free: &[Vec<Span>]) -> Vec<wire::RackSlots> {
     let rack = |(r, times): (usize, &Vec<Span>)| {
-        let mut all = wire::RackSlots { rack: r as u32, free: 0, soon: vec![] };
+        let mut all = wire::RackSlots { rack: wire::RackRef(r as u32), free: 0, soon: vec![] };
         for alike in times.chunk_by(|a, b| a == b) {
             match alike[0] {
                 Span::ZERO => all.free = alike.len() as u32,
-                Span(in_ns) => all.soon.push(wire::SoonFree { in_ns, slots: alike.len() as u32 }),
+                Span(in_ns) => all.soon.push(wire::SoonFree { in_ns: wire::Length(in_ns), slots: alike.len() as u32 }),
             }
         }
         all

@@ -49,7 +49,7 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
     let rig = rig_with(Options { listen, sender: Some(delivers.clone()), ..Options::default() });
     delivers.0.set(rig.handle.clone()).ok().expect("once");
     let client = Client::new(&rig.server.url(), None).unwrap();
-    let pairs = (0..12).map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 }).collect();
+    let pairs = (0..12).map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 }).map(|p| (&p).into()).collect();
     let body = wire::CoflowBody { name: Some("many".into()), pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
     let (mut ended, mut seen, mut all) = (0, 0, vec![]);
     for part in 0..parts {
@@ -86,14 +86,14 @@ fn only_tasks_without_room_have_no_proposal() {
     let client = Client::new(&rig.server.url(), None).unwrap();
     let ask = |tasks: u32, free: u32| {
         let place = wire::Place {
-            maps: vec![wire::RackOutput { rack: 0, bytes: 1_000_000 }],
+            maps: vec![wire::RackOutput { rack: wire::RackRef(0), bytes: wire::Amount(1_000_000) }],
             reduces: None,
             tasks: Some(tasks),
-            slots: Some(vec![wire::RackSlots { rack: 1, free, soon: vec![] }]),
+            slots: Some(vec![wire::RackSlots { rack: wire::RackRef(1), free, soon: vec![] }]),
             allowed: None,
             forbidden: vec![],
             at_most: None,
-            ready_ns: 0,
+            ready_ns: wire::Length(0),
             deadline_ns: None,
             hold_ns: None,
         };

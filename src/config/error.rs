@@ -115,6 +115,9 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
+/// Errors of one file that are shown; of the others only their number.
+const SHOWN: usize = 8;
+
 impl std::error::Error for ConfigError {}
 
 impl ConfigError {
@@ -128,13 +131,17 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (k, p) in self.problems.iter().enumerate() {
+        for (k, p) in self.problems.iter().take(SHOWN).enumerate() {
             if k > 0 {
                 writeln!(f)?;
             }
             p.show(&self.file, f)?;
         }
-        Ok(())
+        match self.problems.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more if self.problems.len() < super::yaml::MAX_FLAWS => write!(f, "\nand {more} more"),
+            more => write!(f, "\nand {more} more at least"),
+        }
     }
 }
 

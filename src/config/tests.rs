@@ -420,3 +420,16 @@ fn queues_may_have_orders_of_their_own() {
     assert!(again.contains(r#""order":["fifo","fair"]"#), "{again}");
     assert_eq!(read_policy(&again, "j").unwrap(), plan);
 }
+
+#[test]
+fn of_many_errors_some_are_shown_and_the_others_counted() {
+    let topology = read_topology(GOOD, "t").unwrap();
+    let said = |n: usize| {
+        let text = format!("name: w\ncoflows:\n{}", "  - flows: [{from: h0-0, to: h99-0, bytes: 1MB}]\n".repeat(n));
+        yaml::read_checked(&text, "w.yaml", |raw: workload::RawWorkload| raw.check(&topology)).map(drop).unwrap_err().to_string()
+    };
+    let shown = |text: &str| text.matches("w.yaml:").count();
+    assert_eq!((shown(&said(4)), said(4).contains("more")), (4, false));
+    assert_eq!((shown(&said(12)), said(12).lines().last()), (8, Some("and 4 more")));
+    assert_eq!(said(50).lines().last(), Some("and 12 more at least"));
+}

@@ -15,8 +15,8 @@ use super::nearest::nearest;
 pub const MAX_BYTES: usize = 4_000_000;
 /// The deepest nesting that is read.
 pub const MAX_DEPTH: usize = 64;
-/// Flaws beyond this many in one file are not shown.
-const MAX_FLAWS: usize = 20;
+/// Flaws beyond this many in one file are not kept.
+pub(super) const MAX_FLAWS: usize = 20;
 
 /// Reads a value from YAML (or JSON, which YAML contains). `file` is the name that errors show.
 ///
@@ -151,8 +151,8 @@ fn problem(text: &str, e: &serde_yaml::Error, path: Vec<Step>) -> Problem {
     Problem { line, column, path, source: source_line(text, line), message: plain(&message), allowed: String::new() }
 }
 
-/// Serde's sentences in words for people who write YAML.
-pub(super) fn plain(message: &str) -> String {
+/// Serde's sentences in words for people who write YAML and JSON.
+pub fn plain(message: &str) -> String {
     let message = message
         .replace("unknown field ", "unknown key ")
         .replace("missing field ", "missing key ")
@@ -161,6 +161,8 @@ pub(super) fn plain(message: &str) -> String {
         .replace(", expected one of ", "; allowed: ")
         .replace("expected struct RawWorkload", "expected a mapping of keys to values")
         .replace("expected struct RawJobs", "expected a mapping of keys to values")
+        .replace("expected u8", "expected a whole number from 0 to 255")
+        .replace("expected u16", "expected a whole number from 0 to 65535")
         .replace("expected u32", "expected a whole number")
         .replace("expected u64", "expected a whole number")
         .replace("expected a sequence", "expected a list such as [a, b]");

@@ -5,6 +5,7 @@ mod links;
 mod output;
 #[path = "../shared/skip.rs"]
 mod skip;
+mod yaml;
 
 use std::path::{Path, PathBuf};
 

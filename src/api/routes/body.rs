@@ -120,17 +120,18 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
     }
 }
 
-fn check_pairs(pairs: &[wire::Pair], racks: usize) -> Reply<Vec<RackBytes>> {
+fn check_pairs(pairs: &[wire::PairBody], racks: usize) -> Reply<Vec<RackBytes>> {
     let (mut seen, mut total) = (BTreeSet::new(), 0u64);
     for (k, p) in pairs.iter().enumerate() {
-        check_ends(("pairs", "rack"), k, (p.from, p.to), racks)?;
+        exists("rack", p.from.0, racks, || format!("/pairs/{k}/from"))?;
+        exists("rack", p.to.0, racks, || format!("/pairs/{k}/to"))?;
         if p.from == p.to {
             return Err(Problem::value(format!("/pairs/{k}/to"), "a rack's own traffic does not leave it"));
         }
         if !seen.insert((p.from, p.to)) {
-            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} is listed twice", p.from, p.to)));
+            return Err(Problem::value(format!("/pairs/{k}"), format!("the pair {} -> {} is listed twice", p.from.0, p.to.0)));
         }
-        add_bytes("pairs", k, p.bytes, &mut total)?;
+        add_bytes("pairs", k, p.bytes.0, &mut total)?;
     }
     Ok(pairs.iter().map(Into::into).collect())
 }
@@ -139,27 +140,28 @@ fn check_flows(flows: &[wire::Flow], topology: &Topology) -> Reply<Vec<FlowSpec>
     if flows.len() > MAX_FLOWS {
         return Err(Problem::value("/flows", format!("{} flows: at most {MAX_FLOWS}", flows.len())));
     }
-    let mut total = 0;
+    let (mut total, mut all) = (0, Vec::with_capacity(flows.len()));
     for (k, f) in flows.iter().enumerate() {
-        check_ends(("flows", "host"), k, (f.from, f.to), topology.hosts.len())?;
-        if f.from == f.to {
+        let host = |h: wire::HostRef, key| h.find(topology).map_err(|why| Problem::value(format!("/flows/{k}/{key}"), why));
+        let (from, to) = (host(f.from, "from")?, host(f.to, "to")?);
+        if from == to {
             return Err(Problem::value(format!("/flows/{k}/to"), "a host's own bytes do not leave it"));
         }
         exists_priority(f.priority, || format!("/flows/{k}/priority"))?;
-        add_bytes("flows", k, f.bytes, &mut total)?;
+        add_bytes("flows", k, f.bytes.0, &mut total)?;
+        all.push(FlowSpec { from, to, bytes: Bytes(f.bytes.0) });
     }
-    Ok(flows.iter().map(Into::into).collect())
+    Ok(all)
 }
 
-fn check_ends((list, what): (&str, &str), k: usize, (from, to): (u32, u32), n: usize) -> Reply<()> {
-    exists(what, from, n, || format!("/{list}/{k}/from"))?;
-    exists(what, to, n, || format!("/{list}/{k}/to"))
-}
-
-/// Whether the network has a rack or a host (`what`) of this number: they are 0 to `n - 1`.
+/// Whether the network has a rack, a plane or another thing (`what`) of this number: they are 0 to `n - 1`.
 pub(super) fn exists(what: &str, number: u32, n: usize, pointer: impl FnOnce() -> String) -> Reply<()> {
     let known = (number as usize) < n;
-    let those = || if n == 0 { "there is none".into() } else { format!("they are 0 to {}", n - 1) };
+    let those = || match (n.checked_sub(1), what) {
+        (None, _) => "there is none".into(),
+        (Some(last), "rack") => format!("they are 0 to {last}, or r0 to r{last}"),
+        (Some(last), _) => format!("they are 0 to {last}"),
+    };
     if known { Ok(()) } else { Err(Problem::value(pointer(), format!("no {what} {number}: {}", those()))) }
 }
 
@@ -173,7 +175,7 @@ fn add_bytes(list: &str, k: usize, bytes: u64, total: &mut u64) -> Reply<()> {
 
 /// How long the proposal of a request is held.
 pub(super) fn hold(place: Option<&Place>) -> Span {
-    place.and_then(|p| p.hold_ns).map_or(HOLD, Span)
+    place.and_then(|p| p.hold_ns).map_or(HOLD, |l| Span(l.0))
 }
 
 /// The placement request of a body.
@@ -183,7 +185,7 @@ pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
     ahead("deadline_ns", place.deadline_ns)?;
     let hold = hold(Some(place));
     if !(HOLDS.0..=HOLDS.1).contains(&hold) {
-        return Err(Problem::value("/place/hold_ns", format!("{} to {}", HOLDS.0.0, HOLDS.1.0)));
+        return Err(Problem::value("/place/hold_ns", format!("{} to {} (in ns: {} to {})", HOLDS.0, HOLDS.1, HOLDS.0.0, HOLDS.1.0)));
     }
     let shuffle = match (&place.reduces, place.tasks) {
         (Some(_), Some(_)) => return Err(Problem::value("/place/tasks", "`reduces` has the tasks already: leave one of the two out")),
@@ -193,16 +195,16 @@ pub(super) fn request(app: &App, place: &Place) -> Reply<Request> {
         (Some(reduces), None) => Shuffle::Placed { maps, reduces: placed(app, place, reduces)? },
         (None, Some(tasks)) => open(app, place, maps, tasks)?,
     };
-    Ok(Request { shuffle, ready: Span(place.ready_ns), deadline: place.deadline_ns.map(Span) })
+    Ok(Request { shuffle, ready: Span(place.ready_ns.0), deadline: place.deadline_ns.map(|l| Span(l.0)) })
 }
 
-fn ahead(key: &str, ns: Option<u64>) -> Reply<()> {
-    let fits = ns.is_none_or(|n| n <= MAX_AHEAD.0);
-    if fits { Ok(()) } else { Err(Problem::value(format!("/place/{key}"), format!("at most {}", MAX_AHEAD.0))) }
+fn ahead(key: &str, ns: Option<wire::Length>) -> Reply<()> {
+    let fits = ns.is_none_or(|n| n.0 <= MAX_AHEAD.0);
+    if fits { Ok(()) } else { Err(Problem::value(format!("/place/{key}"), format!("at most {MAX_AHEAD} (in ns: {})", MAX_AHEAD.0))) }
 }
 
 /// A rack of a list that has each once.
-fn rack(app: &App, rack: u32, pointer: String, seen: &mut BTreeSet<u32>) -> Reply<RackId> {
+fn rack(app: &App, wire::RackRef(rack): wire::RackRef, pointer: String, seen: &mut BTreeSet<u32>) -> Reply<RackId> {
     exists("rack", rack, app.handle.topology.rack_count(), || pointer.clone())?;
     if !seen.insert(rack) {
         return Err(Problem::value(pointer, format!("rack {rack} is listed twice")));
@@ -217,15 +219,15 @@ fn maps(app: &App, place: &Place) -> Reply<Vec<(RackId, Bytes)>> {
     let (mut seen, mut total) = (BTreeSet::new(), 0u64);
     let one = |(k, m): (usize, &wire::RackOutput)| {
         let at = rack(app, m.rack, format!("/place/maps/{k}/rack"), &mut seen)?;
-        total = total.saturating_add(m.bytes);
-        let fits = m.bytes > 0 && total <= MAX_BYTES;
+        total = total.saturating_add(m.bytes.0);
+        let fits = m.bytes.0 > 0 && total <= MAX_BYTES;
         let wrong = || Problem::value(format!("/place/maps/{k}/bytes"), format!("1 to {MAX_BYTES} bytes, all racks together"));
-        if fits { Ok((at, Bytes(m.bytes))) } else { Err(wrong()) }
+        if fits { Ok((at, Bytes(m.bytes.0))) } else { Err(wrong()) }
     };
     place.maps.iter().enumerate().map(one).collect()
 }
 
-fn placed(app: &App, place: &Place, reduces: &[wire::RackTasks]) -> Reply<Vec<(RackId, u32)>> {
+fn placed(app: &App, place: &Place, reduces: &[wire::PlacedTasks]) -> Reply<Vec<(RackId, u32)>> {
     for (given, key) in [
         (place.slots.is_some(), "slots"),
         (place.allowed.is_some(), "allowed"),
@@ -240,7 +242,7 @@ fn placed(app: &App, place: &Place, reduces: &[wire::RackTasks]) -> Reply<Vec<(R
         return Err(Problem::value("/place/reduces", "a shuffle has at least one reduce task"));
     }
     let (mut seen, mut total) = (BTreeSet::new(), 0u32);
-    let one = |(k, r): (usize, &wire::RackTasks)| {
+    let one = |(k, r): (usize, &wire::PlacedTasks)| {
         let at = rack(app, r.rack, format!("/place/reduces/{k}/rack"), &mut seen)?;
         total = total.saturating_add(r.tasks);
         let wrong = || Problem::value(format!("/place/reduces/{k}/tasks"), format!("1 to {MAX_TASKS} tasks, all racks together"));
@@ -264,9 +266,9 @@ fn open(app: &App, place: &Place, maps: Vec<(RackId, Bytes)>, reduces: u32) -> R
             t.racks.iter().map(|r| vec![Span::ZERO; of(r.id) as usize]).collect()
         }
     };
-    let named = |racks: &[u32], key: &str| -> Reply<BTreeSet<RackId>> {
+    let named = |racks: &[wire::RackRef], key: &str| -> Reply<BTreeSet<RackId>> {
         let mut seen = BTreeSet::new();
-        let one = |(k, &r): (usize, &u32)| rack(app, r, format!("/place/{key}/{k}"), &mut seen);
+        let one = |(k, &r): (usize, &wire::RackRef)| rack(app, r, format!("/place/{key}/{k}"), &mut seen);
         racks.iter().enumerate().map(one).collect()
     };
     let allowed = place.allowed.as_ref().map(|a| named(a, "allowed")).transpose()?;
@@ -289,7 +291,7 @@ fn given(app: &App, slots: &[wire::RackSlots]) -> Reply<Vec<Vec<Span>>> {
         let mut times = vec![(0, s.free, format!("/place/slots/{k}/free"))];
         for (n, soon) in s.soon.iter().enumerate() {
             ahead(&format!("slots/{k}/soon/{n}/in_ns"), Some(soon.in_ns))?;
-            times.push((soon.in_ns, soon.slots, format!("/place/slots/{k}/soon/{n}/slots")));
+            times.push((soon.in_ns.0, soon.slots, format!("/place/slots/{k}/soon/{n}/slots")));
         }
         for (ns, count, pointer) in times {
             total = total.saturating_add(count);

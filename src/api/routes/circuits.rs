@@ -22,7 +22,7 @@ pub async fn list(State(app): State<App>) -> Json<wire::Circuits> {
 /// The circuit of one input port: the one with light, else the next one.
 #[utoipa::path(
     get, path = "/api/v1/circuits/{plane}/{input}", operation_id = "getCircuit", tag = "circuits",
-    params(("plane" = u32, Path, description = "The plane"), ("input" = u32, Path, description = "Sending rack")),
+    params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
     responses((status = 200, body = wire::Circuit), (status = 404, body = Problem, description = "No such port, or it is dark"))
 )]
 pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, String)>) -> Reply<Json<wire::Circuit>> {
@@ -36,7 +36,7 @@ pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, Str
 /// Sets a circuit by hand; it stays until it is deleted, whatever the policy.
 #[utoipa::path(
     put, path = "/api/v1/circuits/{plane}/{input}", operation_id = "setCircuit", tag = "circuits",
-    params(("plane" = u32, Path, description = "The plane"), ("input" = u32, Path, description = "Sending rack")),
+    params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
     request_body = wire::CircuitBody,
     responses(
         (status = 204, description = "The port is held for this circuit; it gets light with the next decision"),
@@ -46,7 +46,7 @@ pub async fn get(State(app): State<App>, Path((plane, input)): Path<(String, Str
 )]
 pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, String)>, body: Body<wire::CircuitBody>) -> Reply<StatusCode> {
     let (plane, input) = (app.plane(&plane)?, app.rack(&input)?);
-    let output = output(&app, (plane, input), body.value.output, || "/output".into())?;
+    let output = output(&app, (plane, input), body.value.output.0, || "/output".into())?;
     app.tell(Event::ManualConnect { plane, input, output }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -64,10 +64,10 @@ pub async fn put(State(app): State<App>, Path((plane, input)): Path<(String, Str
 pub async fn replace(State(app): State<App>, body: Body<wire::ConfigurationBody>) -> Reply<StatusCode> {
     let circuit = |(k, c): (usize, &wire::ManualCircuit)| {
         let at = |key: &str| format!("/circuits/{k}/{key}");
-        body::exists("plane", c.plane, app.handle.topology.planes.len(), || at("plane"))?;
-        body::exists("rack", c.input, app.handle.topology.rack_count(), || at("input"))?;
-        let (plane, input) = (PlaneId(c.plane), RackId(c.input));
-        Ok((plane, input, output(&app, (plane, input), c.output, || at("output"))?))
+        body::exists("plane", c.plane.0, app.handle.topology.planes.len(), || at("plane"))?;
+        body::exists("rack", c.input.0, app.handle.topology.rack_count(), || at("input"))?;
+        let (plane, input) = (PlaneId(c.plane.0), RackId(c.input.0));
+        Ok((plane, input, output(&app, (plane, input), c.output.0, || at("output"))?))
     };
     let circuits = body.value.circuits.iter().enumerate().map(circuit).collect::<Reply<_>>()?;
     app.tell(Event::ManualConfiguration { circuits }).await?;
@@ -85,7 +85,7 @@ fn output(app: &App, (plane, input): (PlaneId, RackId), output: u32, at: impl Fn
 /// Gives a port that was set by hand back to the policy.
 #[utoipa::path(
     delete, path = "/api/v1/circuits/{plane}/{input}", operation_id = "releaseCircuit", tag = "circuits",
-    params(("plane" = u32, Path, description = "The plane"), ("input" = u32, Path, description = "Sending rack")),
+    params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("input" = wire::RackRef, Path, description = "Sending rack")),
     responses((status = 204, description = "The port is the policy's again"), (status = 404, body = Problem, description = "No such circuit set by hand"))
 )]
 pub async fn delete(State(app): State<App>, Path((plane, input)): Path<(String, String)>) -> Reply<StatusCode> {

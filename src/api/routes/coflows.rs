@@ -45,7 +45,7 @@ pub async fn post(
     headers: HeaderMap,
     body: Body<wire::CoflowBody>,
 ) -> Reply<Response> {
-    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(Trial { dry_run }) = trial.map_err(|e| Problem::query(&e))?;
     let key = idempotency_key(&headers)?;
     if dry_run {
         let content = check(&app, &body.value)?;
@@ -144,9 +144,9 @@ pub async fn put(State(app): State<App>, Path(id): Path<String>, body: Body<wire
         let mut asked: Vec<wire::Pair> = content.pairs.iter().map(Into::into).collect();
         asked.sort_by_key(|p| (p.from, p.to));
         // Priorities may have changed since.
-        let asked_flows = body.value.flows.iter().map(|f| (f.from, f.to, f.bytes));
+        let asked_flows = content.flows.iter().map(|f| (f.from.0, f.to.0, f.bytes.0));
         let other_flows =
-            |f: &Vec<wire::FlowView>| !body.value.flows.is_empty() && !f.iter().map(|f| (f.from, f.to, f.bytes)).eq(asked_flows.clone());
+            |f: &Vec<wire::FlowView>| !content.flows.is_empty() && !f.iter().map(|f| (f.from, f.to, f.bytes)).eq(asked_flows.clone());
         let same = there.pairs == asked && there.name == name(&body.value, id) && !there.flows.as_ref().is_some_and(other_flows);
         let detail = format!("coflow {} is known already, and is another one", id.0);
         return if same { Ok(Json(there).into_response()) } else { Err(Problem::new(StatusCode::CONFLICT, detail)) };

@@ -46,7 +46,7 @@ pub async fn stream(
     wanted: Result<Query<Wanted>, QueryRejection>,
     headers: HeaderMap,
 ) -> Reply<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
-    let Query(wanted) = wanted.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(wanted) = wanted.map_err(|e| Problem::query(&e))?;
     let types = wanted.names()?;
     let newest = app.log.newest();
     let last = match headers.get("last-event-id") {

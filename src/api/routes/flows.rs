@@ -42,7 +42,7 @@ pub enum FlowState {
 #[utoipa::path(get, path = "/api/v1/flows", operation_id = "listFlows", tag = "coflows", params(Filter),
     responses((status = 200, body = wire::OpenFlows)))]
 pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRejection>) -> Reply<Response> {
-    filter.map_err(|e| Problem::bad(e.body_text()))?;
+    filter.map_err(|e| Problem::query(&e))?;
     let left = app.sender.as_ref().map(|s| s.left()).unwrap_or_default();
     let begin = format!("{{\"now_ns\":{},\"coflows\":[", app.snapshot().now.0);
     let coflows = left.into_iter().enumerate().map(|(k, c)| [if k == 0 { "" } else { "," }, &json(&c)].concat());

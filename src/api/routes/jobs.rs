@@ -20,15 +20,15 @@ pub struct Since {
     /// Only samples after this time, in nanoseconds since the daemon's start.
     #[serde(default)]
     #[param(inline)]
-    after: u64,
+    after: wire::Length,
 }
 
 /// The jobs of the task scheduler that reported last, and who held slots over the last minutes.
 #[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs", params(Since),
     responses((status = 200, body = wire::Jobs)))]
 pub async fn list(State(app): State<App>, since: Result<Query<Since>, QueryRejection>) -> Reply<Json<wire::Jobs>> {
-    let Query(since) = since.map_err(|e| Problem::bad(e.body_text()))?;
-    Ok(Json(app.board.show(Time(since.after), app.snapshot().now)))
+    let Query(since) = since.map_err(|e| Problem::query(&e))?;
+    Ok(Json(app.board.show(Time(since.after.0), app.snapshot().now)))
 }
 
 /// Takes in what a task scheduler says of its jobs. The daemon only shows it.

@@ -101,7 +101,7 @@ fn places(s: &Snapshot, filter: &Filter) -> Vec<(u32, Place)> {
 #[utoipa::path(get, path = "/api/v1/coflows", operation_id = "listCoflows", tag = "coflows", params(Filter),
     responses((status = 200, body = wire::Coflows)))]
 pub async fn list(State(app): State<App>, filter: Result<Query<Filter>, QueryRejection>) -> Reply<Response> {
-    let Query(filter) = filter.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(filter) = filter.map_err(|e| Problem::query(&e))?;
     if filter.limit == Some(0) {
         return Err(Problem::bad("limit is how many coflows to list at most; allowed: 1 or more"));
     }

@@ -42,7 +42,7 @@ pub async fn queues(State(app): State<App>) -> Json<wire::Queues> {
 /// Says that a faulty port was mended: it is used again.
 #[utoipa::path(
     delete, path = "/api/v1/ports/{plane}/{rack}/fault", operation_id = "repairPort", tag = "network",
-    params(("plane" = u32, Path, description = "The plane"), ("rack" = u32, Path, description = "Whose port")),
+    params(("plane" = wire::PlaneRef, Path, description = "The plane"), ("rack" = wire::RackRef, Path, description = "Whose port")),
     responses((status = 204, description = "The port is used again"), (status = 404, body = Problem, description = "No such port, or it has no fault"),
         (status = 409, body = Problem, description = "It is down, and used again when it is up"))
 )]
@@ -66,15 +66,15 @@ pub struct Part {
     /// Where it begins, in nanoseconds since the start: the zero of the times in the answer.
     #[serde(default)]
     #[param(inline)]
-    from_ns: u64,
+    from_ns: wire::Length,
 }
 
 /// What links to the EPS and planes carried over time, in at most 256 buckets.
 #[utoipa::path(get, path = "/api/v1/utilisation", operation_id = "getUtilisation", tag = "network", params(Part),
     responses((status = 200, body = wire::Utilisation)))]
 pub async fn utilisation(State(app): State<App>, part: Result<Query<Part>, QueryRejection>) -> Reply<Json<wire::Utilisation>> {
-    let Query(part) = part.map_err(|e| Problem::bad(e.body_text()))?;
-    Ok(Json(app.handle.utilisation(Time(part.from_ns)).into()))
+    let Query(part) = part.map_err(|e| Problem::query(&e))?;
+    Ok(Json(app.handle.utilisation(Time(part.from_ns.0)).into()))
 }
 
 /// What is wanted beside the counters.
@@ -91,8 +91,9 @@ pub struct Beside {
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "network", params(Beside),
     responses((status = 200, body = wire::Stats)))]
 pub async fn stats(State(app): State<App>, beside: Result<Query<Beside>, QueryRejection>) -> Reply<Json<wire::Stats>> {
-    let Query(beside) = beside.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(beside) = beside.map_err(|e| Problem::query(&e))?;
     let (s, sent_again_bytes) = (app.snapshot(), app.sender.as_ref().and_then(|s| s.sent_again()).map(|b| b.0));
     let ranges = beside.ranges.then(|| (&s.histograms).into());
-    Ok(Json(wire::Stats { sent_again_bytes, ranges, ..(&*s).into() }))
+    let name = app.run.name.clone().unwrap_or_else(|| app.handle.topology.name.clone());
+    Ok(Json(wire::Stats { name, started_at: app.run.started_at.clone(), sent_again_bytes, ranges, ..(&*s).into() }))
 }

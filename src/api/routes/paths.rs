@@ -38,7 +38,7 @@ fn yes() -> bool {
     responses((status = 200, body = wire::Paths),
         (status = 404, body = Problem, description = "The packet network is one switch")))]
 pub async fn list(State(app): State<App>, listed: Result<Query<Listed>, QueryRejection>) -> Reply<Json<wire::Paths>> {
-    let Query(listed) = listed.map_err(|e| Problem::bad(e.body_text()))?;
+    let Query(listed) = listed.map_err(|e| Problem::query(&e))?;
     let s = app.snapshot();
     Ok(Json(wire::Paths::new(&*view(&s)?, s.switches.as_deref(), (s.revision, s.now.0), listed.pairs)))
 }
@@ -63,7 +63,7 @@ pub struct Change {
 
 impl Change {
     fn read(query: Result<Query<Self>, QueryRejection>) -> Reply<(Option<Ports>, bool)> {
-        let Query(c) = query.map_err(|e| Problem::bad(e.body_text()))?;
+        let Query(c) = query.map_err(|e| Problem::query(&e))?;
         let ports = match (c.from_port, c.to_port) {
             (Some(from), Some(to)) => Some(Ports { from: from.get(), to: to.get() }),
             (None, None) => None,
@@ -76,7 +76,7 @@ impl Change {
 /// Sets the list of all flows from one host to another by hand, or of one of them; it stays until it is deleted, whatever the policy.
 /// Answers with what that changes.
 #[utoipa::path(put, path = "/api/v1/paths/{from}/{to}", operation_id = "setPath", tag = "paths",
-    params(("from" = String, Path, description = "The host where flows begin: h0-0, or its number"), ("to" = String, Path, description = "The host where they end"), Change),
+    params(("from" = wire::HostRef, Path, description = "The host where flows begin"), ("to" = wire::HostRef, Path, description = "The host where they end"), Change),
     request_body = wire::PathBody,
     responses(
         (status = 200, body = wire::PathChange),
@@ -108,7 +108,7 @@ pub async fn put(
 /// Gives a list that was set by hand back to the policy; the flow of a list of its own takes its pair's again. Answers with what that
 /// changes.
 #[utoipa::path(delete, path = "/api/v1/paths/{from}/{to}", operation_id = "releasePath", tag = "paths",
-    params(("from" = String, Path, description = "The host where flows begin: h0-0, or its number"), ("to" = String, Path, description = "The host where they end"), Change),
+    params(("from" = wire::HostRef, Path, description = "The host where flows begin"), ("to" = wire::HostRef, Path, description = "The host where they end"), Change),
     responses((status = 200, body = wire::PathChange),
         (status = 404, body = Problem, description = "No such list set by hand")))]
 pub async fn delete(

@@ -20,6 +20,7 @@ pub async fn get(State(app): State<App>) -> Response {
 
 /// Decides by another policy from the next cycle on. An invalid one changes nothing. Of the keys that are not given, those that were fixed
 /// when the run started keep what is in force; the others are as in a file that leaves them out.
+/// The body may be a policy file as it is, with `Content-Type: application/yaml`.
 #[utoipa::path(put, path = "/api/v1/policy", operation_id = "replacePolicy", tag = "policy", request_body = ref("#/components/schemas/RawPolicy"),
     params(("If-Match" = String, Header, description = "The ETag of the policy that is replaced, or `*`")),
     responses(
@@ -28,7 +29,7 @@ pub async fn get(State(app): State<App>) -> Response {
         (status = 412, body = Problem, description = "Another policy is in force"),
         (status = 428, body = Problem, description = "No If-Match")
     ))]
-pub async fn put(State(app): State<App>, headers: HeaderMap, body: Body<RawPolicy>) -> Reply<Response> {
+pub async fn put(State(app): State<App>, headers: HeaderMap, body: Body<RawPolicy, true>) -> Reply<Response> {
     let Some(wanted) = headers.get(header::IF_MATCH) else {
         let detail = "give the ETag of the policy that you replace in If-Match, or * for any";
         return Err(Problem::new(StatusCode::PRECONDITION_REQUIRED, detail));

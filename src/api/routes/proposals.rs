@@ -51,7 +51,7 @@ fn content(app: &App, there: &wire::Coflow, (flows, priority): (Vec<wire::Flow>,
         let pairs = there.pairs.iter().map(Into::into).collect();
         return Ok(Content { pairs, flows: vec![], priorities: Priorities::default() });
     }
-    let pairs = if flows.is_empty() { there.pairs.clone() } else { vec![] };
+    let pairs = if flows.is_empty() { there.pairs.iter().map(Into::into).collect() } else { vec![] };
     check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None, priority })
 }
 

@@ -104,8 +104,8 @@ pub(super) fn late() -> Late {
     let patience = Duration::from_millis(1);
     let (log, ledger, policy_turn) = Default::default();
     let doors = Arc::new(Doors::default());
-    let (board, journal, door) = (Default::default(), None, doors.unix.clone());
-    let app = App { handle, log, sender, ledger, policy_turn, door, doors, board, patience, journal, stopping };
+    let (board, journal, door, run) = (Default::default(), None, doors.unix.clone(), Default::default());
+    let app = App { handle, log, sender, ledger, policy_turn, door, doors, board, patience, journal, run, stopping };
     Late { controller, ends, app, notes, _stop: stop }
 }
 
@@ -161,7 +161,8 @@ impl Late {
 #[tokio::test]
 async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     let mut l = late();
-    let pairs = vec![wire::Pair { from: 0, to: 1, bytes: 9 }];
+    let pairs = [wire::Pair { from: 0, to: 1, bytes: 9 }];
+    let pairs = pairs.iter().map(Into::into).collect();
     let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
     assert_eq!(l.post(body).await.unwrap_err().status, 503);
     assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));

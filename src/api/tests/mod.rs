@@ -6,6 +6,7 @@ mod events;
 mod hangs_up;
 mod hostile;
 mod launch;
+mod named;
 mod outside;
 mod page;
 mod paths;

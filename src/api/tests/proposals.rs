@@ -60,7 +60,7 @@ fn what_is_proposed_at_once_is_not_promised_twice() {
     });
     // All leave by the one port of rack 0: one after the other, as if they had been asked so.
     let mut spans: Vec<(u64, u64)> =
-        all.iter().flat_map(|c| &c.proposal.as_ref().unwrap().proposal.circuits).map(|c| (c.setup_ns, c.until_ns)).collect();
+        all.iter().flat_map(|c| &c.proposal.as_ref().unwrap().proposal.circuits).map(|c| (c.setup_at_ns, c.until_ns)).collect();
     spans.sort_unstable();
     assert!(spans.len() == 8 && spans.windows(2).all(|w| w[0].1 <= w[1].0), "{spans:?}");
     assert_eq!(all.iter().map(|c| c.id).collect::<std::collections::BTreeSet<_>>().len(), 8);
@@ -82,7 +82,7 @@ fn what_is_proposed_is_held_shown_and_seen_by_others() {
     let dry = || serde_json::from_str::<wire::Proposal>(&r.send("POST", "/api/v1/coflows?dryRun=true", &ask()).text).unwrap();
     let second = dry();
     assert!(second.chosen.cct_ns > held.proposal.chosen.cct_ns + 400 * MS, "{second:?}");
-    assert!(second.circuits[0].setup_ns >= held.proposal.circuits[0].until_ns);
+    assert!(second.circuits[0].setup_at_ns >= held.proposal.circuits[0].until_ns);
     // Taken back, it is forgotten.
     assert_eq!(r.call("DELETE", a.header("location"), &[], b"").status, 204);
     assert!(r.get(a.header("location")).problem(410).1.contains("its proposal was taken back"));

@@ -83,7 +83,7 @@ fn a_whole_configuration_is_set_at_one_instant() {
     // What clashes changes nothing.
     let (_, why) = set(&[(0, 1), (3, 1)]).problem(409);
     assert!(why.contains("held by hand"), "{why}");
-    assert_eq!(set(&[(0, 9)]).problem(422), ("/circuits/0/output".into(), "no rack 9: they are 0 to 3".into()));
+    assert_eq!(set(&[(0, 9)]).problem(422), ("/circuits/0/output".into(), "no rack 9: they are 0 to 3, or r0 to r3".into()));
     assert_eq!(set(&[(0, 1), (2, 2)]).problem(422).0, "/circuits/1/output");
     assert_eq!(up(), then);
     assert_eq!(set(&[]).status, 204);
@@ -98,7 +98,7 @@ fn impossible_circuits_are_refused() {
     r.send("PUT", "/api/v1/circuits/0/x", &json!({"output": 3})).problem(404);
     r.send("PUT", "/api/v1/circuits/0/-1", &json!({"output": 3})).problem(404);
     let (pointer, why) = r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 9})).problem(422);
-    assert_eq!((pointer.as_str(), why.as_str()), ("/output", "no rack 9: they are 0 to 3"));
+    assert_eq!((pointer.as_str(), why.as_str()), ("/output", "no rack 9: they are 0 to 3, or r0 to r3"));
     assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 1})).problem(422).0, "/output");
     assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": "a"})).problem(422).0, "/output");
     assert_eq!(r.send("PUT", "/api/v1/circuits/0/1", &json!({"output": 2, "x": 1})).problem(422).0, "/x");

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::named::{Amount, HostRef, RackRef};
 use crate::coflows::priority::LAST;
 use crate::coflows::{CoflowSpec, FlowSpec, RackBytes};
 use crate::control::record;
 use crate::fabric::traffic::FlowProgress;
-use crate::ids::{HostId, RackId};
+use crate::ids::RackId;
 use crate::units::Bytes;
 
 /// A list of coflows.
@@ -100,11 +101,11 @@ impl From<&FlowProgress> for FlowView {
 #[serde(deny_unknown_fields)]
 pub struct Flow {
     /// Sending host.
-    pub from: u32,
+    pub from: HostRef,
     /// Receiving host.
-    pub to: u32,
+    pub to: HostRef,
     /// Payload.
-    pub bytes: u64,
+    pub bytes: Amount,
     /// Its own strict priority, 0 (first) to 7; that of its coflow if left out, and within a rack the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 7)]
@@ -115,13 +116,13 @@ impl Flow {
     /// The flows of a coflow, each with its own priority if it has one.
     pub fn of(coflow: &CoflowSpec) -> Vec<Self> {
         let own = |k: usize| coflow.priorities.flows.get(k).copied().flatten();
-        let flow = |(k, f): (usize, &FlowSpec)| Self { from: f.from.0, to: f.to.0, bytes: f.bytes.0, priority: own(k) };
+        let flow = |(k, f): (usize, &FlowSpec)| Self {
+            from: HostRef::Number(f.from.0),
+            to: HostRef::Number(f.to.0),
+            bytes: Amount(f.bytes.0),
+            priority: own(k),
+        };
         coflow.flows.iter().enumerate().map(flow).collect()
-    }
-}
-impl From<&Flow> for FlowSpec {
-    fn from(f: &Flow) -> Self {
-        Self { from: HostId(f.from), to: HostId(f.to), bytes: Bytes(f.bytes) }
     }
 }
 
@@ -161,6 +162,29 @@ impl From<&record::CoflowView> for CoflowState {
             (None, Some(_)) => Self::Cancelled,
             (None, None) => Self::Active,
         }
+    }
+}
+
+/// Bytes from a rack to a rack, as they are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PairBody {
+    /// Sending rack.
+    pub from: RackRef,
+    /// Receiving rack.
+    pub to: RackRef,
+    /// Payload.
+    pub bytes: Amount,
+}
+
+impl From<&PairBody> for RackBytes {
+    fn from(p: &PairBody) -> Self {
+        Self { from: RackId(p.from.0), to: RackId(p.to.0), bytes: Bytes(p.bytes.0) }
+    }
+}
+impl From<&Pair> for PairBody {
+    fn from(p: &Pair) -> Self {
+        Self { from: RackRef(p.from), to: RackRef(p.to), bytes: Amount(p.bytes) }
     }
 }
 
@@ -244,7 +268,7 @@ pub struct CoflowBody {
     pub name: Option<String>,
     /// Bytes by rack pair: each pair once, between two racks, above zero. Left out if there are `flows`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<PairBody>,
     /// Bytes by flow: between two hosts, also of one rack, above zero, at most 10000. The pairs follow from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<Flow>,

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use super::graph::Graph;
 use super::links::Links;
+use super::named::{PlaneRef, RackRef};
 use crate::control::record;
 use crate::demand::DemandMatrix;
 use crate::fabric;
@@ -268,7 +269,7 @@ impl From<&record::CircuitView> for Circuit {
 #[serde(deny_unknown_fields)]
 pub struct CircuitBody {
     /// Receiving rack.
-    pub output: u32,
+    pub output: RackRef,
 }
 
 /// All circuits that shall be set by hand.
@@ -284,11 +285,11 @@ pub struct ConfigurationBody {
 #[serde(deny_unknown_fields)]
 pub struct ManualCircuit {
     /// OCS plane.
-    pub plane: u32,
+    pub plane: PlaneRef,
     /// Sending rack.
-    pub input: u32,
+    pub input: RackRef,
     /// Receiving rack.
-    pub output: u32,
+    pub output: RackRef,
 }
 
 /// Traffic between racks; each matrix has a row for every sending and a column for every receiving rack.

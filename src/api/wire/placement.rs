@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::named::{Amount, Length, RackRef};
 use crate::circuits::timetable::Reservation;
 use crate::control::record::{PromiseState, PromiseView};
 use crate::ids::RackId;
@@ -18,7 +19,7 @@ pub struct Place {
     pub maps: Vec<RackOutput>,
     /// Where the reduce tasks are; not together with `tasks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reduces: Option<Vec<RackTasks>>,
+    pub reduces: Option<Vec<PlacedTasks>>,
     /// How many reduce tasks are to be placed; not together with `reduces`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
@@ -28,23 +29,23 @@ pub struct Place {
     pub slots: Option<Vec<RackSlots>>,
     /// With `tasks`: only these racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<Vec<u32>>,
+    pub allowed: Option<Vec<RackRef>>,
     /// With `tasks`: none of these racks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forbidden: Vec<u32>,
+    pub forbidden: Vec<RackRef>,
     /// With `tasks`: no more in one rack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub at_most: Option<u32>,
     /// Least time from now until the shuffle begins; 0 if left out.
     #[serde(default)]
-    pub ready_ns: u64,
+    pub ready_ns: Length,
     /// Time from now by which it shall be over: placements that meet it go before those that do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline_ns: Option<u64>,
+    pub deadline_ns: Option<Length>,
     /// How long the proposal is held, 1 ms to 10 min; 10 s if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hold_ns: Option<u64>,
+    pub hold_ns: Option<Length>,
 }
 
 /// How a coflow that was proposed begins.
@@ -68,9 +69,20 @@ pub struct Confirmation {
 #[serde(deny_unknown_fields)]
 pub struct RackOutput {
     /// The rack.
-    pub rack: u32,
+    pub rack: RackRef,
     /// Payload.
-    pub bytes: u64,
+    pub bytes: Amount,
+}
+
+/// Reduce tasks that a rack has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlacedTasks {
+    /// The rack.
+    pub rack: RackRef,
+    /// Number of tasks.
+    #[schema(minimum = 1)]
+    pub tasks: u32,
 }
 
 /// Reduce tasks of a rack.
@@ -89,7 +101,7 @@ pub struct RackTasks {
 #[serde(deny_unknown_fields)]
 pub struct RackSlots {
     /// The rack.
-    pub rack: u32,
+    pub rack: RackRef,
     /// Slots that are free now; 0 if left out.
     #[serde(default)]
     pub free: u32,
@@ -103,7 +115,7 @@ pub struct RackSlots {
 #[serde(deny_unknown_fields)]
 pub struct SoonFree {
     /// Time from now.
-    pub in_ns: u64,
+    pub in_ns: Length,
     /// Number of slots.
     pub slots: u32,
 }
@@ -212,10 +224,10 @@ pub struct ReservedCircuit {
     pub input: u32,
     /// Receiving rack.
     pub output: u32,
-    /// The mirrors begin to move; the same as `from_ns` for a circuit that goes on.
-    pub setup_ns: u64,
+    /// The mirrors begin to move; the same as `up_from_ns` for a circuit that goes on.
+    pub setup_at_ns: u64,
     /// Light.
-    pub from_ns: u64,
+    pub up_from_ns: u64,
     /// Its end.
     pub until_ns: u64,
 }
@@ -290,6 +302,7 @@ impl From<&codecide::Way> for PairWay {
 
 impl From<&Reservation> for ReservedCircuit {
     fn from(r: &Reservation) -> Self {
-        Self { plane: r.plane.0, input: r.input.0, output: r.output.0, setup_ns: r.setup_at.0, from_ns: r.up_from.0, until_ns: r.until.0 }
+        let (plane, input, output) = (r.plane.0, r.input.0, r.output.0);
+        Self { plane, input, output, setup_at_ns: r.setup_at.0, up_from_ns: r.up_from.0, until_ns: r.until.0 }
     }
 }

@@ -14,6 +14,12 @@ pub struct Stats {
     pub revision: u64,
     /// Time of the snapshot.
     pub now_ns: u64,
+    /// What the network is called on its machine: `--name` of `run`, else the topology's name.
+    #[serde(default)]
+    pub name: String,
+    /// The instant from which every `_ns` of an answer or event counts, as ISO 8601 in UTC.
+    #[serde(default)]
+    pub started_at: Option<String>,
     /// `timed`, `netlink` or `sim`.
     pub mechanism: String,
     /// Cycles done.
@@ -149,6 +155,8 @@ impl From<&record::Snapshot> for Stats {
         Self {
             revision: s.revision,
             now_ns: s.now.0,
+            name: String::new(),
+            started_at: None,
             mechanism: s.mechanism.clone(),
             cycles: s.stats.cycles,
             late_cycles: s.stats.late_cycles,

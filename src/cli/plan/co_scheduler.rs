@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, default_value = "bottleneck", value_parser = inputs::shuffle_model)]
     shuffle_model: ShuffleModel,
     /// Draws the racks of the data
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Draws the slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]

@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "ACCESS,AGGREGATION,CORE", default_value = "1,1,1", value_parser = units)]
     units: Units,
     /// Draws the assignment that it begins with
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]

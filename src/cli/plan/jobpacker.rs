@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=1000))]
     over_provisioning: u32,
     /// Draws the order of the sub-batches
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Draws the slots over time into this file (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]

@@ -51,13 +51,13 @@ pub struct Args {
     #[command(flatten)]
     place: Where,
     /// Divides all bytes; times stay [default: the policy's scale, or 1]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", value_parser = crate::cli::numbers::positive)]
     scale: Option<u64>,
     /// Divides all times: arrivals and how long tasks compute
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = crate::cli::numbers::positive)]
     time_scale: u64,
     /// Decides whatever is drawn of a trace's tasks
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     #[command(flatten)]
     tuning: jobs::Tuning,

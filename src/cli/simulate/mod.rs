@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(help_heading = "Jobs", long, value_name = "FILE|NAME")]
     jobs: Option<PathBuf>,
     /// Decides whatever is drawn: mixes, and tasks of jobs
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Repeats the run with N seeds, this one and those after it, and prints means with their 95% intervals. With jobs the
     /// `seed` of the policy's `placement` goes up with them, too

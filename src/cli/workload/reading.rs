@@ -24,10 +24,10 @@ pub struct Reading {
     #[arg(long, value_name = "N")]
     pub coflows: Option<usize>,
     /// Divides the bytes of every flow; times stay [default: the policy's scale, or 1]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", value_parser = crate::cli::numbers::positive)]
     pub scale: Option<u64>,
     /// Divides every arrival, and the times of jobs' tasks, so that a long trace fits a short run
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = crate::cli::numbers::positive)]
     pub time_scale: u64,
     /// How the flows of a trace get their sizes
     #[arg(long, value_enum, default_value_t)]
@@ -198,7 +198,7 @@ pub struct JobsArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Decides whatever is drawn: the same seed gives the same jobs
-    #[arg(help_heading = "Jobs", long, default_value_t = 1)]
+    #[arg(help_heading = "Jobs", long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     pub seed: u64,
     /// Keeps only jobs that shuffle at least this
     #[arg(help_heading = "Jobs", long, value_name = "BYTES")]

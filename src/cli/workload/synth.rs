@@ -38,13 +38,13 @@ pub struct Args {
     #[arg(long, conflicts_with = "coflows", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     jobs: Option<u32>,
     /// The same seed gives the same workload
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
     /// Mean time between two arrivals; 0s: all at once (CoflowSim's always are)
     #[arg(long, default_value = "1s")]
     mean_gap: Span,
     /// Divides all bytes
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::positive)]
     scale: u64,
     #[command(flatten)]
     to: To,

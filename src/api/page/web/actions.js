@@ -178,7 +178,7 @@
       }
       const table = (heads, rows) => H.el("table", {}, H.el("thead", {}, H.el("tr", {}, heads.map((h) => H.el("th", { scope: "col" }, h)))), H.el("tbody", {}, rows.map((r) => H.el("tr", {}, r.map((x) => H.el("td", {}, x))))));
       if (p.pairs?.length) parts.push(H.el("h3", {}, "Pairs of racks"), table(["pair", "bytes", "way"], p.pairs.slice(0, 40).map((x) => [`r${x.from} → r${x.to}`, H.bytes(x.bytes), (x.way ?? "–").toUpperCase()])));
-      if (p.circuits?.length) parts.push(H.el("h3", {}, "Circuits"), table(["circuit", "plane", "light from", "until"], p.circuits.slice(0, 40).map((x) => [`r${x.input} → r${x.output}`, String(x.plane), H.clock(x.from_ns, 2), H.clock(x.until_ns, 2)])));
+      if (p.circuits?.length) parts.push(H.el("h3", {}, "Circuits"), table(["circuit", "plane", "light from", "until"], p.circuits.slice(0, 40).map((x) => [`r${x.input} → r${x.output}`, String(x.plane), H.clock(x.up_from_ns, 2), H.clock(x.until_ns, 2)])));
       // Those that were estimated, then those that a bound on their score ruled out.
       const lost = [...(p.losers ?? []), ...(p.excluded ?? [])];
       if (lost.length) parts.push(H.el("h3", {}, "What lost, and why"), table(["placement", "CCT", "why"], lost.slice(0, MOST_LOSERS).map((x) => [racks(x), x.cct_ns === undefined ? "–" : H.span(x.cct_ns), x.why ?? ""])));
