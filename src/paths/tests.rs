@@ -77,7 +77,8 @@ fn every_shape_has_the_published_number_of_equal_shortest_lists() {
     let rate = BitRate(10);
     // By switches on the list: how many lists are that short. A tree has r^(2u - 1) over an ancestor u tiers above the access switches,
     // a fat tree k/2 and k^2/4, VL2 2 and 2 D_A, BCube h! where h digits differ.
-    let cases: [(&str, Graph, usize, &[(usize, u64)]); 11] = [
+    type Case<'a> = (&'a str, Graph, usize, &'a [(usize, u64)]);
+    let cases: [Case<'_>; 11] = [
         ("tree(2,8)", Graph::hierarchy(2, 8, 1, rate, None), 2, &[(1, 1), (3, 1)]),
         ("tree(2,8), 2 copies", Graph::hierarchy(2, 8, 2, rate, None), 2, &[(1, 1), (3, 2)]),
         ("tree(3,4)", Graph::hierarchy(3, 4, 1, rate, None), 2, &[(1, 1), (3, 1), (5, 1)]),

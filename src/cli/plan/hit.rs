@@ -213,7 +213,7 @@ fn best(row: &[i128], topology: &Topology, net: &Switches) -> String {
 }
 
 /// A task's row of the matrix, if it is in the first wave of a shuffle.
-fn row_of<'a>(plan: &'a Plan, stage: usize, task: u32) -> Option<&'a Vec<i128>> {
+fn row_of(plan: &Plan, stage: usize, task: u32) -> Option<&Vec<i128>> {
     plan.grades.iter().find(|g| g.stage == stage)?.saved.get(task as usize)
 }
 

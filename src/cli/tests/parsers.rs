@@ -21,11 +21,14 @@ use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span};
 use crate::workload::coflow_benchmark::Mapping;
 
+/// Whether a parser takes a text.
+type Takes = Box<dyn Fn(&[u8]) -> bool>;
+
 /// A parser: its name, texts that it takes, and whether it takes one.
 struct Target {
     name: &'static str,
     good: Vec<String>,
-    takes: Box<dyn Fn(&[u8]) -> bool>,
+    takes: Takes,
 }
 
 /// One that reads text.
