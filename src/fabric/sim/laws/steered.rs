@@ -100,7 +100,7 @@ fn what_no_flow_can_take_is_refused_and_changes_nothing() {
     let results = f.steer(&[op(0, 7, &[0, 4, 3]), op(0, 7, &[0, 4, 2]), op(3, 3, &[]), op(0, 99, &[0])], Time(5));
     let said: Vec<String> =
         results.iter().map(|r| r.outcome.as_ref().map_or_else(ToString::to_string, |at| format!("at {}", at.0))).collect();
-    let wrong = ["the last switch of the list is leaf2", "host 3 reaches itself over no switch", "there is no host 99"];
+    let wrong = ["the last switch of the list is leaf2", "h1-1 reaches itself over no switch", "there is no host 99"];
     assert!(said[0] == "at 5" && said[1..].iter().zip(wrong).all(|(s, w)| s.starts_with(w)), "{said:?}");
     assert_eq!(f.steered().of(HostId(0), HostId(7)), Some(&List(vec![0, 4, 3])));
     let mut flat = SimFabric::new(topology(2, 1, 100), Settings::default());
