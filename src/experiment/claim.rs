@@ -159,6 +159,9 @@ impl Printed {
     }
 }
 
+/// A difference below this is shown as 0.0 %.
+const SHOWN: f64 = 0.05;
+
 impl Claim {
     /// A measure of one system on one setting.
     pub fn of(measure: Measure, (setting, system): Place, printed: impl Into<Option<Printed>>, source: &'static str) -> Self {
@@ -234,7 +237,7 @@ impl Claim {
         // An interval that is wider than what is printed tells nothing, wherever its mean is.
         let wide = sign != 0.0 && size > 0.0 && 2.0 * half > size;
         match () {
-            () if sign != 0.0 && (ours.is_unclear() || mean == 0.0) => Verdict::Unclear,
+            () if sign != 0.0 && (ours.is_unclear() || mean.abs() < SHOWN) => Verdict::Unclear,
             () if sign != 0.0 && mean * sign < 0.0 => Verdict::Opposite,
             () if wide && off <= half => Verdict::Unclear,
             () if met => Verdict::Same,

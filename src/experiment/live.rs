@@ -14,7 +14,7 @@ use tokio::sync::broadcast::Receiver;
 
 use super::measure::Measure;
 use super::runs::{Outcome, Outcomes, Progress, Run, outcome, simulated};
-use super::setting::{Setting, System};
+use super::setting::{Setting, System, Work};
 use super::ways::Ways;
 use super::{Experiment, Size};
 use crate::config::Select;
@@ -167,6 +167,9 @@ impl Both {
 /// # Errors
 /// The first run that failed: which, and why.
 pub fn run(e: &Experiment, size: Size, place: &Place, stop: &AtomicBool, watch: &dyn Fn(Progress)) -> Result<Both, String> {
+    if let Some(s) = e.settings.iter().find(|s| !matches!(s.work, Work::Run)) {
+        return Err(format!("{}: no jobs run there, so nothing can be run on an emulated network", s.name));
+    }
     let pairs: Vec<(&Setting, &System)> = e.settings.iter().flat_map(|s| s.systems.iter().map(move |y| (s, y))).collect();
     let total = pairs.len() * size.repeats;
     let (mut live, mut simulated): (Vec<Run>, Vec<Run>) = (vec![], vec![]);

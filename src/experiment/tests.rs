@@ -180,6 +180,7 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
         [(95.2, 98.4, 0.4), (0.8, 0.0, 0.0), (33.0, 9.3, 28.9), (33.0, 9.3, 2.0)].map(|(p, m, h)| share(Printed::About(p), m, h)),
         [Same, Same, Unclear, Differs]
     );
+    assert_eq!([(0.04, 0.01), (-0.04, 0.0)].map(|(m, h)| verdict(Printed::AtLeast(0.0), m, h)), [Unclear; 2], "it is shown as 0.0");
     assert_eq!([(0.0, 0.0), (3.0, 0.0), (-3.0, 1.0)].map(|(m, h)| verdict(Printed::AtLeast(0.0), m, h)), [Unclear, Same, Opposite]);
     let time = Claim { measure: Measure::MeanJct, ..claim(false, Printed::About(1200.0)) };
     assert_eq!([1250.0, 1350.0, 700.0].map(|t| time.verdict(t, Some(1.0))), [Same, Near, Differs]);

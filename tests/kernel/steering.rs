@@ -365,7 +365,7 @@ fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
 fn jobs_under_pushbox_take_as_long_live_as_in_virtual_time() {
     each_mechanism("jobs_under_pushbox_take_as_long_live_as_in_virtual_time", |mechanism| {
         let what = ("topologies/hybrid-8x2.yaml", "policies/pushbox.yaml", "workloads/jobs-8.yaml");
-        // 0 to 7 % on a quiet machine, 11 to 20 % beside other work: what TCP sends again is lost to the flows that go last.
+        // 11 to 20 % beside other work (docs/placement.md).
         takes_as_long(mechanism, what, ("hst-pbjobs", 24), 25.0)
     });
 }
