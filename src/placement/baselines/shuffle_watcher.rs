@@ -8,7 +8,7 @@
 //! With the racks in the order of how many of the job's blocks they hold, k racks cost `input` x (1 - share of blocks in
 //! them) + `shuffle` x (1 - 1 / k) bytes between racks; the cheapest k counts, the smaller among equals. Racks of which no number is too
 //! small have slots for all tasks of the job's largest stage, and are preferred only: tasks that find no slot there run elsewhere, since
-//! ShuffleWatcher "always place[s] a task if there exist available slots" (Tian et al., PushBox, TPDS 2022, section 2.3). Corral's authors
+//! ShuffleWatcher "always place\[s\] a task if there exist available slots" (Tian et al., PushBox, TPDS 2022, section 2.3). Corral's authors
 //! have it otherwise: jobs are scheduled "in a subset of racks", "in the worst case all jobs on a single rack" (sections 6.1 and 6.2);
 //! that is [`ShuffleWatcherOptions::confine`].
 
