@@ -193,7 +193,8 @@ fn verdicts_say_how_ours_stands_to_the_papers() {
 fn the_verdicts_in_the_documentation_are_those_of_its_numbers() {
     let text = include_str!("../../docs/experiments.md");
     let number = |t: &str| -> f64 {
-        t.trim().trim_end_matches(" hops").trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}"))
+        let plain = [" hops", " GB", " us"].iter().fold(t.trim(), |t, unit| t.trim_end_matches(unit));
+        plain.trim_end_matches(['%', 's']).trim().parse().unwrap_or_else(|_| panic!("no number: {t}"))
     };
     let printed = |t: &str| match (t.strip_prefix("> "), t.strip_prefix("< "), t.split_once(" to ")) {
         (Some(a), ..) => Printed::AtLeast(number(a)),
@@ -212,6 +213,8 @@ fn the_verdicts_in_the_documentation_are_those_of_its_numbers() {
         let side = Side { setting: "s", system: "y" };
         let measure = match () {
             () if paper.ends_with(" hops") => Measure::RouteLength,
+            () if paper.ends_with(" GB") => Measure::ShuffleCost,
+            () if paper.ends_with(" us") => Measure::Decision,
             () if paper.ends_with('s') => Measure::MeanJct,
             () if ["gap", "variation", "makespan of"].iter().any(|w| figure.starts_with(w)) => Measure::Gap,
             () => Measure::OcsShare,
