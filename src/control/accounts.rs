@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::account::{Account, Pair};
 use super::closed::Closed;
+use super::counted::Counted;
 use super::histogram::Histogram;
 use super::live::Live;
 use super::past::{LOST, Past};
@@ -51,7 +52,7 @@ pub struct Accounts {
     /// Those of `live` of which bytes have arrived that are not yet told apart, by circuits and by EPS.
     news: BTreeSet<CoflowId>,
     /// Open ones whose progress is read from the ToRs' counters.
-    by_counters: BTreeSet<CoflowId>,
+    by_counters: Counted,
     /// The last of the others.
     closed: Closed,
     totals: CoflowTotals,
@@ -105,7 +106,7 @@ impl Accounts {
         let pairs = Self::pairs(new.pairs, racks)?;
         let bytes = pairs.iter().map(|p| Bytes(p.asked)).sum();
         if new.progress == ProgressBy::Counters {
-            self.by_counters.insert(new.id);
+            self.by_counters.insert(new.id, &pairs);
         }
         let account = Account {
             name: new.name,
@@ -237,7 +238,7 @@ impl Accounts {
 
     fn close(&mut self, id: CoflowId, at: Time) {
         let Some(a) = self.live.account(id) else { return };
-        self.by_counters.remove(&id);
+        self.by_counters.remove(id, &a.pairs);
         let received: Bytes = a.pairs.iter().map(|p| Bytes(p.received)).sum();
         self.totals.received = self.totals.received.saturating_add(received);
         self.waiting.push_back((id, 0));
@@ -283,31 +284,16 @@ impl Accounts {
     /// Reads the ToRs' counters: `gained` says of a pair of racks how many bytes were sent since the last call, and how many of
     /// them over circuits. Gives bytes to coflows whose progress is not reported, the oldest of a pair first, and splits every
     /// coflow's new bytes in the proportion in which the pair's bytes went over circuits. The proportion is exact for a pair,
-    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs of coflows of which there is news or
-    /// that are read from the counters).
+    /// and an estimate for coflows that share one. Returns the coflows that this finished. O(pairs that such coflows wait for, and pairs of
+    /// the coflows of which there is news or that get bytes).
     pub fn count(&mut self, gained: impl Fn(RackId, RackId) -> (u64, u64), now: Time) -> Vec<CoflowId> {
-        // What no coflow has been given yet.
-        let mut left: BTreeMap<(RackId, RackId), u64> = BTreeMap::new();
         let mut done = vec![];
         self.waiting.iter_mut().for_each(|w| w.1 += 1);
-        for id in self.news.union(&self.by_counters).copied().collect::<Vec<_>>() {
-            let by_counters = self.by_counters.contains(&id);
-            let news = self.news.contains(&id);
-            let gains = |a: &Account| a.pairs.is_empty() || a.pairs.iter().any(|p| gained(p.from, p.to).0 > 0);
-            if !news && !self.live.account(id).is_some_and(gains) {
-                continue;
-            }
+        let given = self.by_counters.give(&mut self.live, |from, to| gained(from, to).0);
+        for id in self.news.union(&given).copied().collect::<Vec<_>>() {
             let Some(a) = self.live.account_mut(id) else { continue };
-            if by_counters {
-                for p in &mut a.pairs {
-                    let left = left.entry((p.from, p.to)).or_insert_with(|| gained(p.from, p.to).0);
-                    let got = (*left).min(p.asked - p.received);
-                    *left -= got;
-                    p.received += got;
-                }
-                if a.pairs.iter().all(|p| p.received == p.asked) {
-                    done.push(id);
-                }
+            if self.by_counters.contains(id) && a.pairs.iter().all(|p| p.received == p.asked) {
+                done.push(id);
             }
             for p in a.pairs.iter_mut().filter(|p| p.split < p.received) {
                 let (s, o) = gained(p.from, p.to);

@@ -25,6 +25,7 @@ mod accounts;
 pub mod closed;
 mod coflow;
 mod controller;
+mod counted;
 mod faults;
 pub mod histogram;
 pub mod live;
