@@ -13,7 +13,7 @@ const MAX_LINES: usize = 600;
 const MAX_COLUMNS: usize = 140;
 
 /// Rooms that decide and must give the same answer every time: no maps whose order is random.
-const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "scheduler", "plan", "control"];
+const DECIDING: &[&str] = &["demand", "coflows", "circuits", "placement", "scheduler", "plan", "paths", "control"];
 /// Where a clock may be read and randomness made.
 const CLOCK_ROOMS: &[&str] = &["runtime", "fabric/kernel", "fabric/traffic", "api", "client", "experiment", "cli", "main"];
 /// Where `unsafe` may be used.
@@ -34,6 +34,7 @@ const CIRCLES: &[(&str, &str)] = &[
     ("fabric/kernel/detach", "fabric/kernel/ownership"),
     ("fabric/kernel/network", "fabric/kernel/ownership"),
     ("fabric/sim/engine", "fabric/sim/ledger"),
+    ("placement/codecide", "placement/coscheduler"),
     ("workload/coflow_benchmark", "workload/htsim"),
 ];
 /// The only place that knows netlink.
@@ -448,17 +449,24 @@ fn floating_point_decides_only_where_the_crate_doc_says() {
     }
 }
 
-/// Files or folders side by side that use each other: (the one, the other), below `src`.
+/// Files or folders side by side that use each other, or of which files below do: (the one, the other), below `src`.
 fn sibling_circles(sources: &[Source]) -> Vec<(String, String)> {
-    let places: BTreeSet<&str> = sources.iter().filter(|s| s.path.starts_with("src/")).map(|s| s.place.as_str()).collect();
+    let product: Vec<&Source> = sources.iter().filter(|s| s.path.starts_with("src/") && !s.path.contains("/tests")).collect();
+    // A folder is a place, too, where its module is one level up.
+    let ends = |p: &str| p.match_indices('/').map(|(k, _)| p[..k].to_owned()).chain([p.to_owned()]).collect::<Vec<_>>();
+    let places: BTreeSet<String> = product.iter().flat_map(|s| ends(&s.place)).collect();
     let mut edges = BTreeSet::new();
-    for s in sources.iter().filter(|s| s.path.starts_with("src/")) {
-        let Some((parent, _)) = s.place.rsplit_once('/') else { continue };
-        let full = format!("crate::{}::", parent.replace('/', "::"));
-        for (_, name) in uses_after(s, "super::").into_iter().chain(uses_after(s, &full)) {
-            let other = format!("{parent}/{name}");
-            if places.contains(other.as_str()) {
-                edges.insert((s.place.clone(), other));
+    for s in product {
+        let parts: Vec<&str> = s.place.split('/').collect();
+        for depth in 1..parts.len() {
+            let (parent, own) = (parts[..depth].join("/"), parts[..=depth].join("/"));
+            let full = format!("crate::{}::", parent.replace('/', "::"));
+            let up = "super::".repeat(parts.len() - depth);
+            for (_, name) in uses_after(s, &up).into_iter().chain(uses_after(s, &full)) {
+                let other = format!("{parent}/{name}");
+                if places.contains(&other) && other != own {
+                    edges.insert((own.clone(), other));
+                }
             }
         }
     }
@@ -482,6 +490,16 @@ fn siblings_do_not_use_each_other_but_for_those_listed() {
         Source::new("src/plan/d/mod.rs", "//! D\nuse super::c;"),
     ];
     assert_eq!(sibling_circles(&small), [("plan/a".to_owned(), "plan/b".to_owned())]);
+    let deep = [
+        Source::new("src/plan/a/x.rs", "//! D\nuse super::super::b::B;\nuse super::y;"),
+        Source::new("src/plan/a/y.rs", "//! D\nuse crate::plan::a::x;"),
+        Source::new("src/plan/b/mod.rs", "//! D\nuse super::c;"),
+        Source::new("src/plan/b/z/w.rs", "//! D\nuse crate::plan::a::{x, y};"),
+        Source::new("src/plan/a/tests.rs", "//! D\nuse crate::plan::c;"),
+        Source::new("src/plan/c.rs", "//! D\nuse super::a::x;"),
+    ];
+    let found = sibling_circles(&deep);
+    assert_eq!(found, [("plan/a", "plan/b"), ("plan/a/x", "plan/a/y")].map(|(a, b)| (a.to_owned(), b.to_owned())));
 }
 
 /// Every room and file that the rules name exists.

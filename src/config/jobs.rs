@@ -165,7 +165,7 @@ struct Times(TaskTimes);
 enum TimesForm {
     /// For every task.
     Even(Span),
-    /// By task.
+    /// One for each task.
     Each(Vec<Span>),
 }
 

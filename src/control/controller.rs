@@ -87,7 +87,8 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
-    /// Whether the next cycle does what the last one did, which was nothing, unless an event comes before.
+    /// Whether the last cycle changed nothing, and the next one will not either unless an event comes before it. The simulator may then skip
+    /// cycles.
     resting: bool,
 }
 
@@ -384,12 +385,12 @@ impl Controller {
     }
 
     fn failed(&mut self, trouble: Trouble, why: String, now: Time) {
-        let (what, retry_at) = (trouble.to_string(), self.next_cycle);
-        let f = self.failures.entry(trouble).or_insert(Failure { what: what.clone(), why: String::new(), attempts: 0, retry_at });
+        let retry_at = self.next_cycle;
+        let f = self.failures.entry(trouble).or_insert(Failure { trouble, why: String::new(), attempts: 0, retry_at });
         f.attempts += 1;
         f.retry_at = retry_at;
         f.why.clone_from(&why);
-        self.log(now, What::Failed { what, why });
+        self.log(now, What::Failed { what: trouble.to_string(), why });
     }
 
     fn log(&mut self, at: Time, what: What) {

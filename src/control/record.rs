@@ -10,6 +10,7 @@ use super::histogram::Histograms;
 use super::live::Live;
 use super::paths::PathsView;
 use super::policy::CircuitPolicy;
+use super::trouble::Trouble;
 use super::used::UsedIds;
 use crate::demand::DemandMatrix;
 use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
@@ -302,7 +303,7 @@ fn is_zero(n: &u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// What was tried.
-    pub what: String,
+    pub trouble: Trouble,
     /// Why it failed.
     pub why: String,
     /// Number of attempts so far.

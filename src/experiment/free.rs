@@ -70,7 +70,7 @@ impl Free {
 pub struct Calibration {
     /// The choice.
     pub free: Free,
-    /// By what.
+    /// The printed figure that it was chosen by.
     pub why: &'static str,
 }
 

@@ -24,7 +24,7 @@ pub struct Row {
     pub unit: &'static str,
     /// What the paper prints.
     pub paper: Option<Printed>,
-    /// Where.
+    /// The figure, table or section that prints it.
     pub source: &'static str,
     /// Ours, by repetition.
     pub values: Vec<f64>,

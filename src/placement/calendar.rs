@@ -78,7 +78,7 @@ impl RackCalendar {
 /// All racks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
-    /// By rack.
+    /// The calendar of each rack.
     pub racks: Vec<RackCalendar>,
 }
 

@@ -17,6 +17,7 @@ use super::drive::{self, Driver};
 use super::external::{self, Program};
 use super::handle::{Command, Ends, Handle};
 use super::meter::Meter;
+use super::panics::panic_text;
 use super::record::Recorder;
 use super::settings::RunPlan;
 use crate::circuits::external::{Advice, Question};
@@ -375,7 +376,7 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         let mut snapshot = self.driver.controller.snapshot(begun, self.driver.fabric.mechanism());
         (snapshot.switches, snapshot.queues) = (self.switches.seen(), self.switches.queues());
         self.driver.host.told.retain(|what, _| {
-            let goes_on = snapshot.failures.iter().any(|f| f.what == *what);
+            let goes_on = snapshot.failures.iter().any(|f| f.trouble.to_string() == *what);
             if !goes_on {
                 tracing::debug!("{what}: well again");
             }
@@ -389,10 +390,4 @@ impl<F: Fabric, C: Watch> Loop<F, C> {
         self.shown = self.now();
         self.show_cost = self.shown.since(begun);
     }
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }

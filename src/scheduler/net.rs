@@ -53,7 +53,7 @@ struct Open {
 /// A task with input to come over the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// Which.
+    /// The task.
     pub task: TaskRef,
     /// Where it holds its slot.
     pub at: HostId,

@@ -191,7 +191,7 @@ pub struct Snapshot {
     pub now: Time,
     /// The placement policy.
     pub policy: String,
-    /// By id.
+    /// All jobs, by id.
     pub jobs: Vec<JobRecord>,
     /// By job: what its tasks do.
     pub tasks: Vec<TaskCounts>,

@@ -77,7 +77,7 @@ pub fn rack_level(t: &Topology) -> Topology {
 pub struct JobState {
     /// As it was asked for.
     pub spec: JobSpec,
-    /// By place.
+    /// Its stages, in the order of the file.
     pub stages: Vec<Stage>,
     /// Per cent of the stages before that must have finished.
     pub slowstart: u32,
@@ -145,7 +145,7 @@ pub struct State {
     pub now: Time,
     /// Nanoseconds until then in which a host had a free slot, over all hosts.
     pub idle: u128,
-    /// By id.
+    /// All jobs, by id.
     pub jobs: Vec<JobState>,
     /// Who shall have the next slot.
     pub queues: Queues,

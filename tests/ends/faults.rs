@@ -90,7 +90,7 @@ fn a_machine_that_takes_its_processors_away_for_a_second_costs_time_and_no_byte(
         return;
     }
     if !Command::new("chrt").args(["-f", "1", "true"]).output().is_ok_and(|o| o.status.success()) {
-        return println!("SKIP {test}: no real-time priorities here");
+        return skip(test, "no real-time priorities here");
     }
     let _alone = alone();
     let name = unique("thief");

@@ -35,9 +35,9 @@ pub async fn ready(State(app): State<App>) -> Reply<&'static str> {
     if app.snapshot().stats.cycles == 0 {
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the first cycle has not been decided"));
     }
-    let vital = [Trouble::Observe, Trouble::Follow, Trouble::Plan].map(|t| t.to_string());
-    match app.snapshot().failures.iter().find(|f| vital.contains(&f.what)) {
-        Some(f) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{}: {}", f.what, f.why))),
+    let vital = [Trouble::Observe, Trouble::Follow, Trouble::Plan];
+    match app.snapshot().failures.iter().find(|f| vital.contains(&f.trouble)) {
+        Some(f) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("{}: {}", f.trouble, f.why))),
         None => Ok("ok\n"),
     }
 }

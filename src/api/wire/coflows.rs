@@ -318,7 +318,7 @@ pub struct FlowPriority {
 /// What the flows on their way have still to send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OpenFlows {
-    /// When.
+    /// The time of this answer, in ns since the start of the run.
     pub now_ns: u64,
     /// The coflows that Heliostat sends and that have not ended, by id.
     pub coflows: Vec<CoflowLeft>,

@@ -69,7 +69,7 @@ pub struct Jobs {
 /// Who held slots at an instant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SlotsSample {
-    /// When.
+    /// The instant, in ns since the start of the run.
     pub at_ns: u64,
     /// By job, those that hold any.
     pub held: Vec<SlotsHeld>,

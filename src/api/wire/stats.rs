@@ -150,8 +150,10 @@ fn tampered(t: &record::Tampered) -> Tampered {
 
 impl From<&record::Snapshot> for Stats {
     fn from(s: &record::Snapshot) -> Self {
-        let failure =
-            |f: &record::Failure| Failure { what: f.what.clone(), why: f.why.clone(), attempts: f.attempts, retry_at_ns: f.retry_at.0 };
+        let failure = |f: &record::Failure| {
+            let (what, why) = (f.trouble.to_string(), f.why.clone());
+            Failure { what, why, attempts: f.attempts, retry_at_ns: f.retry_at.0 }
+        };
         Self {
             revision: s.revision,
             now_ns: s.now.0,

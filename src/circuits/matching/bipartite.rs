@@ -179,7 +179,7 @@ pub(super) fn matching(demand: &DemandMatrix, column: &[u32]) -> Matching {
 /// A maximum weight bipartite matching every interval, as in Helios, started warm; on duplex planes [`super::edmonds()`].
 #[derive(Clone, Debug, Default)]
 pub struct Bipartite {
-    /// By plane.
+    /// The last prices of each plane.
     prices: Vec<Prices>,
 }
 

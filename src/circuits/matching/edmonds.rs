@@ -153,7 +153,7 @@ fn match_chain(chain: &[usize], edge: impl Fn(usize, usize) -> bool, mate: &mut 
 /// as well.
 #[derive(Clone, Debug, Default)]
 pub struct Edmonds {
-    /// By plane.
+    /// The last prices of each plane.
     prices: Vec<Prices>,
 }
 

@@ -77,7 +77,7 @@ fn from_pointer(pointer: usize, n: usize) -> impl Iterator<Item = usize> {
 /// [`islip()`] every interval; on duplex planes [`greedy_pairs()`].
 #[derive(Clone, Debug, Default)]
 pub struct Islip {
-    /// By plane.
+    /// The pointers of each plane.
     pointers: Vec<Pointers>,
 }
 

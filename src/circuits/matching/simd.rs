@@ -188,7 +188,7 @@ pub(super) struct Offer<'a> {
     pub(super) shift: u32,
     /// Prices of the columns.
     pub(super) v: &'a [i64],
-    /// The row's distance, less the price and plus the weight of its own column.
+    /// `distance[i] - v[m] + (w[m] << shift)` of row i, whose own column is m.
     pub(super) base: i64,
     /// The row's number.
     pub(super) i: i64,

@@ -1,8 +1,8 @@
 //! The transportation problem with equal capacities and gains that do not grow: the engine of [`super::b_matching()`].
 //!
-//! One unit of capacity after the other (a phase each): with capacity k - 1 every row and every column is full, by units without gain
-//! where there is nothing better; the prices that prove that optimal prove it as well where every row and column has room for one more,
-//! and one shortest augmenting path a row fills them. At a phase's beginning every column has room, so most paths are one step long.
+//! Phase k raises the capacity of every row and column from k - 1 to k. The optimal prices (duals) of phase k - 1 stay feasible, and R
+//! shortest augmenting paths, one a row, make rows and columns full again; units without gain fill what nothing better does. At a
+//! phase's beginning every column has room, so most paths are one step long.
 //!
 //! The scans are those of [`super::dense`], and so are the marks: all numbers are even, and the lowest bit of a distance says that the
 //! column is full.

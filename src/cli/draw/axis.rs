@@ -20,7 +20,7 @@ pub struct Axis {
     pub range: (f64, f64),
     /// Whether equal distances are equal ratios.
     pub log: bool,
-    /// By value.
+    /// Its ticks, in the order of their values.
     pub ticks: Vec<Tick>,
 }
 

@@ -241,7 +241,7 @@ fn a_fabric_that_cannot_be_seen_keeps_its_circuits() {
     w.run_until(at(350));
     assert_eq!(w.up(), [(0, 1)]);
     let f = w.snapshot().failures;
-    assert_eq!((f.len(), &*f[0].what, f[0].attempts, f[0].retry_at), (1, "observe the fabric", 2, at(400)));
+    assert_eq!((f.len(), f[0].trouble, f[0].attempts, f[0].retry_at), (1, Trouble::Observe, 2, at(400)));
     assert!(f[0].why.contains("read the counters"), "{f:?}");
     assert_eq!(w.snapshot().circuits.len(), 1, "the API still shows it");
     w.blind = false;
@@ -258,7 +258,7 @@ fn what_was_refused_is_tried_again_in_the_next_cycle() {
     w.run_until(at(250));
     let f = w.snapshot().failures;
     assert_eq!(
-        (f.len(), &*f[0].what, &*f[0].why, f[0].attempts),
+        (f.len(), f[0].trouble.to_string().as_str(), &*f[0].why, f[0].attempts),
         (1, "change port 2 of plane 0", "this model was made without circuits", 2)
     );
     assert!(w.snapshot().circuits.iter().all(|c| !w.up().contains(&(c.input.0, c.output.0))));

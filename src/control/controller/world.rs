@@ -19,13 +19,12 @@ impl Controller {
         match self.world.look(&seen.damage, now) {
             None => drop(self.failures.remove(&Trouble::World)),
             Some((why, fresh)) => {
-                let (what, retry_at) = (Trouble::World.to_string(), self.next_cycle);
-                let f = self.failures.entry(Trouble::World);
-                let f = f.or_insert(Failure { what: what.clone(), why: String::new(), attempts: 0, retry_at });
+                let (trouble, retry_at) = (Trouble::World, self.next_cycle);
+                let f = self.failures.entry(trouble).or_insert(Failure { trouble, why: String::new(), attempts: 0, retry_at });
                 (f.attempts, f.retry_at) = (f.attempts + 1, retry_at);
                 f.why.clone_from(&why);
                 if fresh {
-                    self.log(now, What::Failed { what, why });
+                    self.log(now, What::Failed { what: trouble.to_string(), why });
                 }
             }
         }

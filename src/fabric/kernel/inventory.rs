@@ -43,7 +43,7 @@ pub struct Link {
 /// What a node holds.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    /// By index.
+    /// Its links, by their index.
     pub links: BTreeMap<u32, Link>,
     /// By part: its objects, in order.
     pub parts: BTreeMap<Part, Vec<Print>>,

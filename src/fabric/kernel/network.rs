@@ -62,9 +62,9 @@ pub struct Network {
     pub eps: Vec<PacketSwitch>,
     /// The optical switches, by plane.
     pub ocs: Vec<Core>,
-    /// By rack.
+    /// The ToR of each rack.
     pub tors: Vec<Tor>,
-    /// By host.
+    /// The node of each host.
     pub hosts: Vec<HostNode>,
 }
 

@@ -106,7 +106,10 @@ impl Netlink {
     /// Takes answers until that to the last of the messages.
     fn answers(&mut self, start: u32, n: usize, mut refused: impl FnMut(usize, io::Error)) -> io::Result<()> {
         loop {
-            let got = self.socket.recv(&mut &mut self.buffer[..], 0)?;
+            let got = match self.socket.recv(&mut &mut self.buffer[..], 0) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                got => got?,
+            };
             if wire::acknowledged(&self.buffer[..got], start, n, &mut refused)? {
                 return Ok(());
             }

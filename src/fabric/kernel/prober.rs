@@ -9,12 +9,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use pnet::util::MacAddr;
 
@@ -58,7 +59,7 @@ struct Requests {
 
 impl Requests {
     fn add(&self, r: ProbeRequest) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(r);
+        self.asked.lock().push(r);
         self.bell.ring();
     }
 
@@ -70,7 +71,7 @@ impl Requests {
     /// Waits until something is asked, at most for `patience`, and takes all of it; `None`: the thread ends.
     fn wait(&self, patience: Duration) -> Option<Vec<ProbeRequest>> {
         self.bell.wait(patience);
-        let taken = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        let taken = std::mem::take(&mut *self.asked.lock());
         (!self.over.load(Acquire)).then_some(taken)
     }
 }

@@ -190,8 +190,11 @@ fn cells_of(out: &[Vec<u32>], clock: Clock, r: &Reservation) -> [u64; 3] {
 /// Whether this process may load programs and make shared arrays.
 ///
 /// # Errors
-/// What the kernel said.
+/// What the kernel said, or a processor that may exchange loads ([`programs`] has why).
 pub fn probe() -> io::Result<()> {
+    if !cfg!(target_arch = "x86_64") {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it relies on the order of loads and stores of x86-64"));
+    }
     let arrays = Arrays::new(2, 1)?;
     programs::load_crossbar(&arrays, 0, 0)?;
     programs::load_tor(&arrays, &TorProgram { rack: 0, ocs: &[10], admit: Admit::All, guard: Span::millis(1) })?;

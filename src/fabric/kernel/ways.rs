@@ -11,7 +11,7 @@ use crate::topology::graph::Routes;
 pub struct Ways {
     net: Switches,
     routes: Routes,
-    /// By host.
+    /// The rack of each host.
     racks: Vec<RackId>,
     /// By rack: the port that leads to it, on its switch.
     down: Vec<u32>,

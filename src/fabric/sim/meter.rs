@@ -16,7 +16,7 @@ pub struct Totals {
     pub up: Vec<u128>,
     /// The same, from there.
     pub down: Vec<u128>,
-    /// By plane.
+    /// Over the circuits of each plane.
     pub planes: Vec<u128>,
 }
 

@@ -102,7 +102,7 @@ pub struct Pairs<W: Ways> {
     clocks: Vec<Clock>,
     /// By sender and receiver; those of marked flows after all others, where they may go another way.
     pairs: Vec<Pair<W>>,
-    /// By pair.
+    /// The place of each pair.
     places: Vec<Place>,
     /// Pairs that have flows.
     active: Numbers,

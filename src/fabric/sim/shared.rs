@@ -21,7 +21,7 @@ use crate::units::Time;
 /// Bundles and their shares.
 pub struct Shared {
     shares: MaxMin,
-    /// By link.
+    /// The clock of each link.
     clocks: Vec<Clock>,
     /// By link: when its clock will next be due.
     next: Soonest,

@@ -7,7 +7,7 @@ use crate::units::Time;
 #[derive(Debug)]
 pub struct Soonest {
     times: Vec<Time>,
-    /// By chunk.
+    /// The earliest time of each chunk.
     earliest: Vec<Time>,
     /// A chunk has two to this power.
     shift: u32,

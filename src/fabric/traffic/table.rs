@@ -42,14 +42,14 @@ pub enum TrafficEvent {
     },
     /// A coflow's last byte was received.
     Finished {
-        /// Which.
+        /// The coflow.
         coflow: CoflowId,
         /// When, by the receiver's clock.
         at: Time,
     },
     /// A flow broke; its coflow cannot finish, and its other flows are broken off.
     Failed {
-        /// Which.
+        /// The coflow.
         coflow: CoflowId,
         /// What was said.
         why: String,

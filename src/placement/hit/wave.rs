@@ -94,7 +94,7 @@ impl Default for How {
 /// Where the tasks of a wave go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// By task.
+    /// The host of each task.
     pub hosts: Vec<HostId>,
     /// Rounds that saved something.
     pub rounds: u32,

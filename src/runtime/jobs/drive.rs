@@ -26,26 +26,6 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
-/// A scheduler under a placement policy that has planned `foreseen`; it was not told anything yet. `misjudged`: per cent by which
-/// estimates of remaining times are off at most, and the seed of the errors.
-///
-/// # Errors
-/// Jobs that the policy cannot plan.
-pub fn scheduler(
-    topology: Arc<Topology>,
-    mut placement: Box<dyn Placement>,
-    settings: Settings,
-    foreseen: &[JobSpec],
-    misjudged: Option<(u32, u64)>,
-) -> Result<Scheduler, String> {
-    placement.plan(&topology, foreseen)?;
-    let mut scheduler = Scheduler::new(topology, settings, placement);
-    if let Some((percent, seed)) = misjudged {
-        scheduler.misjudge_remaining(percent, seed);
-    }
-    Ok(scheduler)
-}
-
 /// The program that a placement policy asks, started, if there is one. It is waited for as long as `patience`, if that is given, else as
 /// long as the policy says.
 ///

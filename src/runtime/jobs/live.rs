@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub use super::drive::Word;
-use super::drive::{Driver, Round, Transport, program, scheduler};
+use super::drive::{Driver, Round, Transport, program};
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
+use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::End;
 use crate::scheduler::Event;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use super::drive::{Driver, Round, Transport, Word, program, scheduler};
+use super::drive::{Driver, Round, Transport, Word, program};
 use super::report::JobsResult;
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
@@ -21,6 +21,7 @@ use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::codecide::Request;
 use crate::placement::policy::Placement;
 use crate::runtime::external::PATIENCE;
+use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;

@@ -24,7 +24,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::control;
-use crate::runtime::jobs::drive::scheduler;
+use crate::runtime::planned::scheduler;
 use crate::runtime::settings::RunPlan;
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::{self, Scheduler};
@@ -98,7 +98,7 @@ pub enum Entry {
     Head(Box<Head>),
     /// The controller is told.
     Tell {
-        /// When.
+        /// The time of the event.
         at: Time,
         /// The event.
         event: control::Event,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, FORMAT, Head, JobsHead};
 use crate::control::record::Snapshot;
 use crate::control::{self, Controller};
-use crate::runtime::live::panic_text;
+use crate::runtime::panics::panic_text;
 use crate::scheduler::record::Snapshot as JobsSnapshot;
 use crate::scheduler::{self, Scheduler};
 use crate::topology::Topology;

@@ -134,7 +134,7 @@ pub struct Measured {
     pub name: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// By run.
+    /// Its value in each run.
     pub values: Vec<f64>,
     /// Their mean, with half of its 95 % interval.
     #[serde(flatten)]

@@ -134,10 +134,10 @@ impl Scheduler {
         found
     }
 
-    /// The task of output `at` runs again; receivers that have the output already will not fetch it twice, all `but` the one that lost
-    /// it.
-    fn compute_again(&mut self, job: JobId, stage: usize, at: usize, but: Option<Receiver>) {
-        let have: Vec<Receiver> = self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != but).collect();
+    /// Runs the producer of output `at` again. Receivers that hold a copy keep it, and do not fetch it twice; `lost_by` is the receiver
+    /// whose copy is gone.
+    fn compute_again(&mut self, job: JobId, stage: usize, at: usize, lost_by: Option<Receiver>) {
+        let have: Vec<Receiver> = self.holders(job, stage, at).into_iter().filter(|h| Some(*h) != lost_by).collect();
         let was_done = self.state.stage(job, stage).is_done();
         let t = self.state.topology.clone();
         let s = self.state.stage_mut(job, stage);

@@ -47,7 +47,7 @@ pub struct Booked {
 pub struct Groups {
     /// What they have to send, and over which links.
     pub demand: Demand,
-    /// By group.
+    /// What is known of each group.
     pub about: Vec<About>,
     /// The flows of groups with several, by group, then by number.
     pub members: Vec<Member>,

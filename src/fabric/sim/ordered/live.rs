@@ -59,11 +59,11 @@ pub struct Live {
     pub queue: u32,
     /// What is left.
     pub demand: Demand,
-    /// Rates that hold until all is decided anew.
+    /// Bits/s of each group that the last full decision gave; they hold until the next one.
     pub base: Rates,
-    /// Rates that hold until anything is decided anew.
+    /// Bits/s of each group on top of `base`; decided anew whenever a flow ends.
     pub extra: Rates,
-    /// By group.
+    /// What is known of each group.
     pub about: Vec<About>,
     /// By group; empty until something of a group that goes on is booked.
     booked: Vec<Booked>,

@@ -79,7 +79,7 @@ impl Sunflow {
         self.stood.1 = held;
     }
 
-    /// Goes on with the plan where it ended: no coflow came, and none is through.
+    /// Extends the plan beyond its end. That is valid because no coflow arrived or finished since it was made.
     fn plan_further(&mut self, world: &mut World) {
         self.catch_up(world);
         let held = self.stands(world.now, |place| place);

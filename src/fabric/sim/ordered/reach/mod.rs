@@ -38,9 +38,9 @@ pub struct Reach {
     spare: Vec<u32>,
     /// Slots that are due, while they are looked at.
     over: Vec<u32>,
-    /// Links that have more behind a place.
+    /// (link, place): bandwidth freed for flows that are served after the place.
     gains: Vec<(u32, Place)>,
-    /// What base rates gave back during a pass: to be had by all at the next.
+    /// (link, bits/s) that base rates gave back in this pass; offered to all coflows in the next.
     back: Vec<(u32, u64)>,
     turns: Turns,
     /// Links that may not have the same left as before, each once.
