@@ -437,9 +437,12 @@ fn five_switches_carry_as_much_as_this_machine_can() {
         let link = BitRate::mbit(40_000);
         let b = Bench::new(on(Graph::fat_tree(4, link, None), 1, link, 0), mechanism, Admit::Marked);
         const EACH: u64 = 300_000_000;
-        let took = b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0];
-        println!("{}: {:.2} Gb/s of payload through five switches", mechanism.name(), rate(2 * EACH, took) / 1e9);
-        in_time!(rate(2 * EACH, took) > 1e8, "{took}");
+        // A few tenths of a second each: what one of them takes says little.
+        let mut rates = [0; 5].map(|_| rate(2 * EACH, b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0]));
+        rates.sort_by(f64::total_cmp);
+        let [least, .., most] = rates.map(|r| r / 1e9);
+        println!("{}: {:.1} Gb/s of payload through five switches, {least:.1} to {most:.1}", mechanism.name(), rates[2] / 1e9);
+        in_time!(rates[2] > 1e8, "{rates:?}");
         Ok(())
     });
 }
@@ -465,7 +468,7 @@ fn a_switch_carries_what_it_can_in_all() {
 #[test]
 fn shipped_graphs_are_built_and_joined() {
     each_mechanism("shipped_graphs_are_built_and_joined", |mechanism| {
-        for name in ["fat-tree-4", "fat-tree-4x8", "tree-64", "vl2-64", "bcube-64"] {
+        for name in ["fat-tree-4", "fat-tree-4x8", "tree-8x8", "tree-64", "vl2-64", "bcube-64"] {
             let file = format!("{}/topologies/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
             let text = std::fs::read_to_string(&file).expect("a shipped file");
             let t = heliostat::config::read_topology(&text, &file).expect("valid");

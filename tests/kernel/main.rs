@@ -11,6 +11,7 @@ mod changes;
 mod conformance;
 mod daemon;
 mod emulation;
+mod facts;
 mod faults;
 mod faults_arrays;
 mod faults_links;
