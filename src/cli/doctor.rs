@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     no_measure: bool,
     /// Also measure networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones
-    /// and what they carry, changes of lists. Three minutes more
+    /// and what they carry, changes of lists. Two minutes more
     #[arg(long, conflicts_with = "no_measure")]
     switches: bool,
     /// How the result is printed
