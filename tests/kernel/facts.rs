@@ -119,7 +119,7 @@ fn a_sender_chooses_no_queue_of_a_switch() {
         for &s in &list.0 {
             let switch = &b.fabric.network().eps[s as usize];
             let links: Vec<u32> = switch.links().collect();
-            let mut nl = inside(&b, &format!("sw{s}"), || Netlink::here());
+            let mut nl = inside(&b, &format!("sw{s}"), Netlink::here);
             for link in links {
                 nl.dump(tc::class_dump(link), |m| {
                     if let Message::NewTrafficClass(t) = &m {
