@@ -173,11 +173,11 @@ fn co_decided_cases() {
 
 /// Algorithms 1 and 2 with waves for a job of 40 x 10 tasks, on trees of three tiers, half of the two slots of each host busy.
 fn hit() {
-    for fan in [4_u32, 8, 12] {
+    for (fan, hosts) in [(4_u32, 4), (8, 8), (12, 14)] {
         let rate = BitRate::mbit(1000);
         let graph = Graph::hierarchy(3, fan, 1, rate, None);
-        let (racks, n) = (graph.racks.len(), (fan * fan * fan) as usize);
-        let mut topology = Topology::uniform("tree", racks, n / racks, rate, BitRate::mbit(1000 * u64::from(fan)), vec![]);
+        let (racks, n) = (graph.racks.len(), graph.racks.len() * hosts);
+        let mut topology = Topology::uniform("tree", racks, hosts, rate, BitRate::mbit(1000 * u64::from(fan)), vec![]);
         topology.eps.core = Core::Graph(Box::new(graph));
         let net = Switches::new(&topology, Units::default());
         let (name, times) = (String::new(), TaskTimes::Even(Span::secs(10)));

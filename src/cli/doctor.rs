@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use super::log::say;
 use super::tables::{self, Rows};
-use super::{CliError, Output, print, user_namespace};
+use super::{CliError, print, user_namespace};
 use crate::config;
 use crate::config::shipped::Shelf;
 use crate::fabric::kernel::features::{self, Feature, Need};
 use crate::fabric::kernel::msg::Tcp;
 use crate::fabric::kernel::scale::Capacity;
 use crate::fabric::kernel::{Mechanism, ownership, rights, sys};
+use crate::runtime::measure::loads::{self, Carried};
 use crate::runtime::measure::switches::{self, Built, Changes, Goodput};
 use crate::runtime::measure::{self, Look};
 use crate::topology::Topology;
@@ -27,13 +28,25 @@ pub struct Args {
     /// Only try the kernel's features
     #[arg(long)]
     no_measure: bool,
-    /// Also measure networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones,
-    /// changes of lists. Half a minute more
+    /// Also measure networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones
+    /// and what they carry, changes of lists. Two minutes more
     #[arg(long, conflicts_with = "no_measure")]
     switches: bool,
     /// How the result is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+}
+
+/// How the result is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// Everything, for programs
+    Json,
+    /// What was measured, as tables for documents
+    Markdown,
 }
 
 /// How long the search for the limits may take.
@@ -60,6 +73,7 @@ struct Report {
 struct Switches {
     goodput: Vec<Goodput>,
     built: Vec<Built>,
+    carried: Vec<Carried>,
     changes: Changes,
 }
 
@@ -68,9 +82,6 @@ struct Switches {
 /// # Errors
 /// When nothing can run here, or measuring fails half-way.
 pub fn run(args: &Args) -> Result<(), CliError> {
-    if args.output == Output::Csv {
-        return Err(CliError::Usage("doctor prints a table or JSON".into()));
-    }
     // Before a user namespace is entered: there, every user is root.
     let base = ownership::base();
     let mininet = mininet();
@@ -170,7 +181,7 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
     }
     let failed = |e: std::io::Error| CliError::Failed(format!("measuring failed: {e}"));
     let tell = |l: &Look| {
-        if output == Output::Table {
+        if output != Output::Json {
             say!("{} racks at {}: the worst carried {:.1} %", l.racks, l.rate, l.worst * 100.0);
         }
     };
@@ -191,8 +202,8 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
             busy * 100.0
         ));
     }
-    if output == Output::Table {
-        print(&format!("\n{}\n\n{}\n", looks_table(&report.looks), capacity_table(&capacity)))?;
+    if let Some(text) = output.text() {
+        print(&format!("\n{}\n\n{}\n", text(&looks_table(&report.looks)), text(&capacity_table(&capacity))))?;
         report.remarks.iter().try_for_each(|r| print(&format!("{r}\n")))?;
     }
     if idle {
@@ -204,8 +215,21 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
 
 /// Rates of links that flows go through.
 const RATES: [BitRate; 3] = [BitRate::mbit(10), BitRate::mbit(100), BitRate::mbit(1000)];
+/// Rates of flows that networks carry.
+const FLOWS: [BitRate; 2] = [BitRate::mbit(1000), BitRate::mbit(100)];
 /// Larger networks take many seconds to build.
-const MOST_LINKS: usize = 300;
+const MOST_LINKS: usize = 700;
+
+impl Output {
+    /// How tables are written; not at all in JSON.
+    fn text(self) -> Option<fn(&Rows) -> String> {
+        match self {
+            Self::Table => Some(Rows::table),
+            Self::Markdown => Some(Rows::markdown),
+            Self::Json => None,
+        }
+    }
+}
 
 /// Measures networks of packet switches, and prints the tables.
 fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result<(), CliError> {
@@ -214,34 +238,51 @@ fn through_switches(report: &mut Report, m: Mechanism, output: Output) -> Result
     let shipped = Shelf::Topologies.files().map(|f| config::read_topology(f.text, f.name)).collect::<Result<Vec<_>, _>>()?;
     let few = |t: &&Topology| t.eps.graph().is_some_and(|g| g.cables.len() + t.hosts.len() <= MOST_LINKS);
     let built = shipped.iter().filter(few).map(|t| switches::build(t, m)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let found = Switches { goodput, built, changes: switches::changes(m).map_err(failed)? };
-    if output == Output::Table {
+    let mut carried = vec![];
+    for t in shipped.iter().filter(few) {
+        for rate in FLOWS {
+            let found = loads::carried(t, rate, m).map_err(failed)?;
+            if output != Output::Json {
+                say!("{}: {} flows of {rate} had their rate", t.name, found.flows);
+            }
+            carried.push(found);
+        }
+    }
+    let found = Switches { goodput, built, carried, changes: switches::changes(m).map_err(failed)? };
+    if let Some(text) = output.text() {
         let asks = |b: &Built| shipped.iter().find(|t| t.name == b.network).and_then(|t| report.capacity.as_ref()?.exceeded_by(t));
-        print(&format!("\n{}\n", switches_tables(&found, asks)))?;
+        print(&format!("\n{}\n", switches_tables(&found, asks, text)))?;
     }
     report.switches = Some(found);
     Ok(())
 }
 
-fn switches_tables(s: &Switches, too_much: impl Fn(&Built) -> Option<String>) -> String {
+fn switches_tables(s: &Switches, too_much: impl Fn(&Built) -> Option<String>, text: fn(&Rows) -> String) -> String {
+    let processors = |p: Option<f64>| p.map_or("-".into(), |p| format!("{p:.3}"));
     let mut flows = Rows::new(&["links of", "switches", "of what the rate allows", "processors a Gb/s and link"]);
     for g in &s.goodput {
-        let processors = g.processors.map_or("-".into(), |p| format!("{p:.3}"));
-        flows.rows.push(vec![g.rate.to_string(), g.switches.to_string(), format!("{:.1} %", g.share * 100.0), processors]);
+        flows.rows.push(vec![g.rate.to_string(), g.switches.to_string(), format!("{:.1} %", g.share * 100.0), processors(g.processors)]);
     }
-    let mut built = Rows::new(&["network", "nodes", "links", "built in", "a link", "gone in", "all racks at once"]);
+    let mut built = Rows::new(&["network", "nodes", "links", "built in", "a link", "gone in", "a link", "all racks at once"]);
     for b in &s.built {
-        let each = Span(b.up.0 / b.links.max(1) as u64);
+        let each = |t: Span| Span(t.0 / b.links.max(1) as u64);
         let fits = if too_much(b).is_none() { "at full rate" } else { "slower than their links" };
-        let times = [b.up, each, b.down].map(tables::span);
+        let times = [b.up, each(b.up), b.gone, each(b.gone)].map(tables::span);
         built.rows.push([vec![b.network.clone(), b.nodes.to_string(), b.links.to_string()], times.to_vec(), vec![fits.into()]].concat());
+    }
+    let mut carried = Rows::new(&["network", "flows of", "at once", "in all", "links a flow", "processors a Gb/s and link"]);
+    for c in &s.carried {
+        let at_once = if c.all { format!("{} (all hosts)", c.flows) } else { c.flows.to_string() };
+        let (links, work) = (format!("{:.2}", c.links), processors(c.processors));
+        carried.rows.push(vec![c.network.clone(), c.rate.to_string(), at_once, c.total.to_string(), links, work]);
     }
     let Changes { median, p99 } = s.changes;
     let (median, p99) = (tables::span(median), tables::span(p99));
-    format!("{}\n\n{}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}", flows.table(), built.table())
+    let [flows, built, carried] = [flows, built, carried].map(|rows| text(&rows));
+    format!("{flows}\n\n{built}\n\n{carried}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}")
 }
 
-fn looks_table(looks: &[Look]) -> String {
+fn looks_table(looks: &[Look]) -> Rows {
     let mut rows = Rows::new(&["racks", "circuits", "all together", "average", "worst", "every rack has its rate"]);
     for l in looks {
         rows.rows.push(vec![
@@ -253,15 +294,15 @@ fn looks_table(looks: &[Look]) -> String {
             if l.honest() { "yes" } else { "no" }.into(),
         ]);
     }
-    rows.table()
+    rows
 }
 
-fn capacity_table(c: &Capacity) -> String {
+fn capacity_table(c: &Capacity) -> Rows {
     let mut rows = Rows::new(&["circuits of", "this machine carries at once"]);
     for (of, total) in [("1 Gb/s and more", c.fast), ("250 Mb/s and more", c.middle), ("less", c.slow)] {
         rows.rows.push(vec![of.into(), total.to_string()]);
     }
-    rows.table()
+    rows
 }
 
 #[cfg(test)]

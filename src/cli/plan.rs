@@ -10,6 +10,7 @@ mod inputs;
 pub mod jobpacker;
 pub mod latency;
 mod lists;
+mod matrix;
 mod racks;
 #[cfg(test)]
 mod tests;

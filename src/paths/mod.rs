@@ -138,6 +138,8 @@ pub struct Switches {
     units: Vec<u32>,
     /// By switch: what it carries in all, in bits a second.
     capacity: Vec<Option<u64>>,
+    /// Whether none has a capacity.
+    limitless: bool,
     /// By switch: the switches that links join with it, in the order of their numbers.
     neighbours: Vec<Vec<u32>>,
     /// By switch: how many links lie between it and the nearest rack's switch.
@@ -181,6 +183,7 @@ impl Switches {
             tiers: graph.switches.iter().map(|s| s.tier).collect(),
             units: graph.switches.iter().map(|s| units.of(s.tier)).collect(),
             capacity: graph.switches.iter().map(|s| s.rate.map(|r| r.0)).collect(),
+            limitless: graph.switches.iter().all(|s| s.rate.is_none()),
             neighbours,
             height,
             by_height,
@@ -246,6 +249,7 @@ impl Switches {
     pub fn without(&self, dead: &BTreeSet<u32>, apart: &BTreeSet<(u32, u32)>) -> Self {
         let mut net = self.clone();
         dead.iter().for_each(|&s| net.capacity[s as usize] = Some(0));
+        net.limitless &= dead.is_empty();
         for &(a, b) in apart {
             net.neighbours[a as usize].retain(|&s| s != b);
             net.neighbours[b as usize].retain(|&s| s != a);
@@ -260,7 +264,7 @@ impl Switches {
 
     /// Whether no switch has a limit to what it carries.
     pub fn is_limitless(&self) -> bool {
-        self.capacity.iter().all(Option::is_none)
+        self.limitless
     }
 
     /// The sum of unit costs of a list: the cost of a byte that goes over it (section 3.1, with the unit cost charged for the switch that
@@ -376,9 +380,9 @@ impl Load {
         net.capacity[switch as usize].unwrap_or(u64::MAX).saturating_sub(self.of(switch))
     }
 
-    /// Part of `rate` more that would go beyond the switch's capacity.
+    /// Part of `rate` more that would go beyond the switch's capacity; nothing where it has none.
     fn beyond(&self, net: &Switches, switch: u32, rate: u64) -> u64 {
-        rate.saturating_sub(self.residual(net, switch))
+        net.capacity[switch as usize].map_or(0, |c| rate.saturating_sub(c.saturating_sub(self.of(switch))))
     }
 
     /// Adds a flow to every switch of its list.

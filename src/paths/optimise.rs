@@ -1,6 +1,6 @@
 //! Hit-scheduler's Algorithm 1 with both ends fixed: one flow after another gets the cheapest list that the others leave room for.
 
-use super::search::cheapest;
+use super::search::Searches;
 use super::{List, Load, Switches};
 use crate::ids::HostId;
 
@@ -44,7 +44,8 @@ pub fn cost<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a Flow>) -> u1
 /// looked for, and its part is added again. A list that is as good as the best stays, so that no flow moves for nothing. A flow that
 /// fits nowhere has the list that goes least beyond the capacities; its own, if none is better.
 ///
-/// `load` must hold the flows' lists, besides what else there is. O(flows x (switches + links)) in a layered network.
+/// `load` must hold the flows' lists, besides what else there is. O(flows x (switches + links)) in a layered network; where nothing limits
+/// what switches carry, one search serves all flows that end at the same switch.
 ///
 /// Source: Algorithm 1 in section 5.1, lines 2 to 10; a flow that no list can take is not treated there, nor one between whose hosts
 /// there is no way.
@@ -52,10 +53,11 @@ pub fn optimise(net: &Switches, load: &mut Load, flows: &mut [Flow]) -> Outcome 
     let mut outcome = Outcome { before: cost(net, &*flows), ..Outcome::default() };
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by_key(|&k| (std::cmp::Reverse(flows[k].bytes), flows[k].from, flows[k].to, k));
+    let mut searches = Searches::default();
     for k in order {
         let f = &mut flows[k];
         load.give_back(&f.list, f.rate);
-        let found = cheapest(net, load, (f.from, f.to), f.rate);
+        let found = searches.cheapest(net, load, (f.from, f.to), f.rate);
         let Some((list, weight)) = found else {
             load.take(&f.list, f.rate);
             outcome.cut += 1;

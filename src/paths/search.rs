@@ -1,7 +1,7 @@
 //! The cheapest list between two hosts, under the switches' capacities.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::{List, Load, Switches};
 use crate::ids::HostId;
@@ -134,15 +134,33 @@ impl Search {
     }
 }
 
+/// Searches that hold as long as the load on switches does not count: in a network without limits, whatever flows take. By the switch
+/// where they end.
+#[derive(Clone, Debug, Default)]
+pub struct Searches(BTreeMap<u32, Search>);
+
+impl Searches {
+    /// What [`cheapest`] gives, for flows of one network. O(length x degree) where nothing limits, but for the first flow to a switch.
+    pub fn cheapest(&mut self, net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
+        if from == to || !net.is_limitless() {
+            return cheapest(net, load, (from, to), rate);
+        }
+        let to = net.stands(to);
+        found(net, load, self.0.entry(to).or_insert_with(|| Search::new(net, load, to, rate)), net.stands(from))
+    }
+}
+
 /// The best list from one host to another for a flow of `rate` b/s besides `load`, and its weight; empty within a host. `None`: there is
 /// no way. The cost of [`Search::new`].
 pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
     if from == to {
         return Some((List::default(), Weight::default()));
     }
-    let search = Search::new(net, load, net.stands(to), rate);
-    let start = net.stands(from);
-    Some((strip(net, search.way(net, load, start)?), search.weight(start)?))
+    found(net, load, &Search::new(net, load, net.stands(to), rate), net.stands(from))
+}
+
+fn found(net: &Switches, load: &Load, search: &Search, from: u32) -> Option<(List, Weight)> {
+    Some((strip(net, search.way(net, load, from)?), search.weight(from)?))
 }
 
 /// The shortest list by unit costs whatever switches carry and can carry, of equal ones the one with the lowest numbers; empty within a

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::optimise::{Flow, cost, optimise};
-use super::search::{Weight, cheapest};
+use super::search::{Searches, Weight, cheapest};
 use super::*;
 use crate::topology::Core;
 use crate::topology::graph::{Cable, Switch};
@@ -242,6 +242,26 @@ proptest! {
                 prop_assert_eq!(weight(&n, &load, &whole, rate), w);
                 prop_assert_eq!(n.check(&list, (a, b)), Ok(()));
             }
+        }
+    }
+
+    /// Searches that are kept give every flow what a search of its own does, with and without limits, whatever the others take.
+    #[test]
+    fn searches_that_are_kept_find_the_same(
+        g in shape(),
+        flows in prop::collection::vec((0usize..8, 0usize..8, 1u64..10), 1..20),
+        limit in prop::option::of(5u64..60),
+    ) {
+        let mut g = g;
+        g.switches.iter_mut().for_each(|s| s.rate = limit.map(BitRate));
+        let racks = g.racks.len();
+        let n = net(g, 1);
+        let (mut load, mut kept) = (Load::new(&n), Searches::default());
+        for (from, to, rate) in flows {
+            let ends = (HostId::from(from % racks), HostId::from(to % racks));
+            let found = kept.cheapest(&n, &load, ends, rate);
+            prop_assert_eq!(&found, &cheapest(&n, &load, ends, rate));
+            load.take(&found.map(|f| f.0).unwrap_or_default(), rate);
         }
     }
 

@@ -21,6 +21,7 @@ use crate::plan::Op;
 use crate::topology::{Plane, StopMode, Topology};
 use crate::units::{BitRate, Bytes, Span, Time};
 
+pub mod loads;
 pub mod switches;
 
 /// Share of its nominal payload rate that a rack must carry for its circuit to be honest.

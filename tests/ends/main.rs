@@ -12,6 +12,7 @@ mod faults;
 mod jobs;
 mod journal;
 mod logs;
+mod paths;
 mod recording;
 mod removed;
 mod rights;

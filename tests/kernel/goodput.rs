@@ -3,6 +3,7 @@
 use heliostat::coflows::bounds::payload_rate;
 use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
+use heliostat::runtime::measure::loads;
 use heliostat::units::{BitRate, Span};
 
 use crate::support::{Bench, each_mechanism, rate, topology};
@@ -37,6 +38,21 @@ fn links_carry_their_rate() {
                 in_time!(got >= nominal * 0.5, "{way} at {mbit} Mb/s with {flows} flows: {got}");
             }
         }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_a_fat_tree_carries_is_measured() {
+    each_mechanism("what_a_fat_tree_carries_is_measured", |mechanism| {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/topologies/fat-tree-4.yaml");
+        let t = heliostat::config::read_topology(&std::fs::read_to_string(file).expect("a shipped file"), file).expect("valid");
+        let c = loads::carried(&t, BitRate::mbit(100), mechanism).expect("measured");
+        println!("{}: {c:?}", mechanism.name());
+        in_time!(c.flows >= 8, "{c:?}");
+        assert_eq!((c.all, c.total), (c.flows == 16, BitRate::mbit(100 * c.flows as u64)));
+        // The longest way crosses eight links: the hosts', their ToRs', and four between switches.
+        assert!((4.0..8.0).contains(&c.links), "{c:?}");
         Ok(())
     });
 }

@@ -74,7 +74,7 @@ pub fn carried(b: &mut Bench) -> Vec<u64> {
 }
 
 /// Waits until every packet that entered the graph has come out or was dropped at a full queue.
-fn settled(b: &mut Bench) -> Labelled {
+pub fn settled(b: &mut Bench) -> Labelled {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
         let l = b.fabric.labelled().expect("counters").expect("labels");
@@ -194,40 +194,6 @@ fn flows_of_the_same_two_hosts_have_lists_of_their_own() {
             assert_eq!(b.fabric.steered(), before);
             let l = settled(&mut b);
             assert_eq!((l.strays, l.dropped), (0, 0), "{l:?}");
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn a_thousand_changes_under_load_lose_nothing() {
-    each_mechanism("a_thousand_changes_under_load_lose_nothing", |mechanism| {
-        let mbit = BitRate::mbit(200);
-        let t = on(Graph::fat_tree(4, mbit, None), 2, mbit, 0);
-        let (net, graph) = (Switches::new(&t, Units::default()), t.eps.graph().expect("a graph").clone());
-        let mut b = Bench::new(t, mechanism, Admit::Marked);
-        let pairs: Vec<(u32, u32)> = (0..16).map(|h| (h, (h + 8) % 16)).collect();
-        let all: Vec<Vec<List>> = pairs.iter().map(|&(a, z)| lists(&net, &graph, HostId(a), HostId(z))).collect();
-        const EACH: u64 = 20_000_000;
-        b.launch(&[pairs.iter().map(|&(a, z)| (a, z, EACH, false)).collect()]);
-        let mut random = ChaCha8Rng::seed_from_u64(7);
-        let mut took = vec![];
-        for _ in 0..1000 {
-            let k = random.random_range(0..16);
-            let op = Steer { from: HostId(pairs[k].0), to: HostId(pairs[k].1), ports: None, list: all[k].choose(&mut random).cloned() };
-            let begun = b.clock.now();
-            b.fabric.steer(&[op], begun).remove(0).outcome.expect("steered");
-            took.push(b.clock.now().since(begun));
-            b.clock.sleep_until(b.clock.now() + Span::micros(500));
-        }
-        b.finished(1);
-        took.sort();
-        println!("{}: 1000 changes, one in {} (median), {} (99 %), {} (all)", mechanism.name(), took[500], took[990], took[999]);
-        if mechanism == Mechanism::Timed {
-            let l = settled(&mut b);
-            println!("timed: {l:?}");
-            assert_eq!(l.strays, 0, "{l:?}");
-            assert!(l.admitted > 0);
         }
         Ok(())
     });
@@ -471,9 +437,12 @@ fn five_switches_carry_as_much_as_this_machine_can() {
         let link = BitRate::mbit(40_000);
         let b = Bench::new(on(Graph::fat_tree(4, link, None), 1, link, 0), mechanism, Admit::Marked);
         const EACH: u64 = 300_000_000;
-        let took = b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0];
-        println!("{}: {:.2} Gb/s of payload through five switches", mechanism.name(), rate(2 * EACH, took) / 1e9);
-        in_time!(rate(2 * EACH, took) > 1e8, "{took}");
+        // A few tenths of a second each: what one of them takes says little.
+        let mut rates = [0; 5].map(|_| rate(2 * EACH, b.send(&[vec![(0, 7, EACH, false), (7, 0, EACH, false)]])[0]));
+        rates.sort_by(f64::total_cmp);
+        let [least, .., most] = rates.map(|r| r / 1e9);
+        println!("{}: {:.1} Gb/s of payload through five switches, {least:.1} to {most:.1}", mechanism.name(), rates[2] / 1e9);
+        in_time!(rates[2] > 1e8, "{rates:?}");
         Ok(())
     });
 }
@@ -499,7 +468,7 @@ fn a_switch_carries_what_it_can_in_all() {
 #[test]
 fn shipped_graphs_are_built_and_joined() {
     each_mechanism("shipped_graphs_are_built_and_joined", |mechanism| {
-        for name in ["fat-tree-4", "fat-tree-4x8", "tree-64", "vl2-64", "bcube-64"] {
+        for name in ["fat-tree-4", "fat-tree-4x8", "tree-8x8", "tree-64", "vl2-64", "bcube-64"] {
             let file = format!("{}/topologies/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
             let text = std::fs::read_to_string(&file).expect("a shipped file");
             let t = heliostat::config::read_topology(&text, &file).expect("valid");

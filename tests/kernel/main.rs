@@ -7,9 +7,11 @@
 #[path = "../shared/tries.rs"]
 mod tries;
 
+mod changes;
 mod conformance;
 mod daemon;
 mod emulation;
+mod facts;
 mod faults;
 mod faults_arrays;
 mod faults_links;

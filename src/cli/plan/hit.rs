@@ -51,7 +51,8 @@ pub struct Args {
     /// Draws the assignment that it begins with
     #[arg(long, default_value_t = 1, value_parser = crate::cli::numbers::whole)]
     seed: u64,
-    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send (.svg, .png or .pdf)
+    /// Draws the network into this file: tasks on their hosts, links by what the planned flows send, and what each host would save each
+    /// task (.svg, .png or .pdf)
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// What is printed

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::matrix::Matrices;
 use crate::cli::draw::{Anchor, Ink, Pen, Point, Shape, Sheet, colour, font};
 use crate::cli::tables;
 use crate::paths::Switches;
@@ -93,11 +94,15 @@ pub fn picture(topology: &Topology, net: &Switches, plans: &[(&JobSpec, &Plan)])
         }
     }
     let tasks = by_host.values().map(Vec::len).max().unwrap_or(0) as f64;
-    let (width, height) = (places.width, places.bottom + 20.0 + TASK * tasks + 20.0);
-    let mut sheet = Sheet::new(width, height);
+    let (matrices, below) = (Matrices::new(topology, plans), places.bottom + 20.0 + TASK * tasks);
+    let width = places.width.max(matrices.width() + 2.0 * LEFT);
+    let mut sheet = Sheet::new(width, below + matrices.height() + 20.0);
     links(&mut sheet, topology, net, &places, &loads(net, &plans.iter().map(|p| p.1).collect::<Vec<_>>()));
     switches(&mut sheet, net, &places);
     hosts(&mut sheet, topology, &places, &by_host);
+    let columns: Vec<f64> = places.hosts.iter().map(|p| p.0).collect();
+    let column = columns.get(1).map_or(STEP.0, |x| x - columns[0]);
+    matrices.draw(&mut sheet, LEFT, below, (&columns, column));
     let title = format!("{}: tasks that send blue, that receive orange; links by planned bytes", topology.name);
     sheet.text((LEFT, 14.0), TEXT.0, Anchor::Start, title);
     sheet
@@ -180,5 +185,28 @@ mod tests {
             assert_eq!(svg.contains("#d55e00"), crosses, "{file}: {:?}", p.flows);
             assert!(!svg.contains("NaN") && svg.ends_with("</svg>\n"));
         }
+    }
+
+    #[test]
+    fn the_matrix_is_below_the_hosts_and_frames_where_tasks_go() {
+        let path = "topologies/tree-64.yaml";
+        let mut t = crate::config::read_topology(&std::fs::read_to_string(path).unwrap(), path).unwrap();
+        t.hosts[5].slots = 0;
+        let text = "name: x\njobs: [{name: one, maps: 6, map_time: 1s, shuffle: 60MB, reduces: 2, reduce_time: 1s}]";
+        let jobs = crate::config::read_jobs(text, "f").unwrap();
+        let net = Switches::new(&t, Units::default());
+        let options = Options { matrix: true, ..Options::default() };
+        let p = plan(&jobs.jobs[0], &t, &net, t.hosts.iter().map(|h| h.slots).collect(), options).unwrap();
+        let sheet = picture(&t, &net, &[(&jobs.jobs[0], &p)]);
+        let svg = sheet.svg();
+        assert_eq!(svg.matches("goes here").count(), 8);
+        assert!(p.grades.len() == 2 && svg.matches("h1-1: no slot").count() == 8);
+        for words in ["one, reduce by host", "one, map by host", " as planned", "saves ", "more"] {
+            assert!(svg.contains(words), "{words}");
+        }
+        crate::cli::draw::legible(&sheet).unwrap();
+        // A picture of many jobs says what it leaves out.
+        let many = vec![(&jobs.jobs[0], &p); 300];
+        assert!(picture(&t, &net, &many).svg().contains("--job draws one job"));
     }
 }

@@ -11,9 +11,19 @@ fn shipped(name: &str) -> Topology {
 
 #[test]
 fn boxes_of_shipped_networks_lie_side_by_side_on_the_page() {
-    for name in
-        ["hybrid-8x2", "hybrid-64x1", "fat-tree-4", "fat-tree-4x8", "tree-64", "tree-512", "vl2-64", "bcube-64", "fb-150", "jobpacker-20"]
-    {
+    for name in [
+        "hybrid-8x2",
+        "hybrid-64x1",
+        "fat-tree-4",
+        "fat-tree-4x8",
+        "tree-8x8",
+        "tree-64",
+        "tree-512",
+        "vl2-64",
+        "bcube-64",
+        "fb-150",
+        "jobpacker-20",
+    ] {
         let t = shipped(name);
         let page = Layout::new(&t);
         let switches = page.nodes.iter().map(|n| (n.x - n.width / 2, n.y, n.x + n.width / 2));

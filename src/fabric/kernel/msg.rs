@@ -52,6 +52,8 @@ pub fn veth(a: &End, b: &End) -> Message {
 }
 
 fn place(link: &mut LinkMessage, end: &End) {
+    // By default the kernel makes a queue a processor, with objects in sysfs that take as long as the rest; our ports have one queue.
+    link.attributes.extend([LinkAttribute::NumTxQueues(1), LinkAttribute::NumRxQueues(1)]);
     if let Some(ns) = end.ns {
         link.attributes.push(LinkAttribute::NetNsFd(ns.as_raw_fd()));
     }

@@ -1,6 +1,7 @@
 //! A stable matching of tasks to hosts with several places each: Hit-scheduler's Algorithm 2.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 /// How much every task wants every host, and every host every task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,26 +17,25 @@ pub struct Preferences {
 }
 
 /// The place of a task on a host's list; the smallest is the best.
-type Rank = (std::cmp::Reverse<u32>, std::cmp::Reverse<i128>, std::cmp::Reverse<u64>, usize);
+type Rank = (Reverse<u32>, Reverse<i128>, Reverse<u64>, usize);
 
 impl Preferences {
     /// The place of `task` on the list of `host`.
     fn rank(&self, host: usize, task: usize) -> Rank {
         let count = self.counts.get(task).map_or(0, |row| row[host]);
-        (std::cmp::Reverse(count), std::cmp::Reverse(self.utility[task][host]), std::cmp::Reverse(self.bytes[task]), task)
+        (Reverse(count), Reverse(self.utility[task][host]), Reverse(self.bytes[task]), task)
     }
 
-    /// The hosts with places in the order in which a task wants them: by utility, then number.
-    fn list(&self, task: usize) -> VecDeque<u32> {
-        let mut hosts: Vec<u32> = (0..self.places.len() as u32).filter(|&h| self.places[h as usize] > 0).collect();
-        hosts.sort_by_key(|&h| (std::cmp::Reverse(self.utility[task][h as usize]), h));
-        hosts.into()
+    /// The hosts with places, the one on top that a task wants most: by utility, then number. Few of them are ever asked.
+    fn list(&self, task: usize) -> BinaryHeap<(i128, Reverse<u32>)> {
+        let hosts = (0..self.places.len() as u32).filter(|&h| self.places[h as usize] > 0);
+        hosts.map(|h| (self.utility[task][h as usize], Reverse(h))).collect::<Vec<_>>().into()
     }
 
     /// Assigns every task to a host, none to more than it has places for, so that no task and host would both rather have each other:
     /// deferred acceptance, in which tasks propose. By task the host's number; `None` only if all places together are fewer than the
     /// tasks. Of all stable assignments it is the best one for every task, whatever the order of the proposals.
-    /// O(tasks x hosts x log hosts).
+    /// O(tasks x hosts x log hosts), and where few tasks are refused O(tasks x hosts).
     ///
     /// Source: Algorithm 2 in section 5.2, after Gale and Shapley. What the printed form leaves open is decided so: a host looks at all
     /// tasks that are assigned to it, drops the worst on its own list while it has too many, and refuses from then on every task at or
@@ -49,13 +49,13 @@ impl Preferences {
     /// assert_eq!(preferences.matching(), [Some(1), Some(0)]);
     /// ```
     pub fn matching(&self) -> Vec<Option<usize>> {
-        let mut lists: Vec<VecDeque<u32>> = (0..self.utility.len()).map(|t| self.list(t)).collect();
+        let mut lists: Vec<_> = (0..self.utility.len()).map(|t| self.list(t)).collect();
         // By host: the tasks that it holds, worst last, and the best that it has dropped.
         let mut held: Vec<BTreeSet<Rank>> = vec![BTreeSet::new(); self.places.len()];
         let mut dropped: Vec<Option<Rank>> = vec![None; self.places.len()];
         let mut free: VecDeque<usize> = (0..self.utility.len()).collect();
         while let Some(task) = free.pop_front() {
-            while let Some(host) = lists[task].pop_front() {
+            while let Some((_, Reverse(host))) = lists[task].pop() {
                 let host = host as usize;
                 let rank = self.rank(host, task);
                 if dropped[host].is_some_and(|d| rank >= d) {

@@ -166,7 +166,9 @@ impl Planner<'_> {
         wave.pairs = self.pairs(edge, (maps, reduces), (now_maps, now_reduces));
         let start = wave.at_random(self.options.seed).expect("no more tasks than slots");
         let longest = self.set_rates(&mut wave, &start);
-        let distances = Distances::new(self.net, &self.load, self.topology.hosts.len(), &wave.pairs);
+        // Without limits all flows have the same distances.
+        let whole = self.net.is_limitless().then(|| self.far().clone());
+        let distances = whole.unwrap_or_else(|| Distances::new(self.net, &self.load, self.topology.hosts.len(), &wave.pairs));
         let done = place(&wave, &distances, start.clone(), self.options.how);
         if self.options.matrix {
             let receivers: Vec<u32> = (now_maps..now_maps + now_reduces).collect();
@@ -194,15 +196,12 @@ impl Planner<'_> {
         }
         let rate = wave.pairs.first().map_or(0, |p| p.rate);
         let rate = |p: &Pair| if edge.shares.is_some() { self.rate(p.bytes, longest) } else { rate };
-        let mut flows = BTreeMap::new();
-        for p in self.pairs(edge, (maps, reduces), (maps, reduces)) {
-            let ends = (self.hosts[&(edge.from, p.from)].1, self.hosts[&(edge.to, p.to - maps)].1);
-            if p.bytes > 0 && ends.0 != ends.1 {
-                let f: &mut (u64, u64) = flows.entry(ends).or_default();
-                *f = (f.0.saturating_add(p.bytes), f.1.saturating_add(rate(&p)));
-            }
-        }
-        for (ends, (bytes, rate)) in flows {
+        let all: Vec<((HostId, HostId), u64, u64)> = self
+            .pairs(edge, (maps, reduces), (maps, reduces))
+            .iter()
+            .map(|p| ((self.hosts[&(edge.from, p.from)].1, self.hosts[&(edge.to, p.to - maps)].1), p.bytes, rate(p)))
+            .collect();
+        for (ends, bytes, rate) in all.into_iter().filter(|(ends, bytes, _)| *bytes > 0 && ends.0 != ends.1) {
             let f = self.flows.entry(ends).or_default();
             *f = (f.0.saturating_add(bytes), f.1.saturating_add(rate));
         }
@@ -256,6 +255,12 @@ impl Planner<'_> {
         }
     }
 
+    /// The distances for flows that take nothing of the switches.
+    fn far(&mut self) -> &Distances {
+        let nothing = [Pair { from: 0, to: 0, bytes: 0, rate: 0 }];
+        self.far.get_or_insert_with(|| Distances::new(self.net, &self.load, self.topology.hosts.len(), &nothing))
+    }
+
     /// All hosts, first the one from which a task of `stage` shuffles with the tasks of `peers` at the least cost. All tasks of a stage
     /// send alike, or receive in proportion.
     fn order(&mut self, stage: usize, (peers, placed): (usize, Range<u32>), edge: &EdgeSpec) -> Vec<HostId> {
@@ -266,9 +271,7 @@ impl Planner<'_> {
         let pairs = (0..placed.len() as u32).map(|k| pair(k, bytes(k))).map(|(from, to, bytes)| Pair { from, to, bytes, rate: 0 });
         let hosts: Vec<HostId> = std::iter::once(HostId(0)).chain(placed.clone().map(|t| self.hosts[&(peers, t)].1)).collect();
         let wave = Wave { side: vec![Side::Map; hosts.len()], fixed: vec![None; hosts.len()], pairs: pairs.collect(), places: vec![] };
-        let nothing = [Pair { from: 0, to: 0, bytes: 0, rate: 0 }];
-        let far = self.far.get_or_insert_with(|| Distances::new(self.net, &self.load, n, &nothing));
-        let saved = utilities(&wave, far, &hosts, &[0]).swap_remove(0);
+        let saved = utilities(&wave, self.far(), &hosts, &[0]).swap_remove(0);
         let mut order: Vec<HostId> = (0..n).map(HostId::from).collect();
         order.sort_by_key(|h| (std::cmp::Reverse(saved[h.index()]), *h));
         order

@@ -1,6 +1,6 @@
 //! The tasks of a job that get slots at once, and the hosts that suit them best.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
@@ -109,8 +109,10 @@ pub struct Placed {
 pub struct Distances {
     /// By host: its switch's place in the tables.
     place: Vec<usize>,
-    /// By rate, rounded up to a power of two: by place of the receiver, then of the sender, the unit costs between them.
-    by_rate: BTreeMap<u64, Vec<Vec<u64>>>,
+    /// The rates, rounded up to powers of two, in their order.
+    rates: Vec<u64>,
+    /// By rate: by place of the receiver, then of the sender, the unit costs between them.
+    tables: Vec<Vec<Vec<u64>>>,
     /// Whether no switch has a limit: one table is enough then.
     limitless: bool,
 }
@@ -133,26 +135,26 @@ impl Distances {
         });
         let place = place.collect();
         let limitless = net.is_limitless();
-        let mut by_rate = BTreeMap::new();
-        for rate in pairs.iter().map(|p| class(p.rate, limitless)) {
-            by_rate.entry(rate).or_insert_with(|| {
-                let table = stands.iter().map(|&to| {
-                    let search = Search::new(net, load, to, rate);
-                    stands.iter().map(|&from| search.weight(from).expect("a way between hosts").cost).collect()
-                });
-                table.collect()
+        let rates: BTreeSet<u64> = pairs.iter().map(|p| class(p.rate, limitless)).collect();
+        let table = |&rate: &u64| {
+            let rows = stands.iter().map(|&to| {
+                let search = Search::new(net, load, to, rate);
+                stands.iter().map(|&from| search.weight(from).expect("a way between hosts").cost).collect()
             });
-        }
-        Self { place, by_rate, limitless }
+            rows.collect()
+        };
+        Self { place, tables: rates.iter().map(table).collect(), rates: rates.into_iter().collect(), limitless }
     }
 
-    fn table(&self, rate: u64) -> &[Vec<u64>] {
-        &self.by_rate[&class(rate, self.limitless)]
+    /// The number of the table for this rate.
+    fn number(&self, rate: u64) -> usize {
+        let class = class(rate, self.limitless);
+        self.rates.binary_search(&class).expect("the distances were made for this rate")
     }
 
     /// What a byte of a flow of this rate costs from one host to another.
     pub fn between(&self, from: HostId, to: HostId, rate: u64) -> u64 {
-        if from == to { 0 } else { self.table(rate)[self.place[to.index()]][self.place[from.index()]] }
+        if from == to { 0 } else { self.tables[self.number(rate)][self.place[to.index()]][self.place[from.index()]] }
     }
 }
 
@@ -204,36 +206,47 @@ impl Wave {
 pub fn utilities(wave: &Wave, distances: &Distances, hosts: &[HostId], movers: &[u32]) -> Vec<Vec<i128>> {
     let mut rows: Vec<Option<usize>> = vec![None; hosts.len()];
     movers.iter().enumerate().for_each(|(k, &t)| rows[t as usize] = Some(k));
-    let n = distances.place.len();
-    // By mover: what its peers at each switch weigh, sent or received, by rate; and what a peer on a host itself saves there.
-    type Peers = BTreeMap<(u64, bool, usize), u128>;
-    let mut peers: Vec<Peers> = vec![Peers::new(); movers.len()];
-    let mut beside: Vec<BTreeMap<usize, i128>> = vec![BTreeMap::new(); movers.len()];
+    // By mover: its pairs, and whether it sends.
+    let mut own: Vec<Vec<(&Pair, bool)>> = vec![vec![]; movers.len()];
     for p in &wave.pairs {
-        for (task, peer, sends) in [(p.from, p.to, true), (p.to, p.from, false)] {
-            let Some(row) = rows[task as usize] else { continue };
-            let (host, rate) = (hosts[peer as usize], class(p.rate, distances.limitless));
-            let place = distances.place[host.index()];
-            *peers[row].entry((rate, sends, place)).or_default() += u128::from(p.bytes);
-            let own = distances.by_rate[&rate][place][place];
-            *beside[row].entry(host.index()).or_default() += (u128::from(p.bytes) * u128::from(own)) as i128;
+        for (task, sends) in [(p.from, true), (p.to, false)] {
+            if let Some(row) = rows[task as usize] {
+                own[row].push((p, sends));
+            }
         }
     }
     let switches = distances.place.iter().max().map_or(0, |m| m + 1);
-    let row = |(k, &task): (usize, &u32)| {
+    // By rate, direction and switch: what peers there weigh. By host: what peers on it save a task that joins them.
+    let mut peers = vec![0u128; distances.rates.len() * 2 * switches];
+    let mut beside = vec![0i128; distances.place.len()];
+    let mut row = |(&task, pairs): (&u32, &Vec<(&Pair, bool)>)| {
+        let mut touched = vec![];
+        for &(p, sends) in pairs {
+            let host = hosts[if sends { p.to } else { p.from } as usize].index();
+            let (number, place) = (distances.number(p.rate), distances.place[host]);
+            let cell = (number * 2 + usize::from(sends)) * switches + place;
+            if peers[cell] == 0 && p.bytes > 0 {
+                touched.push(cell);
+            }
+            peers[cell] += u128::from(p.bytes);
+            beside[host] += (u128::from(p.bytes) * u128::from(distances.tables[number][place][place])) as i128;
+        }
         let mut at = vec![0i128; switches];
-        for (&(rate, sends, peer), &bytes) in &peers[k] {
-            let table = &distances.by_rate[&rate];
+        for cell in touched {
+            let (bytes, peer, table) = (std::mem::take(&mut peers[cell]), cell % switches, &distances.tables[cell / switches / 2]);
+            let sends = cell / switches % 2 == 1;
             for (place, cost) in at.iter_mut().enumerate() {
                 let units = if sends { table[peer][place] } else { table[place][peer] };
                 *cost += (bytes * u128::from(units)) as i128;
             }
         }
-        let cost = |h: usize| at[distances.place[h]] - beside[k].get(&h).copied().unwrap_or(0);
+        let cost = |h: usize| at[distances.place[h]] - beside[h];
         let now = cost(hosts[task as usize].index());
-        (0..n).map(|h| now - cost(h)).collect()
+        let saved = (0..beside.len()).map(|h| now - cost(h)).collect();
+        pairs.iter().for_each(|&(p, sends)| beside[hosts[if sends { p.to } else { p.from } as usize].index()] = 0);
+        saved
     };
-    movers.iter().enumerate().map(row).collect()
+    movers.iter().zip(&own).map(&mut row).collect()
 }
 
 /// Places the tasks of a wave that have no host, from an assignment of all to begin with (such as [`Wave::at_random`]): hosts with free

@@ -23,9 +23,9 @@ use crate::topology::{Core, Topology};
 use crate::units::{BitRate, Bytes, Span};
 
 /// The mark of networks that are measured.
-const MARK: &str = "heliostat:doctor";
+pub(super) const MARK: &str = "heliostat:doctor";
 /// A flow that takes longer has met something else than its links.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Beyond this share of all processors what other programs take would hide what a flow takes.
 const BUSY: f64 = 0.1;
 /// How often a list is changed.
@@ -60,6 +60,9 @@ pub struct Built {
     /// How long taking down took, as far as the process waits for it.
     #[serde(rename = "down_ns")]
     pub down: Span,
+    /// How long until the kernel had taken all of it down.
+    #[serde(rename = "gone_ns")]
+    pub gone: Span,
 }
 
 /// How long changes of a list of five switches took.
@@ -119,17 +122,24 @@ const TOLD: f64 = 0.02;
 
 /// Processors that worked between two readings of busy and all ticks, beyond the share that was busy before; `None` if they are no more
 /// than what was busy before, or than ticks can tell.
-fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> Option<f64> {
+pub(super) fn work((busy, all): (u64, u64), (busy_now, all_now): (u64, u64), idle: f64) -> Option<f64> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as f64;
     let share = (busy_now - busy) as f64 / (all_now - all).max(1) as f64 - idle;
     (share > idle.max(TOLD)).then_some(share * cores)
 }
 
-/// Builds a network and takes it down, after what was taken down before has gone.
+/// Builds a network and takes it down three times, each time after what was taken down before has gone; the one that was built in the
+/// median time.
 ///
 /// # Errors
 /// What the kernel refused.
 pub fn build(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
+    let mut all = (0..3).map(|_| build_once(topology, mechanism)).collect::<io::Result<Vec<_>>>()?;
+    all.sort_by_key(|b| b.up);
+    Ok(all.swap_remove(1))
+}
+
+fn build_once(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
     let _settled = settle(PATIENCE)?;
     let clock = Clock::start();
     let fabric = KernelFabric::install(Network::build(Arc::new(topology.clone()), MARK, None)?, mechanism, Admit::Marked, clock)?;
@@ -138,7 +148,8 @@ pub fn build(topology: &Topology, mechanism: Mechanism) -> io::Result<Built> {
     let links = topology.hosts.len() + topology.rack_count() * (1 + topology.planes.len()) + cables;
     drop(fabric);
     let down = clock.now().since(up);
-    Ok(Built { network: topology.name.clone(), nodes, links, up: Span(up.0), down })
+    let _gone = settle(PATIENCE)?;
+    Ok(Built { network: topology.name.clone(), nodes, links, up: Span(up.0), down, gone: clock.now().since(up) })
 }
 
 /// Has a list of five switches go over one core switch and the other of a fat tree, by turns.
