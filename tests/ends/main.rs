@@ -8,6 +8,7 @@ mod tries;
 
 mod background;
 mod capture;
+mod completions;
 mod faults;
 mod jobs;
 mod journal;
