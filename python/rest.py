@@ -1,6 +1,6 @@
-"""The REST example of README.md in Python, with a client that is generated from a running network's description (docs/api.md):
+"""The REST example of README.md in Python, with a client that is generated from a running network's description (docs/api.md).
 
-    python rest.py http://127.0.0.1:7447
+It is called with the network's address: python rest.py http://127.0.0.1:7447
 """
 
 import sys

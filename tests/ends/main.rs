@@ -6,6 +6,9 @@
 #[path = "../shared/tries.rs"]
 mod tries;
 
+#[path = "../shared/schema.rs"]
+mod schema;
+
 mod background;
 mod capture;
 mod completions;
