@@ -22,6 +22,13 @@ pub struct Args {
 /// By this variable of the environment the shell's function asks this program.
 const ASKED: &str = "HELIOSTAT_COMPLETE";
 
+/// In a directory of zsh's functions the file itself is the function: its first call defines the other one, and shall complete, too.
+const AUTOLOADED: &str = r#"
+if [ "$funcstack[1]" = "_heliostat" ]; then
+    _clap_dynamic_completer_heliostat "$@"
+fi
+"#;
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -31,6 +38,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     let shell = shells.completer(&args.shell.to_string()).ok_or_else(|| CliError::Usage(format!("no completions for {}", args.shell)))?;
     let written = shell.write_registration(ASKED, "heliostat", "heliostat", &program(), &mut out);
     written.map_err(|e| CliError::Failed(e.to_string()))?;
+    if args.shell == clap_complete::Shell::Zsh {
+        out.extend_from_slice(AUTOLOADED.as_bytes());
+    }
     print(&String::from_utf8_lossy(&out))
 }
 
