@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(fits("heliostat run t.yaml --policy var"), ["varys"]);
         assert_eq!(fits("heliostat run hybrid-8"), ["hybrid-8x2"]);
         assert_eq!(fits("heliostat set policy c-thr"), ["c-through"]);
-        assert_eq!(fits("heliostat simulate t --workload facebo"), ["facebook"]);
+        assert_eq!(fits("heliostat simulate t --workload facebo"), ["facebook", "facebook-jobs"]);
         assert_eq!(fits("heliostat copy shuffle-8"), ["shuffle-8"]);
         assert!(fits("heliostat plan corral jobs-").contains(&"jobs-8".into()));
         assert!(fits("heliostat check hybrid").contains(&"hybrid-4x2".into()));

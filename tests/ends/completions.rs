@@ -21,7 +21,7 @@ fn offers(words: &str) -> Vec<String> {
     let path = format!("{}:{}", program.parent().expect("a directory").display(), std::env::var("PATH").expect("a path"));
     let o = output(bash.args(["-c", script, "bash", words]).env("PATH", path).env_remove("HELIOSTAT_CONTROLLER").current_dir(file("")));
     assert!(o.status.success(), "{words}: {}", said(&o));
-    String::from_utf8(o.stdout).expect("text").lines().map(str::to_owned).collect()
+    String::from_utf8(o.stdout).expect("text").lines().filter(|l| !l.is_empty()).map(str::to_owned).collect()
 }
 
 #[test]
