@@ -106,11 +106,11 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
             let c = compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || vec![lines(&c, &names), sums(&c, &names), by_class(&read)], || exact(&c))
+            show(args.output, &c, || vec![lines(&c, &names), sums(&c, &names)], &by_class(&read), || exact(&c))
         }
         ([AnyResult::Jobs(x)], [AnyResult::Jobs(y)]) => {
             let c = jobs::compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || vec![jobs::lines(&c, &names), jobs::sums(&c, &names), by_class(&read)], || jobs::exact(&c))
+            show(args.output, &c, || vec![jobs::lines(&c, &names), jobs::sums(&c, &names)], &by_class(&read), || jobs::exact(&c))
         }
         ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)]) | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
             Err(unlike("one is a run of jobs, the other of coflows".into()))
@@ -160,11 +160,19 @@ fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> Rows {
     study::normalised(&Study::new(&groups::of(read)))
 }
 
-fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> Vec<Rows>, exact: impl Fn() -> Rows) -> Result<(), CliError> {
+/// The tables of both runs, then that of the classes, which has the most columns.
+fn show(
+    output: Output,
+    c: &impl Serialize,
+    tables: impl Fn() -> Vec<Rows>,
+    classes: &Rows,
+    exact: impl Fn() -> Rows,
+) -> Result<(), CliError> {
     print(&match output {
         Output::Table => {
             let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
-            tables.collect::<Vec<_>>().join("\n\n") + "\n"
+            let classes = (!classes.rows.is_empty()).then(|| classes.folded(1, 1));
+            tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n"
         }
         Output::Json => tables::json(c),
         Output::Csv => exact().csv(),
