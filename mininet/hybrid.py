@@ -529,6 +529,7 @@ class Lab:
         self.written = text + "\n"
         atexit.register(self.withdraw)
         info("*** %s is up. From another terminal: sudo heliostat run %s --attach %s\n" % (self.plan.name, self.plan.path, self.plan.name))
+        info("*** Until then no link has a rate: iperf shows what the processors carry\n")
 
     def withdraw(self):
         """Remove the attach file if it is the one that we wrote."""

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use heliostat::cli::{Cli, log};
+use heliostat::cli::{Cli, completions, log};
 
 fn main() -> ExitCode {
+    completions::answer();
     let cli = Cli::parse();
     let ended = log::start(cli.log.as_deref()).and_then(|()| cli.command.run());
     let code = ended.map_or_else(

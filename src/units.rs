@@ -22,7 +22,7 @@ pub struct Bytes(pub u64);
 pub struct BitRate(pub u64);
 
 /// An instant, in nanoseconds since the run's epoch (the same grammar for wall time and for virtual time).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Time(pub u64);
 

@@ -11,6 +11,8 @@ use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder, S
 use super::UNGUARDED;
 use crate::config::policy::RawPolicy;
 
+mod plain;
+
 /// The document without its routes.
 pub fn base() -> OpenApi {
     let about = "Racks, planes and coflows are integers; requests may also name racks (r3), planes (p0) and hosts (h1-0) and give \
@@ -34,6 +36,7 @@ pub fn complete(api: &OpenApi) -> Value {
         schemas.extend(generator.take_definitions(true));
     }
     name_formats(&mut document);
+    plain::rewrite(&mut document);
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (path, item) in paths {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {

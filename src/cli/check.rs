@@ -1,18 +1,22 @@
 //! `heliostat check`: is a file valid, and if not, where and why not.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::files::read_any;
 use super::log::say;
-use super::{CliError, draw, limits, print, sketch};
+use super::{CliError, draw, limits, print, results, sketch};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
+use crate::runtime::report;
 use crate::runtime::settings::RunPlan;
+use crate::runtime::study::{Account, AnyResult};
 use crate::topology::graph::Graph;
 use crate::topology::{Plane, Topology};
 use crate::units::{BitRate, Bytes};
@@ -20,7 +24,7 @@ use crate::workload::Workload;
 use crate::workload::coflow_benchmark::Mapping;
 use crate::workload::jobs::{JobList, JobSpec};
 
-/// Checks topology, policy, workload and jobs files, each by itself and all of them together
+/// Checks topologies, policies, workloads, jobs and results, each file by itself and all of them together
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The files, of any kind, or names of shipped ones; - is stdin. Each policy and workload must fit one of the topologies among them
@@ -46,6 +50,8 @@ enum Kind {
     Workload,
     /// What is computed: jobs of stages
     Jobs,
+    /// What was measured, as `--json` of run, simulate and schedule writes it
+    Result,
 }
 
 const KINDS: [Kind; 4] = [Kind::Topology, Kind::Policy, Kind::Workload, Kind::Jobs];
@@ -57,6 +63,7 @@ impl Kind {
             Self::Policy => config::schema_policy(),
             Self::Workload => config::schema_workload(),
             Self::Jobs => config::schema_jobs(),
+            Self::Result => report::schema::schema(),
         }
     }
 
@@ -155,6 +162,10 @@ fn check(files: Vec<File>, mut found: Found) -> Found {
                 Err(e) => found.errors.push(e.to_string()),
             },
             Ok(Kind::Workload) => found.workloads.push(file),
+            Ok(Kind::Result) => match results::parse(&file.text, Path::new(&file.name)) {
+                Ok(all) => found.said.push_str(&describe_results(&file.name, &all)),
+                Err(e) => found.errors.push(e.to_string()),
+            },
             Ok(Kind::Jobs) => match config::read_any_jobs(&file.text, &file.name, &JobsReading::default()) {
                 Ok(list) => {
                     found.said.push_str(&describe(&file.name, &list));
@@ -310,8 +321,33 @@ fn workloads(found: &mut Found) {
     }
 }
 
+/// Whether a text is a result, or a list of them.
+fn is_result(text: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Peek {
+        #[serde(rename = "mechanism")]
+        _mechanism: IgnoredAny,
+        #[serde(rename = "summary")]
+        _summary: IgnoredAny,
+    }
+    serde_json::from_str::<Peek>(text).is_ok() || serde_json::from_str::<Vec<Peek>>(text).is_ok_and(|all| !all.is_empty())
+}
+
+/// Of what results are.
+fn describe_results(name: &str, all: &[AnyResult]) -> String {
+    let of = |r: &AnyResult| {
+        let a = Account::from(r);
+        format!("{} on {} ({})", a.policy, a.topology, a.mechanism)
+    };
+    let of: BTreeSet<String> = all.iter().map(of).collect();
+    format!("{name}: {}: {}\n", several(all.len(), "result"), of.into_iter().collect::<Vec<_>>().join(", "))
+}
+
 /// Tells what a file is by its keys.
 fn kind(file: &File) -> Result<Kind, ConfigError> {
+    if is_result(&file.text) {
+        return Ok(Kind::Result);
+    }
     match config::format_of(&file.text) {
         Format::Coflows | Format::Jobs => {}
         foreign if foreign.is_jobs() => return Ok(Kind::Jobs),

@@ -3,8 +3,9 @@
 use super::{CliError, print};
 use crate::fabric::kernel::ownership;
 
-/// Remove what a killed run left behind: namespaces, and queues and filters in Mininet's nodes; only what carries Heliostat's
-/// mark and whose fabric is not running.
+/// Removes what a killed run left behind: only what carries Heliostat's mark and whose network is not running
+///
+/// That is namespaces, and queues and filters in Mininet's nodes.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 

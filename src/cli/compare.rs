@@ -102,19 +102,51 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         return several(args, &read);
     }
     let unlike = |why: String| CliError::Invalid(format!("{} and {}: {why}", a_file.display(), b_file.display()));
+    let names = Names::of(&read);
     match (&a[..], &b[..]) {
         ([AnyResult::Coflows(x)], [AnyResult::Coflows(y)]) => {
             let c = compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || vec![lines(&c), sums(&c), by_class(&read)], || exact(&c))
+            show(args.output, &c, || vec![lines(&c, &names), sums(&c, &names)], &by_class(&read), || exact(&c))
         }
         ([AnyResult::Jobs(x)], [AnyResult::Jobs(y)]) => {
             let c = jobs::compare(x, y).map_err(unlike)?;
-            show(args.output, &c, || vec![jobs::lines(&c), jobs::sums(&c), by_class(&read)], || jobs::exact(&c))
+            show(args.output, &c, || vec![jobs::lines(&c, &names), jobs::sums(&c, &names)], &by_class(&read), || jobs::exact(&c))
         }
         ([AnyResult::Coflows(_)], [AnyResult::Jobs(_)]) | ([AnyResult::Jobs(_)], [AnyResult::Coflows(_)]) => {
             Err(unlike("one is a run of jobs, the other of coflows".into()))
         }
         _ => several(args, &read),
+    }
+}
+
+/// What tables call two runs: what tells them apart.
+pub struct Names {
+    a: String,
+    b: String,
+}
+
+impl Names {
+    /// As rows of more than two results are called; by their files, if nothing else tells them apart.
+    fn of(read: &[(&Path, Vec<AnyResult>)]) -> Self {
+        match &groups::of(read)[..] {
+            [a, b] if a.label != b.label => Self { a: a.label.clone(), b: b.label.clone() },
+            _ => Self { a: read[0].0.display().to_string(), b: read[1].0.display().to_string() },
+        }
+    }
+
+    /// The second over the first.
+    fn ratio(&self) -> String {
+        format!("{}/{}", self.b, self.a)
+    }
+
+    /// A column for each run.
+    fn both(&self, what: &str) -> [String; 2] {
+        [format!("{what} {}", self.a), format!("{what} {}", self.b)]
+    }
+
+    /// The table of the sums, without its rows.
+    fn sums(&self) -> Rows {
+        Rows::new(&["summary", &self.a, &self.b, &self.ratio()])
     }
 }
 
@@ -128,11 +160,19 @@ fn by_class(read: &[(&Path, Vec<AnyResult>)]) -> Rows {
     study::normalised(&Study::new(&groups::of(read)))
 }
 
-fn show(output: Output, c: &impl Serialize, tables: impl Fn() -> Vec<Rows>, exact: impl Fn() -> Rows) -> Result<(), CliError> {
+/// The tables of both runs, then that of the classes, which has the most columns.
+fn show(
+    output: Output,
+    c: &impl Serialize,
+    tables: impl Fn() -> Vec<Rows>,
+    classes: &Rows,
+    exact: impl Fn() -> Rows,
+) -> Result<(), CliError> {
     print(&match output {
         Output::Table => {
             let tables = tables().into_iter().filter(|t| !t.rows.is_empty()).map(|t| t.table());
-            tables.collect::<Vec<_>>().join("\n\n") + "\n"
+            let classes = (!classes.rows.is_empty()).then(|| classes.folded(1, 1));
+            tables.chain(classes).collect::<Vec<_>>().join("\n\n") + "\n"
         }
         Output::Json => tables::json(c),
         Output::Csv => exact().csv(),
@@ -183,8 +223,9 @@ fn label(r: &RunResult) -> Label {
     }
 }
 
-fn lines(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&["coflow", "bytes", "CCT a", "CCT b", "b - a", "b/a"]);
+fn lines(c: &Comparison, names: &Names) -> Rows {
+    let [a, b] = names.both("CCT");
+    let mut rows = Rows::new(&["coflow", "bytes", &a, &b, "difference", &names.ratio()]);
     let cct = |s: Option<Span>| s.map_or("unfinished".into(), tables::span);
     for l in &c.coflows {
         let difference = l.cct_a.zip(l.cct_b).map_or("-".into(), |(a, b)| difference(a, b));
@@ -198,8 +239,8 @@ fn difference(a: Span, b: Span) -> String {
     if b >= a { format!("+{}", tables::span(b.saturating_sub(a))) } else { format!("-{}", tables::span(a.saturating_sub(b))) }
 }
 
-fn sums(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&["summary", "a", "b", "b/a"]);
+fn sums(c: &Comparison, names: &Names) -> Rows {
+    let mut rows = names.sums();
     let (a, b) = (&c.a, &c.b);
     let mut row = |name: &str, a: String, b: String, r: Option<f64>| {
         rows.rows.push(vec![name.into(), a, b, r.map_or(String::new(), |r| format!("{r:.3}"))]);
@@ -212,8 +253,8 @@ fn sums(c: &Comparison) -> Rows {
         row(name, tables::span(x), tables::span(y), ratio(y, x));
     }
     row("OCS share", tables::percent(a.ocs_share), tables::percent(b.ocs_share), None);
-    row("mean of b/a over coflows", String::new(), String::new(), c.mean_ratio);
-    row("mean distance of b/a from 1", String::new(), String::new(), c.mean_error);
+    row("mean of the coflows' ratios", String::new(), String::new(), c.mean_ratio);
+    row("mean distance of these from 1", String::new(), String::new(), c.mean_error);
     rows
 }
 
@@ -250,8 +291,26 @@ mod tests {
         assert!((c.coflows[0].ratio.unwrap() - 0.5).abs() < 1e-6);
         assert_eq!((c.coflows[1].cct_a, c.coflows[1].ratio), (Some(Span::ZERO), None), "within a host");
         assert!((c.mean_ratio.unwrap() - 0.5).abs() < 1e-6 && (c.mean_error.unwrap() - 0.5).abs() < 1e-6);
-        assert_eq!(lines(&c).rows.len(), 2);
-        assert!(lines(&c).rows[0][4].starts_with('-') && sums(&c).table().contains("makespan") && exact(&c).csv().lines().count() == 3);
+        let names = Names { a: "slow".into(), b: "fast".into() };
+        assert_eq!(lines(&c, &names).header, ["coflow", "bytes", "CCT slow", "CCT fast", "difference", "fast/slow"]);
+        assert_eq!(lines(&c, &names).rows.len(), 2);
+        let sums = sums(&c, &names);
+        assert_eq!(sums.header, ["summary", "slow", "fast", "fast/slow"]);
+        assert!(lines(&c, &names).rows[0][4].starts_with('-') && sums.table().contains("makespan") && exact(&c).csv().lines().count() == 3);
+    }
+
+    #[test]
+    fn runs_are_called_by_what_tells_them_apart() {
+        let of = |uplink| vec![AnyResult::Coflows(Box::new(result(uplink, "3 1\n1 0 1 0 1 1:2.0\n")))];
+        let mut other = of(200);
+        let AnyResult::Coflows(r) = &mut other[0] else { panic!("coflows") };
+        r.policy = "other".into();
+        let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), other)]);
+        assert_eq!((&*names.b, names.ratio()), ("other", format!("other/{}", names.a)));
+        let names = Names::of(&[(Path::new("x.json"), of(100)), (Path::new("y.json"), of(200))]);
+        assert_eq!([names.a, names.b], ["x", "y"]);
+        let names = Names::of(&[(Path::new("p/x.json"), of(100)), (Path::new("q/x.json"), of(200))]);
+        assert_eq!([names.a, names.b], ["p/x.json", "q/x.json"]);
     }
 
     #[test]

@@ -19,16 +19,18 @@ use crate::runtime::measure::{self, Look};
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
 
-/// Try what an emulation needs of this kernel, and measure what rates and scale this machine carries honestly
+mod machine;
+
+/// Tries what an emulation needs of this kernel, and measures what rates and scale this machine carries honestly
 ///
 /// What was measured on an otherwise idle machine is left for `run`, which refuses networks that ask for more. Takes about half a
 /// minute.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only try the kernel's features
+    /// Only tries the kernel's features
     #[arg(long)]
     no_measure: bool,
-    /// Also measure networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones
+    /// Also measures networks of packet switches: goodput through one, three and five of them, processor time, building the shipped ones
     /// and what they carry, changes of lists. Two minutes more
     #[arg(long, conflicts_with = "no_measure")]
     switches: bool,
@@ -92,7 +94,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     report.features.push(mininet);
     report.mechanism = mechanism(&report.features).map(Mechanism::name);
     if args.output == Output::Table {
-        print(&(features_table(&report.features) + "\n\n" + &verdict(&report) + "\n"))?;
+        print(&format!("{}\n\n{}\n\n{}\n", machine::line(), features_table(&report.features), verdict(&report)))?;
     }
     let result = match mechanism(&report.features) {
         None => Err(CliError::Failed("nothing can run here: see what is missing above".into())),
@@ -159,7 +161,8 @@ fn features_table(features: &[Feature]) -> String {
         }
         l.trim_end().to_owned()
     };
-    features.iter().map(line).collect::<Vec<_>>().join("\n")
+    let lines: Vec<String> = features.iter().map(line).collect();
+    format!("What a run needs of this machine (MISSING: nothing runs; missing: something less works)\n{}", lines.join("\n"))
 }
 
 fn verdict(report: &Report) -> String {
@@ -203,7 +206,8 @@ fn measured(report: &mut Report, m: Mechanism, base: &std::path::Path, output: O
         ));
     }
     if let Some(text) = output.text() {
-        print(&format!("\n{}\n\n{}\n", text(&looks_table(&report.looks)), text(&capacity_table(&capacity))))?;
+        let looks = format!("{LOOKS}\n{}", text(&looks_table(&report.looks)));
+        print(&format!("\n{looks}\n\n{}\n\n{}\n", text(&capacity_table(&capacity)), fits(&capacity)))?;
         report.remarks.iter().try_for_each(|r| print(&format!("{r}\n")))?;
     }
     if idle {
@@ -282,8 +286,12 @@ fn switches_tables(s: &Switches, too_much: impl Fn(&Built) -> Option<String>, te
     format!("{flows}\n\n{built}\n\n{carried}\n\na change of a list of five switches: half take at most {median}, 99 of 100 {p99}")
 }
 
+/// What the table of looks is of.
+const LOOKS: &str = "Measured: all racks send at once, and a scale is honest if each has its rate. In the order of the search; a scale that just fails\n\
+                     is looked at once more.";
+
 fn looks_table(looks: &[Look]) -> Rows {
-    let mut rows = Rows::new(&["racks", "circuits", "all together", "average", "worst", "every rack has its rate"]);
+    let mut rows = Rows::new(&["racks", "circuits of", "all racks together", "average rack", "worst rack", "honest"]);
     for l in looks {
         rows.rows.push(vec![
             l.racks.to_string(),
@@ -295,6 +303,15 @@ fn looks_table(looks: &[Look]) -> Rows {
         ]);
     }
     rows
+}
+
+/// Which shipped networks this machine carries at full rate.
+fn fits(c: &Capacity) -> String {
+    let shipped = Shelf::Topologies.files().filter_map(|f| config::read_topology(f.text, f.name).ok());
+    let (too_large, fit): (Vec<_>, Vec<_>) = shipped.partition(|t| c.exceeded_by(t).is_some());
+    let names = |all: &[Topology]| if all.is_empty() { "none".into() } else { all.iter().map(|t| &*t.name).collect::<Vec<_>>().join(", ") };
+    let lines = [("Shipped topologies at full rate", &fit), ("Only slower than their links (--force)", &too_large)];
+    lines.map(|(what, all)| tables::wrapped(&format!("{what}: {}", names(all)), 2)).join("\n")
 }
 
 fn capacity_table(c: &Capacity) -> Rows {
@@ -333,6 +350,23 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_with_its_remedy() {
         let text = features_table(&[feature(Need::Run, false), feature(Need::Better, true)]);
-        assert_eq!(text, "f  MISSING  why\n            how\nf  ok       why");
+        assert!(
+            text.starts_with("What a run needs of this machine") && text.ends_with("\nf  MISSING  why\n            how\nf  ok       why"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn shipped_networks_are_told_by_what_the_machine_carries() {
+        let all = |rate: u64| Capacity { fast: BitRate(rate), middle: BitRate(rate), slow: BitRate(rate), measured: true };
+        let (none, every) = (fits(&all(1)), fits(&all(1 << 50)));
+        assert!(none.contains("at full rate: none") && none.contains("hybrid-64x1"), "{none}");
+        assert!(every.contains("hybrid-8x2") && every.ends_with("(--force): none"), "{every}");
+    }
+
+    #[test]
+    fn the_first_line_is_of_the_machine() {
+        let line = machine::line();
+        assert!(line.starts_with("Heliostat ") && line.contains("; Linux ") && line.contains(" of memory"), "{line}");
     }
 }

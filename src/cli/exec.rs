@@ -6,14 +6,17 @@ use std::process::Command;
 
 use super::{CliError, files, running};
 use crate::fabric::kernel::ownership::Note;
+use crate::fabric::kernel::sys;
 
-/// Run a command in a host's (or switch's) network namespace: `heliostat exec h3-1 iperf3 -s`.
+/// Runs a command in a host's (or switch's) network namespace: heliostat exec h3-1 iperf3 -s
+///
+/// The command sees the node's name as the name of its machine.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The network, if several are running; before NODE.
+    /// The network, if several are running; before NODE
     #[arg(long)]
     name: Option<String>,
-    /// The node: h3-1 (host 1 of rack 3), tor3, eps, ocs0.
+    /// The node: h3-1 (host 1 of rack 3), tor3, eps, ocs0
     node: String,
     /// The command and its arguments [default: a shell]
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -27,6 +30,10 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let note = running::choose(args.name.as_deref())?;
     running::enter(&note, &args.node)?;
+    if let Err(e) = sys::own_host_name(&args.node) {
+        // The command runs all the same.
+        tracing::debug!("the host name stays that of the machine: {e}");
+    }
     let mut command = command(args, &note);
     let e = command.exec();
     let program = command.get_program().display().to_string();

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+mod list;
+
 use super::interrupt::{stopped_by_ctrl_c, wait_for_signal};
 use super::log::{self, say};
 use super::run::MechanismArg;
@@ -29,8 +31,11 @@ use crate::workload::{TraceError, coflow_benchmark, swim};
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The paper whose evaluation is run
-    #[arg(value_enum)]
-    paper: Paper,
+    #[arg(value_enum, required_unless_present = "list")]
+    paper: Option<Paper>,
+    /// Lists the evaluations: of which paper, what they show, how long they take; with a paper, its settings and systems
+    #[arg(long)]
+    list: bool,
     /// Three repetitions instead of the paper's (20; Corral, Hit and PushBox 10); PushBox's sweeps have fewer points
     #[arg(long)]
     quick: bool,
@@ -136,14 +141,19 @@ enum Output {
 /// # Errors
 /// A run that fails, or files that cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
+    let paper = match args.paper {
+        _ if args.list => return print(&list::listed(args.paper)),
+        Some(paper) => paper,
+        None => return Err(CliError::Usage("name a paper: heliostat experiment --list names them".into())),
+    };
     can_write(&args.json)?;
-    let repeats = args.repeat.map_or_else(|| args.paper.repeats(args.quick), |n| n as usize);
+    let repeats = args.repeat.map_or_else(|| paper.repeats(args.quick), |n| n as usize);
     let Unprinted { task_rate, testbed_rate, window, p_min } = args.unprinted;
     let free = Free { task_rate, testbed_rate, window_permille: window, p_min };
     let size = Size { seed: args.seed, repeats, jobs_percent: 100, thin: args.quick, free };
-    let mut experiment = args.paper.experiment_with(size, &traces(args)?);
+    let mut experiment = paper.experiment_with(size, &traces(args, paper)?);
     let report = if args.emulated.live {
-        emulate(args, experiment, size)?
+        emulate(args, paper, experiment, size)?
     } else {
         experiment.only(&args.only, &args.system).map_err(CliError::Usage)?;
         let (stop, threads, began) = (stopped_by_ctrl_c(), args.threads as usize, Instant::now());
@@ -156,14 +166,14 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     print(&match args.output {
         Output::Json => json(),
         Output::Csv => exact(&report).csv(),
-        Output::Table => text(&report, Rows::table),
-        Output::Markdown => text(&report, Rows::markdown),
+        Output::Table => text(&report, |rows, first| rows.folded(first, 1)),
+        Output::Markdown => text(&report, |rows, _| rows.markdown()),
     })
 }
 
 /// Runs what the paper ran in Mininet on networks of this machine.
-fn emulate(args: &Args, mut experiment: Experiment, size: Size) -> Result<Report, CliError> {
-    let usual: Vec<String> = args.paper.live_settings().iter().map(|s| (*s).to_owned()).collect();
+fn emulate(args: &Args, paper: Paper, mut experiment: Experiment, size: Size) -> Result<Report, CliError> {
+    let usual: Vec<String> = paper.live_settings().iter().map(|s| (*s).to_owned()).collect();
     if usual.is_empty() {
         return Err(CliError::Usage("--live: of the evaluations only that of `hit` was made on an emulated network".into()));
     }
@@ -198,8 +208,8 @@ fn say_if_stopped(stop: &AtomicBool) {
 }
 
 /// The traces that were named, or that are where they usually are.
-fn traces(args: &Args) -> Result<Traces, CliError> {
-    let usual: &[&str] = match args.paper {
+fn traces(args: &Args, paper: Paper) -> Result<Traces, CliError> {
+    let usual: &[&str] = match paper {
         _ if args.no_trace => &[],
         Paper::Pushbox => &["coflow-benchmark/FB2010-1Hr-150-0.txt"],
         Paper::Jobpacker | Paper::CoScheduler => &["SWIM/FB-2009_samples_24_times_1hr_0.tsv", "SWIM/FB-2009_samples_24_times_1hr_1.tsv"],
@@ -215,7 +225,7 @@ fn traces(args: &Args) -> Result<Traces, CliError> {
         return Ok(Traces::default());
     }
     let wrong = |file: &Path, e: TraceError| CliError::Invalid(format!("{}:{}:{}: {}", file.display(), e.line, e.column, e.why));
-    if args.paper == Paper::Pushbox {
+    if paper == Paper::Pushbox {
         let [file] = &files[..] else { return Err(CliError::Usage("pushbox takes one --trace".into())) };
         let trace = coflow_benchmark::parse(&read_workload(file)?).map_err(|e| wrong(file, e))?;
         return Ok(Traces { coflows: Some(Arc::new(trace)), jobs: None });
@@ -228,27 +238,29 @@ fn traces(args: &Args) -> Result<Traces, CliError> {
 }
 
 /// The tables, one after another, and why some numbers differ.
-fn text(r: &Report, draw: impl Fn(&Rows) -> String) -> String {
-    let mut out = format!("{}\n\n{}\n", draw(&numbers(r)), draw(&means(r)));
+fn text(r: &Report, draw: impl Fn(&Rows, usize) -> String) -> String {
+    let numbers = numbers(r);
+    // A row is a sentence, and stays one.
+    let mut out = format!("{}\n\n{}\n", draw(&numbers, numbers.header.len()), draw(&means(r), 2));
     for (setting, about) in &r.settings {
-        out += &format!("\n{setting}: {about}");
+        out += &format!("\n{}", tables::wrapped(&format!("{setting}: {about}"), 2));
     }
     if let Some(live) = &r.live {
         let Slower { rates, times } = live.slower;
         out += &format!(
             "\n\nOn networks emulated by {}, with rates divided by {rates}, times by {times} and bytes by both; what was measured is multiplied back:\n\n{}",
             live.mechanism,
-            draw(&pairs(live))
+            draw(&pairs(live), 2)
         );
     }
-    out += &format!("\n\n{}\n{}", r.unprinted(), counted(r));
+    out += &format!("\n\n{}\n{}", tables::wrapped(&r.unprinted(), 0), tables::wrapped(&counted(r), 0));
     let differ: Vec<&Row> = r.rows.iter().filter(|w| !w.why.is_empty()).collect();
     if !differ.is_empty() {
         out += "\n\nWhere it differs, what was measured:\n";
     }
     for w in differ {
         let off = w.off.map_or(String::new(), |o| format!(" ({o:+.1} points)"));
-        out += &format!("\n- {}, {}{off}: {}", w.setting, w.figure, w.why);
+        out += &format!("\n{}", tables::wrapped(&format!("- {}, {}{off}: {}", w.setting, w.figure, w.why), 2));
     }
     let runs = r.size.repeats;
     let partial = if r.partial { ", stopped before the end" } else { "" };
@@ -364,9 +376,10 @@ mod tests {
         let outcomes = run_all(&e, size, 2, &AtomicBool::new(true), &|_| {}).unwrap();
         let r = Report::new(&e, &outcomes, 0.0, 2);
         assert!(r.partial && r.rows.len() == e.claims.len() && r.measured.iter().all(|m: &Measured| m.runs == 0));
-        for text in [text(&r, Rows::table), text(&r, Rows::markdown), exact(&r).csv()] {
+        for text in [text(&r, |rows, first| rows.folded(first, 1)), text(&r, |rows, _| rows.markdown()), exact(&r).csv()] {
             assert!(text.matches("not run").count() == r.rows.len() && text.contains("95.2"), "{text}");
         }
+
         let back: serde_json::Value = serde_json::from_str(&serde_json::to_string(&r).unwrap()).unwrap();
         assert_eq!((back["rows"].as_array().unwrap().len(), &back["rows"][0]["paper"]["about"]), (r.rows.len(), &227.0.into()));
     }

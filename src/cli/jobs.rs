@@ -234,8 +234,7 @@ pub fn result(r: &JobsResult, output: Output) -> String {
 }
 
 fn table(r: &JobsResult) -> Rows {
-    let mut rows =
-        Rows::new(&["job", "queue", "tasks", "near/rack/far", "arrival", "JCT", "slot time", "shuffle", "over network", "shuffle CCT"]);
+    let mut rows = Rows::new(&["job", "queue", "tasks", "near/rack/far", "JCT", "slot time", "shuffle", "sent", "shuffle CCT"]);
     for j in &r.jobs {
         let cct = j.shuffle_ccts.iter().max();
         rows.rows.push(vec![
@@ -243,7 +242,6 @@ fn table(r: &JobsResult) -> Rows {
             j.queue.to_string(),
             j.tasks.to_string(),
             format!("{}/{}/{}", j.near[0], j.near[1], j.near[2]),
-            tables::span(j.arrival.since(Time::ZERO)),
             j.jct.map_or("unfinished".into(), tables::span),
             tables::span(j.slot_time),
             tables::bytes(j.shuffle_bytes),

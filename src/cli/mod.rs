@@ -201,7 +201,7 @@ pub enum Output {
 pub fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Failed(format!("stdout: {e}"))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Failed(format!("stdout: {}", files::reason(&e)))),
         _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::{CliError, read_result, tables};
+use crate::config::{ConfigError, json};
 use crate::runtime::report::form::{self, FORMAT};
 use crate::runtime::study::{Account, AnyResult};
 
@@ -55,46 +56,55 @@ pub fn parse(text: &str, file: &Path) -> Result<Vec<AnyResult>, CliError> {
         format: Option<u64>,
         jobs: Option<IgnoredAny>,
     }
-    let bad = |e: serde_json::Error| CliError::Invalid(format!("{}: {}", file.display(), why(text, &e)));
-    fn read<T: DeserializeOwned>(text: &str, list: bool) -> serde_json::Result<Vec<T>> {
-        if list { serde_json::from_str(text) } else { serde_json::from_str(text).map(|one| vec![one]) }
+    if is_event_log(text) {
+        return Err(CliError::Invalid(format!("{}: this is an event log; a result is what --json writes", file.display())));
     }
+    let name = file.display().to_string();
     let list = text.trim_start().starts_with('[');
-    let peeks = read::<Peek>(text, list).map_err(bad)?;
+    let peeks = read_all::<Peek>(text, &name, list)?;
     let jobs: Vec<bool> = peeks.iter().map(|p| p.jobs.is_some()).collect();
-    let text = if peeks.iter().all(|p| p.format == Some(FORMAT)) { text.into() } else { upgraded(text, file)? };
-    let text: &str = &text;
+    let is_new = peeks.iter().all(|p| p.format == Some(FORMAT));
+    let text = if is_new { text.into() } else { upgraded(text, file)? };
+    // What stands where in a text of today's form says nothing of the file.
+    let placed = |mut e: ConfigError| {
+        e.problems.iter_mut().filter(|_| !is_new).for_each(|p| p.line = 0);
+        CliError::from(e)
+    };
     match (jobs.contains(&true), jobs.contains(&false)) {
         (true, true) => Err(CliError::Invalid(format!("{}: some of its results are of jobs, others of coflows", file.display()))),
-        (true, false) => Ok(read(text, list).map_err(bad)?.into_iter().map(|r| AnyResult::Jobs(Box::new(r))).collect()),
-        _ => Ok(read(text, list).map_err(bad)?.into_iter().map(|r| AnyResult::Coflows(Box::new(r))).collect()),
+        (true, false) => Ok(read_all(&text, &name, list).map_err(placed)?.into_iter().map(|r| AnyResult::Jobs(Box::new(r))).collect()),
+        _ => Ok(read_all(&text, &name, list).map_err(placed)?.into_iter().map(|r| AnyResult::Coflows(Box::new(r))).collect()),
     }
 }
 
 /// Results of another form as text of today's.
 fn upgraded(text: &str, file: &Path) -> Result<Cow<'static, str>, CliError> {
-    let results = serde_json::from_str(text).map_err(|e| e.to_string()).and_then(form::current);
+    let results = serde_json::from_str(text).map_err(|e| json::words(&e)).and_then(form::current);
     results.map(|r| r.to_string().into()).map_err(|why| CliError::Invalid(format!("{}: {why}", file.display())))
 }
 
-/// What is wrong with a text that is no result; the parser's own words end with line and column.
-fn why(text: &str, e: &serde_json::Error) -> String {
+/// What is allowed where a result is read.
+const ALLOWED: &str = "a result that `run`, `schedule` or `simulate` wrote with --json; its form: heliostat check --schema result";
+
+/// One value, or a list of them.
+fn read_all<T: DeserializeOwned>(text: &str, file: &str, list: bool) -> Result<Vec<T>, ConfigError> {
+    if list { json::read(text, file, ALLOWED) } else { json::read(text, file, ALLOWED).map(|one| vec![one]) }
+}
+
+/// Whether a text is JSON line by line.
+fn is_event_log(text: &str) -> bool {
     let mut lines = text.lines().filter(|l| !l.trim().is_empty());
     let whole = |line: Option<&str>| line.is_some_and(|l| serde_json::from_str::<IgnoredAny>(l).is_ok());
-    if whole(lines.next()) && whole(lines.next()) {
-        return "this is an event log; a result is what --json writes".into();
-    }
-    let e = e.to_string().replace("struct Peek", "a result that `run`, `schedule` or `simulate` wrote with --json");
-    format!("not the result of a run: {e}")
+    whole(lines.next()) && whole(lines.next())
 }
 
 /// A result as it is written to a file.
-pub fn json(result: &AnyResult) -> String {
+pub fn as_json(result: &AnyResult) -> String {
     tables::json(result)
 }
 
 /// Several results as a list, one after another.
 pub fn list_json(results: &[&AnyResult]) -> String {
-    let all: Vec<String> = results.iter().map(|r| json(r).trim_end().to_owned()).collect();
+    let all: Vec<String> = results.iter().map(|r| as_json(r).trim_end().to_owned()).collect();
     format!("[{}]\n", all.join(",\n"))
 }

@@ -42,6 +42,7 @@ use crate::topology::Topology;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
+mod banner;
 mod detach;
 mod events;
 mod journal;
@@ -53,7 +54,9 @@ mod watch;
 /// The policy of a run that names none: the shipped one under which every program's traffic gets circuits.
 const DEFAULT_POLICY: &str = "c-through";
 
-/// Build the network, control its circuits, and carry a workload over it. Without a workload: stay up until told to stop.
+/// Builds the network, controls its circuits, and carries a workload over it; without one, stays up until told to stop
+///
+/// After Ctrl-C the exit code is 0 of a network without a workload, and 1 where coflows or jobs were unfinished.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The topology: a file (YAML), or the name of a shipped one, such as hybrid-8x2.
@@ -76,7 +79,7 @@ pub struct Args {
     schedule: Option<PathBuf>,
     #[command(flatten)]
     tuning: jobs::Tuning,
-    /// Run the workload with circuits off first, and compare.
+    /// Runs the workload with circuits off first, and compares.
     #[arg(help_heading = "Workload", long, requires = "workload", conflicts_with = "record")]
     baseline: bool,
     /// How circuits are carried.
@@ -85,7 +88,7 @@ pub struct Args {
     /// Name of the fabric and prefix of its namespaces. Default: the topology's name.
     #[arg(help_heading = "Network", long)]
     name: Option<String>,
-    /// Control nodes that Mininet made: the name that mininet/hybrid.py printed, or its file.
+    /// Controls nodes that Mininet made: the name that mininet/hybrid.py printed, or its file.
     #[arg(help_heading = "Network", long, value_name = "NAME|FILE")]
     attach: Option<String>,
     /// Where the REST API listens; port 0 for any.
@@ -110,7 +113,7 @@ pub struct Args {
     /// This process is the one that was put in the background: the same command line and this option.
     #[arg(long, hide = true)]
     detached: bool,
-    /// Run although this machine cannot carry its rates honestly; the result says so.
+    /// Runs although this machine cannot carry its rates honestly; the result says so.
     #[arg(help_heading = "Network", long)]
     force: bool,
     /// How the result is printed.
@@ -119,7 +122,7 @@ pub struct Args {
     /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
     #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
     watch: bool,
-    /// Also write everything that was measured to a file; of several policies or repetitions, a list of results.
+    /// Also writes everything that was measured to a file; of several policies or repetitions, a list of results.
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Also writes the event log to this file, a line of JSON an event, for `heliostat plot`. What it holds is dropped, but with --journal
@@ -547,8 +550,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let (name, url) = (&plan.options.name, running.server.url());
-    let stop_it = if args.detached { format!("`heliostat stop {name}`") } else { "Ctrl-C".into() };
-    say!("{name} is up; stop it with {stop_it}. Watch it at {url}/ or try: heliostat show circuits, heliostat exec h0-0 ping -c1 10.1.0.2");
+    say!("{}", banner::up(name, args.detached, &url));
     let manager = Manager::up(&running.e.live.handle);
     let daemon = running.place(plan);
     let mut why = None;

@@ -27,6 +27,12 @@ pub fn any() -> bool {
     !ownership::running(&ownership::base()).is_empty()
 }
 
+/// All networks of which this user may know.
+pub fn everywhere() -> Vec<Note> {
+    let bases = std::collections::BTreeSet::from([ownership::base(), PathBuf::from(rights::NOTES)]);
+    bases.iter().flat_map(|b| ownership::running(b)).collect()
+}
+
 /// The only one of these notes, the one of that name, or the one whose API is there.
 fn one_of(running: Vec<Note>, name: Option<&str>, controller: Option<&str>) -> Result<Note, CliError> {
     let names: Vec<String> = running.iter().map(|n| n.fabric.clone()).collect();

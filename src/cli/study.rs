@@ -112,7 +112,7 @@ fn tables(study: &Study) -> String {
     let first = &study.policies[0];
     let unfinished: f64 =
         study.policies.iter().flat_map(|p| &p.figures).filter(|f| f.name.ends_with("unfinished")).map(|f| f.estimate.mean).sum();
-    let mut text = policies(study).table();
+    let mut text = policies(study).folded(2, 2);
     let paired = if first.runs > 1 { ", in pairs with the same workload; ± is half of a 95 % interval" } else { "" };
     text += &format!("\n\nDifferences are against {}{paired}.", first.policy);
     if unfinished > 0.0 {
@@ -125,7 +125,7 @@ fn tables(study: &Study) -> String {
     }
     let normalised = normalised(study);
     if !normalised.rows.is_empty() {
-        text += &format!("\n\n{}", normalised.table());
+        text += &format!("\n\n{}", normalised.folded(1, 1));
     }
     text
 }

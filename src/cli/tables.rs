@@ -25,6 +25,32 @@ pub struct Rows {
     pub rows: Vec<Vec<String>>,
 }
 
+/// Tables of many columns are not wider, where that can be.
+pub const WIDEST: usize = 100;
+
+/// Columns of the widest line.
+fn width(text: &str) -> usize {
+    text.lines().map(|l| l.chars().count()).max().unwrap_or(0)
+}
+
+/// A paragraph in lines of at most [`WIDEST`] columns, those after the first indented by `indent`.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    let begin = text.len() - text.trim_start().len();
+    let mut lines = vec![" ".repeat(begin)];
+    for word in text.split_whitespace() {
+        let long = |line: &String| !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDEST;
+        if lines.last().is_some_and(long) {
+            lines.push(" ".repeat(indent));
+        }
+        let Some(line) = lines.last_mut() else { continue };
+        if !line.trim().is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.join("\n")
+}
+
 impl Rows {
     /// No rows yet.
     pub fn new<S: AsRef<str>>(header: &[S]) -> Self {
@@ -41,6 +67,28 @@ impl Rows {
             column.set_cell_alignment(CellAlignment::Right);
         }
         t.trim_fmt()
+    }
+
+    /// As tables one below another, none wider than [`WIDEST`] if that can be: each begins with the first columns, of which there are
+    /// `first`, and has as many of the others as fit, `step` of which stay together.
+    pub fn folded(&self, first: usize, step: usize) -> String {
+        let (mut tables, mut from) = (vec![], first);
+        while from < self.header.len() || tables.is_empty() {
+            let part = |to: usize| self.part(first, from..to.min(self.header.len())).table();
+            let mut to = from + step;
+            while to < self.header.len() && width(&part(to + step)) <= WIDEST {
+                to += step;
+            }
+            tables.push(part(to));
+            from = to;
+        }
+        tables.join("\n\n")
+    }
+
+    /// The first columns, and those of a range.
+    fn part(&self, first: usize, others: std::ops::Range<usize>) -> Self {
+        let of = |row: &Vec<String>| row[..first].iter().chain(&row[others.clone()]).cloned().collect();
+        Self { header: of(&self.header), rows: self.rows.iter().map(of).collect() }
     }
 
     /// As a table of Markdown, without a line break at the end.
@@ -273,6 +321,32 @@ mod tests {
         assert_eq!(rows.json_lines(), "{\"coflow\": \"7\", \"cct_ns\": 12}\n{\"coflow\": \"x\\\"\", \"cct_ns\": null}\n");
         let all: serde_json::Value = serde_json::from_str(&rows.json()).unwrap();
         assert_eq!(all.as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn wide_tables_are_folded_and_lose_nothing() {
+        let header: Vec<String> = ["policy".into()].into_iter().chain((0..9).map(|k| format!("a column of number {k}"))).collect();
+        let row: Vec<String> = (0..10).map(|k| format!("cell {k}")).collect();
+        let rows = Rows { header, rows: vec![row] };
+        let folded = rows.folded(1, 2);
+        assert!(width(&rows.table()) > WIDEST && width(&folded) <= WIDEST, "{folded}");
+        assert_eq!(folded.matches("policy").count(), folded.matches("cell 0").count());
+        assert!((1..10).all(|k| folded.matches(&format!("cell {k}")).count() == 1), "{folded}");
+        let narrow = Rows { header: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), "2".into()]] };
+        assert_eq!(narrow.folded(1, 1), narrow.table());
+        assert_eq!(Rows::new(&["a"]).folded(1, 1), Rows::new(&["a"]).table(), "no other columns");
+        // The longest text alone is wider: it stays whole.
+        let wide = Rows { header: vec!["a".into(), "x".repeat(120)], rows: vec![vec!["1".into(), "2".into()]] };
+        assert!(wide.folded(1, 1).contains(&"x".repeat(120)));
+    }
+
+    #[test]
+    fn paragraphs_are_wrapped_between_words() {
+        let text = "word ".repeat(60);
+        let told = wrapped(text.trim(), 2);
+        assert!(width(&told) <= WIDEST && told.lines().skip(1).all(|l| l.starts_with("  word")), "{told}");
+        assert_eq!(told.split_whitespace().count(), 60);
+        assert_eq!((wrapped("short", 2), wrapped(&"x".repeat(130), 2)), ("short".into(), "x".repeat(130)));
     }
 
     #[test]

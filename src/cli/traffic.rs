@@ -32,6 +32,8 @@ use crate::units::{BitRate, Bytes, Span, Time};
 pub struct Args {
     #[command(subcommand)]
     what: What,
+    #[command(flatten)]
+    place: Where,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
@@ -75,8 +77,6 @@ struct Load {
     /// How many of each pair are on their way at once
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     open: u32,
-    #[command(flatten)]
-    place: Where,
     /// What is printed
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -128,7 +128,7 @@ struct Report {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (What::Bulk { load, .. } | What::Requests { load, .. }) = &args.what;
     can_write(&load.json)?;
-    let client = Arc::new(load.place.client()?);
+    let client = Arc::new(args.place.client()?);
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let pairs = load.pairs.iter().map(|text| args.what.pair(text, &topology)).collect::<Result<Vec<Pair>, _>>()?;

@@ -87,7 +87,7 @@ pub struct OpenCoflow {
 }
 
 /// The final account of one coflow: a line of every result table, live and simulated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CoflowRecord {
     /// Its number.
     pub id: CoflowId,

@@ -15,6 +15,7 @@ pub mod faults;
 mod fit;
 mod formats;
 pub mod jobs;
+pub mod json;
 pub mod matrix;
 pub mod nearest;
 pub mod placement;

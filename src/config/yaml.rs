@@ -118,7 +118,8 @@ pub(super) fn source_line(text: &str, line: usize) -> String {
     line.checked_sub(1).and_then(|n| text.lines().nth(n)).unwrap_or("").trim_end().into()
 }
 
-fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
+/// A path that serde has gone.
+pub fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
     use serde_path_to_error::Segment;
     let step = |s: &Segment| match s {
         Segment::Seq { index } => Some(Step::Index(*index)),

@@ -87,7 +87,7 @@ pub(super) fn standing(ground: Standing, live: &Live, held: impl Iterator<Item =
 }
 
 /// The network was not as it was built: what was measured meanwhile may not be what it says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tampered {
     /// When that was first found.
     #[serde(rename = "from_ns")]
@@ -243,7 +243,7 @@ pub enum PromiseState {
 }
 
 /// Distribution of a duration, with three significant digits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Quantiles {
     /// How many were measured.
     pub count: u64,
@@ -259,7 +259,7 @@ pub struct Quantiles {
 }
 
 /// Counters of the control loop.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stats {
     /// Cycles done.
     pub cycles: u64,

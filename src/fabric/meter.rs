@@ -13,7 +13,7 @@ use crate::units::{BitRate, Span, Time};
 pub const BUCKETS: usize = 256;
 
 /// What links carried over time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Utilisation {
     /// Length of every bucket but the last; the first begins at zero.
     #[serde(rename = "bucket_ns")]
@@ -27,7 +27,7 @@ pub struct Utilisation {
 }
 
 /// What one link, or several together, carried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Carried {
     /// Its name.
     pub name: String,

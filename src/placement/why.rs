@@ -6,7 +6,7 @@ use crate::ids::JobId;
 use crate::units::{Bytes, Span};
 
 /// The moment at which a task was given its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
     /// Its stage had just come to wait for slots.
@@ -16,7 +16,7 @@ pub enum Moment {
 }
 
 /// Why a job did not take a slot that it could have had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     /// It waits for a slot near its data.
@@ -28,7 +28,7 @@ pub enum Refusal {
 }
 
 /// Why a task was picked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Why {
     /// The moment at which it was picked.
     pub moment: Moment,

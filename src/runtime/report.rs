@@ -1,6 +1,7 @@
 //! The result of a run, live or simulated: the same columns, so that the two can be compared coflow by coflow.
 
 pub mod form;
+pub mod schema;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::stats::nearest_rank;
 
 /// Everything that a run measured; what `--json` writes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunResult {
     /// Where the result comes from.
     pub origin: Origin,
@@ -53,7 +54,7 @@ pub struct RunResult {
 }
 
 /// Where a result comes from: whether two results are of the same inputs can be told from it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Origin {
     /// Heliostat's version.
     pub version: String,
@@ -123,7 +124,7 @@ impl RunResult {
 }
 
 /// Why a run ended. All but the first leave a result in part.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// Everything had finished.
@@ -138,7 +139,7 @@ pub enum End {
 }
 
 /// What a simulation took on its machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Machine {
     /// Wall-clock time of the run, without reading files and writing results.
     pub seconds: f64,
@@ -155,7 +156,7 @@ impl Machine {
 }
 
 /// The sums of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Coflows that finished.
     pub finished: usize,

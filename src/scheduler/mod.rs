@@ -52,7 +52,7 @@ pub mod state;
 pub use machine::Scheduler;
 
 /// One task of one job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskRef {
     /// Its job.
     pub job: JobId,

@@ -11,7 +11,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 
 /// One attempt of a task: a bar of the timeline. Results have hosts by name (`H` is `String`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskRun<H = HostId> {
     /// The task.
     #[serde(flatten)]
@@ -46,7 +46,7 @@ impl TaskRun {
 }
 
 /// Why an attempt of a task started when and where it did. Results have hosts by name (`H` is `String`).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explained<H = HostId> {
     /// The task.
     #[serde(flatten)]
@@ -77,7 +77,7 @@ impl Explained {
 }
 
 /// The account of one job: a line of the result table, live and simulated.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobRecord {
     /// Its number.
     pub id: JobId,
@@ -150,7 +150,7 @@ impl JobRecord {
 }
 
 /// What happened in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Counters {
     /// Tasks started, again included.
     pub starts: u64,

@@ -74,6 +74,10 @@ fn a_network_in_the_background_is_found_by_its_name() {
     // Commands reach it by its name.
     assert!(told(&["show", "topology", "--name", &name]).contains("racks"), "{}", told(&["show", "topology", "--name", &name]));
     assert_eq!(told(&["exec", "--name", &name, "h0-0", "echo", "-n", "--all", "x"]), "--all x");
+    // The command has the node's name, and the machine keeps its own.
+    let machine = output(std::process::Command::new("uname").arg("-n")).stdout;
+    assert_eq!(told(&["exec", "--name", &name, "h3-1", "uname", "-n"]), "h3-1\n");
+    assert_eq!(output(std::process::Command::new("uname").arg("-n")).stdout, machine);
     assert_eq!(output(heliostat().args(["exec", "--name", &name, "h0-0", "sh", "-c", "exit 7"])).status.code(), Some(7));
     let shell = output(heliostat().args(["exec", "--name", &name, "h0-0"]).env("SHELL", "/usr/bin/env"));
     assert!(String::from_utf8_lossy(&shell.stdout).contains(&format!("PS1=[h0-0 of {name}] $ ")), "{shell:?}");

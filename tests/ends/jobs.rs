@@ -123,6 +123,7 @@ fn twenty_jobs() -> Timing {
     let r = json(&result);
     let first = dropped_by_hosts(&d);
     holds(&r, 20, Some(first));
+    crate::schema::Schema::of_results().fits(&result);
     assert!(String::from_utf8_lossy(&o.stdout).contains("JCT average") && said(&o).contains("20 jobs;"));
     assert!(std::fs::read_to_string(&timeline).expect("a chart").contains("sort-1 stage 1"));
     assert_eq!(d.show("coflows")["coflows"].as_array().map(Vec::len), r["coflows"].as_array().map(Vec::len), "the daemon knows them all");

@@ -6,8 +6,12 @@
 #[path = "../shared/tries.rs"]
 mod tries;
 
+#[path = "../shared/schema.rs"]
+mod schema;
+
 mod background;
 mod capture;
+mod completions;
 mod faults;
 mod jobs;
 mod journal;

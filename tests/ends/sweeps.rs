@@ -214,6 +214,7 @@ fn policies_take_turns_on_a_real_network() {
     c.args(["--policy", "c-through", "--policy", "eps-only", "--workload", "shuffle-4", "--scale", "20", "--json"]).arg(&json);
     let table = String::from_utf8(good(&mut c).stdout).expect("text");
     assert!(table.contains("Differences are against c-through.") && table.contains("CCT over that of c-through"), "{table}");
+    crate::schema::Schema::of_results().fits(&json);
     let all: Vec<Value> = serde_json::from_slice(&std::fs::read(&json).expect("results")).expect("JSON");
     assert_eq!(all.iter().map(|r| r["policy"].as_str().expect("a name")).collect::<Vec<_>>(), ["c-through", "eps-only"]);
     assert!(all.iter().all(|r| r["summary"]["unfinished"] == 0 && r["mechanism"] != "sim"));

@@ -74,3 +74,37 @@ fn numbers_may_be_as_large_as_described() {
     assert_eq!(r.get(&format!("/api/v1/jobs?after={}", u64::MAX)).status, 200);
     assert_eq!(r.get(&format!("/api/v1/utilisation?from_ns={}", u64::MAX)).status, 200);
 }
+
+/// Every place of a document, with what stands there.
+fn each<'a>(at: &str, v: &'a Value, see: &mut dyn FnMut(&str, &'a Value)) {
+    see(at, v);
+    match v {
+        Value::Object(m) => m.iter().for_each(|(k, v)| each(&format!("{at}/{}", k.replace('~', "~0").replace('/', "~1")), v, see)),
+        Value::Array(a) => a.iter().enumerate().for_each(|(i, v)| each(&format!("{at}/{i}"), v, see)),
+        _ => {}
+    }
+}
+
+#[test]
+fn generators_of_clients_find_all_schemas_and_only_what_they_know() {
+    let doc = rig().get("/openapi.json").json();
+    let mut references = 0;
+    each("", &doc, &mut |at, v| {
+        if let Some(to) = v.get("$ref").and_then(Value::as_str) {
+            references += 1;
+            assert!(doc.pointer(to.trim_start_matches('#')).is_some(), "{at}: nothing at {to}");
+        }
+        assert!(v.get("items").is_none_or(|i| !i.is_boolean()), "{at}: `items` is no schema");
+    });
+    assert!(references > 100, "{references}");
+    // Each kind of event is one object with all its fields, and has a name.
+    let kinds = doc["components"]["schemas"]["Record"]["oneOf"].as_array().unwrap();
+    assert!(kinds.len() > 10);
+    for kind in kinds {
+        let (event, required) = (kind["properties"]["event"]["enum"][0].as_str().unwrap(), kind["required"].as_array().unwrap());
+        assert_eq!(kind["title"], format!("record-{event}"));
+        for field in ["seq", "at_ns", "event"] {
+            assert!(required.contains(&field.into()) && kind["properties"][field].is_object(), "{event}: {field}");
+        }
+    }
+}

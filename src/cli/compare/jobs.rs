@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::difference;
+use super::{Names, difference};
 use crate::cli::tables::{self, Rows, ratio};
 use crate::ids::JobId;
 use crate::runtime::jobs::report::{JobsResult, JobsSummary};
@@ -84,8 +84,9 @@ pub fn compare(a: &JobsResult, b: &JobsResult) -> Result<Comparison, String> {
 }
 
 /// The jobs, for people.
-pub fn lines(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&["job", "JCT a", "JCT b", "b - a", "b/a", "shuffle CCT a", "shuffle CCT b"]);
+pub fn lines(c: &Comparison, names: &Names) -> Rows {
+    let ([jct_a, jct_b], [cct_a, cct_b]) = (names.both("JCT"), names.both("shuffle CCT"));
+    let mut rows = Rows::new(&["job", &jct_a, &jct_b, "difference", &names.ratio(), &cct_a, &cct_b]);
     let or = |s: Option<Span>, none: &str| s.map_or(none.into(), tables::span);
     for l in &c.jobs {
         let difference = l.jct_a.zip(l.jct_b).map_or("-".into(), |(a, b)| difference(a, b));
@@ -100,8 +101,8 @@ pub fn lines(c: &Comparison) -> Rows {
 type Of = fn(&JobsSummary) -> Span;
 
 /// The sums, for people.
-pub fn sums(c: &Comparison) -> Rows {
-    let mut rows = Rows::new(&["summary", "a", "b", "b/a"]);
+pub fn sums(c: &Comparison, names: &Names) -> Rows {
+    let mut rows = names.sums();
     let (a, b) = (&c.a, &c.b);
     let mut row = |name: &str, a: String, b: String, r: Option<f64>| {
         rows.rows.push(vec![name.into(), a, b, r.map_or(String::new(), |r| format!("{r:.3}"))]);
@@ -125,8 +126,8 @@ pub fn sums(c: &Comparison) -> Rows {
     row("of these between racks", tables::bytes(a.bytes_between_racks), tables::bytes(b.bytes_between_racks), None);
     let near = |s: &JobsSummary| format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]);
     row("tasks at their block / in its rack / far", near(a), near(b), None);
-    row("mean of b/a over jobs", String::new(), String::new(), c.mean_ratio);
-    row("mean distance of b/a from 1", String::new(), String::new(), c.mean_error);
+    row("mean of the jobs' ratios", String::new(), String::new(), c.mean_ratio);
+    row("mean distance of these from 1", String::new(), String::new(), c.mean_error);
     rows
 }
 
@@ -162,10 +163,12 @@ mod tests {
     fn jobs_stand_side_by_side() {
         let (a, b) = (result("policies/fair.yaml", 4), result("policies/co-scheduler.yaml", 4));
         let c = compare(&a, &b).unwrap();
-        assert_eq!((c.jobs.len(), lines(&c).rows.len(), exact(&c).csv().lines().count()), (4, 4, 5));
+        let names = Names { a: "fair".into(), b: "co".into() };
+        assert_eq!(lines(&c, &names).header[1..5], ["JCT fair", "JCT co", "difference", "co/fair"]);
+        assert_eq!((c.jobs.len(), lines(&c, &names).rows.len(), exact(&c).csv().lines().count()), (4, 4, 5));
         let (x, y) = (a.jobs[2].jct.unwrap().0 as f64, b.jobs[2].jct.unwrap().0 as f64);
         assert!((c.jobs[2].ratio.unwrap() - y / x).abs() < 1e-12 && c.jobs[0].cct_a.is_some());
-        assert!(sums(&c).table().contains("JCT p95") && c.run_b.contains("co-scheduler"), "{}", sums(&c).table());
+        assert!(sums(&c, &names).table().contains("JCT p95") && c.run_b.contains("co-scheduler"));
         let same = compare(&a, &a).unwrap();
         assert_eq!((same.mean_ratio, same.mean_error), (Some(1.0), Some(0.0)));
         assert!(compare(&a, &result("policies/fair.yaml", 3)).unwrap_err().contains("the first has 4, the second 3"));

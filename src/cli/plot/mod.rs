@@ -7,7 +7,8 @@ use super::draw::chart::Look;
 use super::draw::paper::Paper;
 use super::draw::rows::Rows;
 use super::draw::{self, Format, Sheet};
-use super::{CliError, read_result, results};
+use super::log::say;
+use super::{CliError, print, read_result, results};
 use input::Input;
 
 mod cdf;
@@ -26,7 +27,7 @@ pub struct Args {
     /// What is drawn [default: cct of results, circuits of event logs and plans]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Where to; the name ends in .svg, .png or .pdf
+    /// Where to; the name ends in .svg, .png or .pdf, or is `-`: stdout, as SVG
     #[arg(long, value_name = "FILE", default_value = "plot.svg")]
     to: PathBuf,
     /// Names of the files' lines, in their order [default: what tells them apart]
@@ -71,7 +72,10 @@ pub enum Kind {
 /// # Errors
 /// Files that cannot be read, hold nothing of the kind that is asked for, or cannot be written.
 pub fn run(a: &Args) -> Result<(), CliError> {
-    Format::of(&a.to)?;
+    let to_stdout = a.to == Path::new("-");
+    if !to_stdout {
+        Format::of(&a.to)?;
+    }
     let mut inputs = Vec::new();
     for file in &a.files {
         inputs.extend(read(file)?);
@@ -84,7 +88,13 @@ pub fn run(a: &Args) -> Result<(), CliError> {
         _ => Chart::of(kind, &inputs, labels(&inputs, &a.label)?, &a.link).map_err(CliError::Invalid)?,
     };
     let look = Look { title, log: a.log_scale, paper: a.paper.clone() };
-    draw::write(&chart.draw(&look), &a.to, a.paper.dpi())
+    let sheet = chart.draw(&look);
+    if to_stdout {
+        return print(&sheet.svg());
+    }
+    draw::write(&sheet, &a.to, a.paper.dpi())?;
+    say!("wrote {}", a.to.display());
+    Ok(())
 }
 
 /// All results held against the first policy's, as `compare` does.

@@ -156,7 +156,7 @@ fn execute(run: &Run, out: &Path, stop: &AtomicBool) -> Result<Option<String>, C
     let fault = |_| Err(CliError::Failed("a fault of the program, which it told on stderr".into()));
     match catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(fault) {
         Ok(Some(result)) => {
-            write_text(&run.result(out), &results::json(&result))?;
+            write_text(&run.result(out), &results::as_json(&result))?;
             let _ = std::fs::remove_file(run.error(out));
             Ok(None)
         }

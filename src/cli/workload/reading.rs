@@ -21,22 +21,22 @@ use crate::workload::{Adjust, Workload, decima, spread};
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Reading {
     /// Keeps only the first N coflows
-    #[arg(long, value_name = "N")]
+    #[arg(help_heading = "Workload", long, value_name = "N")]
     pub coflows: Option<usize>,
     /// Divides the bytes of every flow; times stay [default: the policy's scale, or 1]
-    #[arg(long, value_name = "K", value_parser = crate::cli::numbers::positive)]
+    #[arg(help_heading = "Workload", long, value_name = "K", value_parser = crate::cli::numbers::positive)]
     pub scale: Option<u64>,
     /// Divides every arrival, and the times of jobs' tasks, so that a long trace fits a short run
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = crate::cli::numbers::positive)]
+    #[arg(help_heading = "Workload", long, value_name = "K", default_value_t = 1, value_parser = crate::cli::numbers::positive)]
     pub time_scale: u64,
     /// How the flows of a trace get their sizes
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub sizes: Sizes,
     /// What happens to flows of a trace that stay in one host
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub local: Local,
     /// Which flows of an htsim file make a coflow
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(help_heading = "Workload", long, value_enum, default_value_t)]
     pub group: Group,
 }
 

@@ -66,6 +66,13 @@ pub fn unmount(path: &Path) -> io::Result<()> {
     check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
 }
 
+/// Gives this process a host name of its own: other ones keep theirs.
+pub fn own_host_name(name: &str) -> io::Result<()> {
+    unshare(libc::CLONE_NEWUTS)?;
+    // SAFETY: the bytes of the name live until the call has returned.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
+}
+
 /// Opens a process's namespace file (`net`, `user`, `mnt`).
 pub fn open_ns(path: &Path) -> io::Result<OwnedFd> {
     Ok(std::fs::File::open(path)?.into())

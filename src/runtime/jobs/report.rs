@@ -12,7 +12,7 @@ use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 
 /// Everything that a run of jobs measured; what `--json` writes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobsResult {
     /// Where the result comes from.
     pub origin: Origin,
@@ -62,7 +62,7 @@ pub struct JobsResult {
 }
 
 /// The sums of a run of jobs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct JobsSummary {
     /// Jobs that finished.
     pub finished: usize,
