@@ -84,7 +84,7 @@ fn summary(r: &Replayed, exact: bool) -> Rows {
         row("jobs", format!("{done} of {} finished; {} tasks compute, {} wait for bytes", jobs.jobs.len(), jobs.computing, jobs.fetching));
     }
     for f in &r.snapshot.failures {
-        row(&f.what, format!("{} ({} times)", f.why, f.attempts));
+        row(&f.trouble.to_string(), format!("{} ({} times)", f.why, f.attempts));
     }
     rows
 }

@@ -286,7 +286,7 @@ fn a_fabric_that_shows_two_circuits_on_a_port_is_a_failure_until_it_does_not() {
     w.run_until(at(250));
     assert_eq!(w.asked, Vec::<Vec<Op>>::new(), "nothing is asked for over a world that cannot be");
     let f = w.snapshot().failures;
-    let told = |what: &str| f.iter().find(|f| f.what == what).unwrap_or_else(|| panic!("{what}: {f:?}")).clone();
+    let told = |what: &str| f.iter().find(|f| f.trouble.to_string() == what).unwrap_or_else(|| panic!("{what}: {f:?}")).clone();
     assert_eq!((f.len(), told("plan the operations").attempts), (2, 2));
     assert!(told("plan the operations").why.starts_with("the fabric holds what no OCS could follow: p0: output port of r1"), "{f:?}");
     assert!(told("follow the circuit scheduler").why.contains("held by two circuits"), "{f:?}");

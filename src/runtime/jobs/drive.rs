@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::slice::Iter;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::coflows::CoflowSpec;
@@ -15,14 +14,11 @@ use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
 use crate::placement::codecide::Request;
 use crate::placement::external::ExternalOptions;
-use crate::placement::policy::Placement;
 use crate::runtime::external::{MISSING, Program};
 use crate::runtime::record::{Entry, JobsHead, Recorder, Tap};
 use crate::runtime::report::End;
 use crate::runtime::settings::ProgramSpec;
-use crate::scheduler::state::Settings;
 use crate::scheduler::{Action, Event, Scheduler, TaskRef};
-use crate::topology::Topology;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::JobSpec;
 

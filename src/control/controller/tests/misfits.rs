@@ -67,7 +67,7 @@ fn an_observation_that_does_not_fit_is_refused_and_the_state_stays() {
         w.backlog = DemandMatrix::zero(4);
         w.run_until(at(350));
         let s = w.snapshot();
-        assert_eq!((s.failures.len(), &*s.failures[0].what, s.failures[0].attempts), (1, "observe the fabric", 2), "{why}");
+        assert_eq!((s.failures.len(), s.failures[0].trouble, s.failures[0].attempts), (1, Trouble::Observe, 2), "{why}");
         assert_eq!(s.failures[0].why, format!("what it shows does not fit the network: {why}"));
         assert_eq!((s.demand, s.circuits, s.ports, s.sent), (before.demand, before.circuits, before.ports, before.sent), "{why}");
         assert_eq!(w.up(), [(0, 1)], "{why}");
@@ -146,7 +146,7 @@ proptest! {
             w.warp = Box::new(move |seen| seen.clone_from(&other));
             w.run_until(at(100 * k as u64 + 150));
             let s = w.snapshot();
-            prop_assert_eq!(!fits, s.failures.iter().any(|f| f.what == "observe the fabric"));
+            prop_assert_eq!(!fits, s.failures.iter().any(|f| f.trouble == Trouble::Observe));
         }
     }
 }
