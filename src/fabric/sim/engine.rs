@@ -60,6 +60,10 @@ impl World<'_> {
 pub struct Part {
     /// Its coflow.
     pub coflow: CoflowId,
+    /// The flow, or one of several that share their rates.
+    pub flow: FlowId,
+    /// How many flows.
+    pub flows: u32,
     /// Sender and receiver.
     pub hosts: (HostId, HostId),
     /// What has arrived of flows that are not finished.

@@ -418,7 +418,8 @@ impl Live {
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
             let (a, left) = (&self.about[g as usize], self.left_then(g));
-            each(Part { coflow: self.id, hosts: a.hosts, sent: a.size() - left, over_ocs: self.booked(g).over_ocs, left });
+            let (flows, over_ocs) = (of_group(&self.members, g).len().max(1) as u32, self.booked(g).over_ocs);
+            each(Part { coflow: self.id, flow: a.flow, flows, hosts: a.hosts, sent: a.size() - left, over_ocs, left });
         });
     }
 
