@@ -20,7 +20,7 @@ use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::{CoflowSpec, RackBytes};
 use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::SEND_BUFFER;
-use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, PlaneId, RackId};
 use crate::paths::{Switches, Units};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{self, Op, OpError};
@@ -221,6 +221,11 @@ impl SimFabric {
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
         self.run(now);
         self.engine.prefer(coflow, priority, world!(self));
+    }
+
+    /// `coflow`, which comes next, is one of a job's: where it counts what coflows have sent, that of the job's other ones counts too.
+    pub fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        self.engine.belongs(coflow, job);
     }
 
     /// Gives flows of a coflow on its way other strict priorities at `now`, 0 (first) to 7.
