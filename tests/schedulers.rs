@@ -19,7 +19,8 @@ use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Bytes, Span, Time};
 use heliostat::workload::Workload;
 
-const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
+const ESTIMATORS: [Estimator; 6] =
+    [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::HederaRacks, Estimator::Declared, Estimator::Combined];
 
 fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {
     let plane = |p| Plane { id: PlaneId(p), rate: BitRate::mbit(1000), delta: Span::millis(10), stop, duplex };

@@ -12,6 +12,7 @@ use crate::units::{Bytes, Span, Time};
 use crate::coflows::bounds;
 
 pub mod need;
+pub mod round;
 mod scheduler;
 pub mod window;
 

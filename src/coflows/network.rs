@@ -63,9 +63,10 @@ pub enum Decide {
 
 /// A guard against starvation: coflows are served in their order for the time `every`, then all flows share max-min fairly for the time
 /// `share`, in turn, counted from the beginning of the run. A coflow then ends after at most (`every` + `share`) / `share` times as long as
-/// it takes with a fair share.
+/// it takes with a fair share. Under [`NetworkKind::Sunflow`] all coflows share fixed circuits for that time, other ones in each turn.
 ///
-/// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.3.
+/// Source: Chowdhury et al., *Efficient coflow scheduling with Varys*, SIGCOMM 2014, section 5.3.3; Huang et al., *Sunflow*, CoNEXT 2016,
+/// section 4.2 (its T and tau).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
     /// How long coflows go in their order; above zero.
@@ -75,6 +76,11 @@ pub struct Guard {
 }
 
 impl Guard {
+    /// How many times all have shared before the turn of `now`.
+    pub fn round(&self, now: Time) -> u64 {
+        now.0 / self.every.0.saturating_add(self.share.0).max(1)
+    }
+
     /// Whether all share at `now`, and when that next changes.
     pub fn phase(&self, now: Time) -> (bool, Time) {
         let period = self.every.0.saturating_add(self.share.0).max(1);
@@ -127,9 +133,14 @@ impl NetworkKind {
         matches!(self, Self::Fifo | Self::Aalo | Self::Priority)
     }
 
-    /// Whether coflows are served one after another, in an order that may let some wait: [`Decide`] and [`Guard`] count.
+    /// Whether coflows are served one after another by rates: [`Decide`] counts.
     pub fn has_order(self) -> bool {
         !matches!(self, Self::MaxMin | Self::Sunflow)
+    }
+
+    /// Whether some coflows may have to wait for others: [`Guard`] counts.
+    pub fn may_starve(self) -> bool {
+        self != Self::MaxMin
     }
 }
 

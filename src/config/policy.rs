@@ -50,7 +50,7 @@ pub struct RawPolicy {
     elephants: RawElephants,
     /// Where demand comes from.
     demand: Estimator,
-    /// How much of the counters' old estimate stays with each interval, in percent, under `counters` and `hedera`; 0 if left out.
+    /// How much of the counters' old estimate stays with each interval, in percent, under `counters` and `hedera-racks`; 0 if left out.
     #[serde(default)]
     #[schemars(range(max = 99))]
     ageing: u8,
@@ -373,8 +373,8 @@ impl RawPolicy {
             let message = format!("a lead of {lead} does not fit in an interval of {}", self.interval);
             flaws.add(vec!["lead".into()], message, "less than `interval`");
         }
-        let counts = self.ageing == 0 || matches!(self.demand, Estimator::Counters | Estimator::Hedera);
-        flaws.unless(counts, vec!["ageing".into()], "this demand does not age", "only with `demand: counters` or `hedera`");
+        let counts = self.ageing == 0 || matches!(self.demand, Estimator::Counters | Estimator::HederaRacks);
+        flaws.unless(counts, vec!["ageing".into()], "this demand does not age", "only with `demand: counters` or `hedera-racks`");
         flaws.unless(self.ageing < 100, vec!["ageing".into()], format!("an ageing of {} percent", self.ageing), "0 to 99");
         let scales = (1..=MAX_SCALE).contains(&self.scale);
         flaws.unless(scales, vec!["scale".into()], format!("a scale of {}", self.scale), format!("1 to {MAX_SCALE}"));
@@ -439,7 +439,7 @@ impl RawPolicy {
             let message = "rates that are given greedily cannot wait for coflows".to_owned();
             flaws.add(vec!["decide".into()], message, "`coflow-events` only with `varys`, `fair-per-coflow` or `within: max-min`");
         }
-        only(self.starvation.is_none() || kind.has_order(), "starvation", ordered, flaws);
+        only(self.starvation.is_none() || kind.may_starve(), "starvation", "only with another `network` than `max-min`", flaws);
         for (key, span) in self.starvation.iter().flat_map(|g| [("every", g.every), ("share", g.share)]) {
             flaws.unless(span > Span::ZERO, vec!["starvation".into(), key.into()], format!("`{key}` of {span}"), "above zero".to_owned());
         }

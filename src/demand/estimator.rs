@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
-use super::{DemandMatrix, declared, hedera};
+use super::hedera::{self, HostFlow, Meter};
+use super::{DemandMatrix, declared};
 use crate::topology::Topology;
 use crate::units::Span;
 
@@ -15,6 +16,8 @@ pub struct Inputs<'a> {
     pub backlog: &'a DemandMatrix,
     /// Bytes that the posted coflows still have to send.
     pub declared: &'a DemandMatrix,
+    /// Flows between hosts, where the fabric tells them.
+    pub flows: Option<&'a [HostFlow]>,
     /// Length of the interval.
     pub interval: Span,
     /// The network.
@@ -30,8 +33,10 @@ pub enum Estimator {
     /// Bytes that wait at the senders, as in c-Through; `sockets` is another name, for live they are read from the hosts' sockets.
     #[serde(alias = "sockets")]
     Backlog,
-    /// Hedera's natural demand from the ToRs' counters, as in Helios.
+    /// Hedera's natural demand of the large flows between hosts, as in Helios.
     Hedera,
+    /// The same by pairs of racks, one flow each, from the ToRs' counters.
+    HederaRacks,
     /// What the coflows that were posted still have to send.
     Declared,
     /// The larger of declared and backlog, rack pair by rack pair: nothing is counted twice.
@@ -42,6 +47,11 @@ impl Estimator {
     /// Whether what was sent is read: by it, or by the accounts of coflows, which it reads.
     pub fn reads_counters(self) -> bool {
         self != Self::Backlog
+    }
+
+    /// Whether it reads flows between hosts.
+    pub fn reads_flows(self) -> bool {
+        self == Self::Hedera
     }
 
     /// Whether it reads what the posted coflows still have to send.
@@ -55,36 +65,44 @@ impl Estimator {
 pub struct EstimatorState {
     kind: Estimator,
     counters: Counters,
+    meter: Meter,
 }
 
 impl EstimatorState {
     /// A fresh one for `racks` racks; `ageing` percent of what the counters gave stay with each update.
     pub fn new(kind: Estimator, ageing: u8, racks: usize) -> Self {
-        Self { kind, counters: Counters::new(racks, ageing) }
+        Self { kind, counters: Counters::new(racks, ageing), meter: Meter::default() }
     }
 
     /// Estimates in another way from the next update on. What was counted so far stays: the first interval is not the whole history.
     pub fn switch_to(&mut self, kind: Estimator, ageing: u8) {
         self.kind = kind;
         self.counters.keep(ageing);
+        self.meter = Meter::default();
     }
 
     /// Whether nothing fades any more: while the counters do not change, updates with the same inputs give the same and change nothing.
     /// O(R^2).
     pub fn rests(&self) -> bool {
-        self.counters.rests()
+        self.counters.rests() && self.meter.rests()
     }
 
     /// The bytes wanted in the next interval, `R x R`. O(R^2), for Hedera's O(R^2) a round of its few.
     pub fn update(&mut self, inputs: &Inputs) -> DemandMatrix {
-        match self.kind {
-            Estimator::Counters => return self.counters.update(inputs.sent),
-            Estimator::Hedera => {
+        match (self.kind, inputs.flows) {
+            (Estimator::Counters, _) => return self.counters.update(inputs.sent),
+            (Estimator::Hedera, Some(flows)) => {
+                self.counters.pass(inputs.sent);
+                let elephants = self.meter.elephants(flows, inputs.topology, inputs.interval);
+                return hedera::between_hosts(&elephants, inputs.topology, inputs.interval);
+            }
+            // Recordings made before flows were told have none.
+            (Estimator::Hedera | Estimator::HederaRacks, _) => {
                 let gained = self.counters.update(inputs.sent);
-                return hedera::estimate(&gained, inputs.backlog, inputs.topology, inputs.interval);
+                return hedera::between_racks(&gained, inputs.backlog, inputs.topology, inputs.interval);
             }
             // The other estimators do not read what was gained, but one that follows them may.
-            Estimator::Backlog | Estimator::Declared | Estimator::Combined => self.counters.pass(inputs.sent),
+            (Estimator::Backlog | Estimator::Declared | Estimator::Combined, _) => self.counters.pass(inputs.sent),
         }
         match self.kind {
             Estimator::Combined => declared::combine(inputs.declared, inputs.backlog),
@@ -97,6 +115,7 @@ impl EstimatorState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::HostId;
     use crate::units::BitRate;
 
     #[test]
@@ -106,7 +125,8 @@ mod tests {
         let none = DemandMatrix::zero(2);
         let mut e = EstimatorState::new(Estimator::Backlog, 0, 2);
         let sees = |e: &mut EstimatorState, sent| {
-            let inputs = Inputs { sent: &of(sent), backlog: &none, declared: &none, interval: Span::millis(100), topology: &topology };
+            let inputs =
+                Inputs { sent: &of(sent), backlog: &none, declared: &none, flows: None, interval: Span::millis(100), topology: &topology };
             e.update(&inputs)
         };
         assert_eq!(sees(&mut e, 5_000_000), of(0));
@@ -121,7 +141,16 @@ mod tests {
         let topology = Topology::uniform("t", 2, 1, BitRate::mbit(80), BitRate::mbit(8), vec![]);
         let of = |b| DemandMatrix::from_rows(&[&[0, b], &[0, 0]]);
         let (sent, backlog, declared) = (of(200_000), of(30), of(20));
-        let inputs = Inputs { sent: &sent, backlog: &backlog, declared: &declared, interval: Span::millis(100), topology: &topology };
+        let elephant = |id| HostFlow { from: HostId(0), to: HostId(1), id, flows: 1, sent: 0, waits: 100_000 };
+        let flows = [elephant(0), elephant(1)];
+        let inputs = Inputs {
+            sent: &sent,
+            backlog: &backlog,
+            declared: &declared,
+            flows: Some(&flows),
+            interval: Span::millis(100),
+            topology: &topology,
+        };
         let found = |kind| {
             let mut e = EstimatorState::new(kind, 0, 2);
             let first = e.update(&inputs);
@@ -129,8 +158,9 @@ mod tests {
         };
         assert_eq!(found(Estimator::Counters), (of(200_000), of(0)));
         assert_eq!(found(Estimator::Backlog), (of(30), of(30)));
-        // One elephant: the whole host link, 80 Mb/s for 100 ms.
-        assert_eq!(found(Estimator::Hedera), (of(1_000_000), of(30)));
+        // Elephants have the whole host link, 80 Mb/s for 100 ms. What the racks sent was in the first interval alone.
+        assert_eq!(found(Estimator::Hedera), (of(1_000_000), of(1_000_000)));
+        assert_eq!(found(Estimator::HederaRacks), (of(1_000_000), of(30)));
         assert_eq!(found(Estimator::Declared), (of(20), of(20)));
         assert_eq!(found(Estimator::Combined), (of(30), of(30)));
     }

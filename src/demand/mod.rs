@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | [`counters`] | the ToRs' byte counters, aged | the simplest |
 //! | backlog | bytes that wait at the senders | c-Through (SIGCOMM 2010) |
-//! | [`hedera`] | which pairs are busy; what they would send were only the hosts' links the limit | Hedera (NSDI 2010), Helios |
+//! | [`hedera`] | which large flows hosts have; what they would send were only the hosts' links the limit | Hedera (NSDI 2010), Helios |
+//! | [`hedera::between_racks`] | the same by busy pairs of racks, from the ToRs' counters | ours |
 //! | [`declared`] | what the posted coflows still have to send | Varys (SIGCOMM 2014) |
 //! | combined | the larger of declared and backlog, cell by cell | |
 //!
@@ -21,8 +22,10 @@ pub mod declared;
 pub mod elephants;
 mod estimator;
 pub mod hedera;
+pub mod natural;
 
 pub use estimator::{Estimator, EstimatorState, Inputs};
+pub use hedera::HostFlow;
 
 /// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always zero: a rack's own
 /// traffic never reaches a ToR's uplinks. A copy shares the cells until one of the two changes, so it costs nothing.

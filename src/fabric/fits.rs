@@ -59,6 +59,14 @@ pub enum Misfit {
         /// The network's racks, each of which has a port.
         racks: usize,
     },
+    /// A flow of a host that is not there.
+    #[error("a flow of host {host}; the network has {hosts}")]
+    Flow {
+        /// The host.
+        host: usize,
+        /// The network's hosts.
+        hosts: usize,
+    },
     /// Damage of a port, host, rack or link that is not there.
     #[error("damage of what the network has not: {0}")]
     Damage(String),
@@ -70,7 +78,7 @@ fn plural(n: usize) -> &'static str {
 
 impl Observation {
     /// Whether everything in it belongs to a network of this topology: a reader that looks things up by it asks this first. Sizes are
-    /// compared, and nothing is allocated if all fit: O(planes + circuits + damage).
+    /// compared, and nothing is allocated if all fit: O(planes + circuits + flows + damage).
     ///
     /// # Errors
     /// The first thing that does not.
@@ -88,6 +96,11 @@ impl Observation {
         }
         if let Some((plane, ports)) = self.ports.iter().enumerate().find(|(_, p)| p.len() != racks) {
             return Err(Misfit::Ports { plane, found: ports.len(), racks });
+        }
+        let hosts = topology.hosts.len();
+        let stranger = self.flows.iter().flatten().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts);
+        if let Some(host) = stranger {
+            return Err(Misfit::Flow { host: host.index(), hosts });
         }
         self.damage.iter().try_for_each(|d| damage(d, topology))
     }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::demand::DemandMatrix;
+use crate::demand::{DemandMatrix, HostFlow};
 use crate::ids::{HostId, PlaneId, RackId};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{Op, OpError, Programmed};
@@ -47,6 +47,9 @@ pub struct Observation {
     /// Bytes that wait in the senders' rack for the column's rack: what sockets hold until it is acknowledged, and so what is in the
     /// ToR's queues too.
     pub backlog: DemandMatrix,
+    /// Flows between hosts that are under way, where demand is worked out from them; in no order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Vec<HostFlow>>,
     /// By plane, then rack.
     pub ports: Vec<Vec<PortCounters>>,
     /// What is not as it was built, or was not since the last observation and has been mended.
@@ -261,6 +264,13 @@ pub trait Fabric: Send {
     fn steered(&self) -> Lists {
         Lists::default()
     }
+
+    /// Flows between hosts that are under way, as of the last [`Fabric::observe`]. A fabric that is asked for the first time may
+    /// know of none yet.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError>;
 
     /// The packet switches and what their ports carried, by number; none where links are not counted (`sim`).
     ///

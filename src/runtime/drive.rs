@@ -154,6 +154,12 @@ impl<F: Fabric, H: Host<F>> Driver<F, H> {
         // The controller refuses what does not fit; nothing is looked up by it before.
         if let Some(seen) = result.as_mut().ok().filter(|seen| self.controller.takes(seen).is_ok()) {
             self.host.complete(&mut self.fabric, seen);
+            if self.controller.reads_flows() {
+                match self.fabric.flows() {
+                    Ok(flows) => seen.flows = Some(flows),
+                    Err(e) => result = Err(e),
+                }
+            }
         }
         let seen = self.host.now();
         self.say(Event::Observed { result })?;

@@ -120,6 +120,7 @@ mod tests {
             sent: matrix(sent),
             over_ocs: matrix(over),
             backlog: matrix(0),
+            flows: None,
             ports: vec![vec![PortCounters { crossed_bytes: over, ..PortCounters::default() }, PortCounters::default()]],
             damage: vec![],
         }

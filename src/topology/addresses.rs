@@ -21,6 +21,14 @@ pub fn rack_net(rack: RackId) -> Ipv4Addr {
     Ipv4Addr::new(10, rack.0 as u8, 0, 0)
 }
 
+/// The host that has an address, if it is one of ours.
+pub fn host_of_ip(topology: &Topology, ip: Ipv4Addr) -> Option<HostId> {
+    let rack = &topology.racks[rack_of_ip(topology, ip)?.index()];
+    let [.., 0, last] = ip.octets() else { return None };
+    let k = usize::from(last).checked_sub(2)?;
+    (k < rack.hosts as usize).then(|| HostId::from(rack.first_host.index() + k))
+}
+
 /// The rack that an address belongs to, if it is one of ours.
 pub fn rack_of_ip(topology: &Topology, ip: Ipv4Addr) -> Option<RackId> {
     let o = ip.octets();

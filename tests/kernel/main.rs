@@ -7,6 +7,7 @@
 #[path = "../shared/tries.rs"]
 mod tries;
 
+mod buffers;
 mod changes;
 mod conformance;
 mod daemon;

@@ -143,7 +143,7 @@ fn observation(at: Time, programmed: Programmed) -> Observation {
     let mut sent = zero.clone();
     sent.set(RackId(0), RackId(1), at.0 / 1000);
     let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
-    Observation { at, programmed, sent, over_ocs: zero.clone(), backlog: zero, ports, damage: vec![] }
+    Observation { at, programmed, sent, over_ocs: zero.clone(), backlog: zero, flows: None, ports, damage: vec![] }
 }
 
 impl Rig {

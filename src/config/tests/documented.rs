@@ -67,8 +67,16 @@ fn verdicts(tree: &Tree, key: &str, names: &BTreeSet<String>, page: &[Vec<String
     let section = fidelity.split("\n## ").find(of_key).expect("a section of its own");
     let mut judged = BTreeMap::new();
     for cells in rows(section, "name") {
-        if !["faithful", "differs", "ours"].contains(&&*cells[2]) || (cells[2] == "differs" && cells[3].len() <= 20) {
+        let [_, _, places, verdict, how, _] = &*cells else {
+            wrong.push(format!("docs/fidelity.md: not six cells: {cells:?}"));
+            continue;
+        };
+        if !["faithful", "differs", "ours"].contains(&&**verdict) || (verdict == "differs" && how.len() <= 20) {
             wrong.push(format!("docs/fidelity.md: no verdict, or not how it differs: {cells:?}"));
+        }
+        let places = quoted(places);
+        if places.is_empty() || places.iter().any(|place| tree.find(&format!("src/{place}")).is_none()) {
+            wrong.push(format!("docs/fidelity.md: no file of src, or one that is not there: {places:?}"));
         }
         quoted(&cells[0]).into_iter().for_each(|name| *judged.entry(name).or_insert(0) += 1);
     }
@@ -79,6 +87,47 @@ fn verdicts(tree: &Tree, key: &str, names: &BTreeSet<String>, page: &[Vec<String
         wrong.push(format!("{key}: {} verdicts against its paper on `{name}`", judged.get(name).unwrap_or(&0)));
     }
     wrong.extend(judged.keys().filter(|n| !names.contains(*n)).map(|n| format!("docs/fidelity.md: `{n}` is no {key}")));
+}
+
+/// The tests that docs/fidelity.md names for printed examples are there.
+fn examples(tree: &Tree, wrong: &mut Vec<String>) {
+    let fidelity = tree.text("docs/fidelity.md");
+    let section = fidelity.split("\n## ").find(|s| s.starts_with("Printed examples")).expect("a section of its own");
+    let named: Vec<String> = rows(section, "paper").iter().flat_map(|cells| quoted(&cells[2])).collect();
+    assert!(named.len() > 40 && named.len().is_multiple_of(2), "files and names: {named:?}");
+    for pair in named.chunks(2) {
+        let test = tree.find(&format!("src/{}", pair[0])).is_some_and(|text| text.contains(&format!("fn {}(", pair[1])));
+        if !test {
+            wrong.push(format!("docs/fidelity.md: no test {pair:?}"));
+        }
+    }
+}
+
+/// Every shipped policy file without jobs has its row in docs/fidelity.md, with the `scheduler`, `demand` and `network` of the file. One
+/// with jobs has the name of its placement policy, which has a row.
+fn shipped(tree: &Tree, wrong: &mut Vec<String>) {
+    let fidelity = tree.text("docs/fidelity.md");
+    let section = fidelity.split("\n## ").find(|s| s.starts_with("Shipped policies")).expect("a section of its own");
+    let mut said: BTreeMap<String, Vec<String>> = rows(section, "policy").into_iter().map(|c| (quoted(&c[0]).concat(), c)).collect();
+    for file in std::fs::read_dir(format!("{}/policies", env!("CARGO_MANIFEST_DIR"))).expect("a directory") {
+        let path = file.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let plan = crate::config::read_policy(&tree.text(&format!("policies/{name}.yaml")), "p.yaml").expect("a policy");
+        let word = |v: serde_json::Value| v.as_str().expect("a word").to_owned();
+        let parts = [
+            word(serde_json::to_value(plan.policy.scheduler).expect("it serialises")),
+            word(serde_json::to_value(plan.policy.demand).expect("it serialises")),
+            word(serde_json::to_value(plan.run.network.kind).expect("it serialises")),
+        ];
+        if plan.jobs.is_some_and(|j| j.placement.kind().name() == name) {
+            continue;
+        }
+        let found = said.remove(&name).map(|cells| cells[1..4].iter().map(|c| quoted(c).concat()).collect::<Vec<_>>());
+        if found.as_deref() != Some(&parts[..]) {
+            wrong.push(format!("docs/fidelity.md: `{name}` is {parts:?}, and not {found:?}"));
+        }
+    }
+    wrong.extend(said.keys().map(|n| format!("docs/fidelity.md: `{n}` is no shipped policy")));
 }
 
 /// Compares the rows of a document with the names of a table.
@@ -123,6 +172,8 @@ fn every_name_is_documented_and_held_against_its_paper() {
     verdicts(&tree, "demand", &demand, &[], &mut wrong);
     verdicts(&tree, "network", &names_of::<NetworkKind>(), &rows(&tree.text("docs/policy.md"), "`network`"), &mut wrong);
     verdicts(&tree, "paths", &names_of::<PathPolicy>(), &[], &mut wrong);
+    shipped(&tree, &mut wrong);
+    examples(&tree, &mut wrong);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -57,6 +57,11 @@ impl Controller {
         seen.fits(&self.topology)
     }
 
+    /// Whether it works demand out from flows between hosts.
+    pub fn reads_flows(&self) -> bool {
+        self.policy.demand.reads_flows()
+    }
+
     pub(super) fn observed(&mut self, result: Result<Observation, FabricError>, now: Time) {
         let Phase::Observing { decide } = self.phase else { return };
         self.phase = Phase::Idle;
@@ -139,6 +144,7 @@ impl Controller {
             sent: &seen.sent,
             backlog: &seen.backlog,
             declared: &declared,
+            flows: seen.flows.as_deref(),
             interval: self.policy.interval,
             topology: &self.topology,
         };

@@ -154,6 +154,7 @@ impl World {
             sent: self.sent.clone(),
             over_ocs: DemandMatrix::zero(4),
             backlog: self.backlog.clone(),
+            flows: None,
             ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]],
             damage: self.damage.clone(),
         };

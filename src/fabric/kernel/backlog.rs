@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,21 +15,31 @@ use parking_lot::Mutex;
 
 use super::diag::SocketQueues;
 use super::network::Network;
-use crate::demand::DemandMatrix;
+use crate::demand::{DemandMatrix, HostFlow};
 use crate::ids::HostId;
 use crate::topology::Topology;
-use crate::topology::addresses::rack_of_ip;
+use crate::topology::addresses::{host_of_ip, rack_of_ip};
 
 /// Shortest time between two samples.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Shortest time between two samples as a multiple of the time that a sample takes: at most a twentieth of a processor.
 const TIMES: u32 = 20;
 
-type Newest = Arc<Mutex<Result<DemandMatrix, String>>>;
+type Newest = Arc<Mutex<Result<Sample, String>>>;
+
+/// What waits in the hosts' sockets.
+struct Sample {
+    /// Bytes by rack pair.
+    racks: DemandMatrix,
+    /// All connections, once they were asked for.
+    flows: Vec<HostFlow>,
+}
 
 /// The sampling thread; dropping it ends the thread.
 pub struct Backlog {
     newest: Newest,
+    /// Whether connections are told one by one.
+    singly: Arc<AtomicBool>,
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -41,20 +52,21 @@ impl Backlog {
     pub fn start(net: &Network) -> io::Result<Self> {
         let topology = net.topology.clone();
         let mut hosts: Vec<SocketQueues> = net.hosts.iter().map(|h| SocketQueues::open(h.node.ns.as_fd())).collect::<io::Result<_>>()?;
-        let newest: Newest = Arc::new(Mutex::new(sample(&topology, &mut hosts)));
+        let newest: Newest = Arc::new(Mutex::new(sample(&topology, &mut hosts, false)));
         let (stop, stopped) = mpsc::channel();
-        let put = newest.clone();
+        let singly = Arc::new(AtomicBool::new(false));
+        let (put, asked) = (newest.clone(), singly.clone());
         let thread = std::thread::Builder::new().name("backlog".into()).spawn(move || {
             let mut pause = PAUSE;
             // Nothing is ever sent: the other end goes when the thread shall end.
             while stopped.recv_timeout(pause) == Err(mpsc::RecvTimeoutError::Timeout) {
                 let begun = Instant::now();
-                let seen = sample(&topology, &mut hosts);
+                let seen = sample(&topology, &mut hosts, asked.load(Relaxed));
                 *put.lock() = seen;
                 pause = PAUSE.max(begun.elapsed() * TIMES).min(Duration::from_secs(1));
             }
         })?;
-        Ok(Self { newest, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { newest, singly, stop: Some(stop), thread: Some(thread) })
     }
 
     /// Whether the thread still takes samples.
@@ -62,12 +74,21 @@ impl Backlog {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// The newest sample, `R x R` bytes.
+    /// What waits by rack pair in the newest sample, `R x R` bytes.
     ///
     /// # Errors
     /// What the kernel refused.
     pub fn newest(&self) -> io::Result<DemandMatrix> {
-        self.newest.lock().clone().map_err(io::Error::other)
+        self.newest.lock().as_ref().map(|s| s.racks.clone()).map_err(|e| io::Error::other(e.clone()))
+    }
+
+    /// All connections of the newest sample. Samples have them from the first call on.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn flows(&self) -> io::Result<Vec<HostFlow>> {
+        self.singly.store(true, Relaxed);
+        self.newest.lock().as_ref().map(|s| s.flows.clone()).map_err(|e| io::Error::other(e.clone()))
     }
 }
 
@@ -80,16 +101,18 @@ impl Drop for Backlog {
     }
 }
 
-fn sample(topology: &Topology, hosts: &mut [SocketQueues]) -> Result<DemandMatrix, String> {
-    let mut m = DemandMatrix::zero(topology.rack_count());
-    for (k, q) in hosts.iter_mut().enumerate() {
-        let from = topology.rack_of(HostId::from(k));
-        q.read(|to, bytes| {
-            if let Some(to) = rack_of_ip(topology, to) {
-                m.add(from, to, bytes);
+fn sample(topology: &Topology, hosts: &mut [SocketQueues], singly: bool) -> Result<Sample, String> {
+    let mut seen = Sample { racks: DemandMatrix::zero(topology.rack_count()), flows: Vec::new() };
+    for (from, q) in (0..).map(HostId).zip(hosts) {
+        q.read(singly, |c| {
+            if let Some(to) = rack_of_ip(topology, c.to) {
+                seen.racks.add(topology.rack_of(from), to, c.waits);
+            }
+            if let Some(to) = host_of_ip(topology, c.to).filter(|_| singly) {
+                seen.flows.push(HostFlow { from, to, id: c.cookie, flows: 1, sent: c.acknowledged, waits: c.waits });
             }
         })
-        .map_err(|e| format!("{}: {e}", topology.host_name(HostId::from(k))))?;
+        .map_err(|e| format!("{}: {e}", topology.host_name(from)))?;
     }
-    Ok(m)
+    Ok(seen)
 }

@@ -16,7 +16,13 @@ const DUMP_REQUEST: u16 = 0x301;
 const ESTABLISHED_AND_CLOSING: u32 = 1 << 1 | 1 << 4 | 1 << 8;
 /// Offsets in `struct inet_diag_msg`.
 const DESTINATION: usize = 4 + 4 + 16;
+const COOKIE: usize = 4 + 40;
 const WQUEUE: usize = 4 + 48 + 8;
+/// Length of it; attributes follow.
+const MESSAGE: usize = 72;
+/// The attribute that holds `struct tcp_info`, and where that has `tcpi_bytes_acked` (Linux 4.1).
+const INFO: u8 = 2;
+const ACKNOWLEDGED: usize = 120;
 
 /// Asks one host.
 pub struct SocketQueues {
@@ -48,18 +54,20 @@ impl SocketQueues {
         Ok(Self { socket, buffer: vec![0; 64 << 10], request, sequence: 0 })
     }
 
-    /// Passes destination and waiting bytes of every connection that has any.
+    /// Passes every connection on which bytes wait; with `all` those on which nothing waits, too, and what each has sent.
     ///
     /// # Errors
     /// What the kernel refused, or an answer that cannot be read. Nothing is passed then.
-    pub fn read(&mut self, mut each: impl FnMut(Ipv4Addr, u64)) -> io::Result<()> {
+    pub fn read(&mut self, all: bool, each: impl FnMut(Connection)) -> io::Result<()> {
+        self.request[18] = if all { 1 << (INFO - 1) } else { 0 };
         for _ in 0..wire::TRIES {
             self.sequence = self.sequence.wrapping_add(1);
             self.request[8..12].copy_from_slice(&self.sequence.to_ne_bytes());
             self.socket.send_to(&self.request, &SocketAddr::new(0, 0), 0)?;
-            let (ended, all) = wire::gather(&mut self.buffer, self.sequence, wire::from(&self.socket), waiting)?;
+            let one = |_: u16, body: &[u8]| connection(body).map(|c| Some(c).filter(|c| all || c.waits > 0));
+            let (ended, found) = wire::gather(&mut self.buffer, self.sequence, wire::from(&self.socket), one)?;
             if ended == Ended::Whole {
-                all.into_iter().for_each(|(to, bytes)| each(to, bytes));
+                found.into_iter().for_each(each);
                 return Ok(());
             }
         }
@@ -67,13 +75,32 @@ impl SocketQueues {
     }
 }
 
-/// The destination of a connection and the bytes that wait for it, if any.
-fn waiting(_: u16, body: &[u8]) -> io::Result<Option<(Ipv4Addr, u64)>> {
-    let four = |at: usize| body.get(at..at + 4).and_then(|b| <[u8; 4]>::try_from(b).ok());
-    match (four(DESTINATION), four(WQUEUE).map(u32::from_ne_bytes)) {
-        (Some(to), Some(bytes)) => Ok((bytes > 0).then(|| (Ipv4Addr::from(to), u64::from(bytes)))),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a connection's {} bytes are too few", body.len()))),
-    }
+/// One end of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// The other end.
+    pub to: Ipv4Addr,
+    /// The kernel's number of the socket.
+    pub cookie: u64,
+    /// Bytes that were written and are not acknowledged.
+    pub waits: u64,
+    /// Bytes that were acknowledged; 0 if that was not asked for, or by a kernel that does not tell it.
+    pub acknowledged: u64,
+}
+
+/// Reads a connection from its `struct inet_diag_msg` and the attributes behind that.
+fn connection(body: &[u8]) -> io::Result<Connection> {
+    let short = || io::Error::new(io::ErrorKind::InvalidData, format!("a connection's {} bytes are too few", body.len()));
+    let to: [u8; 4] = bytes(body, DESTINATION).ok_or_else(short)?;
+    let waits = bytes(body, WQUEUE).map(u32::from_ne_bytes).ok_or_else(short)?;
+    let cookie = bytes(body, COOKIE).map(u64::from_ne_bytes).ok_or_else(short)?;
+    let info = wire::attribute(body.get(MESSAGE..).unwrap_or_default(), INFO.into());
+    let acknowledged = bytes(info, ACKNOWLEDGED).map_or(0, u64::from_ne_bytes);
+    Ok(Connection { to: to.into(), cookie, waits: waits.into(), acknowledged })
+}
+
+fn bytes<const N: usize>(of: &[u8], at: usize) -> Option<[u8; N]> {
+    of.get(at..at + N)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -82,13 +109,21 @@ mod tests {
 
     #[test]
     fn a_connection_is_read_by_its_offsets_and_a_short_one_is_an_error() {
-        let mut body = [0u8; WQUEUE + 12];
+        let mut body = vec![0u8; MESSAGE];
         body[DESTINATION..DESTINATION + 4].copy_from_slice(&[10, 3, 0, 2]);
-        assert_eq!(waiting(SOCK_DIAG_BY_FAMILY, &body).unwrap(), None, "nothing waits");
         body[WQUEUE..WQUEUE + 4].copy_from_slice(&1500u32.to_ne_bytes());
-        assert_eq!(waiting(SOCK_DIAG_BY_FAMILY, &body).unwrap(), Some(([10, 3, 0, 2].into(), 1500)));
+        body[COOKIE..COOKIE + 8].copy_from_slice(&7u64.to_ne_bytes());
+        let plain = Connection { to: [10, 3, 0, 2].into(), cookie: 7, waits: 1500, acknowledged: 0 };
+        assert_eq!(connection(&body).unwrap(), plain);
         for n in 0..WQUEUE + 4 {
-            assert!(waiting(SOCK_DIAG_BY_FAMILY, &body[..n]).is_err(), "{n}");
+            assert!(connection(&body[..n]).is_err(), "{n}");
         }
+        // Another attribute, then the kernel's `struct tcp_info`.
+        body.extend([8, 0, 8, 0, 1, 0, 0, 0]);
+        body.extend([4 + 136, 0, INFO, 0]);
+        body.extend([0; 136]);
+        let at = MESSAGE + 12 + ACKNOWLEDGED;
+        body[at..at + 8].copy_from_slice(&5_000_000_000u64.to_ne_bytes());
+        assert_eq!(connection(&body).unwrap(), Connection { acknowledged: 5_000_000_000, ..plain });
     }
 }

@@ -172,7 +172,7 @@ fn programs_and_sockets() -> Vec<Trial<'static>> {
             Need::Run,
             "it shows what waits in the hosts' sockets: modprobe inet_diag tcp_diag (CONFIG_INET_DIAG)",
             Box::new(|b| {
-                diag::SocketQueues::open(b.ns.as_fd())?.read(|_, _| {})?;
+                diag::SocketQueues::open(b.ns.as_fd())?.read(true, |_| {})?;
                 Ok(String::new())
             }),
         ),

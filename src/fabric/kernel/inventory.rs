@@ -15,6 +15,7 @@ use super::flips::{CIRCUIT, LIGHT};
 use super::nl::Netlink;
 use super::route_lists::RACK_RULES;
 use super::switched::RULE_PRIORITY;
+use super::wire::attribute;
 use super::{msg, tc};
 
 /// The settings of one object.
@@ -134,20 +135,6 @@ fn object(kind: u16, body: &[u8]) -> Option<Object> {
 
 fn word(body: &[u8], at: usize) -> Option<u32> {
     body.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes)
-}
-
-/// The value of the first attribute of this kind; nothing if there is none.
-fn attribute(mut attributes: &[u8], kind: u16) -> &[u8] {
-    const FLAGS: u16 = 0xc000;
-    while let [a, b, c, d, ..] = *attributes {
-        let (length, own) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]) & !FLAGS);
-        match attributes.get(4..length) {
-            Some(value) if own == kind => return value,
-            Some(_) => attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or(&[]),
-            None => break,
-        }
-    }
-    &[]
 }
 
 fn print(of: impl Hash) -> Print {

@@ -55,7 +55,7 @@ use steering::Steering;
 
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::Service;
-use crate::demand::DemandMatrix;
+use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::{Fabric, FabricError, Observation, OpResult, PortCounters, PortQueues, SwitchCounters, Uplink};
 use crate::plan::Op;
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
@@ -349,7 +349,12 @@ impl Fabric for KernelFabric {
             Circuits::Switched(s) => s.programmed(now),
         };
         damage.extend(self.steering.iter_mut().flat_map(Steering::keep));
-        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, ports, damage })
+        Ok(Observation { at: now, programmed, sent, over_ocs, backlog, flows: None, ports, damage })
+    }
+
+    fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
+        let refused = |e: io::Error| FabricError::Refused { what: "read the hosts' sockets".into(), why: e.to_string() };
+        self.backlog.flows().map_err(refused)
     }
 
     fn apply(&mut self, ops: &[Op], _now: Time) -> Vec<OpResult> {

@@ -142,6 +142,20 @@ impl Dump {
     }
 }
 
+/// The value of the first attribute of this kind; nothing if there is none.
+pub fn attribute(mut attributes: &[u8], kind: u16) -> &[u8] {
+    const FLAGS: u16 = 0xc000;
+    while let [a, b, c, d, ..] = *attributes {
+        let (length, own) = (usize::from(u16::from_ne_bytes([a, b])), u16::from_ne_bytes([c, d]) & !FLAGS);
+        match attributes.get(4..length) {
+            Some(value) if own == kind => return value,
+            Some(_) => attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or(&[]),
+            None => break,
+        }
+    }
+    &[]
+}
+
 /// Receives the answers to the dump that was asked for with this sequence number, all up to its end. `receive` fills the buffer with one
 /// datagram and gives its length; it must not wait when it is told not to. `read` makes something of an answer's kind and body.
 ///

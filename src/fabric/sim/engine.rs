@@ -10,7 +10,7 @@ use super::links::Links;
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::elephants::Admit;
-use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
 /// What an engine works with: it owns none of it.
@@ -60,6 +60,10 @@ impl World<'_> {
 pub struct Part {
     /// Its coflow.
     pub coflow: CoflowId,
+    /// The flow, or one of several that share their rates.
+    pub flow: FlowId,
+    /// How many flows.
+    pub flows: u32,
     /// Sender and receiver.
     pub hosts: (HostId, HostId),
     /// What has arrived of flows that are not finished.
@@ -77,6 +81,9 @@ pub trait Engine: Send {
 
     /// From now on `coflow`, which may come later, goes before those of larger `priority` where priorities count.
     fn prefer(&mut self, _coflow: CoflowId, _priority: u64, _world: &mut World) {}
+
+    /// `coflow`, which comes next, is one of a job's, of which the first stages may have been on their way before.
+    fn belongs(&mut self, _coflow: CoflowId, _job: JobId) {}
 
     /// Flows of a coflow on its way have other strict priorities from now on, where priorities count; those that have ended, or that
     /// it does not have, are passed over.

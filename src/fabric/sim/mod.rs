@@ -18,9 +18,9 @@ use super::{Fabric, FabricError, Observation, OpResult};
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind};
 use crate::coflows::{CoflowSpec, RackBytes};
-use crate::demand::DemandMatrix;
+use crate::demand::{DemandMatrix, HostFlow};
 use crate::fabric::SEND_BUFFER;
-use crate::ids::{CoflowId, FlowId, HostId, PlaneId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, PlaneId, RackId};
 use crate::paths::{Switches, Units};
 use crate::plan::paths::{Lists, PathError, Steer, SteerResult};
 use crate::plan::{self, Op, OpError};
@@ -174,7 +174,7 @@ impl SimFabric {
             (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
             (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
             (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity())),
-            (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network.order, &topology)),
+            (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };
         let delayed = topology.links.all().any(|l| l.delay > Span::ZERO);
@@ -221,6 +221,11 @@ impl SimFabric {
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64, now: Time) {
         self.run(now);
         self.engine.prefer(coflow, priority, world!(self));
+    }
+
+    /// `coflow`, which comes next, is one of a job's: where it counts what coflows have sent, that of the job's other ones counts too.
+    pub fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        self.engine.belongs(coflow, job);
     }
 
     /// Gives flows of a coflow on its way other strict priorities at `now`, 0 (first) to 7.
@@ -430,7 +435,18 @@ impl Fabric for SimFabric {
         let (sent, over_ocs) = if self.counters { self.ledger.matrices() } else { (self.nothing.clone(), self.nothing.clone()) };
         let mut programmed = self.crossbars.programmed.clone();
         programmed.timetable.forget_before(self.now);
-        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, ports: self.ledger.ports(), damage: vec![] })
+        Ok(Observation { at: self.now, programmed, sent, over_ocs, backlog, flows: None, ports: self.ledger.ports(), damage: vec![] })
+    }
+
+    fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
+        let mut flows = Vec::new();
+        self.engine.settle(world!(self));
+        self.engine.parts(&mut |p| {
+            let id = u64::from(p.coflow.0) << 32 | u64::from(p.flow.0);
+            let [sent, waits] = [p.sent, p.left].map(|units| bundle::bytes(units).0);
+            flows.push(HostFlow { from: p.hosts.0, to: p.hosts.1, id, flows: p.flows, sent, waits });
+        });
+        Ok(flows)
     }
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {

@@ -391,7 +391,7 @@ impl<W: Ways> Engine for Pairs<W> {
             let ((from, to, _), p) = (self.ends(pair), &self.pairs[pair as usize]);
             self.flows_of(pair, |f, left, service| {
                 let over_ocs = p.way.over_ocs(f.4, service);
-                each(Part { coflow: f.1, hosts: (from, to), sent: size(f) - left, over_ocs, left });
+                each(Part { coflow: f.1, flow: f.2, flows: 1, hosts: (from, to), sent: size(f) - left, over_ocs, left });
             });
         }
     }

@@ -258,7 +258,8 @@ impl Engine for Shared {
     fn parts(&self, each: &mut dyn FnMut(Part)) {
         for b in self.active.iter().map(|b| &self.bundles[b as usize]) {
             for f in b.flows() {
-                each(Part { coflow: f.coflow, hosts: (b.from, b.to), sent: b.sent(f), over_ocs: b.over_ocs(f), left: b.left(f) });
+                let (sent, over_ocs, left) = (b.sent(f), b.over_ocs(f), b.left(f));
+                each(Part { coflow: f.coflow, flow: f.flow, flows: 1, hosts: (b.from, b.to), sent, over_ocs, left });
             }
         }
     }

@@ -67,6 +67,9 @@ pub trait Transport {
     /// Why the run cannot go on.
     fn start(&mut self, coflow: &CoflowSpec) -> Result<(), String>;
 
+    /// The coflow that starts next is one of this job's, where the network asks for that.
+    fn belongs(&mut self, _coflow: CoflowId, _job: JobId) {}
+
     /// Stops sending a coflow, which may have ended meanwhile.
     ///
     /// # Errors
@@ -283,6 +286,7 @@ impl<'a, T: Transport> Driver<'a, T> {
                     if shuffle {
                         self.transport.begins((job, stage))?;
                     }
+                    self.transport.belongs(coflow.id, job);
                     self.transport.start(&coflow)?;
                     // Flows without bytes are over at once.
                     self.hear()?;

@@ -239,6 +239,10 @@ impl Transport for Virtual<'_> {
         self.network.arrive(coflow).map_err(|e| refused(&e))
     }
 
+    fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        self.network.belongs(coflow, job);
+    }
+
     fn cancel(&mut self, coflow: CoflowId) -> Result<(), String> {
         self.network.cancel(coflow).map_err(|e| refused(&e))
     }

@@ -7,6 +7,7 @@ use super::*;
 use crate::coflows::RackBytes;
 use crate::control::ProgressBy;
 use crate::control::policy::CircuitPolicy;
+use crate::demand::HostFlow;
 use crate::fabric::sim::{Settings, SimFabric};
 use crate::fabric::{FabricError, Observation, OpResult};
 use crate::ids::{CoflowId, PlaneId, RackId};
@@ -49,6 +50,10 @@ impl Fabric for Mortal {
         self.seen += 1;
         assert!(self.panics_at.is_none_or(|n| self.seen < n), "the world has ended");
         self.inner.observe(now)
+    }
+
+    fn flows(&mut self) -> Result<Vec<HostFlow>, FabricError> {
+        self.inner.flows()
     }
 
     fn apply(&mut self, ops: &[Op], now: Time) -> Vec<OpResult> {

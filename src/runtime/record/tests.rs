@@ -269,7 +269,7 @@ fn a_disk_that_fails_is_told_at_the_end() {
 
 #[test]
 fn an_event_that_breaks_a_machine_is_told_with_its_line() {
-    let file = coflows(SchedulerKind::Bipartite, Estimator::Hedera);
+    let file = coflows(SchedulerKind::Bipartite, Estimator::HederaRacks);
     let k = first(&file, "{\"tell\":{\"at\":50000000,\"event\":{\"event\":\"observed\"");
     // A network whose racks have hosts that are not there; the demand of hosts is worked out in the first cycle.
     let broken = with_line(&file, 0, |l| l.replacen("\"first_host\":0", "\"first_host\":999", 1));

@@ -13,7 +13,7 @@ use crate::control::{Controller, Event, Rejected, Skip};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::fabric::sim::{FlowFinished, Settings, SimFabric};
 use crate::fabric::{Fabric, PROBE_PATIENCE, ProbeReport, ProbeRequest};
-use crate::ids::{CoflowId, FlowId};
+use crate::ids::{CoflowId, FlowId, JobId};
 use crate::placement::codecide::{self, Proposal, Request};
 use crate::runtime::drive::{Driver, Host};
 use crate::runtime::external::{self, Program};
@@ -288,6 +288,11 @@ impl<'a> Simulation<'a> {
     /// priorities. A coflow of which nothing is said has its bytes for a priority: the smallest goes first.
     pub fn prefer(&mut self, coflow: CoflowId, priority: u64) {
         self.driver.fabric.prefer(coflow, priority, self.driver.host.now);
+    }
+
+    /// `coflow`, which comes next, is one of a job's: Aalo counts what the job's other ones have sent, too.
+    pub fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        self.driver.fabric.belongs(coflow, job);
     }
 
     /// Gives flows of a coflow other strict priorities, 0 (first) to 7; they count where the policy's network has priorities. Nothing

@@ -457,6 +457,30 @@ fn small_buffers_show_numbers_of_flows_and_large_ones_what_waits() {
 }
 
 #[test]
+fn helios_counts_flows_between_hosts() {
+    // One flow of a host to the next rack, and four of both hosts to the one after it.
+    let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
+    let flows = vec![flow(0, 2, 60), flow(0, 4, 15), flow(0, 5, 15), flow(1, 4, 15), flow(1, 5, 15)];
+    let mut coflow = four_small_flows_and_a_large_one().coflows[0].clone();
+    coflow.flows = flows;
+    let (t, w) = (network(4, 2, 100), Workload::new("hosts", vec![coflow]));
+    let first = |demand| {
+        let mut plan = policy(SchedulerKind::Bipartite);
+        (plan.policy.demand, plan.run.admit) = (demand, Admit::All);
+        let log = run(&t, &plan, &w, None).1;
+        let set = log.lines().find_map(|l| match serde_json::from_str::<Record>(l).unwrap().what {
+            What::CircuitSet { input: RackId(0), output, demand, .. } => Some((output, demand.expect("what the decision saw"))),
+            _ => None,
+        });
+        set.expect("a circuit from the first rack")
+    };
+    // A host's link carries 12.5 MB in 100 ms: the first host's is shared by three flows, the second one's by two.
+    assert_eq!(first(Estimator::Hedera), (RackId(2), Bytes(2 * 4_166_666 + 12_500_000)));
+    // By pairs of racks four flows weigh as much as one: half of both links.
+    assert_eq!(first(Estimator::HederaRacks), (RackId(1), Bytes(12_500_000)));
+}
+
+#[test]
 fn a_guard_ends_what_an_order_would_let_wait() {
     // 20 MB over one link, and 5 MB each time the one before is through, 60 times.
     let t = network(2, 1, 100);
@@ -472,7 +496,7 @@ fn a_guard_ends_what_an_order_would_let_wait() {
     };
     let small = (1..61).map(|k| coflow(k, 5, Time::ZERO + stream * u64::from(k - 1)));
     let w = Workload::new("stream", std::iter::once(coflow(0, 20, Time::ZERO)).chain(small).collect());
-    for kind in [Varys, Sincronia, Priority] {
+    for kind in [Varys, Sincronia, Aalo, Priority] {
         let end = |starvation| {
             let mut plan = policy(SchedulerKind::EpsOnly);
             plan.run.network = Network { kind, starvation, ..Network::default() };

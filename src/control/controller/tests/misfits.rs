@@ -3,12 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::demand::HostFlow;
 use crate::fabric::Cut;
 use crate::ids::HostId;
 use crate::topology::graph::{Cable, Graph};
 
 const OPEN: Time = Time::MAX;
-const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
+const ESTIMATORS: [Estimator; 6] =
+    [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::HederaRacks, Estimator::Declared, Estimator::Combined];
 
 fn held(plane: u32, input: u32, output: u32) -> Reservation {
     let (plane, input, output) = (PlaneId(plane), RackId(input), RackId(output));
@@ -125,8 +127,20 @@ fn observation() -> impl Strategy<Value = Observation> {
     let ports = prop_oneof![12 => Just(1usize), 1 => 0..3usize].prop_flat_map(move |n| prop::collection::vec(plane.clone(), n));
     let table = (prop::collection::vec(reservation(), 0..6), 0..10usize);
     let programmed = table.prop_map(|(list, slots_per_port)| Programmed { timetable: list.into_iter().collect(), slots_per_port });
-    (instant(), programmed, matrix(), matrix(), matrix(), ports, prop::collection::vec(harm(), 0..2)).prop_map(
-        |(at, programmed, sent, over_ocs, backlog, ports, damage)| Observation { at, programmed, sent, over_ocs, backlog, ports, damage },
+    let flow = (number(4), number(4), 0..3u64, 0..3u32, any::<u64>(), any::<u64>())
+        .prop_map(|(from, to, id, flows, sent, waits)| HostFlow { from: HostId(from), to: HostId(to), id, flows, sent, waits });
+    let flows = prop::option::of(prop::collection::vec(flow, 0..4));
+    (instant(), programmed, matrix(), matrix(), (matrix(), flows), ports, prop::collection::vec(harm(), 0..2)).prop_map(
+        |(at, programmed, sent, over_ocs, (backlog, flows), ports, damage)| Observation {
+            at,
+            programmed,
+            sent,
+            over_ocs,
+            backlog,
+            flows,
+            ports,
+            damage,
+        },
     )
 }
 

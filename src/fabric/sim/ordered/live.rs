@@ -8,7 +8,7 @@ use crate::fabric::sim::bundle::{BYTE, Route};
 use crate::fabric::sim::engine::{Part, World};
 use crate::fabric::sim::meter::Totals;
 use crate::fabric::sim::numbers::Numbers;
-use crate::ids::{CoflowId, FlowId};
+use crate::ids::{CoflowId, FlowId, JobId};
 use crate::units::Time;
 
 /// A group that has finished, and the rates that it had.
@@ -33,6 +33,8 @@ pub struct Own {
     pub priority: u64,
     /// What its completion time counts, 1 at least.
     pub weight: u32,
+    /// The job of which it is one of several coflows.
+    pub job: Option<JobId>,
 }
 
 /// When a coflow leaves its queue.
@@ -57,6 +59,9 @@ pub struct Live {
     pub weight: u32,
     /// Aalo's queue.
     pub queue: u32,
+    /// The job of which it is one of several coflows, and the units that the others had sent when the order was last made.
+    pub job: Option<JobId>,
+    pub before: u128,
     /// What is left.
     pub demand: Demand,
     /// Bits/s of each group that the last full decision gave; they hold until the next one.
@@ -101,6 +106,8 @@ impl Live {
             arrival: own.arrival,
             priority: (priority, own.priority),
             weight: own.weight,
+            job: own.job,
+            before: 0,
             queue: 0,
             demand,
             base,
@@ -122,7 +129,12 @@ impl Live {
 
     /// What it has of its own.
     pub fn own(&self) -> Own {
-        Own { id: self.id, arrival: self.arrival, priority: self.priority.1, weight: self.weight }
+        Own { id: self.id, arrival: self.arrival, priority: self.priority.1, weight: self.weight, job: self.job }
+    }
+
+    /// Units that it and its job's other coflows have sent.
+    pub fn attained(&self, now: Time) -> u128 {
+        self.before + self.sent(now)
     }
 
     /// Units that it has sent.
@@ -418,7 +430,8 @@ impl Live {
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.demand.live_groups(|g| {
             let (a, left) = (&self.about[g as usize], self.left_then(g));
-            each(Part { coflow: self.id, hosts: a.hosts, sent: a.size() - left, over_ocs: self.booked(g).over_ocs, left });
+            let (flows, over_ocs) = (of_group(&self.members, g).len().max(1) as u32, self.booked(g).over_ocs);
+            each(Part { coflow: self.id, flow: a.flow, flows, hosts: a.hosts, sent: a.size() - left, over_ocs, left });
         });
     }
 

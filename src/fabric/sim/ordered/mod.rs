@@ -14,7 +14,7 @@ use crate::coflows::CoflowSpec;
 use crate::coflows::network::{Decide, Guard, Network};
 use crate::coflows::orders::{self, Aalo};
 use crate::coflows::rates::{self, Demand, Free, Rates};
-use crate::ids::{CoflowId, FlowId, HostId, RackId};
+use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
 mod disciplines;
@@ -43,6 +43,10 @@ pub struct Ordered {
     coflows: Vec<Live>,
     /// Priorities that were given, by coflow.
     given: BTreeMap<CoflowId, u64>,
+    /// The jobs of coflows that come next.
+    jobs: BTreeMap<CoflowId, JobId>,
+    /// Units that coflows of a job have sent that are over.
+    attained: BTreeMap<JobId, u128>,
     /// The earliest of their next events.
     next: Option<Time>,
     /// What a flow's end reaches, where that is known.
@@ -78,6 +82,8 @@ impl Ordered {
             free: Free::new(capacity),
             coflows: Vec::new(),
             given: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            attained: BTreeMap::new(),
             next: None,
             reach: Reach::new(capacity.len()),
             ended: Vec::new(),
@@ -102,7 +108,7 @@ impl Ordered {
                 Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
             });
             let flows = flows.collect();
-            let own = Own { id: c.id, arrival: c.arrival, priority: c.bytes().0, weight: c.weight };
+            let own = Own { id: c.id, arrival: c.arrival, priority: c.bytes().0, weight: c.weight, job: None };
             engine.enter(own, flows, world);
         }
         engine.decide(ALL, world);
@@ -170,7 +176,7 @@ impl Ordered {
         drop(ended);
         (self.ended, self.gone) = (list, gone);
         if over {
-            self.coflows.retain(|c| c.demand.live() > 0);
+            self.retire(now);
             self.reach.forget();
             if self.discipline.end_reorders() || self.decides == Decide::CoflowEvents {
                 return Some(ALL);
@@ -200,6 +206,35 @@ impl Ordered {
         if self.discipline.equals_share() { self.coflows.partition_point(|c| c.priority < priority) } else { place }
     }
 
+    /// Leaves out coflows that are over; what they have sent counts for their job.
+    fn retire(&mut self, now: Time) {
+        let attained = &mut self.attained;
+        self.coflows.retain(|c| {
+            let stays = c.demand.live() > 0;
+            if let Some(job) = c.job.filter(|_| !stays) {
+                *attained.entry(job).or_insert(0) += c.sent(now);
+            }
+            stays
+        });
+    }
+
+    /// Tells each coflow of a job what the job's others have sent. One that comes begins in the queue in which they leave it.
+    fn attain(&mut self, now: Time) {
+        let Some(aalo) = self.discipline.queues().copied() else { return };
+        let mut all = BTreeMap::<JobId, u128>::new();
+        self.coflows
+            .iter()
+            .filter_map(|c| c.job.map(|job| (job, c.sent(now))))
+            .for_each(|(job, sent)| *all.entry(job).or_insert(0) += sent);
+        for c in &mut self.coflows {
+            let Some(job) = c.job else { continue };
+            c.before = self.attained.get(&job).copied().unwrap_or(0) + all[&job] - c.sent(now);
+            if c.arrival == now && self.decides == Decide::FlowEnds {
+                c.queue = orders::queue(super::bundle::bytes(c.before), &aalo);
+            }
+        }
+    }
+
     fn decide(&mut self, anew: Anew, world: &mut World) {
         if self.reach.is_ready() && !anew.order {
             return self.follow(world);
@@ -219,11 +254,12 @@ impl Ordered {
             self.free = Free::new(&self.capacity);
         }
         // Settling may have ended some at this very instant.
-        self.coflows.retain(|c| c.demand.live() > 0);
+        self.retire(world.now);
         if anew.order {
+            self.attain(world.now);
             if self.decides == Decide::CoflowEvents {
                 let queues = self.discipline.queues();
-                let queue = |c: &Live, aalo| orders::queue(super::bundle::bytes(c.sent(world.now)), aalo);
+                let queue = |c: &Live, aalo| orders::queue(super::bundle::bytes(c.attained(world.now)), aalo);
                 self.coflows.iter_mut().for_each(|c| c.queue = queues.map_or(0, |aalo| queue(c, aalo)));
             }
             self.coflows.sort_by_key(|c| (c.arrival, c.id));
@@ -430,13 +466,13 @@ fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [Live], free: &mut Free) {
 /// The queue of a coflow by what it has sent; that in which it is while the coordinator does not look.
 fn queue_of(queues: Option<&Aalo>, c: &Live, now: Time) -> u32 {
     let looks = queues.filter(|aalo| aalo.looks_at(now));
-    looks.map_or(c.queue, |aalo| orders::queue(super::bundle::bytes(c.sent(now)), aalo))
+    looks.map_or(c.queue, |aalo| orders::queue(super::bundle::bytes(c.attained(now)), aalo))
 }
 
 /// When a coflow leaves its queue.
 fn turn_of(queues: Option<&Aalo>, c: &Live) -> Option<Turn> {
     let aalo = queues?;
-    aalo.limit(c.queue).map(|Bytes(b)| Turn { limit: u128::from(b) * BYTE, aalo: *aalo })
+    aalo.limit(c.queue).map(|Bytes(b)| Turn { limit: (u128::from(b) * BYTE).saturating_sub(c.before), aalo: *aalo })
 }
 
 impl Engine for Ordered {
@@ -446,7 +482,8 @@ impl Engine for Ordered {
             return;
         }
         let priority = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
-        self.enter(Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1) }, flows, world);
+        let job = self.jobs.remove(&coflow.id);
+        self.enter(Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1), job }, flows, world);
         self.decide(ALL, world);
     }
 
@@ -458,6 +495,12 @@ impl Engine for Ordered {
         }
         if any {
             self.decide(ALL, world);
+        }
+    }
+
+    fn belongs(&mut self, coflow: CoflowId, job: JobId) {
+        if self.discipline.queues().is_some() {
+            self.jobs.insert(coflow, job);
         }
     }
 
@@ -478,7 +521,9 @@ impl Engine for Ordered {
             c.stop(&mut self.free);
             c.cancel(world);
         }
-        self.coflows.retain(|c| c.id != coflow);
+        for c in self.coflows.extract_if(.., |c| c.id == coflow) {
+            c.job.into_iter().for_each(|job| *self.attained.entry(job).or_insert(0) += c.sent(world.now));
+        }
         if self.coflows.len() < before {
             self.decide(ALL, world);
         }

@@ -131,7 +131,8 @@ impl Live {
     /// What is under way.
     pub fn parts(&self, each: &mut dyn FnMut(Part)) {
         for f in self.underway() {
-            each(Part { coflow: self.id, hosts: f.hosts, sent: f.booked, over_ocs: f.booked, left: f.size - f.booked });
+            let (sent, left) = (f.booked, f.size - f.booked);
+            each(Part { coflow: self.id, flow: f.flow, flows: 1, hosts: f.hosts, sent, over_ocs: sent, left });
         }
     }
 

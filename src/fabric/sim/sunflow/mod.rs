@@ -3,6 +3,9 @@
 //! Whenever a coflow comes or ends the reservations are made anew, coflows in their order, each taking the port time that those
 //! before it leave ([`crate::circuits::sunflow`]); a circuit that goes on does not go dark. A circuit is for one coflow: no other
 //! uses its light. Flows of a coflow between the same two racks go one after another.
+//!
+//! With a guard against starvation windows of that alternate with rounds in which all coflows share fixed circuits
+//! ([`crate::circuits::sunflow::round`]); what comes during a round waits for its end, unless nothing else is there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -12,8 +15,10 @@ use super::bundle::{BYTE, Route};
 use super::engine::{Engine, Part, World};
 use crate::circuits::sunflow::Order;
 use crate::circuits::sunflow::need::Need;
+use crate::circuits::sunflow::round::round;
 use crate::circuits::sunflow::window::{Circuit, Held, plan};
 use crate::coflows::CoflowSpec;
+use crate::coflows::network::{Guard, Network};
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::topology::Topology;
 use crate::units::{Span, Time};
@@ -30,6 +35,9 @@ type Local = (Time, CoflowId, FlowId, (HostId, HostId), u64);
 /// Coflows under way, and the circuits of the next while.
 pub struct Sunflow {
     order: Order,
+    guard: Option<Guard>,
+    /// When the guard begins or ends a round, if there are coflows.
+    turn: Option<Time>,
     /// Bits per second of payload over a circuit.
     rate: u64,
     delta: Span,
@@ -50,10 +58,12 @@ pub struct Sunflow {
 
 impl Sunflow {
     /// No coflows, and all ports of the topology's first plane dark.
-    pub fn new(order: Order, topology: &Topology) -> Self {
+    pub fn new(network: Network, topology: &Topology) -> Self {
         let plane = topology.planes.first();
         Self {
-            order,
+            order: network.order,
+            guard: network.starvation,
+            turn: None,
             rate: plane.map_or(0, |p| topology.payload(p.rate).0),
             delta: plane.map_or(Span::ZERO, |p| p.delta),
             coflows: Vec::new(),
@@ -74,9 +84,26 @@ impl Sunflow {
         }
         self.coflows.retain(|c| c.need.pending() > 0 && !c.cancelled);
         self.coflows.sort_by_cached_key(|c| c.key(self.order, self.delta));
+        self.turn = self.guard.filter(|_| !self.coflows.is_empty()).map(|g| g.phase(world.now).1);
         let held = std::mem::take(&mut self.stood.1);
-        self.plan(world.now, &held);
+        match self.guard.filter(|_| self.all_share(world.now)) {
+            Some(guard) => self.join(world.now, &held, guard),
+            None => self.plan(world.now, &held),
+        }
         self.stood.1 = held;
+    }
+
+    /// Whether the guard has all coflows share now.
+    fn all_share(&self, now: Time) -> bool {
+        self.guard.is_some_and(|g| g.phase(now).0)
+    }
+
+    /// Joins all ports by the fixed assignment of this round.
+    fn join(&mut self, now: Time, held: &[Held], guard: Guard) {
+        let needs: Vec<&Need> = self.coflows.iter().map(|c| &c.need).collect();
+        let circuits = round(&needs, self.delta, held, (now, guard.phase(now).1), guard.round(now));
+        self.horizon = None;
+        self.follow(circuits);
     }
 
     /// Extends the plan beyond its end. That is valid because no coflow arrived or finished since it was made.
@@ -89,7 +116,11 @@ impl Sunflow {
 
     fn plan(&mut self, now: Time, held: &[Held]) {
         let needs: Vec<&Need> = self.coflows.iter().map(|c| &c.need).collect();
-        let window = plan(&needs, self.delta, held, now, self.span);
+        let end = self.turn.unwrap_or(Time::MAX);
+        let mut window = plan(&needs, self.delta, held, now, self.span.min(end.since(now)));
+        // A round takes the ports of all circuits.
+        window.circuits.retain(|c| c.up_from < end);
+        window.circuits.iter_mut().for_each(|c| c.until = c.until.min(end));
         let (ports, n) = (needs.first().map_or(0, |n| n.ports()), window.circuits.len());
         if n > 16 * ports {
             self.span = Span((self.span.0 / 2).max(1));
@@ -98,7 +129,12 @@ impl Sunflow {
         }
         // What never ends needs no further plan.
         self.horizon = window.circuits.iter().any(|c| c.until < Time::MAX).then_some(window.horizon);
-        self.circuits = window.circuits.into_iter().map(|c| (c, c.up_from)).collect();
+        self.follow(window.circuits);
+    }
+
+    /// Takes these circuits for those of the next while.
+    fn follow(&mut self, circuits: Vec<Circuit>) {
+        self.circuits = circuits.into_iter().map(|c| (c, c.up_from)).collect();
         self.ends.clear();
         // A pair may have several circuits, each but the last cut short by a coflow before its own.
         let mut before: BTreeMap<(usize, u32), u64> = BTreeMap::new();
@@ -174,7 +210,9 @@ impl Engine for Sunflow {
         }
         if !between.is_empty() {
             self.coflows.push(Live::new(coflow, &between, self.rate, world));
-            self.replan(world);
+            if self.turn.is_none() || !self.all_share(world.now) {
+                self.replan(world);
+            }
         }
     }
 
@@ -196,7 +234,7 @@ impl Engine for Sunflow {
 
     fn next_event(&self) -> Option<Time> {
         let (end, local) = (self.ends.peek().map(|e| e.0.0), self.locals.peek().map(|l| l.0.0));
-        [end, local, self.horizon].into_iter().flatten().min().filter(|&t| t < Time::MAX)
+        [end, local, self.horizon, self.turn].into_iter().flatten().min().filter(|&t| t < Time::MAX)
     }
 
     fn is_moving(&self) -> bool {
@@ -212,7 +250,7 @@ impl Engine for Sunflow {
             self.forecast(k, 0);
             over |= self.coflows[self.circuits[k as usize].0.place].need.pending() == 0;
         }
-        if over {
+        if self.turn.is_some_and(|t| t <= world.now) || over && !self.all_share(world.now) {
             self.replan(world);
         } else if self.horizon.is_some_and(|h| h <= world.now) {
             self.plan_further(world);
@@ -229,8 +267,8 @@ impl Engine for Sunflow {
 
     fn parts(&self, each: &mut dyn FnMut(Part)) {
         self.coflows.iter().for_each(|c| c.parts(each));
-        for Reverse((_, coflow, _, hosts, bytes)) in &self.locals {
-            each(Part { coflow: *coflow, hosts: *hosts, sent: 0, over_ocs: 0, left: u128::from(*bytes) * BYTE });
+        for &Reverse((_, coflow, flow, hosts, bytes)) in &self.locals {
+            each(Part { coflow, flow, flows: 1, hosts, sent: 0, over_ocs: 0, left: u128::from(bytes) * BYTE });
         }
     }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::circuits::sunflow::Order;
 use crate::circuits::sunflow::need::Need;
 use crate::circuits::sunflow::window::{Held, plan};
-use crate::coflows::network::{Network, NetworkKind};
+use crate::coflows::network::{Guard, Network, NetworkKind};
 use crate::coflows::{CoflowSpec, FlowSpec, bounds};
 use crate::fabric::Fabric;
 use crate::fabric::sim::{Settings, SimFabric};
@@ -27,8 +27,8 @@ fn topology(delta: u64) -> Arc<Topology> {
     Arc::new(t)
 }
 
-fn fabric(t: &Arc<Topology>, order: Order) -> SimFabric {
-    let network = Network { kind: NetworkKind::Sunflow, order, ..Network::default() };
+fn fabric(t: &Arc<Topology>, order: Order, starvation: Option<Guard>) -> SimFabric {
+    let network = Network { kind: NetworkKind::Sunflow, order, starvation, ..Network::default() };
     SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() })
 }
 
@@ -105,7 +105,17 @@ fn order() -> impl Strategy<Value = Order> {
 
 /// When each coflow ends, looked at every `step`.
 fn run(t: &Arc<Topology>, order: Order, coflows: &[CoflowSpec], step: Option<u64>) -> Result<(Vec<Time>, SimFabric), TestCaseError> {
-    let mut f = fabric(t, order);
+    guarded(t, (order, None), coflows, step)
+}
+
+/// The same with a guard against starvation.
+fn guarded(
+    t: &Arc<Topology>,
+    (order, guard): (Order, Option<Guard>),
+    coflows: &[CoflowSpec],
+    step: Option<u64>,
+) -> Result<(Vec<Time>, SimFabric), TestCaseError> {
+    let mut f = fabric(t, order, guard);
     let mut ends: Vec<Time> = coflows.iter().map(|c| c.arrival).collect();
     let mut left: BTreeMap<CoflowId, usize> = coflows.iter().map(|c| (c.id, c.flows.len())).collect();
     let mut last = f.observe(Time::ZERO).unwrap();
@@ -151,6 +161,21 @@ proptest! {
     }
 
     #[test]
+    fn with_a_guard_all_coflows_get_through_and_looking_changes_nothing(
+        all in coflows(), order in order(), delta in dark_time(), step in 1_000u64..90_000, every in 1u64..400_000, share in 1u64..200_000,
+    ) {
+        // A window and a round that are both shorter than a circuit's dark time carry nothing.
+        let (t, guard) = (topology(delta), Some(Guard { every: Span(every + delta), share: Span(share + delta) }));
+        let (ends, mut f) = guarded(&t, (order, guard), &all, Some(step))?;
+        prop_assert_eq!(&ends, &guarded(&t, (order, guard), &all, None)?.0);
+        let d = f.delivered();
+        for (c, end) in all.iter().zip(&ends).filter(|(c, _)| !c.flows.is_empty()) {
+            prop_assert_eq!((d[&c.id].bytes, d[&c.id].over_ocs.0), (c.bytes(), c.matrix(&t).total()));
+            prop_assert!(end.since(c.arrival) >= bounds::circuit(&c.matrix(&t), BitRate::mbit(8), Span::ZERO));
+        }
+    }
+
+    #[test]
     fn one_coflow_alone_takes_at_most_twice_its_bound(c in coflows(), delta in dark_time()) {
         let (t, c) = (topology(delta), CoflowSpec { arrival: Time::ZERO, id: CoflowId(0), ..c[0].clone() });
         let end = run(&t, Order::Shortest, std::slice::from_ref(&c), None)?.0[0].since(Time::ZERO);
@@ -173,12 +198,39 @@ fn a_shorter_coflow_takes_its_ports_and_a_circuit_that_goes_on_does_not_blink() 
 }
 
 #[test]
+fn a_guard_joins_fixed_pairs_for_a_share_of_the_time() {
+    // From 100 us on a round of 50: the first assignment joins 0 to 1, which goes on, and both coflows have half of it.
+    let (t, guard) = (topology(10_000), Some(Guard { every: Span(100_000), share: Span(50_000) }));
+    let pair = [coflow(0, 0, &[(0, 1, 200)]), coflow(1, 0, &[(0, 1, 300)])];
+    let ends = guarded(&t, (Order::Fifo, guard), &pair, None).unwrap().0;
+    // The first has 90 and 25 by 150, and goes on; the other three rounds join 0 to others.
+    assert_eq!(ends[0], Time(235_000));
+    // The second has 25 and 15 by 250, 90 in each of the two windows after that, and the last 80 from 610 on.
+    assert_eq!(ends[1], Time(690_000));
+}
+
+#[test]
+fn a_guard_ends_what_the_shortest_first_would_let_wait() {
+    // 300 bytes to a rack, and 90 to another one each time those before are through, 300 times: the sender's port is never free.
+    let t = topology(10_000);
+    let small = (1..300).map(|k| coflow(k, 90_000 * (k as u64 - 1), &[(0, 2, 90)]));
+    let all: Vec<CoflowSpec> = std::iter::once(coflow(0, 0, &[(0, 1, 300)])).chain(small).collect();
+    let waits = run(&t, Order::Shortest, &all, None).unwrap().0;
+    assert_eq!(waits[0], *waits.iter().max().unwrap(), "the last of all");
+    let guard = Some(Guard { every: Span(200_000), share: Span(100_000) });
+    let ends = guarded(&t, (Order::Shortest, guard), &all, None).unwrap().0;
+    // Every fourth round joins the two racks: 90 us of light each 1,200 us. After the third, at 2,700, it is the shortest, with 30 left.
+    assert_eq!(ends[0], Time(2_730_000));
+    assert!(waits[0] > Time(27_000_000));
+}
+
+#[test]
 fn flows_within_a_rack_and_a_host_take_no_circuit() {
     let rate = BitRate::mbit(8);
     let plane = Plane { id: PlaneId(0), rate, delta: Span(10_000), stop: StopMode::NotAllStop, duplex: false };
     let mut t = Topology::uniform("t", 2, 2, rate, BitRate::ZERO, vec![plane]);
     t.framing = Framing::None;
-    let mut f = fabric(&Arc::new(t), Order::Shortest);
+    let mut f = fabric(&Arc::new(t), Order::Shortest, None);
     f.add_flows(&coflow(0, 0, &[(0, 0, 5), (0, 1, 30), (1, 2, 30), (0, 3, 0)]), &[], Time(0));
     let ends: Vec<_> = f.advance(Time(1 << 40)).iter().map(|d| (d.flow.0, d.at.0)).collect();
     assert_eq!(ends, [(0, 0), (3, 0), (1, 30_000), (2, 40_000)]);

@@ -58,7 +58,8 @@ fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
     raw.into_iter().enumerate().map(spec).collect()
 }
 
-const ESTIMATORS: [Estimator; 5] = [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::Declared, Estimator::Combined];
+const ESTIMATORS: [Estimator; 6] =
+    [Estimator::Counters, Estimator::Backlog, Estimator::Hedera, Estimator::HederaRacks, Estimator::Declared, Estimator::Combined];
 
 fn policy(scheduler: SchedulerKind, demand: Estimator, ageing: u8) -> RunPlan {
     CircuitPolicy { scheduler, demand, ageing, elephant_threshold: Bytes(300_000), ..CircuitPolicy::default() }.into()

@@ -1,0 +1,272 @@
+//! Hedera's demand estimation: sources raise their flows, overbooked destinations cut theirs, until nothing changes.
+
+/// Hedera's demand estimation on any set of flows.
+///
+/// # Arguments
+/// - `flows`: source, destination and number of flows of each pair that has any, in the order of sources (all flows of a pair get the
+///   same).
+/// - `out`, `into`: what each end can send and receive, in bytes; equally many, and all ends of flows are among them.
+///
+/// # Returns
+/// Bytes by pair, in the same order: the sum over its flows, rounded down a flow. No end sends more than `out` or receives more than
+/// `into`.
+///
+/// # Complexity
+/// O(N + P), and O(N + P log P) a round, for N ends and P pairs at ends at which something changed in the round before; as many rounds
+/// as destinations are cut one after the other, O(N) at most.
+///
+/// # Source
+/// Hedera, NSDI 2010, figures 7 and 8.
+pub fn natural(flows: impl Iterator<Item = Pair>, out: &[u64], into: &[u64]) -> Vec<Pair> {
+    assert_eq!(out.len(), into.len(), "each end sends and receives");
+    let mut e = Estimate::new(out.len(), flows);
+    e.settle(out, into);
+    e.pairs.iter().map(|p| (p.from, p.to, p.each.saturating_mul(p.count))).collect()
+}
+
+/// Source, destination, and a number of flows or bytes.
+pub type Pair = (usize, usize, u64);
+
+/// The flows of a pair.
+struct Flows {
+    from: usize,
+    to: usize,
+    /// How many.
+    count: u64,
+    /// Bytes of each.
+    each: u64,
+    /// Its destination has cut it; its source raises it no more ("converged").
+    cut: bool,
+    /// The last round in which [`Flows::each`] was written, and what it was before that round.
+    round: usize,
+    before: u64,
+}
+
+impl Flows {
+    fn bytes(&self) -> u128 {
+        u128::from(self.count) * u128::from(self.each)
+    }
+
+    /// Gives each of them `each` bytes. True if that is the first change in this round.
+    fn give(&mut self, each: u64, round: usize) -> bool {
+        let first = self.round != round;
+        if first {
+            (self.round, self.before) = (round, self.each);
+        }
+        self.each = each;
+        first
+    }
+}
+
+/// A flow of an overbooked destination in the order in which it is cut: bytes of each, how many, source, and the place of its pair.
+type Booked = (u64, u64, usize, usize);
+
+/// Pairs that have flows, by source.
+///
+/// A round goes over the ends at which something has changed since their last turn: all others would do again what they did then.
+struct Estimate {
+    pairs: Vec<Flows>,
+    /// By source, where its pairs begin; last their number.
+    rows: Vec<usize>,
+    /// Places of pairs, by destination, and where those of each destination begin; last their number.
+    by_destination: Vec<usize>,
+    columns: Vec<usize>,
+    /// By source: one of its flows was cut since it raised the others.
+    to_raise: Vec<bool>,
+    /// By destination: one of its flows was raised since it cut them.
+    to_limit: Vec<bool>,
+    /// Pairs whose bytes were written in this round.
+    written: Vec<usize>,
+    /// Room for the flows of one destination.
+    booked: Vec<Booked>,
+}
+
+impl Estimate {
+    /// `flows`: source, destination and number, which is not zero, in the order of sources.
+    fn new(ends: usize, flows: impl Iterator<Item = Pair>) -> Self {
+        let pair = |(from, to, count)| Flows { from, to, count, each: 0, cut: false, round: 0, before: 0 };
+        let pairs: Vec<Flows> = flows.map(pair).collect();
+        let rows = (0..=ends).map(|i| pairs.partition_point(|p| p.from < i)).collect();
+        // A counting sort: first how many pairs each destination has, then where its pairs end, then, from the last pair on, their places.
+        let mut columns = vec![0; ends + 1];
+        pairs.iter().for_each(|p| columns[p.to] += 1);
+        let mut end = 0;
+        for column in &mut columns {
+            end += *column;
+            *column = end;
+        }
+        let mut by_destination = vec![0; pairs.len()];
+        for (k, p) in pairs.iter().enumerate().rev() {
+            columns[p.to] -= 1;
+            by_destination[columns[p.to]] = k;
+        }
+        let (to_raise, to_limit) = (vec![true; ends], vec![false; ends]);
+        Self { pairs, rows, by_destination, columns, to_raise, to_limit, written: Vec::new(), booked: Vec::new() }
+    }
+
+    /// Raises and cuts until nothing changes.
+    fn settle(&mut self, out: &[u64], into: &[u64]) {
+        for round in 1..=4 * out.len() + 4 {
+            self.written.clear();
+            for (i, &capacity) in out.iter().enumerate() {
+                if std::mem::take(&mut self.to_raise[i]) {
+                    self.raise(i, capacity, round);
+                }
+            }
+            for (j, &capacity) in into.iter().enumerate() {
+                if std::mem::take(&mut self.to_limit[j]) {
+                    self.limit(j, capacity, round);
+                }
+            }
+            if self.written.iter().all(|&k| self.pairs[k].each == self.pairs[k].before) {
+                break;
+            }
+        }
+    }
+
+    /// Shares what the cut flows leave of the source's capacity equally among the others.
+    fn raise(&mut self, i: usize, capacity: u64, round: usize) {
+        let (first, end) = (self.rows[i], self.rows[i + 1]);
+        let row = &mut self.pairs[first..end];
+        let used: u128 = row.iter().filter(|p| p.cut).map(Flows::bytes).sum();
+        let count: u128 = row.iter().filter(|p| !p.cut).map(|p| u128::from(p.count)).sum();
+        if count == 0 {
+            return;
+        }
+        let share = share(u128::from(capacity).saturating_sub(used), count);
+        for (p, k) in row.iter_mut().zip(first..).filter(|(p, _)| !p.cut && p.each != share) {
+            self.to_limit[p.to] = true;
+            if p.give(share, round) {
+                self.written.push(k);
+            }
+        }
+    }
+
+    /// Cuts the flows of an overbooked destination to the largest equal share at which all fit.
+    fn limit(&mut self, j: usize, capacity: u64, round: usize) {
+        let (column, pairs) = (&self.by_destination[self.columns[j]..self.columns[j + 1]], &mut self.pairs);
+        if column.iter().map(|&k| pairs[k].bytes()).sum::<u128>() <= capacity.into() {
+            return;
+        }
+        self.booked.clear();
+        self.booked.extend(column.iter().map(|&k| (pairs[k].each, pairs[k].count, pairs[k].from, k)));
+        self.booked.sort_unstable();
+        let mut left = u128::from(capacity);
+        let mut count: u128 = self.booked.iter().map(|b| u128::from(b.1)).sum();
+        for &(each, of, from, k) in &self.booked {
+            let share = share(left, count);
+            let given = each.min(share);
+            let p = &mut pairs[k];
+            if each >= share && !(p.cut && each == share) {
+                p.cut = true;
+                self.to_raise[from] = true;
+                if p.give(share, round) {
+                    self.written.push(k);
+                }
+            }
+            left -= u128::from(of) * u128::from(given);
+            count -= u128::from(of);
+        }
+    }
+}
+
+/// An equal share of bytes, rounded down; it fits 64 bits. Division of 64 bits is several times as fast as that of 128.
+fn share(bytes: u128, among: u128) -> u64 {
+    match (u64::try_from(bytes), u64::try_from(among)) {
+        (Ok(bytes), Ok(among)) => bytes / among,
+        _ => (bytes / among) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The pairs of a square of numbers that are not zero.
+    fn pairs(rows: &[Vec<u64>]) -> Vec<Pair> {
+        let cells = rows.iter().enumerate().flat_map(|(i, row)| row.iter().enumerate().map(move |(j, &n)| (i, j, n)));
+        cells.filter(|c| c.2 > 0).collect()
+    }
+
+    #[test]
+    fn the_papers_example() {
+        // Figure 8: four hosts; the number of flows a pair, then the demand of each pair in thirds of a link.
+        let flows = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 1], [0, 2, 0, 0]].map(Vec::from);
+        let thirds = [[0, 1, 1, 1], [2, 0, 1, 0], [1, 0, 0, 2], [0, 2, 0, 0]].map(|r| r.map(|x| x * 1_000_000).to_vec());
+        assert_eq!(natural(pairs(&flows).into_iter(), &[3_000_000; 4], &[3_000_000; 4]), pairs(&thirds));
+    }
+
+    /// The same by the book: all cells of the matrix in every round.
+    fn twin(flows: &[Vec<u64>], out: &[u64], into: &[u64]) -> Vec<Vec<u64>> {
+        let n = flows.len();
+        let (mut each, mut cut) = (vec![vec![0u64; n]; n], vec![vec![false; n]; n]);
+        for _ in 0..4 * n + 4 {
+            let before = each.clone();
+            for i in 0..n {
+                let used: u64 = (0..n).filter(|&j| cut[i][j]).map(|j| flows[i][j] * each[i][j]).sum();
+                let count: u64 = (0..n).filter(|&j| !cut[i][j]).map(|j| flows[i][j]).sum();
+                let Some(share) = out[i].saturating_sub(used).checked_div(count) else { continue };
+                (0..n).filter(|&j| flows[i][j] > 0 && !cut[i][j]).for_each(|j| each[i][j] = share);
+            }
+            for j in 0..n {
+                let mut from: Vec<(u64, u64, usize)> = (0..n).map(|i| (each[i][j], flows[i][j], i)).filter(|f| f.1 > 0).collect();
+                if from.iter().map(|&(d, n, _)| d * n).sum::<u64>() <= into[j] {
+                    continue;
+                }
+                from.sort_unstable();
+                let (mut left, mut count) = (into[j], from.iter().map(|f| f.1).sum::<u64>());
+                for (d, n, i) in from {
+                    let share = left / count;
+                    if d >= share {
+                        (each[i][j], cut[i][j]) = (share, true);
+                    }
+                    left -= each[i][j] * n;
+                    count -= n;
+                }
+            }
+            if each == before {
+                break;
+            }
+        }
+        (0..n).map(|i| (0..n).map(|j| each[i][j] * flows[i][j]).collect()).collect()
+    }
+
+    /// What an end can carry: nothing, a few bytes or many.
+    fn capacity() -> impl Strategy<Value = u64> {
+        prop_oneof![1 => Just(0u64), 1 => 0u64..100, 4 => 0u64..1 << 40]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_overbooked_and_no_flow_could_have_more(
+            racks in 1usize..7, counts in prop::collection::vec(0u64..4, 49), out in prop::collection::vec(capacity(), 7),
+            into in prop::collection::vec(capacity(), 7),
+        ) {
+            let cell = |i: usize, j: usize| if i == j { 0 } else { counts[i * 7 + j] };
+            let flows: Vec<Vec<u64>> = (0..racks).map(|i| (0..racks).map(|j| cell(i, j)).collect()).collect();
+            let d = natural(pairs(&flows).into_iter(), &out[..racks], &into[..racks]);
+            let mut found = vec![vec![0; racks]; racks];
+            d.iter().for_each(|&(i, j, bytes)| found[i][j] = bytes);
+            prop_assert_eq!(&found, &twin(&flows, &out[..racks], &into[..racks]));
+            let row = |i: usize| found[i].iter().sum::<u64>();
+            let column = |j: usize| found.iter().map(|r| r[j]).sum::<u64>();
+            for i in 0..racks {
+                prop_assert!(row(i) <= out[i] && column(i) <= into[i]);
+            }
+            // Rounding leaves less than one byte a flow at an end, and what one end leaves the other may pass on.
+            let slack = 64 * 49;
+            for (i, j, _) in pairs(&flows) {
+                let (full_out, full_in) = (row(i) + slack >= out[i], column(j) + slack >= into[j]);
+                prop_assert!(full_out || full_in, "{i} -> {j} could have more: {d:?}");
+            }
+        }
+
+        #[test]
+        fn extremes_do_not_panic(cells in prop::collection::vec(any::<u64>(), 9), capacity: u64) {
+            let flows = cells.chunks(3).map(<[u64]>::to_vec).collect::<Vec<_>>();
+            let d = natural(pairs(&flows).into_iter(), &[capacity; 3], &[capacity; 3]);
+            prop_assert!(d.iter().all(|p| p.2 <= capacity));
+        }
+    }
+}
