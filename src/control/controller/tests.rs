@@ -16,6 +16,7 @@ use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
+mod answers;
 mod kinds;
 mod misfits;
 
