@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ureq::http::Uri;
 
 use super::timetable::Reservation;
-use super::{Ask, Decision, Matching, Scheduler, SetBy, Slot};
+use super::{Ask, Decision, Matching, PlaneDecision, Scheduler, SetBy, Slot};
 use crate::ids::{CoflowId, PlaneId, RackId};
 use crate::topology::{Plane, StopMode};
 use crate::units::{Span, Time};
@@ -200,11 +200,17 @@ impl Advice {
         match (&self.planes, &self.circuits) {
             (Some(all), None) if all.len() == planes.len() => {
                 let slots = planes.iter().zip(all).map(|(plane, configurations)| sequence(plane, configurations, racks));
-                Ok(Decision::Sequence(slots.collect::<Result<_, _>>()?))
+                Ok(Decision::sequences(slots.collect::<Result<Vec<_>, _>>()?))
             }
             (Some(all), None) => Err(format!("configurations for {} planes: there are {}", all.len(), planes.len())),
             (None, Some(list)) => {
-                Ok(Decision::Reservations(list.iter().map(|c| c.reservation(planes, racks, at)).collect::<Result<_, _>>()?))
+                let all = list.iter().map(|c| c.reservation(planes, racks, at)).collect::<Result<Vec<_>, _>>()?;
+                let of = |plane: &Plane| all.iter().filter(|r| r.plane == plane.id).copied().collect();
+                // Planes that take no such circuits are dark.
+                let dark = || PlaneDecision::hold(Matching::empty(racks));
+                Ok(Decision(
+                    planes.iter().map(|p| if p.ports_turn_alone() { PlaneDecision::Reservations(of(p)) } else { dark() }).collect(),
+                ))
             }
             _ => Err("either `planes` or `circuits` must be in an answer".into()),
         }
@@ -254,7 +260,7 @@ impl Circuit {
         let Self { plane, input, output, setup_at_ns, up_from_ns, until_ns } = *self;
         let of = |why: String| format!("the circuit from {input} to {output} on plane {}: {why}", plane.0);
         let p = planes.get(plane.index()).ok_or_else(|| of(format!("no such plane: there are {}", planes.len())))?;
-        if p.duplex || p.stop == StopMode::AllStop {
+        if !p.ports_turn_alone() {
             return Err(of("a duplex or all-stop plane takes `planes`, not `circuits`".into()));
         }
         exists(input, racks).and_then(|()| exists(output, racks)).map_err(of)?;
@@ -293,21 +299,25 @@ mod tests {
     #[test]
     fn an_answer_becomes_a_decision() {
         let simplex = planes(false, StopMode::NotAllStop);
-        let Ok(Decision::Sequence(slots)) =
+        let Ok(Decision(by_plane)) =
             decision(r#"{"cycle":1,"planes":[[{"pairs":[[0,1],[1,2]],"hold_ns":50},{"pairs":[[2,0]]}],[]]}"#, &simplex)
         else {
             panic!("configurations")
         };
         let (first, second) = (Matching::from_pairs(3, [(0, 1), (1, 2)]), Matching::from_pairs(3, [(2, 0)]));
-        assert_eq!(slots[0], [Slot { matching: first, hold: Some(Span(50)) }, Slot { matching: second, hold: None }]);
-        assert_eq!(slots[1], [Slot { matching: Matching::empty(3), hold: None }], "no configuration is darkness");
+        let slots = vec![Slot { matching: first, hold: Some(Span(50)) }, Slot { matching: second, hold: None }];
+        assert_eq!(by_plane[0], PlaneDecision::Sequence(slots));
+        assert_eq!(by_plane[1], PlaneDecision::hold(Matching::empty(3)), "no configuration is darkness");
         let circuits = r#"{"cycle":1,"circuits":[{"plane":1,"input":0,"output":2,"up_from_ns":1010,"until_ns":1500},
             {"plane":0,"input":1,"output":0,"up_from_ns":7}]}"#;
         let (plane, input, output) = (PlaneId(1), RackId(0), RackId(2));
         let first = Reservation { plane, input, output, setup_at: AT, up_from: Time(1010), until: Time(1500) };
         let (plane, input, output) = (PlaneId(0), RackId(1), RackId(0));
         let goes_on = Reservation { plane, input, output, setup_at: AT, up_from: AT, until: Time::MAX };
-        assert_eq!(decision(circuits, &simplex), Ok(Decision::Reservations(vec![first, goes_on])));
+        assert_eq!(
+            decision(circuits, &simplex),
+            Ok(Decision(vec![PlaneDecision::Reservations(vec![goes_on]), PlaneDecision::Reservations(vec![first])]))
+        );
     }
 
     #[test]
@@ -343,25 +353,28 @@ mod tests {
         prop_oneof![0..3000u64, Just(u64::MAX)]
     }
 
-    /// A decision as a program would write it.
+    /// A decision as a program would write it: configurations for all planes, or circuits for those that take them.
     fn written(decision: &Decision) -> Advice {
         let configuration = |s: &Slot| Configuration { pairs: s.matching.pairs().collect(), hold_ns: s.hold };
-        match decision {
-            Decision::Sequence(all) => {
-                Advice { cycle: 0, planes: Some(all.iter().map(|p| p.iter().map(configuration).collect()).collect()), circuits: None }
-            }
-            Decision::Reservations(list) => {
-                let circuit = |r: &Reservation| Circuit {
-                    plane: r.plane,
-                    input: r.input,
-                    output: r.output,
-                    setup_at_ns: Some(r.setup_at),
-                    up_from_ns: r.up_from,
-                    until_ns: (r.until < Time::MAX).then_some(r.until),
-                };
-                Advice { cycle: 0, planes: None, circuits: Some(list.iter().map(circuit).collect()) }
+        let circuit = |r: &Reservation| Circuit {
+            plane: r.plane,
+            input: r.input,
+            output: r.output,
+            setup_at_ns: Some(r.setup_at),
+            up_from_ns: r.up_from,
+            until_ns: (r.until < Time::MAX).then_some(r.until),
+        };
+        let (mut planes, mut circuits, mut timed) = (vec![], vec![], false);
+        for decided in &decision.0 {
+            match decided {
+                PlaneDecision::Sequence(slots) => planes.push(slots.iter().map(configuration).collect()),
+                PlaneDecision::Reservations(list) => {
+                    timed = true;
+                    circuits.extend(list.iter().map(circuit));
+                }
             }
         }
+        Advice { cycle: 0, planes: (!timed).then_some(planes), circuits: timed.then_some(circuits) }
     }
 
     proptest! {
@@ -376,8 +389,10 @@ mod tests {
             prop_assert_eq!(&demand, ask.demand);
             for kind in SchedulerKind::ALL {
                 let mut decision = kind.build().decide(&ask);
-                if let Decision::Reservations(list) = &mut decision {
-                    list.retain(|r| !ask.planes[r.plane.index()].duplex && ask.planes[r.plane.index()].stop == StopMode::NotAllStop);
+                // Beside circuits with times of their own the other planes are dark.
+                if decision.0.iter().any(|c| matches!(c, PlaneDecision::Reservations(_))) {
+                    let others = decision.0.iter_mut().filter(|c| matches!(c, PlaneDecision::Sequence(_)));
+                    others.for_each(|c| *c = PlaneDecision::hold(Matching::empty(read.racks)));
                 }
                 let advice: Advice = serde_json::from_str(&serde_json::to_string(&written(&decision)).unwrap()).unwrap();
                 let again = advice.decision(ask.planes, read.racks, ask.at);

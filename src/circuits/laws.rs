@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::layout::lay_out;
 use super::matching::{round_robin, usable_pair};
 use super::timetable::{Reservation, Timetable};
-use super::{Ask, Decision, Matching, SchedulerKind, Usable};
+use super::{Ask, Decision, Matching, PlaneDecision, SchedulerKind, Usable};
 use crate::coflows::OpenCoflow;
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, PlaneId, RackId};
@@ -22,7 +22,7 @@ fn any_demand() -> impl Strategy<Value = DemandMatrix> {
     })
 }
 
-/// A network of three planes, the last of them duplex, some ports of which are not usable, and what is up on it.
+/// A network with a plane of each kind, some ports of which are not usable, and what is up on it.
 #[derive(Debug)]
 pub(super) struct World {
     demand: DemandMatrix,
@@ -64,18 +64,25 @@ impl World {
     }
 }
 
+/// Circuits in pairs, for a duplex plane.
+fn pairs(racks: usize, any: bool) -> Matching {
+    let list = (0..racks / 2).filter(|_| any).flat_map(|k| [(2 * k, 2 * k + 1), (2 * k + 1, 2 * k)]);
+    Matching::from_pairs(racks, list)
+}
+
 prop_compose! {
-    pub(super) fn any_world()(demand in any_demand(), mask: u64, all_stop: bool, shift in 0u64..8, cycle in 0u64..9, known: bool) -> World {
+    pub(super) fn any_world()(demand in any_demand(), mask: u64, shift in 0u64..8, cycle in 0u64..9, known: bool) -> World {
         let r = demand.racks();
-        let stop = if all_stop { StopMode::AllStop } else { StopMode::NotAllStop };
-        let planes = (0..3).map(|p| Plane { id: PlaneId(p), rate: RATE, delta: Span(10), stop, duplex: p == 2 }).collect();
+        let stop = |p: usize| if p % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
+        let plane = |p: usize| Plane { id: PlaneId::from(p), rate: RATE, delta: Span(10), stop: stop(p), duplex: p >= 2 };
         let bits = |first: usize| (0..r).map(|i| mask & (1 << (first + i)) == 0).collect::<Vec<_>>();
-        let usable = (0..3).map(|p| Usable { input: bits(p * 16), output: bits(p * 16 + 8) }).collect();
-        let current = vec![round_robin(r, shift), round_robin(r, shift + 1), Matching::empty(r)];
+        let usable = (0..4).map(|p| Usable { input: bits(p * 16), output: bits(p * 16 + 8) }).collect();
+        let current = vec![round_robin(r, shift), round_robin(r, shift + 1), pairs(r, shift % 2 == 1), pairs(r, shift >= 4)];
         // Half of the demand is of a coflow.
         let rest = demand.entries().map(|(i, j, b)| (i, j, b / 2)).filter(|x| x.2 > 0).collect();
         let coflow = OpenCoflow { id: CoflowId(0), arrival: Time(7), weight: 2, sent: 9, rest };
-        World { demand, planes, usable, current, coflows: if known { vec![coflow] } else { vec![] }, cycle }
+        let coflows = if known { vec![coflow] } else { vec![] };
+        World { demand, planes: (0..4).map(plane).collect(), usable, current, coflows, cycle }
     }
 }
 
@@ -86,29 +93,36 @@ proptest! {
             let mut scheduler = kind.build();
             let decision = scheduler.decide(&w.ask());
             let name = kind.name();
-            match &decision {
-                Decision::Sequence(planes) => for (p, slots) in planes.iter().enumerate() {
-                    let last = slots.last().expect("a plane has one configuration at least");
-                    prop_assert!(last.hold.is_none() && slots.iter().rev().skip(1).all(|s| s.hold.is_some()), "{name}: {slots:?}");
-                    for slot in slots {
-                        let m = &slot.matching;
-                        let again = Matching::from_pairs(m.racks(), m.pairs().map(|(i, j)| (i.index(), j.index())));
-                        prop_assert_eq!(&again, m, "{}", name);
-                        for (i, j) in m.pairs() {
-                            prop_assert!(w.allows(p, i, j), "{name} uses {i} -> {j} on plane {p}");
-                            prop_assert!(!w.planes[p].duplex || m.output(j) == Some(i), "{name} leaves {j} -> {i} out");
+            prop_assert_eq!(decision.0.len(), w.planes.len());
+            for (p, decided) in decision.0.iter().enumerate() {
+                match decided {
+                    PlaneDecision::Sequence(slots) => {
+                        let last = slots.last().expect("a plane has one configuration at least");
+                        prop_assert!(last.hold.is_none() && slots.iter().rev().skip(1).all(|s| s.hold.is_some()), "{name}: {slots:?}");
+                        for slot in slots {
+                            let m = &slot.matching;
+                            let again = Matching::from_pairs(m.racks(), m.pairs().map(|(i, j)| (i.index(), j.index())));
+                            prop_assert_eq!(&again, m, "{}", name);
+                            for (i, j) in m.pairs() {
+                                prop_assert!(w.allows(p, i, j), "{name} uses {i} -> {j} on plane {p}");
+                                prop_assert!(!w.planes[p].duplex || m.output(j) == Some(i), "{name} leaves {j} -> {i} out");
+                            }
                         }
                     }
-                },
-                Decision::Reservations(list) => for c in list {
-                    prop_assert!(w.allows(c.plane.index(), c.input, c.output), "{name}: {c:?}");
-                    prop_assert!(c.setup_at >= World::AT && c.setup_at < World::AT + w.ask().interval, "{name}: {c:?}");
-                },
+                    PlaneDecision::Reservations(list) => {
+                        prop_assert!(w.planes[p].ports_turn_alone(), "{name}: plane {p} is duplex or all-stop");
+                        for c in list {
+                            prop_assert!(c.plane.index() == p && w.allows(p, c.input, c.output), "{name}: {c:?}");
+                            prop_assert!(c.setup_at >= World::AT && c.setup_at < World::AT + w.ask().interval, "{name}: {c:?}");
+                        }
+                    }
+                }
             }
-            let table = lay_out(&w.before(), &decision, &w.planes, w.demand.racks(), World::AT);
-            prop_assert_eq!(table.check(&w.planes, w.demand.racks()), Ok(()), "{}", name);
-            let fresh = lay_out(&Timetable::default(), &decision, &w.planes, w.demand.racks(), World::AT);
-            prop_assert!(matches!(decision, Decision::Reservations(_)) || fresh.check_all_stop(&w.planes).is_ok(), "{name}");
+            for before in [w.before(), Timetable::default()] {
+                let table = lay_out(&before, &decision, &w.planes, w.demand.racks(), World::AT);
+                prop_assert_eq!(table.check(&w.planes, w.demand.racks()), Ok(()), "{}", name);
+                prop_assert_eq!(table.check_all_stop(&w.planes), Ok(()), "{}", name);
+            }
             prop_assert_eq!(kind.build().decide(&w.ask()), decision, "{} answers the same again", name);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::timetable::{Reservation, Timetable};
-use super::{Decision, Slot};
-use crate::ids::{PlaneId, RackId};
+use super::{Decision, PlaneDecision, Slot};
+use crate::ids::RackId;
 use crate::topology::{Plane, StopMode};
 use crate::units::Time;
 
@@ -17,38 +17,36 @@ use crate::units::Time;
 ///
 /// Complexity O(n log n) in the number of reservations.
 pub fn lay_out(before: &Timetable, decision: &Decision, planes: &[Plane], racks: usize, at: Time) -> Timetable {
-    let mut out: Vec<Reservation> = Vec::new();
-    match decision {
-        Decision::Reservations(list) => {
-            // Sunflow gives its own times; a kept circuit is one that it lists from `at` on with the same pair.
-            let mut fresh: BTreeMap<(PlaneId, RackId), Vec<Reservation>> = BTreeMap::new();
-            for r in list {
-                fresh.entry((r.plane, r.input)).or_default().push(*r);
-            }
-            for old in before.iter().filter(|r| r.setup_at < at && r.until > at) {
-                let goes_on = fresh
-                    .get_mut(&(old.plane, old.input))
-                    .and_then(|v| v.iter().position(|r| r.output == old.output && r.up_from <= at.max(old.up_from)).map(|k| v.remove(k)));
-                match goes_on {
-                    Some(r) => out.push(Reservation { until: r.until, ..*old }),
-                    None if old.up_from < at => out.push(Reservation { until: at, ..*old }),
-                    None => {}
-                }
-            }
-            out.extend(before.iter().filter(|r| r.until <= at));
-            out.extend(fresh.into_values().flatten());
-        }
-        Decision::Sequence(by_plane) => {
-            out.extend(before.iter().filter(|r| r.until <= at));
-            for (plane, slots) in planes.iter().zip(by_plane) {
-                lay_out_plane(before, slots, plane, racks, at, &mut out);
-            }
+    let mut out: Vec<Reservation> = before.iter().filter(|r| r.until <= at).copied().collect();
+    for (plane, decided) in planes.iter().zip(&decision.0) {
+        match decided {
+            PlaneDecision::Sequence(slots) => lay_out_slots(before, slots, plane, racks, at, &mut out),
+            PlaneDecision::Reservations(list) => lay_out_reservations(before, list, plane, at, &mut out),
         }
     }
     out.into_iter().collect()
 }
 
-fn lay_out_plane(before: &Timetable, slots: &[Slot], plane: &Plane, racks: usize, at: Time, out: &mut Vec<Reservation>) {
+/// Circuits that come with their own times; one that is kept is listed from `at` on with the same pair.
+fn lay_out_reservations(before: &Timetable, list: &[Reservation], plane: &Plane, at: Time, out: &mut Vec<Reservation>) {
+    let mut fresh: BTreeMap<RackId, Vec<Reservation>> = BTreeMap::new();
+    for r in list {
+        fresh.entry(r.input).or_default().push(*r);
+    }
+    for old in before.iter().filter(|r| r.plane == plane.id && r.setup_at < at && r.until > at) {
+        let goes_on = fresh
+            .get_mut(&old.input)
+            .and_then(|v| v.iter().position(|r| r.output == old.output && r.up_from <= at.max(old.up_from)).map(|k| v.remove(k)));
+        match goes_on {
+            Some(r) => out.push(Reservation { until: r.until, ..*old }),
+            None if old.up_from < at => out.push(Reservation { until: at, ..*old }),
+            None => {}
+        }
+    }
+    out.extend(fresh.into_values().flatten());
+}
+
+fn lay_out_slots(before: &Timetable, slots: &[Slot], plane: &Plane, racks: usize, at: Time, out: &mut Vec<Reservation>) {
     // `open`: by input, the circuit that is in force at the beginning of the slot, with its own start.
     let mut open: Vec<Option<Reservation>> = vec![None; racks];
     for r in before.iter().filter(|r| r.plane == plane.id && r.setup_at < at && r.until > at) {
@@ -95,6 +93,7 @@ mod tests {
     use super::*;
     use crate::circuits::Matching;
     use crate::circuits::timetable::Clash;
+    use crate::ids::PlaneId;
     use crate::units::{BitRate, Span};
     use proptest::prelude::*;
 
@@ -132,7 +131,7 @@ mod tests {
             Slot { matching: Matching::from_pairs(3, [(0, 1), (1, 2)]), hold: Some(Span(50)) },
             Slot { matching: Matching::from_pairs(3, [(0, 1), (1, 0)]), hold: Some(Span(20)) },
         ];
-        let t = lay_out(&Timetable::default(), &Decision::Sequence(vec![slots]), &[plane(StopMode::NotAllStop)], 3, Time(100));
+        let t = lay_out(&Timetable::default(), &Decision::sequences([slots]), &[plane(StopMode::NotAllStop)], 3, Time(100));
         assert_eq!(list(&t), [res(0, 1, 100, 110, 190), res(1, 2, 100, 110, 160), res(1, 0, 160, 170, 190)]);
     }
 
@@ -156,7 +155,7 @@ mod tests {
             let mut at = Time(0);
             for k in 0..seq.len() {
                 let slots: Vec<Slot> = seq[..=k].iter().map(|(m, h)| Slot { matching: matching(m), hold: Some(Span(*h)) }).collect();
-                table = lay_out(&table, &Decision::Sequence(vec![slots]), &planes, racks, at);
+                table = lay_out(&table, &Decision::sequences([slots]), &planes, racks, at);
                 prop_assert_eq!(table.check(&planes, racks), Ok(()));
                 prop_assert_eq!(table.check_all_stop(&planes), Ok(()));
                 at += Span(gaps[k]);

@@ -155,19 +155,36 @@ pub struct Slot {
     pub hold: Option<Span>,
 }
 
-/// A scheduler's answer.
+/// What one plane does from [`Ask::at`] on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// By plane: a sequence of configurations from [`Ask::at`] on.
-    Sequence(Vec<Vec<Slot>>),
-    /// Circuits with times of their own (Sunflow).
+pub enum PlaneDecision {
+    /// Configurations, one after another. When circuits go dark follows from what is up before ([`layout::lay_out`]).
+    Sequence(Vec<Slot>),
+    /// Circuits with times of their own (Sunflow), on a plane on which one port's change leaves the others alone: neither duplex nor
+    /// all-stop ([`Plane::ports_turn_alone`]).
     Reservations(Vec<Reservation>),
 }
+
+impl PlaneDecision {
+    /// One matching until further notice.
+    pub fn hold(matching: Matching) -> Self {
+        Self::Sequence(vec![Slot { matching, hold: None }])
+    }
+}
+
+/// A scheduler's answer: what each plane does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision(pub Vec<PlaneDecision>);
 
 impl Decision {
     /// One matching a plane, until further notice: what the periodic schedulers answer.
     pub fn hold(matchings: impl IntoIterator<Item = Matching>) -> Self {
-        Self::Sequence(matchings.into_iter().map(|matching| vec![Slot { matching, hold: None }]).collect())
+        Self(matchings.into_iter().map(PlaneDecision::hold).collect())
+    }
+
+    /// A sequence of configurations a plane.
+    pub fn sequences(by_plane: impl IntoIterator<Item = Vec<Slot>>) -> Self {
+        Self(by_plane.into_iter().map(PlaneDecision::Sequence).collect())
     }
 }
 

@@ -22,7 +22,7 @@ pub use scheduler::Sunflow;
 /// What [`sunflow`] planned.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// All circuits, coflow after coflow, each by time: what [`crate::circuits::Decision::Reservations`] takes.
+    /// All circuits, coflow after coflow, each by time: what [`crate::circuits::PlaneDecision::Reservations`] takes.
     pub reservations: Vec<Reservation>,
     /// By coflow as given: when its last byte is through; the beginning for a coflow without demand.
     pub finish: Vec<Time>,
@@ -195,9 +195,9 @@ impl PortTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::circuits::Decision;
     use crate::circuits::layout::lay_out;
     use crate::circuits::timetable::Timetable;
+    use crate::circuits::{Decision, PlaneDecision};
     use crate::ids::PlaneId;
     use crate::topology::StopMode;
     use crate::units::BitRate;
@@ -299,7 +299,8 @@ mod tests {
             let up = current.pairs().map(|(input, output)| {
                 Reservation { plane: PlaneId(0), input, output, setup_at: Time(0), up_from: Time(60), until: Time::MAX }
             });
-            let laid = lay_out(&up.collect(), &Decision::Reservations(plan.reservations), std::slice::from_ref(&p), 5, Time(100));
+            let decision = Decision(vec![PlaneDecision::Reservations(plan.reservations)]);
+            let laid = lay_out(&up.collect(), &decision, std::slice::from_ref(&p), 5, Time(100));
             prop_assert_eq!(laid.check(&[p], 5), Ok(()));
         }
     }

@@ -35,7 +35,7 @@ mod world;
 use deciding::Pending;
 
 /// What the controller waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     /// The next deadline.
     Idle,
@@ -43,8 +43,8 @@ enum Phase {
     Observing { decide: Option<Time> },
     /// The answer of the program that decides.
     Consulting,
-    /// The results of operations that must be in force by then.
-    Applying { by: Time },
+    /// The results of these operations, which must be in force by then.
+    Applying { ops: Vec<Op>, by: Time },
 }
 
 /// Operations, and what the planes hold when all of them are done.
@@ -285,7 +285,7 @@ impl Controller {
         if ops.is_empty() && !cycle {
             return;
         }
-        self.phase = Phase::Applying { by: effective };
+        self.phase = Phase::Applying { ops: ops.clone(), by: effective };
         self.actions.push_back(Action::Apply { ops });
     }
 
@@ -297,9 +297,14 @@ impl Controller {
     }
 
     fn applied(&mut self, results: Vec<OpResult>, now: Time) {
-        let Phase::Applying { by } = self.phase else { return };
+        let Phase::Applying { ops, by } = &mut self.phase else { return };
+        let (ops, by, mut late) = (std::mem::take(ops), *by, false);
         self.phase = Phase::Idle;
-        let mut late = false;
+        if !results.iter().map(|r| &r.op).eq(&ops) {
+            let why = "the fabric answered to other operations than it was asked for";
+            let ports: BTreeSet<(PlaneId, RackId)> = ops.iter().map(Op::port).collect();
+            return ports.into_iter().for_each(|(plane, rack)| self.failed(Trouble::Port(plane, rack), why.into(), now));
+        }
         for r in results {
             let (plane, rack) = r.op.port();
             let what = Trouble::Port(plane, rack);

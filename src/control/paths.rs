@@ -130,8 +130,8 @@ pub struct Paths {
     apart: BTreeSet<(u32, u32)>,
     /// What the fabric holds.
     held: Lists,
-    /// Whether the fabric has been asked, and has not answered.
-    asked: bool,
+    /// What the fabric was asked for and has not answered.
+    asked: Vec<Steer>,
     /// Whether the last answer had a refusal in it.
     refused: bool,
     view: OnceLock<Arc<PathsView>>,
@@ -147,7 +147,7 @@ impl Paths {
         let (coflows, flows, manual) = Default::default();
         let (failed, apart, held, view) = Default::default();
         let units = Units::default();
-        Self { topology, web, policy, seed, units, coflows, flows, manual, failed, apart, held, asked: false, refused: false, view }
+        Self { topology, web, policy, seed, units, coflows, flows, manual, failed, apart, held, asked: vec![], refused: false, view }
     }
 
     /// The same with other costs of switches.
@@ -378,17 +378,25 @@ impl Paths {
 
     /// The changes that the fabric must make now; none while it has not answered the last ones.
     pub fn ops(&mut self) -> Vec<Steer> {
-        if self.asked || self.web.is_none() {
+        if !self.asked.is_empty() || self.web.is_none() {
             return vec![];
         }
-        let ops = diff(&self.wanted(), &self.held);
-        self.asked = !ops.is_empty();
-        ops
+        self.asked = diff(&self.wanted(), &self.held);
+        self.asked.clone()
     }
 
-    /// What became of changes. Returns why the first that was refused was.
+    /// Whether the fabric was asked for changes, and has not answered.
+    pub fn is_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// What became of the changes that were asked for. Returns why the first that was refused was. An answer to others is none.
     pub fn answered(&mut self, results: Vec<SteerResult>) -> Option<String> {
-        self.asked = false;
+        let asked = std::mem::take(&mut self.asked);
+        if !results.iter().map(|r| &r.op).eq(&asked) {
+            self.refused = true;
+            return Some("the fabric answered to other changes than it was asked for".into());
+        }
         let mut why = None;
         for SteerResult { op, outcome } in results {
             match outcome {

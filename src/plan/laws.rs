@@ -10,10 +10,13 @@ const RACKS: u32 = 5;
 const SLOTS: usize = 4;
 const DELTA: u64 = 10;
 const NOW: Time = Time(100);
+const PLANES: u32 = 4;
 
+/// A plane of each kind: what an operation does to a port is the same on all of them.
 fn planes() -> Vec<Plane> {
-    let plane = |k| Plane { id: PlaneId(k), rate: BitRate::mbit(1000), delta: Span(DELTA), stop: StopMode::NotAllStop, duplex: false };
-    vec![plane(0), plane(1)]
+    let stop = |k| if k % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
+    let plane = |k| Plane { id: PlaneId(k), rate: BitRate::mbit(1000), delta: Span(DELTA), stop: stop(k), duplex: k >= 2 };
+    (0..PLANES).map(plane).collect()
 }
 
 fn rules(planes: &[Plane], guard: u64) -> Rules<'_> {
@@ -34,7 +37,7 @@ fn wanted(r: impl IntoIterator<Item = Reservation>) -> Wanted {
 
 /// A circuit that no OCS refuses by itself: set up in exactly delta, within 300 ns, sometimes without an end.
 fn circuit(from: u64) -> impl Strategy<Value = Reservation> {
-    (0..2u32, 0..RACKS, 1..RACKS, from..300u64, 1..90u64, 0..6u8).prop_map(|(plane, i, step, setup, length, open)| {
+    (0..PLANES, 0..RACKS, 1..RACKS, from..300u64, 1..90u64, 0..6u8).prop_map(|(plane, i, step, setup, length, open)| {
         let up = setup + DELTA;
         let until = if open == 0 { u64::MAX } else { up + length };
         Reservation { plane: PlaneId(plane), ..res(i, (i + step) % RACKS, setup, up, until) }
@@ -56,7 +59,7 @@ fn sound(list: impl IntoIterator<Item = Reservation>) -> Programmed {
 }
 
 fn state() -> impl Strategy<Value = Programmed> {
-    prop::collection::vec(circuit(0), 0..40).prop_map(sound)
+    prop::collection::vec(circuit(0), 0..80).prop_map(sound)
 }
 
 /// Any operation, sensible or not; most name a circuit that `of` holds.
@@ -178,7 +181,7 @@ proptest! {
     /// new ones that are set up from now on.
     #[test]
     fn a_plan_leads_to_what_is_wanted_and_back(
-        start in state(), fates in prop::collection::vec((0..4u8, 1..60u64), 40), news in prop::collection::vec(circuit(NOW.0), 0..20),
+        start in state(), fates in prop::collection::vec((0..4u8, 1..60u64), 80), news in prop::collection::vec(circuit(NOW.0), 0..40),
     ) {
         let planes = planes();
         let rules = rules(&planes, 0);

@@ -154,6 +154,13 @@ pub struct Plane {
     pub duplex: bool,
 }
 
+impl Plane {
+    /// Whether a port's change leaves all others alone: the plane is neither duplex nor all-stop.
+    pub fn ports_turn_alone(&self) -> bool {
+        !self.duplex && self.stop == StopMode::NotAllStop
+    }
+}
+
 /// Which ports of an OCS lose light in a reconfiguration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -26,5 +26,6 @@ mod stops;
 mod support;
 mod sweeps;
 mod taken;
+mod threads;
 mod traffic;
 mod virtual_runs;

@@ -18,7 +18,7 @@ use heliostat::fabric::sim::{Settings, SimFabric};
 use heliostat::fabric::{Fabric, SLOTS_PER_PORT};
 use heliostat::ids::{PlaneId, RackId};
 use heliostat::plan::{self, Op, OpError, Rules, Wanted};
-use heliostat::topology::{Plane, Topology};
+use heliostat::topology::{Plane, StopMode, Topology};
 use heliostat::units::{BitRate, Span, Time};
 use pnet::datalink::{self, Channel, ChannelType, DataLinkReceiver, DataLinkSender, NetworkInterface};
 use pnet::util::MacAddr;
@@ -30,7 +30,8 @@ use crate::support::{Bench, each_mechanism, topology};
 use crate::tries::{Timing, TooSlow};
 
 const RACKS: usize = 4;
-const PLANES: usize = 2;
+/// One of each kind: what an operation does to a port is the same on all of them.
+const PLANES: usize = 4;
 /// Operations are given at the beginning of a step, circuits change at [`EDGE`] in it, and frames are sent from [`LOOK`] on: far enough
 /// apart for a kernel that is late by milliseconds.
 const STEP: u64 = 80;
@@ -42,8 +43,13 @@ const PATIENCE: Span = Span::millis(12);
 
 fn network() -> Topology {
     let mut t = topology(RACKS, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(DELTA));
-    t.planes.push(Plane { id: PlaneId(1), ..t.planes[0].clone() });
+    let stop = |p| if p % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
+    t.planes = (0..PLANES).map(|p| Plane { id: PlaneId::from(p), stop: stop(p), duplex: is_duplex(p), ..t.planes[0].clone() }).collect();
     t
+}
+
+fn is_duplex(plane: usize) -> bool {
+    plane >= 2
 }
 
 /// By plane, then input: the rack at which frames come out.
@@ -392,21 +398,32 @@ fn the_same_operations_get_the_same_answers_and_let_the_same_frames_pass() {
     });
 }
 
-/// Decisions of one to three configurations on each plane, the last of them for good.
-fn decisions(n: usize) -> Vec<Decision> {
-    let matching = prop::collection::vec(0..2 * RACKS, RACKS).prop_map(|outputs| {
+/// A configuration; on a duplex plane circuits come in pairs.
+fn matching(duplex: bool) -> impl Strategy<Value = Matching> {
+    prop::collection::vec(0..2 * RACKS, RACKS).prop_map(move |outputs| {
         let mut m = Matching::empty(RACKS);
         for (i, j) in outputs.into_iter().enumerate().filter(|&(i, j)| j < RACKS && i != j) {
-            m.connect(RackId::from(i), RackId::from(j));
+            let (i, j) = (RackId::from(i), RackId::from(j));
+            if !duplex {
+                m.connect(i, j);
+            } else if m.output(i).is_none() && m.output(j).is_none() {
+                assert!(m.connect(i, j) && m.connect(j, i));
+            }
         }
         m
-    });
-    let plane = prop::collection::vec((matching, 1..20u64), 1..4).prop_map(|slots| {
-        let last = slots.len() - 1;
-        let slot = |(k, (matching, hold))| Slot { matching, hold: (k < last).then(|| Span::millis(hold)) };
-        slots.into_iter().enumerate().map(slot).collect::<Vec<Slot>>()
-    });
-    generated(n, prop::collection::vec(plane, PLANES).prop_map(Decision::Sequence))
+    })
+}
+
+/// Decisions of one to three configurations on each plane, the last of them for good.
+fn decisions(n: usize) -> Vec<Decision> {
+    let plane = |p| {
+        prop::collection::vec((matching(is_duplex(p)), 1..20u64), 1..4).prop_map(|slots| {
+            let last = slots.len() - 1;
+            let slot = |(k, (matching, hold))| Slot { matching, hold: (k < last).then(|| Span::millis(hold)) };
+            slots.into_iter().enumerate().map(slot).collect::<Vec<Slot>>()
+        })
+    };
+    generated(n, (0..PLANES).map(plane).collect::<Vec<_>>().prop_map(Decision::sequences))
 }
 
 /// Observe, compare, prove, carry out, until nothing is left to do. Gives the passes that did something, and their operations.
@@ -442,6 +459,7 @@ fn plans_converge<W: World>(w: &mut W, decisions: &[Decision]) -> Result<[usize;
         let effective = now + w.fabric().notice() + Span::millis(10);
         let wanted = Wanted { timetable: lay_out(&seen.timetable, decision, planes, RACKS, effective) };
         wanted.timetable.check(planes, RACKS).expect("a plan that an OCS can follow");
+        wanted.timetable.check_all_stop(planes).expect("no light beside a set-up where all ports go dark together");
         let (passes, operations) = converge(w, &wanted, planes)?;
         assert!(passes <= 1, "a second pass over a converged fabric does nothing: {passes} for {wanted:?}");
         let settled = wanted.timetable.iter().map(|r| r.up_from).max().unwrap_or(now);

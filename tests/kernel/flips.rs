@@ -1,6 +1,8 @@
 //! Flips: nothing is lost or misdelivered, the dark time is what was asked for, and other ports do not notice.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -9,6 +11,8 @@ use heliostat::coflows::elephants::Admit;
 use heliostat::fabric::Fabric;
 use heliostat::fabric::kernel::Mechanism;
 use heliostat::fabric::kernel::flips::Lateness;
+use heliostat::fabric::kernel::netns;
+use heliostat::fabric::kernel::network::Node;
 use heliostat::ids::{PlaneId, RackId};
 use heliostat::plan::Op;
 use heliostat::units::{BitRate, Span, Time};
@@ -101,9 +105,11 @@ fn a_thousand_flips_lose_nothing() {
             lateness(&b)
         );
         every_packet_is_accounted_for(&mut b);
+        let crossed: u64 = seen.ports.iter().flatten().map(|p| p.crossed_packets).sum();
+        let full = every_packet_comes_out(&b);
+        in_time!(full <= crossed / 1000, "the kernel had no room for {full} of {crossed} packets between two links");
         assert_eq!(wrong, 0);
         // A machine that stalls longer than the guard is late, under either mechanism; what is late is sent back, not lost.
-        let crossed: u64 = seen.ports.iter().flatten().map(|p| p.crossed_packets).sum();
         in_time!(late <= crossed / 100, "{late} of {crossed} packets came too late");
         in_time!(share > 0.35, "circuits carried {share} of what they do when they stay");
         Ok(())
@@ -119,6 +125,45 @@ fn every_packet_is_accounted_for(b: &mut Bench) {
             return println!("{a:?}");
         }
         assert!(b.clock.now() < deadline, "packets are lost: {a:?}");
+        b.clock.sleep_until(b.clock.now() + Span::millis(1));
+    }
+}
+
+/// What the kernel counted at a link.
+#[derive(Clone, Copy, Debug, Default)]
+struct AtLink {
+    received: u64,
+    sent: u64,
+    /// Packets that found the other end's queue of the kernel full.
+    full: u64,
+}
+
+/// The counters of a node's links by name.
+fn links(node: &Node) -> BTreeMap<String, AtLink> {
+    // The file of the thread's own namespace, whatever that of the process is.
+    let text = netns::within(node.ns.as_fd(), || std::fs::read_to_string("/proc/thread-self/net/dev")).expect("counters");
+    let link = |line: &str| {
+        let (name, numbers) = line.split_once(':')?;
+        let n: Vec<u64> = numbers.split_whitespace().map(|w| w.parse().expect("a number")).collect();
+        Some((name.trim().to_owned(), AtLink { received: n[1], sent: n[9], full: n[11] }))
+    };
+    text.lines().skip(2).filter_map(link).collect()
+}
+
+/// No circuit is up any more: all that ToRs sent to the OCS has come out at a ToR, at the other end of its circuit or, too late for that,
+/// where it came from. The links count that under every mechanism. Returns the packets that the kernel had no room for.
+fn every_packet_comes_out(b: &Bench) -> u64 {
+    let (net, deadline) = (b.fabric.network(), b.clock.now() + Span::secs(2));
+    loop {
+        let tors: Vec<AtLink> = net.tors.iter().filter_map(|t| links(&t.node).remove("ocs0")).collect();
+        assert_eq!(tors.len(), net.tors.len(), "every ToR has a port to the OCS");
+        let full: u64 = net.ocs.iter().flat_map(|o| links(&o.node).into_values()).map(|l| l.full).sum();
+        let (sent, received): (u64, u64) = (tors.iter().map(|l| l.sent).sum(), tors.iter().map(|l| l.received).sum());
+        if sent == received + full {
+            println!("{sent} packets went to the OCS, {received} came out of it");
+            return full + tors.iter().map(|l| l.full).sum::<u64>();
+        }
+        assert!(b.clock.now() < deadline, "packets are lost in the OCS: {sent} sent, {received} came out, {full} had no room; {tors:?}");
         b.clock.sleep_until(b.clock.now() + Span::millis(1));
     }
 }

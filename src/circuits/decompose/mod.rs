@@ -85,7 +85,7 @@ fn sequences(ask: &Ask, mut one: impl FnMut(&DemandMatrix, &Plane) -> Vec<Slot>)
         }
         all.push(slots);
     }
-    Decision::Sequence(all)
+    Decision::sequences(all)
 }
 
 #[cfg(test)]

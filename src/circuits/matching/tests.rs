@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::circuits::{Scheduler, Slot};
+use crate::circuits::{PlaneDecision, Scheduler, Slot};
 use crate::ids::PlaneId;
 use crate::topology::Plane;
 use crate::units::{BitRate, Span, Time};
@@ -327,14 +327,14 @@ fn plane(p: usize, duplex: bool) -> Plane {
 }
 
 fn matchings(d: Decision) -> Vec<Matching> {
-    let Decision::Sequence(planes) = d else { panic!("a periodic scheduler holds one matching") };
-    planes
-        .into_iter()
-        .map(|mut slots| match slots.pop() {
+    let held = |decided| match decided {
+        PlaneDecision::Sequence(mut slots) => match slots.pop() {
             Some(Slot { matching, hold: None }) if slots.is_empty() => matching,
             other => panic!("{other:?}"),
-        })
-        .collect()
+        },
+        PlaneDecision::Reservations(list) => panic!("a periodic scheduler holds one matching: {list:?}"),
+    };
+    d.0.into_iter().map(held).collect()
 }
 
 #[test]

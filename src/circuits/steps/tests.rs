@@ -72,8 +72,10 @@ fn check(kind: SchedulerKind, demand: &DemandMatrix, set: &Setting) {
         LEFT.set(Some(2 * one_way + duplex));
         let decision = scheduler.decide(&ask);
         LEFT.set(None);
-        if let Decision::Sequence(slots) = decision {
-            slots.into_iter().zip(&mut current).for_each(|(s, up)| *up = s[0].matching.clone());
+        for (decided, up) in decision.0.into_iter().zip(&mut current) {
+            if let PlaneDecision::Sequence(slots) = decided {
+                *up = slots[0].matching.clone();
+            }
         }
     }
 }

@@ -3,10 +3,11 @@
 use super::{Order, sunflow};
 use crate::circuits::matching::{bipartite, edmonds, usable_pair};
 use crate::circuits::timetable::Reservation;
-use crate::circuits::{Ask, Decision, Matching, OpenCoflow, Scheduler};
+use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, Scheduler};
 use crate::demand::DemandMatrix;
+use crate::ids::RackId;
 use crate::topology::{Plane, StopMode};
-use crate::units::Time;
+use crate::units::Span;
 
 /// [`sunflow()`] every interval over the coflows that an [`Ask`] shows, in an [`Order`]; demand that belongs to no coflow comes last, as
 /// one more. Circuits that would begin after the interval are left to the next decision.
@@ -23,41 +24,85 @@ impl Scheduler for Sunflow {
     fn decide(&mut self, ask: &Ask) -> Decision {
         let racks = ask.demand.racks();
         let mut left: Vec<(Option<&OpenCoflow>, DemandMatrix)> = by_coflow(ask);
-        let mut all = Vec::new();
+        let nothing = Matching::empty(racks);
         let end = ask.at + ask.interval;
-        for (p, plane) in ask.planes.iter().enumerate() {
-            let usable = |m: &DemandMatrix| m.map_pairs(|i, j, d| if usable_pair(&ask.usable[p], plane.duplex, i, j) { d } else { 0 });
-            let nothing = Matching::empty(racks);
+        let mut one = |(p, plane): (usize, &Plane)| {
             let current = ask.current.get(p).unwrap_or(&nothing);
-            let total = || {
-                usable(&left.iter().fold(DemandMatrix::zero(racks), |sum, (_, m)| sum.map_pairs(|i, j, d| d.saturating_add(m.get(i, j)))))
-            };
-            let mut list = if plane.duplex {
-                steady(&edmonds(&total(), Some(current)), current, plane, ask.at)
-            } else if plane.stop == StopMode::AllStop {
-                steady(&bipartite(&total(), Some(current)), current, plane, ask.at)
+            let usable = |i, j| usable_pair(&ask.usable[p], plane.duplex, i, j);
+            let (decided, light) = if plane.ports_turn_alone() {
+                let list = self.circuits(&left, ask, (plane, current), usable);
+                let light = list.iter().map(|r| (r.input, r.output, r.until.min(end).since(r.up_from))).collect();
+                (PlaneDecision::Reservations(list), light)
             } else {
-                let (none, known): (Vec<_>, Vec<_>) = left.iter().partition(|(c, _)| c.is_none());
-                let known = known.into_iter().filter_map(|(c, m)| Some(((*c)?, usable(m)))).collect();
-                let mut ordered: Vec<DemandMatrix> = self.order.sort(known, plane).into_iter().map(|(_, m)| m).collect();
-                ordered.extend(none.into_iter().map(|(_, m)| usable(m)));
-                sunflow(&ordered.iter().collect::<Vec<_>>(), plane, current, ask.at).reservations
+                let next = matching(&left, (plane, current), usable);
+                let light = light(&next, (plane, current), usable, ask.interval);
+                (PlaneDecision::hold(next), light)
             };
-            list.retain(|r| r.setup_at < end);
-            for r in &list {
-                let mut carried = plane.rate.bytes_in(r.until.min(end).since(r.up_from)).0;
-                for (_, m) in &mut left {
-                    let part = m.get(r.input, r.output).min(carried);
-                    m.set(r.input, r.output, m.get(r.input, r.output) - part);
-                    carried -= part;
-                }
-            }
-            all.extend(list);
-        }
-        Decision::Reservations(all)
+            carry(&mut left, &light, plane);
+            decided
+        };
+        Decision(ask.planes.iter().enumerate().map(&mut one).collect())
     }
     fn plans_ahead(&self, plane: &Plane) -> bool {
-        !plane.duplex && plane.stop == StopMode::NotAllStop
+        plane.ports_turn_alone()
+    }
+}
+
+impl Sunflow {
+    /// The circuits of a plane that begin within the interval.
+    fn circuits(
+        &self,
+        left: &[(Option<&OpenCoflow>, DemandMatrix)],
+        ask: &Ask,
+        (plane, current): (&Plane, &Matching),
+        usable: impl Fn(RackId, RackId) -> bool,
+    ) -> Vec<Reservation> {
+        let usable = |m: &DemandMatrix| m.map_pairs(|i, j, d| if usable(i, j) { d } else { 0 });
+        let (none, known): (Vec<_>, Vec<_>) = left.iter().partition(|(c, _)| c.is_none());
+        let known = known.into_iter().filter_map(|(c, m)| Some(((*c)?, usable(m)))).collect();
+        let mut ordered: Vec<DemandMatrix> = self.order.sort(known, plane).into_iter().map(|(_, m)| m).collect();
+        ordered.extend(none.into_iter().map(|(_, m)| usable(m)));
+        let mut list = sunflow(&ordered.iter().collect::<Vec<_>>(), plane, current, ask.at).reservations;
+        list.retain(|r| r.setup_at < ask.at + ask.interval);
+        list
+    }
+}
+
+/// The matching of a plane that is duplex or all-stop: of the most demand.
+fn matching(
+    left: &[(Option<&OpenCoflow>, DemandMatrix)],
+    (plane, current): (&Plane, &Matching),
+    usable: impl Fn(RackId, RackId) -> bool,
+) -> Matching {
+    let racks = current.racks();
+    let sum = left.iter().fold(DemandMatrix::zero(racks), |sum, (_, m)| sum.map_pairs(|i, j, d| d.saturating_add(m.get(i, j))));
+    let total = sum.map_pairs(|i, j, d| if usable(i, j) { d } else { 0 });
+    if plane.duplex { edmonds(&total, Some(current)) } else { bipartite(&total, Some(current)) }
+}
+
+/// How long each circuit of a matching has light within the interval: those that stay do not blink, unless all go dark together. What
+/// is up between ports that may not be used (set by hand) is not this scheduler's, and changes nothing.
+fn light(
+    next: &Matching,
+    (plane, current): (&Plane, &Matching),
+    usable: impl Fn(RackId, RackId) -> bool,
+    interval: Span,
+) -> Vec<(RackId, RackId, Span)> {
+    let own = current.pairs().filter(|&(i, j)| usable(i, j));
+    let dark = plane.stop == StopMode::AllStop && !own.eq(next.pairs());
+    let lit = |(i, j)| if !dark && current.output(i) == Some(j) { interval } else { interval.saturating_sub(plane.delta) };
+    next.pairs().map(|(i, j)| (i, j, lit((i, j)))).collect()
+}
+
+/// Takes what a plane's circuits carry in their light from the demand.
+fn carry(left: &mut [(Option<&OpenCoflow>, DemandMatrix)], light: &[(RackId, RackId, Span)], plane: &Plane) {
+    for &(i, j, light) in light {
+        let mut carried = plane.rate.bytes_in(light).0;
+        for (_, m) in &mut *left {
+            let part = m.get(i, j).min(carried);
+            m.set(i, j, m.get(i, j) - part);
+            carried -= part;
+        }
     }
 }
 
@@ -84,22 +129,12 @@ fn by_coflow<'a>(ask: &Ask<'a>) -> Vec<(Option<&'a OpenCoflow>, DemandMatrix)> {
     out
 }
 
-/// One matching from `at` on: what goes on does not blink, unless the plane is all-stop and something changes.
-fn steady(next: &Matching, current: &Matching, plane: &Plane, at: Time) -> Vec<Reservation> {
-    let dark = plane.stop == StopMode::AllStop && next != current;
-    let circuit = |(input, output)| {
-        let up_from = if !dark && current.output(input) == Some(output) { at } else { at + plane.delta };
-        Reservation { plane: plane.id, input, output, setup_at: at, up_from, until: Time::MAX }
-    };
-    next.pairs().map(circuit).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::circuits::Usable;
-    use crate::ids::{CoflowId, PlaneId, RackId};
-    use crate::units::{BitRate, Span};
+    use crate::ids::{CoflowId, PlaneId};
+    use crate::units::{BitRate, Time};
 
     /// Two coflows that want the same circuit: the order alone says which is first.
     #[test]
@@ -113,7 +148,8 @@ mod tests {
         let (at, interval, eps) = (Time(0), Span(10_000), BitRate::ZERO);
         let ask = Ask { demand: &d, current: &current, planes: &planes, usable: &usable, at, interval, cycle: 0, eps, coflows: &coflows };
         let first = |order| {
-            let Decision::Reservations(list) = (Sunflow { order }).decide(&ask) else { unreachable!() };
+            let Decision(by_plane) = (Sunflow { order }).decide(&ask);
+            let [PlaneDecision::Reservations(list)] = &by_plane[..] else { unreachable!() };
             let light = |i: u32| list.iter().filter(|r| r.input == RackId(i)).map(|r| r.until.since(r.up_from).0).sum::<u64>();
             assert_eq!((light(0), light(2)), (700, 7), "everything is served, what belongs to no coflow too");
             list[0].until.since(list[0].up_from).0

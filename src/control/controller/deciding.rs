@@ -4,7 +4,7 @@ use super::{Controller, Phase};
 use crate::circuits::external::{Advice, Question};
 use crate::circuits::layout::lay_out;
 use crate::circuits::timetable::Reservation;
-use crate::circuits::{Ask, Decision, Matching, OpenCoflow, SetBy, Slot, Usable};
+use crate::circuits::{Ask, Decision, Matching, OpenCoflow, PlaneDecision, SetBy, Slot, Usable};
 use crate::control::policy::{CircuitPolicy, Estimator};
 use crate::control::record::What;
 use crate::control::{Action, Trouble};
@@ -244,30 +244,24 @@ impl Controller {
     fn add_manual(&self, decision: &mut Decision, usable: &[Usable], at: Time) {
         let works = |p: PlaneId, rack: RackId| self.faults.why((p, rack)).is_none();
         let manual = |p: PlaneId| self.manual.iter().filter(move |&(plane, i, o)| plane == p && works(p, i) && works(p, o));
-        match decision {
-            Decision::Sequence(by_plane) => {
-                for (k, slots) in by_plane.iter_mut().enumerate() {
-                    if slots.is_empty() && manual(PlaneId::from(k)).next().is_some() {
+        for (k, decided) in decision.0.iter_mut().enumerate() {
+            let (plane, may) = (PlaneId::from(k), |i: RackId, j: RackId| usable[k].input[i.index()] && usable[k].output[j.index()]);
+            match decided {
+                PlaneDecision::Sequence(slots) => {
+                    if slots.is_empty() && manual(plane).next().is_some() {
                         slots.push(Slot { matching: Matching::empty(self.topology.rack_count()), hold: None });
                     }
                     for slot in slots {
-                        let bad: Vec<RackId> = slot
-                            .matching
-                            .pairs()
-                            .filter(|(i, j)| !usable[k].input[i.index()] || !usable[k].output[j.index()])
-                            .map(|(i, _)| i)
-                            .collect();
+                        let bad: Vec<RackId> = slot.matching.pairs().filter(|&(i, j)| !may(i, j)).map(|(i, _)| i).collect();
                         bad.into_iter().for_each(|i| slot.matching.disconnect(i));
-                        for (_, input, output) in manual(PlaneId::from(k)) {
+                        for (_, input, output) in manual(plane) {
                             slot.matching.connect(input, output);
                         }
                     }
                 }
-            }
-            Decision::Reservations(list) => {
-                list.retain(|r| usable[r.plane.index()].input[r.input.index()] && usable[r.plane.index()].output[r.output.index()]);
-                for p in &self.topology.planes {
-                    list.extend(manual(p.id).map(|(plane, input, output)| self.manual_reservation(plane, input, output, at)));
+                PlaneDecision::Reservations(list) => {
+                    list.retain(|r| may(r.input, r.output));
+                    list.extend(manual(plane).map(|(plane, input, output)| self.manual_reservation(plane, input, output, at)));
                 }
             }
         }

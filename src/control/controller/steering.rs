@@ -24,6 +24,7 @@ impl Controller {
             Event::SwitchFault { switch, over } => self.paths.fault(switch, over)?,
             Event::ManualList { from, to, ports, list } => self.paths.set(Ends { from, to, ports }, list)?,
             Event::ManualListEnds { from, to, ports } => self.paths.unset(Ends { from, to, ports })?,
+            Event::Steered { .. } if !self.paths.is_asked() => return Ok(()),
             Event::Steered { results } => {
                 match self.paths.answered(results) {
                     // It is asked for again in the next cycle.

@@ -16,6 +16,8 @@ use crate::plan::OpError;
 use crate::topology::{Plane, StopMode};
 use crate::units::{BitRate, Bytes};
 
+mod answers;
+mod kinds;
 mod misfits;
 
 const MS: Span = Span::millis(1);
@@ -56,10 +58,20 @@ fn policy(scheduler: SchedulerKind) -> CircuitPolicy {
     CircuitPolicy { scheduler, demand: Estimator::Backlog, ..CircuitPolicy::default() }
 }
 
+/// A plane with 10 ms of dark time.
+fn plane(id: u32, stop: StopMode, duplex: bool) -> Plane {
+    Plane { id: PlaneId(id), rate: BitRate::mbit(1000), delta: MS * 10, stop, duplex }
+}
+
 /// Four racks; a cycle every 100 ms from 100 ms on, 5 ms of lead, 2 ms of notice, 10 ms of dark time.
 fn world(policy: CircuitPolicy) -> World {
-    let plane = Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: MS * 10, stop: StopMode::NotAllStop, duplex: false };
-    let topology = Arc::new(Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), vec![plane]));
+    let planes = vec![plane(0, StopMode::NotAllStop, false)];
+    world_of(policy, Topology::uniform("t", 4, 1, BitRate::mbit(1000), BitRate::mbit(100), planes))
+}
+
+/// The same for any network of four racks.
+fn world_of(policy: CircuitPolicy, topology: Topology) -> World {
+    let topology = Arc::new(topology);
     World {
         c: Controller::new(topology.clone(), policy, at(100), NOTICE),
         now: Time::ZERO,
@@ -155,7 +167,7 @@ impl World {
             over_ocs: DemandMatrix::zero(4),
             backlog: self.backlog.clone(),
             flows: None,
-            ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]],
+            ports: vec![vec![PortCounters { crossed_bytes: self.crossed, ..PortCounters::default() }; 4]; self.c.topology.planes.len()],
             damage: self.damage.clone(),
         };
         (self.warp)(&mut seen);

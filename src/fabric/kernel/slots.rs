@@ -94,16 +94,19 @@ mod tests {
     use crate::units::BitRate;
 
     const RACKS: u32 = 4;
+    /// One of each kind.
+    const PLANES: u32 = 4;
 
     fn network() -> Arc<Topology> {
         let rate = BitRate::mbit(1000);
-        let plane = |k| Plane { id: PlaneId(k), rate, delta: Span(10), stop: StopMode::NotAllStop, duplex: false };
-        Arc::new(Topology::uniform("slots", RACKS as usize, 1, rate, rate, vec![plane(0), plane(1)]))
+        let stop = |k| if k % 2 == 1 { StopMode::AllStop } else { StopMode::NotAllStop };
+        let plane = |k| Plane { id: PlaneId(k), rate, delta: Span(10), stop: stop(k), duplex: k >= 2 };
+        Arc::new(Topology::uniform("slots", RACKS as usize, 1, rate, rate, (0..PLANES).map(plane).collect()))
     }
 
     /// An operation near `now`. Starts are few, so that operations often name circuits that exist.
     fn op() -> impl Strategy<Value = (u64, Op)> {
-        let place = (0..2u32, 0..RACKS, 1..RACKS, 0..40u64, 1..200u64, 0..10u8, 0..20u64);
+        let place = (0..PLANES, 0..RACKS, 1..RACKS, 0..40u64, 1..200u64, 0..10u8, 0..20u64);
         place.prop_map(|(plane, i, step, start, length, kind, wait)| {
             let (plane, input, up_from) = (PlaneId(plane), RackId(i), Time(start * 20 + 10));
             let until = if length % 7 == 0 { Time::MAX } else { up_from + Span(length) };
@@ -123,11 +126,11 @@ mod tests {
         /// The slots of the kernel and the crossbars of the model agree in every answer and in what they hold; so do the cells that the
         /// slots had written.
         #[test]
-        fn slots_and_crossbars_are_one(script in prop::collection::vec(op(), 1..60)) {
+        fn slots_and_crossbars_are_one(script in prop::collection::vec(op(), 1..120)) {
             let topology = network();
             let mut slots = Slots::new(topology.clone(), Span::ZERO);
             let mut model = SimFabric::new(topology, Settings::default());
-            let mut cells = vec![[None; SLOTS]; 2 * RACKS as usize];
+            let mut cells = vec![[None; SLOTS]; (PLANES * RACKS) as usize];
             let now = Cell::new(Time::ZERO);
             for (wait, op) in script {
                 now.set(now.get() + Span(wait));

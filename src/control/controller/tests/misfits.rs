@@ -80,11 +80,11 @@ fn an_observation_that_does_not_fit_is_refused_and_the_state_stays() {
 }
 
 /// Numbers around those of a network of four racks and one plane, and now and then any.
-fn number(edge: u32) -> impl Strategy<Value = u32> {
+pub fn number(edge: u32) -> impl Strategy<Value = u32> {
     prop_oneof![8 => 0..edge + 2, 1 => any::<u32>()]
 }
 
-fn instant() -> impl Strategy<Value = Time> {
+pub fn instant() -> impl Strategy<Value = Time> {
     prop_oneof![4 => (0u64..500).prop_map(at), 1 => any::<u64>().prop_map(Time), 1 => Just(Time::MAX)]
 }
 
@@ -101,7 +101,7 @@ fn matrix() -> impl Strategy<Value = DemandMatrix> {
     prop_oneof![20 => square, 1 => Just(torn())]
 }
 
-fn reservation() -> impl Strategy<Value = Reservation> {
+pub fn reservation() -> impl Strategy<Value = Reservation> {
     (number(1), number(4), number(4), instant(), instant(), instant()).prop_map(|(plane, input, output, a, b, c)| {
         let mut times = [a, b, c];
         // Times in order are the rule: the others are told apart by the first look.
