@@ -28,7 +28,7 @@ fn began(record: &str) -> Value {
         let c = line.pointer("/job_act/action/StartCoflow/coflow")?;
         let flow = |(k, f): (usize, &Value)| {
             let mut flow = json!({"from": host(&f["from"]), "to": host(&f["to"]), "bytes": f["bytes"]});
-            if let Some(p @ Value::Number(_)) = c["priorities"]["flows"].get(k) {
+            if let Some(p) = c["priorities"]["flows"].get(k).filter(|p| p.is_number()) {
                 flow["priority"] = p.clone();
             }
             flow

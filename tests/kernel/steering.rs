@@ -340,8 +340,8 @@ fn later(jobs: &str, turn: usize, scratch: &Path) -> String {
     file.to_string_lossy().into_owned()
 }
 
-/// Jobs that are run live take as long as in virtual time, where that is the mean of so many turns, within `most` per cent, and nothing of theirs is
-/// lost.
+/// Jobs that are run live take as long as in virtual time, where that is the mean of so many turns, within `most` per cent, and nothing of
+/// theirs is lost.
 fn takes_as_long(
     mechanism: Mechanism,
     (topology, policy, jobs): (&str, &str, &str),
