@@ -24,6 +24,7 @@ mod links;
 mod lists;
 mod packets;
 mod priorities;
+mod replayed;
 mod rest;
 mod rotation;
 mod schedulers;

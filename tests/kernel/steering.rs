@@ -324,12 +324,29 @@ fn an_experiment_measures_the_same_live_as_in_virtual_time() {
     });
 }
 
-/// Jobs that are run live take as long as in virtual time, in the mean within `most` per cent, and nothing of theirs is lost.
+/// A jobs file whose jobs each arrive up to ten milliseconds later, by turns: which task a slot goes to hangs on that.
+fn later(jobs: &str, turn: usize, scratch: &Path) -> String {
+    let arrives = |(k, line): (usize, &str)| match line.split_once("arrival: ") {
+        Some((indent, ms)) => {
+            let ms: u64 = ms.trim_end_matches("ms").parse().expect("milliseconds");
+            format!("{indent}arrival: {}us\n", ms * 1_000 + (k * turn * 1_693 % 10_000) as u64)
+        }
+        None => format!("{line}\n"),
+    };
+    let text: String =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(jobs)).expect("jobs").lines().enumerate().map(arrives).collect();
+    let file = scratch.join(format!("later-{turn}.yaml"));
+    std::fs::write(&file, text).expect("a file");
+    file.to_string_lossy().into_owned()
+}
+
+/// Jobs that are run live take as long as in virtual time, where that is the mean of so many turns, within `most` per cent, and nothing of
+/// theirs is lost.
 fn takes_as_long(
     mechanism: Mechanism,
     (topology, policy, jobs): (&str, &str, &str),
     (name, number_of_jobs): (&str, u64),
-    most: f64,
+    (turns, most): (usize, f64),
 ) -> Timing {
     let scratch = tempfile::tempdir().expect("a directory");
     let file = scratch.path().join("result.json");
@@ -341,13 +358,15 @@ fn takes_as_long(
         serde_json::from_slice(&std::fs::read(&file).expect("the result was written")).expect("JSON")
     };
     let live = ["run", topology, "--schedule", jobs, "--mechanism", mechanism.name(), "--name", name, "--listen", "127.0.0.1:0"];
-    let (live, simulated) = (run(&live), run(&["simulate", topology, "--jobs", jobs]));
+    let live = run(&live);
     let number = |v: &serde_json::Value| v.as_u64().unwrap_or_else(|| panic!("no number: {v}"));
     let s = &live["summary"];
     assert_eq!((number(&s["finished"]), number(&s["unfinished"])), (number_of_jobs, 0), "{s}");
     assert_eq!(number(&s["planned_bytes"]), number(&s["received_bytes"]), "{s}");
     assert!(number(&live["network"]["on_wire_bytes"]) >= number(&s["between_racks_bytes"]), "{}", live["network"]);
-    let [a, b] = [&live, &simulated].map(|r| number(&r["summary"]["average_jct_ns"]) as f64 / 1e6);
+    let average = |r: &serde_json::Value| number(&r["summary"]["average_jct_ns"]) as f64 / 1e6;
+    let simulated = (0..turns).map(|k| average(&run(&["simulate", topology, "--jobs", &later(jobs, k, scratch.path())])));
+    let (a, b) = (average(&live), simulated.sum::<f64>() / turns as f64);
     println!("{}: average JCT {a:.0} ms live, {b:.0} ms simulated, {:+.1} %", mechanism.name(), (a / b - 1.0) * 100.0);
     in_time!((a / b - 1.0).abs() * 100.0 <= most, "jobs take {a} ms live, {b} ms simulated");
     Ok(())
@@ -357,7 +376,7 @@ fn takes_as_long(
 fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
     each_mechanism("jobs_under_hit_take_as_long_live_as_in_virtual_time", |mechanism| {
         let what = ("topologies/fat-tree-4.yaml", "policies/hit.yaml", "workloads/jobs-20.yaml");
-        takes_as_long(mechanism, what, ("hst-hitjobs", 20), 10.0)
+        takes_as_long(mechanism, what, ("hst-hitjobs", 20), (1, 10.0))
     });
 }
 
@@ -365,7 +384,7 @@ fn jobs_under_hit_take_as_long_live_as_in_virtual_time() {
 fn jobs_under_pushbox_take_as_long_live_as_in_virtual_time() {
     each_mechanism("jobs_under_pushbox_take_as_long_live_as_in_virtual_time", |mechanism| {
         let what = ("topologies/hybrid-8x2.yaml", "policies/pushbox.yaml", "workloads/jobs-8.yaml");
-        // 11 to 20 % beside other work (docs/placement.md).
-        takes_as_long(mechanism, what, ("hst-pbjobs", 24), 25.0)
+        // Single runs spread by a tenth: the mean of several is what docs/placement.md compares.
+        takes_as_long(mechanism, what, ("hst-pbjobs", 24), (20, 25.0))
     });
 }

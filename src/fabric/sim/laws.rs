@@ -559,7 +559,7 @@ fn slow_rates(n: &Network, active: &[Slow], order: &[usize], capacity: &[u64]) -
         _ => rates::greedy(&active[c].demand, free, &mut rates[c]),
     };
     if n.kind == Priority && n.within == Within::MaxMin {
-        for equals in order.chunk_by(|&a, &b| (active[a].class, active[a].bytes) == (active[b].class, active[b].bytes)) {
+        for equals in order.chunk_by(|&a, &b| active[a].class == active[b].class) {
             let demands: Vec<&Demand> = equals.iter().map(|&c| &active[c].demand).collect();
             let mut list: Vec<Rates> = demands.iter().map(|d| Rates::new(d.groups())).collect();
             rates::max_min(&demands, &mut free, &mut list);

@@ -116,6 +116,24 @@ proptest! {
         prop_assert_eq!(ends, again);
     }
 
+    /// As ports and TCP have it: flows of one priority are alike, however large their coflows are.
+    #[test]
+    fn flows_of_one_priority_share_as_flows_without_any_do(s in script(), priority in 0u8..=LAST) {
+        let (t, one) = (tree(&Script { uplink: s.uplink.max(100), ..s.clone() }), |mut c: CoflowSpec| {
+            // Flows between the same two hosts would share as one.
+            let mut seen = BTreeSet::new();
+            c.flows.retain(|f| seen.insert((f.from, f.to)));
+            CoflowSpec { priorities: Priorities { all: None, flows: vec![Some(priority); c.flows.len()] }, ..c }
+        });
+        let coflows: Vec<CoflowSpec> = coflows(&s).into_iter().map(one).collect();
+        let network = Network { kind: Priority, within: Within::MaxMin, ..Network::default() };
+        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        coflows.iter().for_each(|c| f.add_flows(c, &[], c.arrival));
+        let mut done = f.advance(Time(NEVER));
+        done.sort();
+        prop_assert_eq!(done, max_min::twin(&t, &[], &coflows, &[]));
+    }
+
     #[test]
     fn no_byte_is_lost_by_a_change_of_priority(s in crowded(), changes in changes()) {
         let s = Script { uplink: s.uplink.max(100), ..s };
@@ -228,6 +246,24 @@ fn a_flow_overtakes_and_the_other_keeps_what_it_has_sent() {
     f.prioritise(CoflowId(9), &[(FlowId(0), 7)], second(1, 1));
     let ends: Vec<(u32, u64)> = f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.at.0)).collect();
     assert_eq!(ends, [(1, second(2, 1).0), (2, second(5, 2).0), (0, second(3, 1).0)]);
+}
+
+/// One link: a coflow of a megabyte, one of two, and behind them one of half a megabyte.
+#[test]
+fn equals_share_and_the_next_priority_waits() {
+    let t = topology(2, 1, 1000);
+    let ends = |within| {
+        let network = Network { kind: Priority, within, ..Network::default() };
+        let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+        for (id, bytes, priority) in [(0, 2_000_000, 3), (1, 1_000_000, 3), (2, 500_000, 4)] {
+            let priorities = Priorities { all: Some(priority), flows: vec![] };
+            f.add_flows(&CoflowSpec { priorities, ..coflow(id, 0, &[(0, 1, bytes)]) }, &[], Time(0));
+        }
+        f.advance(Time(NEVER)).iter().map(|d| (d.coflow.0, d.at.0)).collect::<Vec<_>>()
+    };
+    let at = |bytes| time(1000, bytes);
+    assert_eq!(ends(Within::MaxMin), [(1, at(2_000_000)), (0, at(3_000_000)), (2, at(3_500_000))]);
+    assert_eq!(ends(Within::Greedy), [(1, at(1_000_000)), (0, at(3_000_000)), (2, at(3_500_000))], "the smallest first");
 }
 
 /// Four flows between two hosts of one coflow are one group: they have parts of what is left by their sizes. One leaves it for a class of

@@ -36,7 +36,7 @@ pub trait Discipline: Send {
         false
     }
 
-    /// Whether coflows of equal priority share as one.
+    /// Whether flows of equal priority share as one, whatever their coflows' sizes.
     fn equals_share(&self) -> bool {
         false
     }

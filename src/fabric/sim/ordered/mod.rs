@@ -108,7 +108,7 @@ impl Ordered {
                 Flow { priority, hosts: (f.from, f.to), flow: k.into(), marked: false, bytes: f.bytes.0, left, over_ocs: 0 }
             });
             let flows = flows.collect();
-            let own = Own { id: c.id, arrival: c.arrival, priority: c.bytes().0, weight: c.weight, job: None };
+            let own = Own { id: c.id, arrival: c.arrival, priority: engine.place(c), weight: c.weight, job: None };
             engine.enter(own, flows, world);
         }
         engine.decide(ALL, world);
@@ -335,6 +335,13 @@ impl Ordered {
         !through.is_empty()
     }
 
+    /// The place of a coflow among those whose flows have the same priority: the one that it was given, else by its size, or, where equals
+    /// share, with all others that were given none.
+    fn place(&self, coflow: &CoflowSpec) -> u64 {
+        let own = if self.discipline.equals_share() { u64::MAX } else { coflow.bytes().0 };
+        self.given.get(&coflow.id).copied().unwrap_or(own)
+    }
+
     /// Flows of a coflow are under way from now on, at rest.
     fn enter(&mut self, own: Own, flows: Vec<Flow>, world: &mut World) {
         for (priority, groups) in flows::by_priority(own.id, flows, world) {
@@ -481,7 +488,7 @@ impl Engine for Ordered {
         if flows.is_empty() {
             return;
         }
-        let priority = self.given.get(&coflow.id).copied().unwrap_or(coflow.bytes().0);
+        let priority = self.place(coflow);
         let job = self.jobs.remove(&coflow.id);
         self.enter(Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1), job }, flows, world);
         self.decide(ALL, world);
