@@ -192,8 +192,13 @@ impl Timetable {
     /// What a plane joins at `t`: circuits with light, and those being set up.
     pub fn matching_at(&self, plane: PlaneId, racks: usize, t: Time) -> Matching {
         let mut m = Matching::empty(racks);
-        for r in self.list.iter().filter(|r| r.plane == plane && r.setup_at <= t && t < r.until) {
-            m.connect(r.input, r.output);
+        // As `Matching::connect`, which would look through all inputs for each output.
+        let mut taken = vec![false; racks];
+        for r in self.list.iter().filter(|r| r.plane == plane && r.setup_at <= t && t < r.until && r.input != r.output) {
+            let (input, output) = (&mut m.out[r.input.index()], &mut taken[r.output.index()]);
+            if input.is_none() && !*output {
+                (*input, *output) = (Some(r.output), true);
+            }
         }
         m
     }

@@ -70,20 +70,23 @@ pub struct Load {
     pub tasks: u64,
 }
 
-/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits and twelve with; and what is kept of
-/// each flow and task, and of each pair of up to 1,024 hosts without circuits, or with circuits as wide as the hosts' interfaces.
-/// docs/performance.md has what was measured.
+/// What a simulation takes of memory, about: matrices of all pairs of racks, seven without circuits (none of more than 1,024 racks) and
+/// twelve with; and what is kept of each flow and task, and of each pair of up to 1,024 hosts without circuits, or with circuits as wide as
+/// the hosts' interfaces. docs/performance.md has what was measured.
 pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const PROGRAM: u64 = 30_000_000;
     const CELL: u64 = 8;
     const PAIR: u64 = 150;
+    const RACK: u64 = 5_000;
     const CHANGING: u64 = 200;
     const FLOW: u64 = 150;
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
     let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
         SetBy::NoCircuits if hosts <= 1024 => (7, hosts * hosts * PAIR),
-        SetBy::NoCircuits => (7, 0),
+        SetBy::NoCircuits if racks <= 1024 => (7, 0),
+        // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
+        SetBy::NoCircuits => (0, racks * RACK),
         _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),
     };
     let kept = [(racks.saturating_mul(racks), CELL * matrices), (pairs, 1), (load.flows, FLOW), (load.tasks, TASK)];

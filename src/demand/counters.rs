@@ -7,6 +7,8 @@ use super::DemandMatrix;
 pub struct Counters {
     last: DemandMatrix,
     aged: DemandMatrix,
+    /// Whether that is known to be zero, so that it need not be looked through.
+    blank: bool,
     /// How much of the old estimate stays, in percent.
     keep: u8,
 }
@@ -15,7 +17,7 @@ impl Counters {
     /// Counters of `racks` racks, with nothing counted so far. `keep` percent (at most 100) of the old estimate stay with each update,
     /// the rest is what was counted since: 0 forgets at once, 75 is an exponentially weighted mean of weight 1/4.
     pub fn new(racks: usize, keep: u8) -> Self {
-        Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), keep: keep.min(100) }
+        Self { last: DemandMatrix::zero(racks), aged: DemandMatrix::zero(racks), blank: true, keep: keep.min(100) }
     }
 
     /// Ages in another way from the next update on.
@@ -25,7 +27,7 @@ impl Counters {
 
     /// Whether the last estimate was of nothing. O(R^2).
     pub fn rests(&self) -> bool {
-        self.aged.is_zero()
+        self.blank || self.aged.is_zero()
     }
 
     /// [`Counters::update`] without an estimate, so that a later switch to counters does not take all bytes since the start for those of one
@@ -35,7 +37,9 @@ impl Counters {
             self.update(sent);
         } else {
             self.last.clone_from(sent);
-            self.aged.clear();
+            if !std::mem::replace(&mut self.blank, true) {
+                self.aged.clear();
+            }
         }
     }
 
@@ -50,6 +54,7 @@ impl Counters {
         let gained = sent.with(&self.last, |now, before| if now >= before { now - before } else { now });
         let keep = u128::from(self.keep);
         let mean = |gained: u64, aged: u64| ((u128::from(gained) * (100 - keep) + u128::from(aged) * keep) / 100) as u64;
+        self.blank = false;
         self.aged = if keep == 0 { gained } else { gained.with(&self.aged, mean) };
         self.last = sent.clone();
         self.aged.clone()

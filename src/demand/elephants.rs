@@ -5,7 +5,7 @@ use crate::units::Bytes;
 
 /// The cells of at least `threshold`; all others become zero (the papers' T_e, 1.125 GB). O(R^2).
 pub fn filter(demand: &DemandMatrix, threshold: Bytes) -> DemandMatrix {
-    demand.map(|b| if b < threshold.0 { 0 } else { b })
+    demand.with(demand, |b, _| if b < threshold.0 { 0 } else { b })
 }
 
 #[cfg(test)]

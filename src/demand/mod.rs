@@ -11,12 +11,15 @@
 //!
 //! [`EstimatorState`] is the one front before them; [`elephants`] filters what they find.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cells::Cells;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
 
+mod cells;
 pub mod counters;
 pub mod declared;
 pub mod elephants;
@@ -28,17 +31,18 @@ pub use estimator::{Estimator, EstimatorState, Inputs};
 pub use hedera::HostFlow;
 
 /// An `R x R` matrix of bytes, row = source rack, column = destination rack. The diagonal is always zero: a rack's own
-/// traffic never reaches a ToR's uplinks. A copy shares the cells until one of the two changes, so it costs nothing.
+/// traffic never reaches a ToR's uplinks. A copy shares the cells until one of the two changes, so it costs nothing. Of more than 1,024
+/// racks only the cells that are not zero are kept, as long as they are few and nothing asks for all of them side by side.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DemandMatrix {
     racks: usize,
-    cells: Arc<Vec<u64>>,
+    cells: Cells,
 }
 
 impl DemandMatrix {
     /// No demand between `racks` racks.
     pub fn zero(racks: usize) -> Self {
-        Self { racks, cells: Arc::new(vec![0; racks * racks]) }
+        Self { racks, cells: Cells::zero(racks) }
     }
 
     /// A matrix of these rows; the diagonal is dropped.
@@ -56,6 +60,16 @@ impl DemandMatrix {
         m
     }
 
+    /// A matrix of these cells, row by row; the diagonal is dropped.
+    ///
+    /// # Panics
+    /// If there are not `racks * racks` of them.
+    pub fn from_cells(racks: usize, mut cells: Vec<u64>) -> Self {
+        assert_eq!(cells.len(), racks * racks, "a demand matrix is square");
+        cells.iter_mut().step_by(racks + 1).for_each(|c| *c = 0);
+        Self { racks, cells: Cells::All(Arc::new(cells)) }
+    }
+
     /// No demand any more. O(R^2).
     pub fn clear(&mut self) {
         if !self.is_zero() {
@@ -65,7 +79,7 @@ impl DemandMatrix {
 
     /// Whether there is no demand. O(R^2) if there is none or little, several cells at a time.
     pub fn is_zero(&self) -> bool {
-        self.cells.chunks(LINE).all(is_empty)
+        self.cells.few().map_or_else(|| self.cells.all().chunks(LINE).all(is_empty), BTreeMap::is_empty)
     }
 
     /// Number of racks, R.
@@ -73,9 +87,14 @@ impl DemandMatrix {
         self.racks
     }
 
+    fn place(&self, from: RackId, to: RackId) -> usize {
+        debug_assert!(from.index() < self.racks && to.index() < self.racks, "racks of the matrix");
+        from.index() * self.racks + to.index()
+    }
+
     /// Bytes from `from` to `to`.
     pub fn get(&self, from: RackId, to: RackId) -> u64 {
-        self.cells[from.index() * self.racks + to.index()]
+        self.cells.get(self.place(from, to))
     }
 
     /// Sets a cell; the diagonal stays zero.
@@ -85,12 +104,15 @@ impl DemandMatrix {
 
     /// Sets cells; the diagonal stays zero.
     pub fn set_all(&mut self, entries: impl IntoIterator<Item = (RackId, RackId, u64)>) {
-        let cells = Arc::make_mut(&mut self.cells);
-        for (from, to, bytes) in entries {
-            if from != to {
-                cells[from.index() * self.racks + to.index()] = bytes;
-            }
-        }
+        let racks = self.racks;
+        let apart = entries.into_iter().filter(|e| e.0 != e.1);
+        self.cells.set(apart.map(|(from, to, bytes)| (from.index() * racks + to.index(), bytes)));
+    }
+
+    /// Sets cells by their places, row by row, none of them on the diagonal.
+    pub fn set_cells(&mut self, entries: impl IntoIterator<Item = (usize, u64)>) {
+        let racks = self.racks;
+        self.cells.set(entries.into_iter().inspect(|e| debug_assert_ne!(e.0 % (racks + 1), 0, "the diagonal stays zero")));
     }
 
     /// Adds to a cell, stopping at `u64::MAX`; the diagonal stays zero.
@@ -99,30 +121,42 @@ impl DemandMatrix {
         self.set(from, to, v);
     }
 
-    /// Row-major cells, `R * R` of them.
+    /// Row-major cells, `R * R` of them. Of many racks all of them are kept from now on, until one changes.
     pub fn cells(&self) -> &[u64] {
-        &self.cells
+        self.cells.all()
+    }
+
+    /// How many cells it has: `R * R`, but for one that was read.
+    pub fn cell_count(&self) -> usize {
+        self.cells.count()
     }
 
     /// One row, `R` cells: what `from` sends.
     pub fn row(&self, from: RackId) -> &[u64] {
-        &self.cells[from.index() * self.racks..(from.index() + 1) * self.racks]
+        &self.cells()[from.index() * self.racks..(from.index() + 1) * self.racks]
     }
 
     /// The cells that are not zero, in row-major order. O(R^2), several cells at a time where there is nothing.
     pub fn entries(&self) -> impl Iterator<Item = (RackId, RackId, u64)> + '_ {
-        let rows = self.cells.chunks_exact(self.racks.max(1)).enumerate();
-        rows.flat_map(|(i, row)| {
+        let (few, racks) = (self.cells.few(), self.racks);
+        let all = if few.is_some() { &[][..] } else { self.cells.all() };
+        let of_few = few.into_iter().flatten().map(move |(at, &bytes)| (RackId::from(at / racks), RackId::from(at % racks), bytes));
+        let rows = all.chunks_exact(racks.max(1)).enumerate();
+        let of_all = rows.flat_map(|(i, row)| {
             let lines = row.chunks(LINE).zip((0..).step_by(LINE)).filter(|(line, _)| !is_empty(line));
             let cells = lines.flat_map(|(line, first)| line.iter().zip(first..).filter(|c| *c.0 > 0));
             cells.map(move |(&bytes, j)| (RackId::from(i), RackId::from(j), bytes))
-        })
+        });
+        of_few.chain(of_all)
     }
 
     /// The sum of all cells, stopping at `u64::MAX`. O(R^2), several cells at a time.
     pub fn total(&self) -> u64 {
         // Sums of halves have no carry to look for: there are fewer than 2^32 cells.
-        let (low, high) = self.cells.iter().fold((0, 0), |(low, high), c| (low + (c & 0xffff_ffff), high + (c >> 32)));
+        if let Some(few) = self.cells.few() {
+            return few.values().fold(0, |sum, &c| sum.saturating_add(c));
+        }
+        let (low, high) = self.cells.all().iter().fold((0, 0), |(low, high), c| (low + (c & 0xffff_ffff), high + (c >> 32)));
         u64::try_from(u128::from(low) + (u128::from(high) << 32)).unwrap_or(u64::MAX)
     }
 
@@ -135,12 +169,12 @@ impl DemandMatrix {
     /// This matrix with every cell, the diagonal left out, passed through `f(from, to, bytes)`. O(R^2).
     #[must_use]
     pub fn map_pairs(&self, mut f: impl FnMut(RackId, RackId, u64) -> u64) -> Self {
-        let mut cells = Vec::with_capacity(self.cells.len());
-        for (i, row) in self.cells.chunks_exact(self.racks.max(1)).enumerate() {
+        let mut cells = Vec::with_capacity(self.cells.count());
+        for (i, row) in self.cells().chunks_exact(self.racks.max(1)).enumerate() {
             let cell = |(j, &c): (usize, &u64)| if i == j { 0 } else { f(RackId(i as u32), RackId(j as u32), c) };
             cells.extend(row.iter().enumerate().map(cell));
         }
-        Self { racks: self.racks, cells: Arc::new(cells) }
+        Self { racks: self.racks, cells: Cells::All(Arc::new(cells)) }
     }
 
     /// Cell by cell `self - other`, nothing below zero: what cumulative counters gained.
@@ -157,8 +191,15 @@ impl DemandMatrix {
     pub fn with(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> Self {
         assert_eq!(self.racks, other.racks, "matrices of one network");
         debug_assert_eq!(f(0, 0), 0, "the diagonal stays zero");
-        let cells = self.cells.iter().zip(other.cells.iter()).map(|(&a, &b)| f(a, b)).collect();
-        Self { racks: self.racks, cells: Arc::new(cells) }
+        if self.cells.few().is_some() && other.cells.few().is_some() {
+            let mut both = Self::zero(self.racks);
+            let of_one = self.entries().map(|(i, j, a)| (i, j, f(a, other.get(i, j))));
+            let of_other = other.entries().filter(|&(i, j, _)| self.get(i, j) == 0).map(|(i, j, b)| (i, j, f(0, b)));
+            both.set_all(of_one.chain(of_other));
+            return both;
+        }
+        let cells = self.cells().iter().zip(other.cells()).map(|(&a, &b)| f(a, b)).collect();
+        Self { racks: self.racks, cells: Cells::All(Arc::new(cells)) }
     }
 }
 

@@ -12,7 +12,7 @@
 /// `into`.
 ///
 /// # Complexity
-/// O(N + P), and O(N + P log P) a round, for N ends and P pairs at ends at which something changed in the round before; as many rounds
+/// O(N + P), and O(N + P) a round (O(N + P log P) where pairs have several flows), for N ends and P pairs at ends at which something changed in the round before; as many rounds
 /// as destinations are cut one after the other, O(N) at most.
 ///
 /// # Source
@@ -21,7 +21,7 @@ pub fn natural(flows: impl Iterator<Item = Pair>, out: &[u64], into: &[u64]) -> 
     assert_eq!(out.len(), into.len(), "each end sends and receives");
     let mut e = Estimate::new(out.len(), flows);
     e.settle(out, into);
-    e.pairs.iter().map(|p| (p.from, p.to, p.each.saturating_mul(p.count))).collect()
+    e.pairs().collect()
 }
 
 /// Source, destination, and a number of flows or bytes.
@@ -46,16 +46,6 @@ impl Flows {
     fn bytes(&self) -> u128 {
         u128::from(self.count) * u128::from(self.each)
     }
-
-    /// Gives each of them `each` bytes. True if that is the first change in this round.
-    fn give(&mut self, each: u64, round: usize) -> bool {
-        let first = self.round != round;
-        if first {
-            (self.round, self.before) = (round, self.each);
-        }
-        self.each = each;
-        first
-    }
 }
 
 /// A flow of an overbooked destination in the order in which it is cut: bytes of each, how many, source, and the place of its pair.
@@ -75,6 +65,13 @@ struct Estimate {
     to_raise: Vec<bool>,
     /// By destination: one of its flows was raised since it cut them.
     to_limit: Vec<bool>,
+    /// By source: bytes of its flows that are cut, and how many are not.
+    used: Vec<u128>,
+    open: Vec<u128>,
+    /// By destination: bytes of all its flows.
+    booked_at: Vec<u128>,
+    /// Whether every pair has one flow.
+    single: bool,
     /// Pairs whose bytes were written in this round.
     written: Vec<usize>,
     /// Room for the flows of one destination.
@@ -85,7 +82,10 @@ impl Estimate {
     /// `flows`: source, destination and number, which is not zero, in the order of sources.
     fn new(ends: usize, flows: impl Iterator<Item = Pair>) -> Self {
         let pair = |(from, to, count)| Flows { from, to, count, each: 0, cut: false, round: 0, before: 0 };
-        let pairs: Vec<Flows> = flows.map(pair).collect();
+        let mut pairs: Vec<Flows> = Vec::new();
+        flows.for_each(|f| pairs.push(pair(f)));
+        let mut open = vec![0; ends];
+        pairs.iter().for_each(|p| open[p.from] += u128::from(p.count));
         let rows = (0..=ends).map(|i| pairs.partition_point(|p| p.from < i)).collect();
         // A counting sort: first how many pairs each destination has, then where its pairs end, then, from the last pair on, their places.
         let mut columns = vec![0; ends + 1];
@@ -101,7 +101,20 @@ impl Estimate {
             by_destination[columns[p.to]] = k;
         }
         let (to_raise, to_limit) = (vec![true; ends], vec![false; ends]);
-        Self { pairs, rows, by_destination, columns, to_raise, to_limit, written: Vec::new(), booked: Vec::new() }
+        Self {
+            single: pairs.iter().all(|p| p.count == 1),
+            pairs,
+            rows,
+            by_destination,
+            columns,
+            to_raise,
+            to_limit,
+            used: vec![0; ends],
+            open,
+            booked_at: vec![0; ends],
+            written: Vec::new(),
+            booked: Vec::new(),
+        }
     }
 
     /// Raises and cuts until nothing changes.
@@ -124,47 +137,116 @@ impl Estimate {
         }
     }
 
+    /// Bytes by pair.
+    fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
+        self.pairs.iter().map(|p| (p.from, p.to, p.each.saturating_mul(p.count)))
+    }
+
+    /// Gives each flow of pair `k` `each` bytes.
+    fn give(&mut self, k: usize, each: u64, round: usize) {
+        let p = &mut self.pairs[k];
+        if p.round != round {
+            (p.round, p.before) = (round, p.each);
+            self.written.push(k);
+        }
+        let before = p.bytes();
+        p.each = each;
+        let booked = &mut self.booked_at[p.to];
+        *booked = *booked + p.bytes() - before;
+        if p.cut {
+            let used = &mut self.used[p.from];
+            *used = *used + p.bytes() - before;
+        }
+    }
+
+    /// The flows of pair `k` are cut to `each` bytes.
+    fn cut(&mut self, k: usize, each: u64, round: usize) {
+        let p = &mut self.pairs[k];
+        let from = p.from;
+        self.to_raise[from] = true;
+        if !std::mem::replace(&mut p.cut, true) {
+            self.used[from] += p.bytes();
+            self.open[from] -= u128::from(p.count);
+        }
+        self.give(k, each, round);
+    }
+
     /// Shares what the cut flows leave of the source's capacity equally among the others.
     fn raise(&mut self, i: usize, capacity: u64, round: usize) {
-        let (first, end) = (self.rows[i], self.rows[i + 1]);
-        let row = &mut self.pairs[first..end];
-        let used: u128 = row.iter().filter(|p| p.cut).map(Flows::bytes).sum();
-        let count: u128 = row.iter().filter(|p| !p.cut).map(|p| u128::from(p.count)).sum();
-        if count == 0 {
+        if self.open[i] == 0 {
             return;
         }
-        let share = share(u128::from(capacity).saturating_sub(used), count);
-        for (p, k) in row.iter_mut().zip(first..).filter(|(p, _)| !p.cut && p.each != share) {
-            self.to_limit[p.to] = true;
-            if p.give(share, round) {
-                self.written.push(k);
+        let share = share(u128::from(capacity).saturating_sub(self.used[i]), self.open[i]);
+        for k in self.rows[i]..self.rows[i + 1] {
+            let p = &self.pairs[k];
+            if !p.cut && p.each != share {
+                self.to_limit[p.to] = true;
+                self.give(k, share, round);
             }
         }
     }
 
     /// Cuts the flows of an overbooked destination to the largest equal share at which all fit.
     fn limit(&mut self, j: usize, capacity: u64, round: usize) {
-        let (column, pairs) = (&self.by_destination[self.columns[j]..self.columns[j + 1]], &mut self.pairs);
-        if column.iter().map(|&k| pairs[k].bytes()).sum::<u128>() <= capacity.into() {
+        if self.booked_at[j] <= capacity.into() {
             return;
         }
-        self.booked.clear();
-        self.booked.extend(column.iter().map(|&k| (pairs[k].each, pairs[k].count, pairs[k].from, k)));
-        self.booked.sort_unstable();
-        let mut left = u128::from(capacity);
-        let mut count: u128 = self.booked.iter().map(|b| u128::from(b.1)).sum();
-        for &(each, of, from, k) in &self.booked {
-            let share = share(left, count);
-            let given = each.min(share);
-            let p = &mut pairs[k];
-            if each >= share && !(p.cut && each == share) {
-                p.cut = true;
-                self.to_raise[from] = true;
-                if p.give(share, round) {
-                    self.written.push(k);
+        let mut booked = std::mem::take(&mut self.booked);
+        let (column, pairs) = (&self.by_destination[self.columns[j]..self.columns[j + 1]], &self.pairs);
+        booked.clear();
+        booked.extend(column.iter().map(|&k| (pairs[k].each, pairs[k].count, pairs[k].from, k)));
+        self.cut_to_fit(&mut booked, capacity.into(), round);
+        self.booked = booked;
+    }
+
+    /// As [`Estimate::one_by_one`], which needs the flows in their order, but most of them without an order.
+    fn cut_to_fit(&mut self, booked: &mut [Booked], capacity: u128, round: usize) {
+        let (mut left, mut count) = (capacity, booked.iter().map(|b| u128::from(b.1)).sum::<u128>());
+        let mut first = 0;
+        // What is below an equal share stays, and leaves the others no less each: so what is below the share of these stays as well.
+        loop {
+            let (share, before) = (share(left, count.max(1)), first);
+            for k in before..booked.len() {
+                let (each, of, ..) = booked[k];
+                if each < share {
+                    left -= u128::from(of) * u128::from(each);
+                    count -= u128::from(of);
+                    booked.swap(k, first);
+                    first += 1;
                 }
             }
-            left -= u128::from(of) * u128::from(given);
+            if first == before {
+                break;
+            }
+        }
+        let large = &mut booked[first..];
+        // Of the others all get the share, and the last as many bytes more as division leaves, one each, if they asked for that.
+        let whole = share(left, count.max(1));
+        let ones = (left - u128::from(whole) * count) as usize;
+        if !self.single {
+            return self.one_by_one(large, left, count, round);
+        }
+        let same = large.len() - ones;
+        if ones > 0 && large.select_nth_unstable(same).1.0 == whole {
+            return self.one_by_one(large, left, count, round);
+        }
+        for (at, &mut (each, .., k)) in large.iter_mut().enumerate() {
+            let share = whole + u64::from(at >= same);
+            if !(self.pairs[k].cut && each == share) {
+                self.cut(k, share, round);
+            }
+        }
+    }
+
+    /// Cuts flows to an equal share, the smallest first.
+    fn one_by_one(&mut self, booked: &mut [Booked], mut left: u128, mut count: u128, round: usize) {
+        booked.sort_unstable();
+        for &mut (each, of, _, k) in booked {
+            let share = share(left, count);
+            if each >= share && !(self.pairs[k].cut && each == share) {
+                self.cut(k, share, round);
+            }
+            left -= u128::from(of) * u128::from(each.min(share));
             count -= u128::from(of);
         }
     }
@@ -238,6 +320,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn with_one_flow_a_pair_it_is_the_slow_one(
+            ends in 1usize..12, counts in prop::collection::vec(0u64..2, 121), out in prop::collection::vec(0u64..200, 12),
+            into in prop::collection::vec(0u64..100, 12),
+        ) {
+            let flows: Vec<Vec<u64>> = (0..ends).map(|i| (0..ends).map(|j| counts[i * 11 + j]).collect()).collect();
+            let mut found = vec![vec![0; ends]; ends];
+            natural(pairs(&flows).into_iter(), &out[..ends], &into[..ends]).iter().for_each(|&(i, j, bytes)| found[i][j] = bytes);
+            prop_assert_eq!(found, twin(&flows, &out[..ends], &into[..ends]));
+        }
+
         #[test]
         fn nothing_is_overbooked_and_no_flow_could_have_more(
             racks in 1usize..7, counts in prop::collection::vec(0u64..4, 49), out in prop::collection::vec(capacity(), 7),

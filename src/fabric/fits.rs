@@ -110,7 +110,7 @@ fn matrix(name: &'static str, m: &DemandMatrix, racks: usize) -> Result<(), Misf
     if m.racks() != racks {
         return Err(Misfit::Matrix { name, found: m.racks(), racks });
     }
-    let cells = m.cells().len();
+    let cells = m.cell_count();
     if cells == racks * racks { Ok(()) } else { Err(Misfit::Cells { name, cells, racks }) }
 }
 

@@ -67,7 +67,10 @@ pub fn plane_by_plane(ask: &Ask, pairs: bool, mut one: impl FnMut(usize, &Demand
         let (pairs, usable) = (pairs || plane.duplex, &ask.usable[p]);
         let may = |i, j, d| if usable_pair(usable, pairs, i, j) { d } else { 0 };
         let m = if usable.is_all() { one(p, &left) } else { one(p, &left.map_pairs(may)) };
-        deduct(&mut left, ask, p, &m);
+        // What the last plane leaves is not asked for.
+        if p + 1 < ask.planes.len() {
+            deduct(&mut left, ask, p, &m);
+        }
         all.push(m);
     }
     Decision::hold(all)

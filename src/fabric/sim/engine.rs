@@ -10,6 +10,7 @@ use super::links::Links;
 use super::meter::Totals;
 use crate::coflows::CoflowSpec;
 use crate::coflows::elephants::Admit;
+use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, FlowId, HostId, JobId, RackId};
 use crate::units::{Bytes, Time};
 
@@ -130,5 +131,10 @@ pub trait Engine: Send {
     fn backlog(&mut self, most: u128, _books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
         self.settle(world);
         self.parts(&mut |p| each(p.hosts, p.left.min(most)));
+    }
+
+    /// The same in whole bytes by rack pair at once, where an engine keeps it so; `None`: ask [`Engine::backlog`].
+    fn backlog_by_rack(&mut self, _most: u128, _books: bool, _world: &mut World) -> Option<DemandMatrix> {
+        None
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bundle::{Route, bytes};
 use super::engine::Part;
 use super::meter::Totals;
+use super::table::Table;
 use crate::coflows::RackBytes;
 use crate::demand::DemandMatrix;
 use crate::fabric::PortCounters;
@@ -18,38 +19,34 @@ const SEGMENT: u64 = 1448;
 /// A cumulative matrix: exact units, and whole bytes that are brought up to date only where something was added.
 #[derive(Debug)]
 struct Carried {
-    units: Vec<u128>,
+    units: Table<u128>,
     touched: Vec<usize>,
-    is_touched: Vec<bool>,
+    is_touched: Table<bool>,
     bytes: DemandMatrix,
 }
 
 impl Carried {
     fn new(racks: usize) -> Self {
-        Self {
-            units: vec![0; racks * racks],
-            touched: Vec::new(),
-            is_touched: vec![false; racks * racks],
-            bytes: DemandMatrix::zero(racks),
-        }
+        Self { units: Table::new(racks), touched: Vec::new(), is_touched: Table::new(racks), bytes: DemandMatrix::zero(racks) }
     }
 
     fn add(&mut self, cell: usize, units: u128, beyond: u128) {
         if units != beyond {
-            self.units[cell] = self.units[cell] + units - beyond;
-            if !std::mem::replace(&mut self.is_touched[cell], true) {
+            let sum = self.units.at(cell);
+            *sum = *sum + units - beyond;
+            if !std::mem::replace(self.is_touched.at(cell), true) {
                 self.touched.push(cell);
             }
         }
     }
 
-    fn read(&mut self, racks: usize) -> DemandMatrix {
-        let (units, is_touched) = (&self.units, &mut self.is_touched);
+    fn read(&mut self) -> DemandMatrix {
+        let (units, is_touched) = (&mut self.units, &mut self.is_touched);
         let fresh = self.touched.drain(..).map(|cell| {
-            is_touched[cell] = false;
-            (RackId::from(cell / racks), RackId::from(cell % racks), bytes(units[cell]).0)
+            *is_touched.at(cell) = false;
+            (cell, bytes(*units.at(cell)).0)
         });
-        self.bytes.set_all(fresh);
+        self.bytes.set_cells(fresh);
         self.bytes.clone()
     }
 }
@@ -172,7 +169,7 @@ impl Ledger {
 
     /// Bytes sent by rack pair, and of those over circuits.
     pub fn matrices(&mut self) -> (DemandMatrix, DemandMatrix) {
-        (self.sent.read(self.racks), self.over_ocs.read(self.racks))
+        (self.sent.read(), self.over_ocs.read())
     }
 
     /// By plane, then rack.
@@ -191,26 +188,27 @@ impl Ledger {
         ids: &BTreeSet<CoflowId>,
         underway: impl Iterator<Item = ((RackId, RackId), Part)>,
     ) -> Vec<(CoflowId, Vec<RackBytes>)> {
-        let mut parts: Vec<(CoflowId, (RackId, RackId), u128)> =
-            underway.filter(|(r, _)| r.0 != r.1).map(|(racks, p)| (p.coflow, racks, p.sent)).collect();
-        for &id in ids {
+        // By coflow; of each, parts come nearly in the order of rack pairs, which a stable sort makes use of.
+        let order: Vec<CoflowId> = ids.iter().copied().collect();
+        let mut parts: Vec<Vec<((RackId, RackId), u128)>> = vec![Vec::new(); order.len()];
+        for (racks, p) in underway.filter(|(r, _)| r.0 != r.1) {
+            let k = order.binary_search(&p.coflow).expect("parts of these coflows only");
+            parts[k].push((racks, p.sent));
+        }
+        let mut all = Vec::with_capacity(order.len());
+        for (id, mut parts) in order.into_iter().zip(parts) {
             let a = self.coflows.get_mut(&id).expect("an open coflow has an account");
             for (racks, size) in a.fresh.drain(..) {
                 *a.by_racks.entry(racks).or_default() += size;
-                parts.push((id, racks, 0));
+                parts.push((racks, 0));
             }
-        }
-        parts.sort_unstable();
-        let mut all: Vec<(CoflowId, Vec<RackBytes>)> = ids.iter().map(|&id| (id, Vec::new())).collect();
-        let mut at = 0;
-        for same in parts.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1)) {
-            let (id, racks, _) = same[0];
-            while all[at].0 != id {
-                at += 1;
-            }
-            let whole = self.coflows[&id].by_racks.get(&racks).copied().unwrap_or(0);
-            let bytes = bytes(whole + same.iter().map(|p| p.2).sum::<u128>());
-            all[at].1.push(RackBytes { from: racks.0, to: racks.1, bytes });
+            parts.sort_by_key(|p| p.0);
+            let received = parts.chunk_by(|x, y| x.0 == y.0).map(|same| {
+                let (from, to) = same[0].0;
+                let whole = a.by_racks.get(&(from, to)).copied().unwrap_or(0);
+                RackBytes { from, to, bytes: bytes(whole + same.iter().map(|p| p.1).sum::<u128>()) }
+            });
+            all.push((id, received.collect()));
         }
         all
     }

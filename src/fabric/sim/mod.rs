@@ -50,6 +50,7 @@ mod pairs;
 mod shared;
 mod soonest;
 mod sunflow;
+mod table;
 mod waiting;
 
 #[cfg(test)]
@@ -66,6 +67,7 @@ pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
 use meter::{Meter, Totals};
+use table::Table;
 
 /// A flow's last byte was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,7 +103,7 @@ pub struct SimFabric {
     switches: Result<Switches, &'static str>,
     lists: Lists,
     /// By rack pair, while a backlog is summed up; else zero.
-    waiting: Vec<u128>,
+    waiting: Table<u128>,
     /// Whether observations tell what was sent; else they have this.
     counters: bool,
     nothing: DemandMatrix,
@@ -187,7 +189,7 @@ impl SimFabric {
             switches,
             lists: Lists::default(),
             meter: bucket.map(|b| Meter::new(b, &links)),
-            waiting: vec![0; topology.rack_count() * topology.rack_count()],
+            waiting: Table::new(topology.rack_count()),
             nothing: DemandMatrix::zero(topology.rack_count()),
             counters,
             links,
@@ -401,12 +403,15 @@ impl SimFabric {
     /// The bytes that wait at the senders, by rack pair. Brings the books up to now if they are read.
     fn backlog(&mut self) -> DemandMatrix {
         let most = u128::from(self.buffer.0) * bundle::BYTE;
+        if let Some(whole) = self.engine.backlog_by_rack(most, self.counters, world!(self)) {
+            return whole;
+        }
         let t = self.links.topology();
         let (racks, waiting) = (t.rack_count(), &mut self.waiting);
         let mut pairs = Vec::new();
         let mut add = |hosts: (HostId, HostId), units| {
             let (from, to) = (t.rack_of(hosts.0), t.rack_of(hosts.1));
-            let sum = &mut waiting[from.index() * racks + to.index()];
+            let sum = waiting.at(from.index() * racks + to.index());
             if *sum == 0 && units > 0 {
                 pairs.push((from, to));
             }
@@ -415,7 +420,7 @@ impl SimFabric {
         self.engine.backlog(most, self.counters, &mut add, world!(self));
         let mut m = self.nothing.clone();
         let bytes = |(from, to): (RackId, RackId)| {
-            let units = std::mem::take(&mut waiting[from.index() * racks + to.index()]);
+            let units = std::mem::take(waiting.at(from.index() * racks + to.index()));
             (from, to, bundle::bytes(units).0)
         };
         m.set_all(pairs.into_iter().map(bytes));

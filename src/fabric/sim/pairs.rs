@@ -11,12 +11,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use super::FlowFinished;
-use super::bundle::BYTE;
+use super::bundle::{BYTE, bytes};
 use super::clock::Clock;
 use super::engine::{Engine, Part, World};
 use super::numbers::Numbers;
 use super::waiting::Waiting;
 use crate::coflows::CoflowSpec;
+use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::units::Time;
 
@@ -143,9 +144,11 @@ impl<W: Ways> Pairs<W> {
 
     /// Sender and receiver, and whether only marked flows are meant.
     fn ends(&self, pair: u32) -> (HostId, HostId, bool) {
-        let (from, to) = (pair as usize / self.hosts, pair as usize % self.hosts);
-        let apart = from >= self.hosts;
-        (HostId::from(if apart { from - self.hosts } else { from }), HostId::from(to), apart)
+        // Division of 32 bits is the faster one.
+        let hosts = self.hosts as u32;
+        let (from, to) = (pair / hosts, pair % hosts);
+        let apart = from >= hosts;
+        (HostId(if apart { from - hosts } else { from }), HostId(to), apart)
     }
 
     fn racks(&self, pair: u32, world: &World) -> (RackId, RackId) {
@@ -271,6 +274,27 @@ impl<W: Ways> Pairs<W> {
         self.next = self.clocks.iter().filter_map(Clock::next).min();
     }
 
+    /// Passes pairs with flows, and what these have still to send, of each at most `most`; `books` as in [`Engine::backlog`].
+    fn wait(&mut self, most: u128, books: bool, world: &mut World, mut each: impl FnMut(u32, u128)) {
+        if books {
+            self.settle(world);
+        } else {
+            // Ports are counted all the same.
+            for pair in self.between(world.crossbars.joined(), world) {
+                self.book(pair, self.service(pair, world.now), world);
+            }
+        }
+        if self.waiting.is_empty() {
+            self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
+        }
+        let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
+        let (places, waiting) = (&self.places, &mut self.waiting);
+        self.active.each(|pair| {
+            let service = places[pair as usize].service(|l| readings[l]);
+            each(pair, waiting[pair as usize].sum(service, most));
+        });
+    }
+
     /// Puts a pair on the clock of its tighter link. Its service goes on where it was.
     fn attach(&mut self, pair: u32, now: Time) {
         let (from, to, _) = self.ends(pair);
@@ -380,9 +404,7 @@ impl<W: Ways> Engine for Pairs<W> {
         // What is under way is read after this, as of now.
         self.clocks.iter_mut().for_each(|c| c.settle(world.now));
         let active = std::mem::take(&mut self.active);
-        for pair in active.iter() {
-            self.book(pair, self.settled(pair), world);
-        }
+        active.each(|pair| self.book(pair, self.settled(pair), world));
         self.active = active;
     }
 
@@ -401,22 +423,21 @@ impl<W: Ways> Engine for Pairs<W> {
     }
 
     fn backlog(&mut self, most: u128, books: bool, each: &mut dyn FnMut((HostId, HostId), u128), world: &mut World) {
-        if books {
-            self.settle(world);
-        } else {
-            // Ports are counted all the same.
-            for pair in self.between(world.crossbars.joined(), world) {
-                self.book(pair, self.service(pair, world.now), world);
-            }
+        let hosts = self.hosts;
+        self.wait(most, books, world, |pair, units| {
+            let (from, to) = (pair as usize / hosts % hosts, pair as usize % hosts);
+            each((HostId::from(from), HostId::from(to)), units);
+        });
+    }
+
+    fn backlog_by_rack(&mut self, most: u128, books: bool, world: &mut World) -> Option<DemandMatrix> {
+        let (n, t) = (self.hosts, world.links.topology());
+        let one_host_a_rack = t.rack_count() == n && (0..n).all(|h| t.rack_of(HostId::from(h)).index() == h);
+        if !one_host_a_rack || self.pairs.len() > n * n {
+            return None;
         }
-        if self.waiting.is_empty() {
-            self.waiting = self.pairs.iter().map(|p| p.flows.iter().map(|f| f.0.0).collect()).collect();
-        }
-        let readings: Vec<u128> = self.clocks.iter().map(|c| c.at(world.now)).collect();
-        for pair in self.active.iter() {
-            let (from, to, _) = self.ends(pair);
-            let service = self.places[pair as usize].service(|l| readings[l]);
-            each((from, to), self.waiting[pair as usize].sum(service, most));
-        }
+        let mut cells = vec![0; n * n];
+        self.wait(most, books, world, |pair, units| cells[pair as usize] = bytes(units).0);
+        Some(DemandMatrix::from_cells(n, cells))
     }
 }

@@ -12,11 +12,24 @@ fn load(s: &[i64], k: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(s.as_ptr().add(k).cast()) }
 }
 
+/// As [`load`], with zeros in the lanes that are not in `mask`.
+#[target_feature(enable = "avx512f,avx512vl")]
+fn load_some(s: &[i64], k: usize, mask: __mmask8) -> __m512i {
+    debug_assert!(k + mask.count_ones() as usize <= s.len());
+    // SAFETY: every caller's mask comes from `rest`, which has no lanes behind the end of a scan; lanes that are masked out are not read.
+    unsafe { _mm512_maskz_loadu_epi64(mask, s.as_ptr().wrapping_add(k).cast()) }
+}
+
+/// The lanes at `k` of a scan of `n`.
+fn rest(k: usize, n: usize) -> __mmask8 {
+    if k + 8 <= n { 0xff } else { (1u32 << n.saturating_sub(k)).wrapping_sub(1) as u8 }
+}
+
 #[target_feature(enable = "avx512f,avx512vl")]
 fn store(s: &mut [i64], k: usize, mask: __mmask8, x: __m512i) {
-    debug_assert!(k + 8 <= s.len());
-    // SAFETY: as in `load`; the slice is borrowed for writing.
-    unsafe { _mm512_mask_storeu_epi64(s.as_mut_ptr().add(k), mask, x) }
+    debug_assert!(k + 8 - mask.leading_zeros() as usize <= s.len());
+    // SAFETY: as in `load` and `load_some`: the mask has no lanes behind the end; the slice is borrowed for writing.
+    unsafe { _mm512_mask_storeu_epi64(s.as_mut_ptr().wrapping_add(k), mask, x) }
 }
 
 /// The best and the second best of all lanes, of each of which both are given.
@@ -89,12 +102,16 @@ pub(super) fn two_best(w: &[i64], shift: u32, v: &[i64]) -> (i64, i64) {
         }
         k += 16;
     }
-    let (a, b) = join_best(first, second);
-    if k == w.len() {
-        return (a, b);
+    for l in 0..2 {
+        let (k, some) = (k + 8 * l, rest(k + 8 * l, w.len()));
+        if some != 0 {
+            let x = _mm512_sub_epi64(_mm512_sll_epi64(load_some(w, k, some), by), load_some(v, k, some));
+            let x = _mm512_mask_mov_epi64(low, some, x);
+            second[l] = _mm512_max_epi64(second[l], _mm512_min_epi64(x, first[l]));
+            first[l] = _mm512_max_epi64(first[l], x);
+        }
     }
-    let (x, y) = plain::two_best(&w[k..], shift, &v[k..]);
-    (a.max(x), b.max(y).max(a.min(x)))
+    join_best(first, second)
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
@@ -150,12 +167,23 @@ pub(super) fn relax(o: Offer, key: &mut [i64], from: &mut [i64]) -> (i64, usize)
         }
         k += 16;
     }
-    let d = join_least(least);
-    let found = (_mm_cvtsi128_si64(d), lane_of(d, least, at));
-    if k == o.w.len() {
-        return found;
+    for l in 0..2 {
+        let (q, some) = (k + 8 * l, rest(k + 8 * l, o.w.len()));
+        if some != 0 {
+            let (w, v) = (load_some(o.w, q, some), load_some(o.v, q, some));
+            let (d, old) = (_mm512_sub_epi64(_mm512_add_epi64(base, v), _mm512_sll_epi64(w, by)), load_some(key, q, some));
+            let less = _mm512_mask_cmplt_epi64_mask(some, d, old);
+            store(key, q, less, d);
+            store(from, q, less, own);
+            let new = _mm512_min_epi64(d, old);
+            let nearer = _mm512_mask_cmplt_epi64_mask(some, new, least[l]);
+            least[l] = _mm512_mask_mov_epi64(least[l], nearer, new);
+            at[l] = _mm512_mask_mov_epi64(at[l], nearer, place);
+            place = _mm512_add_epi64(place, _mm512_set1_epi64(8));
+        }
     }
-    plain::relax_from(k, o, key, from, found)
+    let d = join_least(least);
+    (_mm_cvtsi128_si64(d), lane_of(d, least, at))
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
