@@ -162,7 +162,8 @@ mod tests {
                     }
                     Step::Cancel(id) => prop_assert_eq!(a.cancel(CoflowId(id), None, Time(2)).is_ok(), plain.remove(&id).is_some()),
                     Step::Report(id, pair, received) => {
-                        let asked = a.views().get(CoflowId(id)).and_then(|c| c.pairs.iter().find(|p| (p.from.0, p.to.0) == pair).map(|p| p.bytes.0));
+                        let of = |p: &&RackBytes| (p.from.0, p.to.0) == pair;
+                        let asked = a.views().get(CoflowId(id)).and_then(|c| c.pairs.iter().find(of).map(|p| p.bytes.0));
                         let told = a.progress(CoflowId(id), &rack_bytes(&[(pair, received)].into()));
                         prop_assert_eq!(told.is_ok(), id < next);
                         if let (Some(asked), Some(rest)) = (asked, plain.get_mut(&id).and_then(|c| c.get_mut(&pair))) {

@@ -138,7 +138,7 @@ proptest! {
         }
         let failures = w.snapshot().failures;
         // There is no program.
-        prop_assert!(failures.iter().all(|f| f.what == "follow the circuit scheduler"), "{:?}", failures);
+        prop_assert!(failures.iter().all(|f| f.trouble == Trouble::Follow), "{:?}", failures);
     }
 }
 
@@ -160,8 +160,8 @@ fn an_answer_to_other_operations_is_a_failure_of_those_that_were_asked_for() {
     w.tell(Event::Tick).unwrap();
     w.answer(Some(&said));
     let s = w.snapshot();
-    let told: Vec<(&str, &str)> = s.failures.iter().map(|f| (&*f.what, &*f.why)).collect();
-    assert_eq!(told, [("change port 0 of plane 0", "the fabric answered to other operations than it was asked for")]);
+    let told: Vec<(Trouble, &str)> = s.failures.iter().map(|f| (f.trouble, &*f.why)).collect();
+    assert_eq!(told, [(Trouble::Port(PlaneId(0), RackId(0)), "the fabric answered to other operations than it was asked for")]);
     assert_eq!(s.stats.circuits_set, 0);
     w.now = at(200);
     w.tell(Event::Tick).unwrap();
@@ -176,7 +176,7 @@ fn an_answer_to_other_changes_of_lists_changes_nothing_and_is_tried_again() {
     let said = Event::Steered { results: vec![SteerResult { op, outcome: Ok(at(1)) }] };
     w.answer(Some(&said));
     let s = w.snapshot();
-    assert_eq!((s.failures.len(), &*s.failures[0].what), (1, "change the lists of switches"));
+    assert_eq!((s.failures.len(), s.failures[0].trouble), (1, Trouble::Paths));
     assert_eq!(s.failures[0].why, "the fabric answered to other changes than it was asked for");
     assert_eq!(s.paths.unwrap().pairs.len(), 1);
     for k in 1..3 {

@@ -122,6 +122,6 @@ proptest! {
         let by_hand = seen.circuits.iter().filter(|c| c.manual).count();
         let program = kind.build().set_by() == SetBy::Program;
         prop_assert!(program || by_hand == w.c.manual.iter().count(), "{:?}: {:?}", kind, seen.circuits);
-        prop_assert_eq!(w.snapshot().failures.iter().filter(|f| f.what.starts_with("plan")).count(), 0);
+        prop_assert_eq!(w.snapshot().failures.iter().filter(|f| f.trouble == Trouble::Plan).count(), 0);
     }
 }
