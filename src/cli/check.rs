@@ -14,7 +14,7 @@ use super::{CliError, draw, limits, print, results, sketch};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
-use crate::runtime::report;
+use crate::runtime::result_schema;
 use crate::runtime::settings::RunPlan;
 use crate::runtime::study::{Account, AnyResult};
 use crate::topology::graph::Graph;
@@ -63,7 +63,7 @@ impl Kind {
             Self::Policy => config::schema_policy(),
             Self::Workload => config::schema_workload(),
             Self::Jobs => config::schema_jobs(),
-            Self::Result => report::schema::schema(),
+            Self::Result => result_schema::schema(),
         }
     }
 

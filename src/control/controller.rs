@@ -87,8 +87,8 @@ pub struct Controller {
     revision: u64,
     stats: Stats,
     meters: Meters,
-    /// Whether the last cycle changed nothing, and the next one will not either unless an event comes before it. The simulator may then skip
-    /// cycles.
+    /// Whether the last cycle changed nothing, and the next one will not either unless an event comes before it. The simulator may then
+    /// skip cycles.
     resting: bool,
 }
 

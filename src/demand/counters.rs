@@ -30,8 +30,8 @@ impl Counters {
         self.blank || self.aged.is_zero()
     }
 
-    /// [`Counters::update`] without an estimate, so that a later switch to counters does not take all bytes since the start for those of one
-    /// interval. Without ageing it costs one copy; ageing that is set later begins with nothing.
+    /// [`Counters::update`] without an estimate, so that a later switch to counters does not take all bytes since the start for those of
+    /// one interval. Without ageing it costs one copy; ageing that is set later begins with nothing.
     pub fn pass(&mut self, sent: &DemandMatrix) {
         if self.keep > 0 {
             self.update(sent);

@@ -12,8 +12,8 @@
 /// `into`.
 ///
 /// # Complexity
-/// O(N + P), and O(N + P) a round (O(N + P log P) where pairs have several flows), for N ends and P pairs at ends at which something changed in the round before; as many rounds
-/// as destinations are cut one after the other, O(N) at most.
+/// O(N + P), and O(N + P) a round, for N ends and P pairs at ends at which something changed in the round before (O(N + P log P) where
+/// pairs have several flows); as many rounds as destinations are cut one after the other, O(N) at most.
 ///
 /// # Source
 /// Hedera, NSDI 2010, figures 7 and 8.

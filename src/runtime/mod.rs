@@ -19,6 +19,7 @@ pub mod posted;
 pub mod queue;
 pub mod record;
 pub mod report;
+pub mod result_schema;
 pub mod settings;
 pub mod simulate;
 pub mod statistics;

@@ -1,7 +1,6 @@
 //! The result of a run, live or simulated: the same columns, so that the two can be compared coflow by coflow.
 
 pub mod form;
-pub mod schema;
 
 use serde::{Deserialize, Serialize};
 

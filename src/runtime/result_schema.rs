@@ -3,8 +3,8 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::RunResult;
-use super::form::FORMAT;
+use super::report::RunResult;
+use super::report::form::FORMAT;
 use crate::runtime::jobs::report::JobsResult;
 
 /// What quantities are in results: whole numbers of base units, where other files have them with their unit.
