@@ -49,7 +49,7 @@ impl Meter {
         self.last.is_empty()
     }
 
-    /// The elephants of an interval. A flow is one if what it sent in the interval and what waits now make a [tenth] of its sender's
+    /// The elephants of an interval. A flow is one if what it sent in the interval and what waits now make a tenth of its sender's
     /// link. O(F) for F flows that come in the order of their hosts, and O(log F) for each of which little waits.
     pub fn elephants(&mut self, flows: &[HostFlow], topology: &Topology, interval: Span) -> Elephants {
         let (mut found, mut now) = (Elephants::new(), BTreeMap::new());
