@@ -52,7 +52,7 @@ fn what_a_fat_tree_carries_is_measured() {
         in_time!(c.flows >= 8, "{c:?}");
         assert_eq!((c.all, c.total), (c.flows == 16, BitRate::mbit(100 * c.flows as u64)));
         // The longest way crosses eight links: the hosts', their ToRs', and four between switches.
-        assert!((4.0..8.0).contains(&c.links), "{c:?}");
+        assert!((4.0..=8.0).contains(&c.links), "{c:?}");
         Ok(())
     });
 }

@@ -230,7 +230,9 @@ fn change(place: &Place, mechanism: Mechanism) -> Timing {
         assert_eq!((flows[0].received, flows[0].finished.is_some()), (Bytes(BYTES), true), "{}: bytes are lost", place.name);
     }
     assert_eq!(b.traffic.flows(CoflowId(1)).expect("remembered")[0].priority, 1);
-    let first: Span = first.expect("the new mark has left the port");
+    // A starved flow whose packets were dropped sends again when its timer says so, which may be later than the looks.
+    in_time!(first.is_some(), "{}: the flow with the new mark sent nothing in 200 ms", place.name);
+    let first: Span = first.unwrap_or_default();
     println!(
         "{}, {}: the new mark leaves the port after {first} (round trip {rtt} empty, {loaded} as it is loaded), the last of the old one after \
          {drained}; the flow that goes first now has {has:.1} % of the link in the next 200 ms; 0 bytes lost, {} sent again",
