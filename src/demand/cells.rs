@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Matrices of up to this number of racks have all cells side by side: 8 MB at most. Fewer in tests, whose networks are small.
-const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { 1024 };
+pub const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { 1024 };
 
 /// Where fewer cells than one in this many are not zero, a list of them takes less memory than all.
 const FEW: usize = 16;

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cells::Cells;
+pub(crate) use cells::SIDE_BY_SIDE;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;

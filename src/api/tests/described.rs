@@ -75,7 +75,7 @@ fn numbers_may_be_as_large_as_described() {
     assert_eq!(r.get(&format!("/api/v1/utilisation?from_ns={}", u64::MAX)).status, 200);
 }
 
-/// Every place of a document, with what stands there.
+/// Passes each value of a JSON document with its JSON Pointer to `see`, the whole document first.
 fn each<'a>(at: &str, v: &'a Value, see: &mut dyn FnMut(&str, &'a Value)) {
     see(at, v);
     match v {

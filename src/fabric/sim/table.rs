@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Up to this number of racks values are side by side. Fewer in tests, whose networks are small.
-const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { 1024 };
+use crate::demand::SIDE_BY_SIDE;
 
 /// Values by cell, row by row. It takes no memory before the first is asked for.
 #[derive(Debug)]

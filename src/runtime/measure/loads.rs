@@ -136,7 +136,8 @@ fn steps(hosts: usize) -> Vec<usize> {
     RACKS.into_iter().chain(more).filter(|&n| n < hosts).chain([hosts]).collect()
 }
 
-/// The place of the first step: a quarter of what this machine should carry over ways of so many links.
+/// The place in `steps` of the number of flows to begin with: a quarter of what this machine should carry, in flows of `rate` that cross
+/// `links` links each.
 fn first(steps: &[usize], rate: BitRate, links: f64) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let assumed = Capacity::assumed(cores);

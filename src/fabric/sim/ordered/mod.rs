@@ -485,11 +485,11 @@ fn turn_of(queues: Option<&Aalo>, c: &Live) -> Option<Turn> {
 impl Engine for Ordered {
     fn add(&mut self, coflow: &CoflowSpec, marked: &[bool], world: &mut World) {
         let flows = flows::fresh(coflow, marked, world, |k, local| self.discipline.priority(coflow, k, local));
+        let job = self.jobs.remove(&coflow.id);
         if flows.is_empty() {
             return;
         }
         let priority = self.place(coflow);
-        let job = self.jobs.remove(&coflow.id);
         self.enter(Own { id: coflow.id, arrival: world.now, priority, weight: coflow.weight.max(1), job }, flows, world);
         self.decide(ALL, world);
     }
