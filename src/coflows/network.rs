@@ -123,6 +123,10 @@ impl Service {
 }
 
 impl NetworkKind {
+    /// All of them: the laws of the simulator are proved for each.
+    pub const ALL: [Self; 8] =
+        [Self::MaxMin, Self::FairPerCoflow, Self::Fifo, Self::Varys, Self::Aalo, Self::Sincronia, Self::Priority, Self::Sunflow];
+
     /// How ports serve what waits where this scheduler is emulated: TCP decides under all but [`NetworkKind::Priority`].
     pub fn service(self) -> Service {
         if self == Self::Priority { Service::Strict } else { Service::Fifo }
@@ -148,6 +152,14 @@ impl NetworkKind {
 mod tests {
     use super::*;
     use crate::coflows::priority::WITHIN_RACK;
+
+    #[test]
+    fn all_names_every_kind() {
+        let schema = schemars::schema_for!(NetworkKind).to_value();
+        let of_the_schema: Vec<&str> = schema["oneOf"].as_array().unwrap().iter().map(|k| k["const"].as_str().unwrap()).collect();
+        let of_all: Vec<_> = NetworkKind::ALL.iter().map(|k| serde_json::to_value(k).unwrap()).collect();
+        assert_eq!(of_all, of_the_schema);
+    }
 
     #[test]
     fn a_mark_says_the_class_above_and_the_elephant_beside_it() {

@@ -62,9 +62,6 @@ pub struct RawPlacement {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     lost: Option<u32>,
-    /// ShuffleWatcher: maps go first while what is on its way into a rack takes longer than this; 1 s if left out.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exact_or_null")]
-    busy: Option<Span>,
     /// The policy's own options.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -179,7 +176,6 @@ impl<'de> Deserialize<'de> for RawPlacement {
                         "wait" => raw.wait = map.next_value()?,
                         "patience" => raw.patience = map.next_value()?,
                         "lost" => raw.lost = map.next_value()?,
-                        "busy" => raw.busy = map.next_value()?,
                         "external" => {
                             let program = map.next_value::<Option<ProgramOptions>>()?;
                             raw.options.extend(program.map(|p| (key, serde_json::to_value(p).unwrap_or_default())));
@@ -222,7 +218,7 @@ impl RawPlacement {
     fn of(policy: Kind) -> Self {
         let (order, weights, options) = (None, vec![], Map::new());
         let (slowstart, reduces, fetch, seed, lost) = (None, None, None, None, None);
-        Self { policy, order, weights, slowstart, reduces, fetch, seed, wait: None, patience: None, lost, busy: None, options }
+        Self { policy, order, weights, slowstart, reduces, fetch, seed, wait: None, patience: None, lost, options }
     }
 
     /// The checked section; what makes no sense goes to `flaws`.
@@ -247,7 +243,6 @@ impl RawPlacement {
             missed,
             patience: self.patience.unwrap_or(usual.common.patience),
             lost_percent,
-            busy: self.busy.unwrap_or(usual.common.busy),
         };
         let named = self.policy != Kind::External || self.options.contains_key("external");
         flaws.unless(
@@ -346,7 +341,6 @@ impl From<&JobPolicy> for RawPlacement {
             }),
             patience: Some(common.patience),
             lost: Some(common.lost_percent),
-            busy: Some(common.busy),
             options: p.placement.policy.written(),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! [`Controller::handle`] takes an [`Event`], [`Controller::poll_timeout`] says when it wants to be woken, and
 //! [`Controller::poll_action`] gives what it wants done. There is no clock, socket, task or random number inside; the
-//! same controller runs live on the kernel and in virtual time.
+//! same controller runs live on the kernel and in virtual time. [`Controller::skip_until`] stands for ticks that would decide
+//! nothing. The other methods change nothing: they are questions of the driver ([`Controller::follows`], [`Controller::takes`],
+//! [`Controller::reads_flows`]) and views ([`Controller::snapshot`], [`Controller::standing`]).
 
 use std::sync::Arc;
 

@@ -74,7 +74,7 @@ fn on(names: &[&'static str]) -> Vec<System> {
 /// ShuffleWatcher as Corral's authors run it: in Yarn, each job in a subset of racks.
 fn watcher() -> System {
     let mut s = electrical(WATCHER, Kind::ShuffleWatcher, MaxMin);
-    s.jobs_by.placement.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine: true });
+    s.jobs_by.placement.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine: true, ..Default::default() });
     (s.jobs_by.settings.order, s.jobs_by.settings.reduces) = (Order::Capacity, ReduceStart::RampUp);
     s
 }

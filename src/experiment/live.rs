@@ -79,11 +79,13 @@ impl Slower {
         let mut p = of.clone();
         let c = &mut p.placement.common;
         c.seed = seed;
-        for time in [&mut c.wait.0, &mut c.wait.1, &mut c.patience, &mut c.busy] {
+        for time in [&mut c.wait.0, &mut c.wait.1, &mut c.patience] {
             time.0 /= self.times;
         }
-        if let Policy::Pna(options) = &mut p.placement.policy {
-            options.retry.0 /= self.times;
+        match &mut p.placement.policy {
+            Policy::Pna(options) => options.retry.0 /= self.times,
+            Policy::ShuffleWatcher(options) => options.busy.0 /= self.times,
+            _ => {}
         }
         p
     }

@@ -26,15 +26,13 @@ pub struct Common {
     pub patience: Span,
     /// Per cent of a guideline's hosts that may be down; if more are, the guideline is dropped.
     pub lost_percent: u32,
-    /// ShuffleWatcher: the network into a rack is loaded when what is on its way takes longer than this.
-    pub busy: Span,
 }
 
 impl Default for Common {
     /// A slowstart of 5 per cent as in Hadoop, waits of three seconds each; guidelines are dropped when most of their hosts are down.
     fn default() -> Self {
         let wait = (Span::secs(3), Span::secs(3));
-        Self { slowstart: 5, seed: 1, wait, missed: None, patience: Span::secs(30), lost_percent: 50, busy: Span::secs(1) }
+        Self { slowstart: 5, seed: 1, wait, missed: None, patience: Span::secs(30), lost_percent: 50 }
     }
 }
 

@@ -27,7 +27,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use crate::support::{Bench, each_mechanism, topology};
-use crate::tries::{Timing, TooSlow};
+use crate::tries::{TRIES, Timing, TooSlow};
 
 const RACKS: usize = 4;
 /// One of each kind: what an operation does to a port is the same on all of them.
@@ -449,40 +449,55 @@ fn converge<W: World>(w: &mut W, wanted: &Wanted, planes: &[Plane]) -> Result<(u
     panic!("eight passes did not bring the fabric to {wanted:?}");
 }
 
-fn plans_converge<W: World>(w: &mut W, decisions: &[Decision]) -> Result<[usize; 3], TooSlow> {
-    let topology = network();
-    let planes = &topology.planes;
+/// Each plan has tries of its own: of thirty, one is late on a busy machine. A late one leaves a fabric to begin anew from.
+fn plans_converge<W: World>(name: &str, w: &mut W, decisions: &[Decision]) -> Result<[usize; 3], TooSlow> {
     let mut sums = [0; 3];
     for decision in decisions {
-        let now = w.now();
-        let seen = w.fabric().observe(now).expect("observed").programmed;
-        let effective = now + w.fabric().notice() + Span::millis(10);
-        let wanted = Wanted { timetable: lay_out(&seen.timetable, decision, planes, RACKS, effective) };
-        wanted.timetable.check(planes, RACKS).expect("a plan that an OCS can follow");
-        wanted.timetable.check_all_stop(planes).expect("no light beside a set-up where all ports go dark together");
-        let (passes, operations) = converge(w, &wanted, planes)?;
-        assert!(passes <= 1, "a second pass over a converged fabric does nothing: {passes} for {wanted:?}");
-        let settled = wanted.timetable.iter().map(|r| r.up_from).max().unwrap_or(now);
-        w.sleep_until(settled.max(effective) + Span::millis(LOOK - EDGE));
-        let lit = |p: &Plane| {
-            let m = wanted.timetable.matching_at(p.id, RACKS, Time::MAX.saturating_sub(Span(1)));
-            (0..RACKS).map(|i| m.output(RackId::from(i))).collect::<Vec<_>>()
+        let mut late = 0;
+        let [operations, lit] = loop {
+            match plan_converges(w, decision) {
+                Ok(sums) => break sums,
+                Err(TooSlow(why)) if late + 1 < TRIES => println!("RETRY {name}: one plan: {why}"),
+                Err(why) => return Err(why),
+            }
+            late += 1;
         };
-        let (expected, found) = (planes.iter().map(lit).collect::<Light>(), w.light());
-        never_elsewhere(&found, seen.timetable.iter().chain(wanted.timetable.iter()));
-        if expected != found
-            && let Some(why) = w.too_slow()
-        {
-            return Err(TooSlow(why));
-        }
-        assert_eq!(expected, found, "where frames come out under {wanted:?}");
-        assert_eq!(converge(w, &wanted, planes)?, (0, 0), "and nothing is left to do");
-        for (sum, n) in sums.iter_mut().zip([1, operations, expected.iter().flatten().flatten().count()]) {
+        for (sum, n) in sums.iter_mut().zip([1, operations, lit]) {
             *sum += n;
         }
     }
     go_dark(w)?;
     Ok(sums)
+}
+
+/// Gives the operations, and the inputs that have light at the end.
+fn plan_converges<W: World>(w: &mut W, decision: &Decision) -> Result<[usize; 2], TooSlow> {
+    let topology = network();
+    let planes = &topology.planes;
+    let now = w.now();
+    let seen = w.fabric().observe(now).expect("observed").programmed;
+    let effective = now + w.fabric().notice() + Span::millis(10);
+    let wanted = Wanted { timetable: lay_out(&seen.timetable, decision, planes, RACKS, effective) };
+    wanted.timetable.check(planes, RACKS).expect("a plan that an OCS can follow");
+    wanted.timetable.check_all_stop(planes).expect("no light beside a set-up where all ports go dark together");
+    let (passes, operations) = converge(w, &wanted, planes)?;
+    assert!(passes <= 1, "a second pass over a converged fabric does nothing: {passes} for {wanted:?}");
+    let settled = wanted.timetable.iter().map(|r| r.up_from).max().unwrap_or(now);
+    w.sleep_until(settled.max(effective) + Span::millis(LOOK - EDGE));
+    let lit = |p: &Plane| {
+        let m = wanted.timetable.matching_at(p.id, RACKS, Time::MAX.saturating_sub(Span(1)));
+        (0..RACKS).map(|i| m.output(RackId::from(i))).collect::<Vec<_>>()
+    };
+    let (expected, found) = (planes.iter().map(lit).collect::<Light>(), w.light());
+    never_elsewhere(&found, seen.timetable.iter().chain(wanted.timetable.iter()));
+    if expected != found
+        && let Some(why) = w.too_slow()
+    {
+        return Err(TooSlow(why));
+    }
+    assert_eq!(expected, found, "where frames come out under {wanted:?}");
+    assert_eq!(converge(w, &wanted, planes)?, (0, 0), "and nothing is left to do");
+    Ok([operations, expected.iter().flatten().flatten().count()])
 }
 
 /// A veth with a queue that is not ours, in somebody's node.
@@ -497,14 +512,15 @@ const FOREIGN: u32 = 900_000;
 #[test]
 fn generated_plans_converge_in_one_pass_and_foreign_objects_survive() {
     let decisions = decisions(30);
-    plans_converge(&mut Model::new(), &decisions).expect("virtual time is never late");
-    each_mechanism("generated_plans_converge_in_one_pass_and_foreign_objects_survive", |mechanism| -> Timing {
+    let name = "generated_plans_converge_in_one_pass_and_foreign_objects_survive";
+    plans_converge(name, &mut Model::new(), &decisions).expect("virtual time is never late");
+    each_mechanism(name, |mechanism| -> Timing {
         let mut real = Real::new(mechanism);
         let net = real.bench.fabric.network();
         let nodes = [&net.tors[0].node, &net.ocs[0].node, &net.hosts[0].node];
         let mut foreign: Vec<Netlink> = nodes.iter().map(|n| Netlink::open(n.ns.as_fd()).expect("a socket")).collect();
         foreign.iter_mut().for_each(add_foreign);
-        let [plans, operations, lit] = plans_converge(&mut real, &decisions)?;
+        let [plans, operations, lit] = plans_converge(&format!("{name} ({})", mechanism.name()), &mut real, &decisions)?;
         for nl in &mut foreign {
             let queues = tc::queues(nl).expect("listed");
             assert!(queues.iter().any(|q| q.link == FOREIGN && q.kind == "clsact"), "{queues:?}");

@@ -25,13 +25,16 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Options, Server, serve};
+use crate::circuits::external::{Advice, Question};
+use crate::coflows::priority::Change;
 use crate::control::policy::{CircuitPolicy, SchedulerKind};
-use crate::control::{Action, Controller, Event};
+use crate::control::record::Record;
+use crate::control::{Controller, Event, Rejected};
 use crate::demand::DemandMatrix;
 use crate::fabric::sim::{Settings, SimFabric};
-use crate::fabric::{Fabric, Observation, PortCounters, ProbeReport};
-use crate::ids::{PlaneId, RackId};
-use crate::plan::Programmed;
+use crate::fabric::{Observation, PortCounters, ProbeReport, ProbeRequest};
+use crate::ids::{CoflowId, PlaneId, RackId};
+use crate::runtime::drive::{Driver, Host};
 use crate::runtime::handle::{Ends, Handle};
 use crate::runtime::settings::RunPlan;
 use crate::topology::{Plane, StopMode, Topology};
@@ -100,50 +103,65 @@ fn rig_on(topology: Topology, plan: impl Into<RunPlan>, options: Options) -> Rig
     Rig { server, handle, stop }
 }
 
+/// The outside of the driver: a clock that stands between ticks, and racks that always want the same.
+struct Outside {
+    now: Time,
+    events: tokio::sync::broadcast::Sender<Arc<Record>>,
+}
+
+impl Host<SimFabric> for Outside {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn feed(&mut self, _: &mut SimFabric, _: &Controller) -> Vec<Event> {
+        vec![]
+    }
+
+    fn complete(&mut self, _: &mut SimFabric, seen: &mut Observation) {
+        let zero = DemandMatrix::zero(4);
+        let mut sent = zero.clone();
+        sent.set(RackId(0), RackId(1), seen.at.0 / 1000);
+        let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
+        let (at, programmed) = (seen.at, std::mem::take(&mut seen.programmed));
+        *seen = Observation { at, programmed, sent, over_ocs: zero.clone(), backlog: zero, flows: None, ports, damage: vec![] };
+    }
+
+    fn consult(&mut self, _: &Question) -> Result<Result<Advice, String>, Rejected> {
+        Ok(Err("no program".into()))
+    }
+
+    fn probe(&mut self, _: ProbeRequest) {}
+
+    fn prioritise(&mut self, _: &mut SimFabric, _: CoflowId, _: &Change) {}
+
+    fn log(&mut self, record: Record) {
+        let _ = self.events.send(Arc::new(record));
+    }
+
+    fn refused(&mut self, why: Rejected) -> Result<(), Rejected> {
+        Err(why)
+    }
+}
+
 /// Drives the controller: every tick that is sent is one cycle, 100 ms later.
-fn drive(mut c: Controller, topology: Arc<Topology>, ends: &Ends, stop: &AtomicBool) {
-    let mut now = Time::ZERO;
-    let mut fabric = SimFabric::new(topology, Settings::default());
+fn drive(controller: Controller, topology: Arc<Topology>, ends: &Ends, stop: &AtomicBool) {
+    let outside = Outside { now: Time::ZERO, events: ends.events.clone() };
+    let mut driver = Driver::new(controller, SimFabric::new(topology, Settings::default()), outside);
     while let Ok(command) = ends.commands.recv() {
         if stop.load(Relaxed) {
             return;
         }
         if command.event == Event::Tick {
-            now += Span::millis(100);
+            driver.host.now += Span::millis(100);
         }
-        let answer = c.handle(command.event, now);
-        while let Some(action) = c.poll_action() {
-            match action {
-                Action::Observe => {
-                    let result = fabric.observe(now).map(|seen| observation(now, seen.programmed));
-                    c.handle(Event::Observed { result }, now).unwrap();
-                }
-                Action::Consult { .. } => c.handle(Event::Advised { result: Err("no program".into()) }, now).unwrap(),
-                Action::Apply { ops } => {
-                    let results = fabric.apply(&ops, now);
-                    c.handle(Event::Applied { results }, now).unwrap();
-                }
-                Action::Steer { ops } => {
-                    let results = fabric.steer(&ops, now);
-                    c.handle(Event::Steered { results }, now).unwrap();
-                }
-                Action::Probe { .. } | Action::Prioritise { .. } => {}
-                Action::Log { record } => drop(ends.events.send(Arc::new(record))),
-            }
-        }
-        ends.snapshot.send_replace(Arc::new(c.snapshot(now, "test")));
+        let answer = driver.tell(command.event);
+        driver.act().expect("the controller takes what it asked for");
+        ends.snapshot.send_replace(Arc::new(driver.controller.snapshot(driver.host.now, "test")));
         if let Some(reply) = command.reply {
             let _ = reply.send(answer);
         }
     }
-}
-
-fn observation(at: Time, programmed: Programmed) -> Observation {
-    let zero = DemandMatrix::zero(4);
-    let mut sent = zero.clone();
-    sent.set(RackId(0), RackId(1), at.0 / 1000);
-    let ports = vec![vec![PortCounters { crossed_packets: 2, crossed_bytes: 3000, late_packets: 1, misdelivered: 0 }; 4]];
-    Observation { at, programmed, sent, over_ocs: zero.clone(), backlog: zero, flows: None, ports, damage: vec![] }
 }
 
 impl Rig {

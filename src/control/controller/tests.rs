@@ -23,7 +23,8 @@ mod misfits;
 const MS: Span = Span::millis(1);
 const NOTICE: Span = Span::millis(2);
 
-/// A controller, and the world around it: time passes only where the test says so.
+/// A controller, and the world around it: time passes only where the test says so, also between a question and its answer. The driver of
+/// the product (`runtime::drive`), a room below this one, stands behind the tests of the API and of the runs.
 struct World {
     c: Controller,
     now: Time,

@@ -70,7 +70,7 @@ fn script() -> impl Strategy<Value = Script> {
     let flows = prop::collection::vec((0u32..8, 0u32..8, 0u64..2_000_000), 0..6);
     let coflows = prop::collection::vec((0u64..200, flows, prop::option::of(0u64..150)), 1..6);
     let faults = prop::collection::vec((0u64..200, 1u64..150, broken()), 0..5);
-    let kind = prop::sample::select(vec![MaxMin, FairPerCoflow, Fifo, Varys, Aalo, Sincronia, Priority, Sunflow]);
+    let kind = prop::sample::select(NetworkKind::ALL.to_vec());
     (coflows, faults, kind, any::<bool>()).prop_map(|(list, faults, kind, circuits)| {
         let (mut events, mut cancelled) = (Vec::new(), BTreeSet::new());
         for (k, (at, _, gone)) in list.iter().enumerate() {

@@ -21,16 +21,25 @@ use crate::ids::{JobId, RackId};
 use crate::placement::hdfs;
 use crate::placement::policy::{Block, Pick, Placement, View, first_of, gone, lost_plans};
 use crate::placement::spec::{Common, PolicyOptions};
-use crate::units::Bytes;
+use crate::units::{Bytes, Span, exact};
 use crate::workload::jobs::EdgeSpec;
 
-/// Options of the policy `shuffle-watcher`; `busy` is every policy's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Options of the policy `shuffle-watcher`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShuffleWatcherOptions {
     /// Whether a job stays in the racks between which it moves the fewest bytes, whatever slots they have, as Corral's authors have it;
     /// else racks with slots for all tasks of a stage are preferred to others. False if left out.
     pub confine: bool,
+    /// The network into a rack is loaded, and maps go first, while what is on its way there takes longer than this; 1 s if left out.
+    #[serde(serialize_with = "exact")]
+    pub busy: Span,
+}
+
+impl Default for ShuffleWatcherOptions {
+    fn default() -> Self {
+        Self { confine: false, busy: Span::secs(1) }
+    }
 }
 
 impl PolicyOptions for ShuffleWatcherOptions {
@@ -167,7 +176,7 @@ impl Placement for ShuffleWatcher {
     fn offer(&mut self, view: &dyn View, rack: RackId) -> Option<Pick> {
         // Loaded: what is on its way into the rack takes longer than a heavy reduce is worth waiting for.
         let uplink = view.topology().racks[rack.index()].uplink;
-        let loaded = uplink.time_for(view.shuffling_into(rack)) > self.common.busy;
+        let loaded = uplink.time_for(view.shuffling_into(rack)) > self.options.busy;
         let here = |job: JobId| self.racks.get(&job).is_none_or(|r| r.binary_search(&rack).is_ok());
         let own = self.first(view, loaded, |job, s| here(job) && (is_map(view, job, s) || self.has_part(view, (job, s), rack)));
         let others = || self.first(view, loaded, |job, s| self.overflows(view, (job, s)));

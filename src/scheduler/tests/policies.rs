@@ -106,7 +106,7 @@ fn by_itself() -> Vec<Kind> {
 fn free_slots(confine: bool) -> u64 {
     let t = network(4, 1, 2);
     let mut spec = Spec::new(Kind::ShuffleWatcher);
-    spec.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine });
+    spec.policy = Policy::ShuffleWatcher(ShuffleWatcherOptions { confine, ..Default::default() });
     let mut w = World::with(&t, Settings::default(), spec.build(ELEPHANT));
     w.submit([6, 4, 3].map(|maps| map_reduce(0, (maps, 1000), (2, 5), 4000)).to_vec());
     w.run(Time(1));
