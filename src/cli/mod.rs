@@ -50,6 +50,7 @@ pub mod simulate;
 mod sketch;
 pub mod stop;
 pub mod study;
+pub mod sums;
 pub mod sweep;
 pub mod tables;
 pub mod timeline;

@@ -15,7 +15,9 @@ use super::client::Where;
 use super::draw;
 use super::event_log::{Clock, Head};
 use super::log::{self, say};
+use super::numbers::several;
 use super::record::RecordArgs;
+use super::sums::Shown;
 use super::workload::Reading;
 use super::{
     CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, print, read_policy, read_topology, schedule, study,
@@ -116,9 +118,8 @@ pub struct Args {
     /// Runs although this machine cannot carry its rates honestly; the result says so.
     #[arg(help_heading = "Network", long)]
     force: bool,
-    /// How the result is printed.
-    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
-    output: Output,
+    #[command(flatten)]
+    shown: Shown,
     /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
     #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
     watch: bool,
@@ -240,7 +241,11 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
-        return Err(CliError::Failed("interrupted; what had finished by then is printed above".into()));
+        let only_off = args.baseline && results.len() == 1;
+        let off =
+            "interrupted in the run with circuits off, which --baseline makes first: the result is of that run alone, so far as it came";
+        let on = "interrupted; what had finished by then is printed above";
+        return Err(CliError::Failed(if only_off { off } else { on }.into()));
     }
     let last = results.last().expect("at least one run");
     match last.summary.unfinished {
@@ -248,7 +253,7 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
         n => {
             let why = last.coflows.iter().find_map(|c| c.lost.as_ref());
             let why = why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
-            Err(CliError::Failed(format!("{n} coflows did not finish{why}")))
+            Err(CliError::Failed(format!("{} did not finish{why}", several(n, "coflow"))))
         }
     }
 }
@@ -275,11 +280,11 @@ fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> 
         return Err(interrupted_at_once());
     }
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
-    print(&study::show(&study::of(&names, &results), args.output))?;
+    print(&study::show(&study::of(&names, &results), args.shown.output))?;
     match (stop.load(Relaxed), unfinished) {
         (true, _) => Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into())),
         (false, 0) => Ok(()),
-        (false, n) => Err(CliError::Failed(format!("{n} coflows did not finish"))),
+        (false, n) => Err(CliError::Failed(format!("{} did not finish", several(n, "coflow")))),
     }
 }
 
@@ -520,7 +525,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         reading: args.reading.clone(),
         seed: 1,
         tuning: &args.tuning,
-        output: args.output,
+        shown: args.shown,
         json: args.json.as_deref(),
         recorder: plan.recorder.as_ref(),
     };
@@ -572,9 +577,9 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
 
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
-    match (results, args.output) {
-        ([off, on], Output::Table) => print(&tables::with_baseline(off, on))?,
-        _ => print(&tables::run_result(last, args.output))?,
+    match (results, args.shown.output) {
+        ([off, on], Output::Table) => print(&tables::with_baseline(off, on, args.shown.summary))?,
+        _ => print(&tables::run_result(last, args.shown))?,
     }
     if let Some(file) = &args.json {
         write_results(file, results)?;

@@ -324,16 +324,18 @@ fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
-/// of Mininet's, and stale notes. Returns what was removed.
-pub fn clean(base: &Path) -> Vec<String> {
+/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`. Returns what was removed.
+pub fn clean(base: &Path, only: Option<&str>) -> Vec<String> {
     let alive = held(base);
-    let mut gone = detach::clean(&alive);
-    for (name, fabric) in marked(base, "") {
-        if !alive.contains(&fabric) && netns::unpublish(&name).is_ok() {
+    let meant = |fabric: &str| only.is_none_or(|name| name == fabric);
+    let dead = |fabric: &str| meant(fabric) && !alive.iter().any(|a| a == fabric);
+    let mut gone = detach::clean(dead);
+    for (name, fabric) in marked(base, &only.map_or_else(String::new, |name| format!("{name}-"))) {
+        if dead(&fabric) && netns::unpublish(&name).is_ok() {
             gone.push(format!("namespace {name}"));
         }
     }
-    for d in directories(base) {
+    for d in directories(base).filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(meant)) {
         if let Ok(held) = lock(&d) {
             if fs::remove_dir_all(&d).is_ok() {
                 gone.push(d.display().to_string());
