@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::cli::numbers::several;
 use super::inputs::{self, Inputs};
+use crate::cli::numbers::several;
 use crate::cli::tables::{self, Rows, span};
 use crate::cli::{CliError, Output, print};
 use crate::placement::cluster::Cluster;
