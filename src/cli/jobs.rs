@@ -7,7 +7,7 @@ use super::sums::{self, Shown};
 use super::tables::{self, Rows};
 use super::workload::reading::{self, JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
-use super::{CliError, Output};
+use super::{CliError, Output, outcome};
 use crate::config;
 use crate::config::shipped::Shelf;
 use crate::placement::Kind;
@@ -224,10 +224,10 @@ impl Virtual {
 pub fn result(r: &JobsResult, shown: Shown) -> String {
     match (shown.output, shown.summary) {
         (Output::Table, summary_only) => {
-            let tampered = tables::tampered(r.tampered.as_ref());
+            let tampered = outcome::tampered(r.tampered.as_ref());
             // A program may place tasks, and one may set circuits.
             let programs = [&r.summary.first_fallback, &r.network.stats.first_fallback];
-            let fallbacks: String = programs.map(|why| tables::first_fallback(why.as_ref())).concat();
+            let fallbacks: String = programs.map(|why| outcome::first_fallback(why.as_ref())).concat();
             let jobs = if summary_only { String::new() } else { format!("{}\n\n", table(r).table()) };
             format!("{jobs}{}\n{}\n{tampered}{fallbacks}", caption(r), summary(r).table())
         }

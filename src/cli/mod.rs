@@ -33,6 +33,7 @@ pub mod man;
 pub mod memory;
 mod numbers;
 pub mod origin;
+pub mod outcome;
 pub mod plan;
 pub mod plot;
 pub mod progress;

@@ -20,7 +20,7 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, print, read_policy, read_topology, schedule, study,
+    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, outcome, print, read_policy, read_topology, schedule,
     tables, user_namespace, write_text,
 };
 use crate::api;
@@ -39,12 +39,12 @@ use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::{Names, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
-use crate::runtime::study::AnyResult;
 use crate::topology::Topology;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
 mod banner;
+mod compare;
 mod detach;
 mod events;
 mod journal;
@@ -219,7 +219,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
             (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
-            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare(args, &plan, workload, &stop),
+            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare::compare(args, &plan, workload, &stop),
             (None, Some(workload)) => carry(args, &plan, workload, &stop),
             (None, None) => serve(args, &plan, watch, &stop),
         }
@@ -255,36 +255,6 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
             let why = why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
             Err(CliError::Failed(format!("{} did not finish{why}", several(n, "coflow"))))
         }
-    }
-}
-
-/// Carries a workload under every policy, as many times as asked for, and holds the policies against the first. They take turns, so that
-/// what changes on the machine meanwhile meets all of them.
-fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
-    let all: Vec<(&RunPlan, &Workload)> =
-        std::iter::once((&plan.run, workload)).chain(plan.others.iter().map(|(run, workload)| (run, workload))).collect();
-    let names = match &args.policy[..] {
-        [] => vec![plan.run.policy.name.clone()],
-        files => study::labels(files.iter().zip(all.iter().map(|p| p.0.policy.name.as_str()))),
-    };
-    let mut results: study::Results = all.iter().map(|_| vec![]).collect();
-    let mut unfinished = 0;
-    for (k, &of) in (0..args.repeat.unwrap_or(1)).flat_map(|_| all.iter().enumerate()) {
-        let result = if stop.load(Relaxed) { break } else { one(args, plan, of, &plan.origins[k], stop)? };
-        if !stop.load(Relaxed) {
-            unfinished += result.summary.unfinished;
-            results[k].push(AnyResult::Coflows(Box::new(result)));
-        }
-    }
-    if results.iter().all(Vec::is_empty) {
-        return Err(interrupted_at_once());
-    }
-    args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
-    print(&study::show(&study::of(&names, &results), args.shown.output))?;
-    match (stop.load(Relaxed), unfinished) {
-        (true, _) => Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into())),
-        (false, 0) => Ok(()),
-        (false, n) => Err(CliError::Failed(format!("{} did not finish", several(n, "coflow")))),
     }
 }
 
@@ -578,8 +548,8 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
     match (results, args.shown.output) {
-        ([off, on], Output::Table) => print(&tables::with_baseline(off, on, args.shown.summary))?,
-        _ => print(&tables::run_result(last, args.shown))?,
+        ([off, on], Output::Table) => print(&outcome::with_baseline(off, on, args.shown.summary))?,
+        _ => print(&outcome::run_result(last, args.shown))?,
     }
     if let Some(file) = &args.json {
         write_results(file, results)?;

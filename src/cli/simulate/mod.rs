@@ -14,7 +14,7 @@ use super::record::RecordArgs;
 use super::sums::Shown;
 use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, event_log, explain, jobs, print, read_text, read_topology, study, tables, write_text};
+use super::{CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, study, tables, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -178,7 +178,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = RunResult { machine, ..result };
-    print(&tables::run_result(&result, args.shown))?;
+    print(&outcome::run_result(&result, args.shown))?;
     if let Some(file) = &args.json {
         write_text(file, &tables::json(&result))?;
     }
