@@ -192,6 +192,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             "--baseline, --events and --record are about one policy; to compare with no circuits, add --policy eps-only".into(),
         ));
     }
+    if args.policy.len() > 1 {
+        args.shown.refuse_summary()?;
+    }
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     args.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
     if args.detach && !args.detached {
