@@ -60,9 +60,8 @@ pub fn run_all(
     for (k, result) in all.into_iter().enumerate() {
         by[k % names.len()].extend(result?);
     }
-    match ended.into_inner() {
-        0 => return Err(CliError::Failed("stopped before any run had ended".into())),
-        _ => {}
+    if ended.into_inner() == 0 {
+        return Err(CliError::Failed("stopped before any run had ended".into()));
     }
     Ok(by)
 }

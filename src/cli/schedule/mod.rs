@@ -255,7 +255,7 @@ impl Progress {
 
     fn show(&mut self, s: &Snapshot) {
         let done = s.counters.jobs_finished;
-        let (tasks, coflows) = (several(s.computing as usize, "running task"), several(s.coflows as usize, "coflow"));
+        let (tasks, coflows) = (several(s.computing as usize, "running task"), several(s.coflows, "coflow"));
         let tasks = format!("{tasks}, {} waiting for bytes; {coflows} on the way", s.fetching);
         match &self.bar {
             Some(bar) => {
