@@ -122,6 +122,37 @@ fn a_program_decides_as_the_scheduler_that_it_copies() {
     }
 }
 
+/// `python/greedy.py` at an address: the same program, with the function that serves it exchanged.
+#[test]
+fn a_program_at_an_address_decides_as_the_scheduler_that_it_copies() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+    let code =
+        "import heliostat, runpy, sys; heliostat.serve = lambda decide: heliostat.serve_http(0, decide); runpy.run_path(sys.argv[1])";
+    let mut python = Command::new("python3");
+    python.args(["-c", code, concat!(env!("CARGO_MANIFEST_DIR"), "/python/greedy.py")]).stderr(Stdio::piped());
+    python.env("PYTHONPATH", concat!(env!("CARGO_MANIFEST_DIR"), "/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    let Ok(mut served) = python.spawn() else {
+        return println!("SKIP a_program_at_an_address_decides_as_the_scheduler_that_it_copies: no python3");
+    };
+    let mut said = String::new();
+    BufReader::new(served.stderr.take().expect("piped")).read_line(&mut said).expect("it says where it listens");
+    let compared = std::panic::catch_unwind(|| {
+        let url = said.trim().strip_prefix("listens at ").unwrap_or_else(|| panic!("{said}"));
+        for (planes, duplex, stop) in [(1, false, StopMode::NotAllStop), (2, true, StopMode::NotAllStop), (2, false, StopMode::AllStop)] {
+            let topology = network(planes, duplex, stop);
+            let policy = CircuitPolicy { scheduler: SchedulerKind::External, demand: Estimator::Backlog, ..CircuitPolicy::default() };
+            let mut plan = all_admitted(policy);
+            plan.run.program = Some(ProgramSpec { at: ProgramAt::Url(url.into()), ..program(&[]) });
+            let (ours, own) = (run(&topology, SchedulerKind::Greedy, Estimator::Backlog), play(&topology, &plan));
+            assert!(own.summary.stats.fallbacks == 0 && own.summary.ocs_share > 0.0, "{:?}", own.summary.stats.first_fallback);
+            assert_eq!(decided(&ours), decided(&own), "{planes} planes, duplex {duplex}, {stop:?}");
+        }
+    });
+    let _ = served.kill().and_then(|()| served.wait());
+    compared.unwrap_or_else(|why| std::panic::resume_unwind(why));
+}
+
 #[test]
 fn where_a_program_fails_its_fallback_decides_every_cycle() {
     let topology = network(1, false, StopMode::NotAllStop);

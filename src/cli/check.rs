@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::files::read_any;
 use super::log::say;
+use super::numbers::several;
 use super::{CliError, draw, limits, print, results, sketch};
 use crate::coflows::network::{NetworkKind, Service};
 use crate::config::{self, ConfigError, Format, JobsReading, Load, yaml};
@@ -245,16 +246,6 @@ fn describe_topology(t: &Topology) -> String {
     let each = if planes.is_empty() { String::new() } else { format!(" of {}", planes.join(", ")) };
     let (racks, hosts) = (several(t.rack_count(), "rack"), several(t.hosts.len(), "host"));
     format!("{racks}, {hosts} with NICs of {nics}, {eps}, {}{each}", several(t.planes.len(), "OCS plane"))
-}
-
-/// A number of things, such as `1 rack` and `2 switches`.
-fn several(n: usize, what: &str) -> String {
-    let ending = match what {
-        _ if n == 1 => "",
-        _ if what.ends_with("ch") => "es",
-        _ => "s",
-    };
-    format!("{n} {what}{ending}")
 }
 
 /// What is said of a valid policy: who sets circuits by what, how coflows are served, who places tasks.

@@ -7,14 +7,21 @@ use crate::fabric::kernel::ownership;
 ///
 /// That is namespaces, and queues and filters in Mininet's nodes.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Only what the network of this name left
+    name: Option<String>,
+}
 
 /// Runs the subcommand.
 ///
 /// # Errors
-/// When stdout cannot be written. Running fabrics and other people's objects are left alone.
-pub fn run(_: &Args) -> Result<(), CliError> {
-    let gone = ownership::clean(&ownership::base());
+/// The network of that name is running; or stdout cannot be written. Running fabrics and other people's objects are left alone.
+pub fn run(args: &Args) -> Result<(), CliError> {
+    let base = ownership::base();
+    if let Some(name) = args.name.as_ref().filter(|name| ownership::running(&base).iter().any(|n| n.fabric == **name)) {
+        return Err(CliError::Failed(format!("{name} is running, and nothing of it is removed; `heliostat stop {name}` ends it")));
+    }
+    let gone = ownership::clean(&base, args.name.as_deref());
     let lines: String = gone.iter().map(|g| format!("removed {g}\n")).collect();
     print(if gone.is_empty() { "nothing to remove\n" } else { &lines })
 }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::files::read_shipped;
+use super::sums::{self, Shown};
 use super::tables::{self, Rows};
 use super::workload::reading::{self, JobsArgs, ModelArgs};
 use super::workload::{Mix, Reading};
-use super::{CliError, Output};
+use super::{CliError, Output, outcome};
 use crate::config;
 use crate::config::shipped::Shelf;
 use crate::placement::Kind;
@@ -218,19 +219,36 @@ impl Virtual {
     }
 }
 
-/// A run of jobs as it is printed. Table: the jobs, then the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base units.
-pub fn result(r: &JobsResult, output: Output) -> String {
-    match output {
-        Output::Table => {
-            let tampered = tables::tampered(r.tampered.as_ref());
+/// A run of jobs as it is printed. Table: the jobs, then what was run and the sums. JSON: the whole [`JobsResult`]. CSV: the jobs in base
+/// units. With `--summary`, all but the jobs.
+pub fn result(r: &JobsResult, shown: Shown) -> String {
+    match (shown.output, shown.summary) {
+        (Output::Table, summary_only) => {
+            let tampered = outcome::tampered(r.tampered.as_ref());
             // A program may place tasks, and one may set circuits.
             let programs = [&r.summary.first_fallback, &r.network.stats.first_fallback];
-            let fallbacks: String = programs.map(|why| tables::first_fallback(why.as_ref())).concat();
-            format!("{}\n\n{}\n{tampered}{fallbacks}", table(r).table(), summary(r).table())
+            let fallbacks: String = programs.map(|why| outcome::first_fallback(why.as_ref())).concat();
+            let jobs = if summary_only { String::new() } else { format!("{}\n\n", table(r).table()) };
+            format!("{jobs}{}\n{}\n{tampered}{fallbacks}", caption(r), summary(r).table())
         }
-        Output::Json => tables::json(r),
-        Output::Csv => exact(r).csv(),
+        (Output::Json, false) => tables::json(r),
+        (Output::Csv, false) => exact(r).csv(),
+        (output, true) => sums::for_programs(r, output),
     }
+}
+
+/// What was run, in a line above the sums.
+fn caption(r: &JobsResult) -> String {
+    let seed = r.origin.seed.map_or_else(String::new, |s| format!(", seed {s}"));
+    format!(
+        "{} on {}, placed by {}, circuits by {}, mechanism {}{seed}{}",
+        r.workload,
+        r.topology,
+        r.placement,
+        r.policy,
+        r.mechanism,
+        sums::ended(r.end)
+    )
 }
 
 fn table(r: &JobsResult) -> Rows {
@@ -311,7 +329,9 @@ pub fn summary(r: &JobsResult) -> Rows {
     row("makespan", tables::span(s.makespan));
     row("JCT average / median / p95", three(s.average_jct, s.median_jct, s.p95_jct));
     row("shuffle CCT average / median / p95", three(s.average_cct, s.median_cct, s.p95_cct));
-    row("OCS share", tables::percent(s.ocs_share));
+    if sums::has_circuits(&r.network) {
+        row("OCS share", tables::percent(s.ocs_share));
+    }
     row("slot time", tables::span(s.slot_time));
     row("bytes planned / received", format!("{} / {}", tables::bytes(s.bytes_planned), tables::bytes(s.bytes_received)));
     let wire = tables::bytes(r.network.bytes_on_wire);
@@ -320,14 +340,17 @@ pub fn summary(r: &JobsResult) -> Rows {
         row("of that sent again by TCP", tables::bytes(again));
     }
     row("tasks at their block / in its rack / far", format!("{} / {} / {}", s.near[0], s.near[1], s.near[2]));
-    row("task starts (outputs lost, gave way)", format!("{} ({}, {})", s.counters.starts, s.counters.outputs_lost, s.counters.preempted));
-    row("starts outside a guideline", s.counters.violations.to_string());
-    if s.counters.fallbacks > 0 {
-        row("offers decided by the fallback", s.counters.fallbacks.to_string());
-    }
-    if !s.fallbacks.is_empty() {
-        row("guidelines dropped", s.fallbacks.len().to_string());
-    }
+    // Rows of what seldom happens are there only if it did.
+    let again = r.jobs.iter().map(|j| u64::from(j.reruns)).sum::<u64>();
+    let seldom = [
+        ("tasks started again", again),
+        ("outputs lost with a host", s.counters.outputs_lost),
+        ("tasks that gave way", s.counters.preempted),
+        ("starts outside a guideline", s.counters.violations),
+        ("offers decided by the fallback", s.counters.fallbacks),
+        ("guidelines dropped", s.fallbacks.len() as u64),
+    ];
+    seldom.iter().filter(|r| r.1 > 0).for_each(|(name, n)| row(name, n.to_string()));
     rows
 }
 

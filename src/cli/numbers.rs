@@ -1,4 +1,4 @@
-//! Whole numbers of the command line, with errors in plain words.
+//! Whole numbers of the command line, with errors in plain words; numbers of things.
 
 /// A whole number.
 ///
@@ -16,10 +16,21 @@ pub fn positive(text: &str) -> Result<u64, String> {
     whole(text).ok().filter(|n| *n > 0).ok_or_else(|| "a whole number is wanted, 1 or more".to_owned())
 }
 
+/// A number of things: 1 coflow, 2 coflows, 3 switches.
+pub fn several(n: usize, what: &str) -> String {
+    let ending = match what {
+        _ if n == 1 => "",
+        _ if what.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{n} {what}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
 
+    use super::several;
     use crate::cli::Cli;
 
     #[test]
@@ -31,5 +42,11 @@ mod tests {
             assert!(said(["--seed", wrong]).unwrap_err().contains("a whole number is wanted, 0 to"), "{wrong}");
         }
         assert!(said(["--scale", "0"]).unwrap_err().contains("a whole number is wanted, 1 or more"));
+    }
+
+    #[test]
+    fn one_thing_is_no_many() {
+        let told = [(0, "coflow"), (1, "coflow"), (2, "coflow"), (1, "switch"), (3, "switch")].map(|(n, what)| several(n, what));
+        assert_eq!(told, ["0 coflows", "1 coflow", "2 coflows", "1 switch", "3 switches"]);
     }
 }

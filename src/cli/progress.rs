@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::log::say;
+use super::numbers::several;
 use crate::runtime::report::End;
 use crate::units::Time;
 
@@ -49,7 +50,7 @@ impl Clock {
         }
         if took >= WORTH_TELLING {
             let seconds = took.as_secs_f64();
-            say!("{events} events in {seconds:.2} s, {:.0} events/s", events as f64 / seconds);
+            say!("{} in {seconds:.2} s, {:.0} events/s", several(events as usize, "event"), events as f64 / seconds);
         }
         took
     }

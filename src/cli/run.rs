@@ -15,10 +15,12 @@ use super::client::Where;
 use super::draw;
 use super::event_log::{Clock, Head};
 use super::log::{self, say};
+use super::numbers::several;
 use super::record::RecordArgs;
+use super::sums::Shown;
 use super::workload::Reading;
 use super::{
-    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, print, read_policy, read_topology, schedule, study,
+    CliError, Output, attach, can_write, files, interrupt, jobs, limits, origin, outcome, print, read_policy, read_topology, schedule,
     tables, user_namespace, write_text,
 };
 use crate::api;
@@ -37,12 +39,12 @@ use crate::runtime::posted::Posted;
 use crate::runtime::record::{Pace, Recorder};
 use crate::runtime::report::{Names, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
-use crate::runtime::study::AnyResult;
 use crate::topology::Topology;
 use crate::workload::coflow_benchmark::Local;
 use crate::workload::{Adjust, Workload};
 
 mod banner;
+mod compare;
 mod detach;
 mod events;
 mod journal;
@@ -116,9 +118,8 @@ pub struct Args {
     /// Runs although this machine cannot carry its rates honestly; the result says so.
     #[arg(help_heading = "Network", long)]
     force: bool,
-    /// How the result is printed.
-    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
-    output: Output,
+    #[command(flatten)]
+    shown: Shown,
     /// Looks at the policy file twice a second, and decides by it when it was written again; a bad one changes nothing.
     #[arg(long, requires = "policy", conflicts_with_all = ["workload", "schedule"])]
     watch: bool,
@@ -191,6 +192,9 @@ pub fn run(args: &Args) -> Result<(), CliError> {
             "--baseline, --events and --record are about one policy; to compare with no circuits, add --policy eps-only".into(),
         ));
     }
+    if args.policy.len() > 1 {
+        args.shown.refuse_summary()?;
+    }
     can_write([&args.json, &args.events, &args.tuning.timeline].into_iter().flatten())?;
     args.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
     if args.detach && !args.detached {
@@ -218,7 +222,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         let plan = Plan { recorder: recorder.cloned(), ..plan };
         match (&args.schedule, &plan.workload) {
             (Some(jobs), _) => schedule_jobs(args, &plan, jobs, &stop),
-            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare(args, &plan, workload, &stop),
+            (None, Some(workload)) if args.policy.len() > 1 || args.repeat.is_some() => compare::compare(args, &plan, workload, &stop),
             (None, Some(workload)) => carry(args, &plan, workload, &stop),
             (None, None) => serve(args, &plan, watch, &stop),
         }
@@ -240,7 +244,11 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
     }
     report(args, &results)?;
     if stop.load(Relaxed) {
-        return Err(CliError::Failed("interrupted; what had finished by then is printed above".into()));
+        let only_off = args.baseline && results.len() == 1;
+        let off =
+            "interrupted in the run with circuits off, which --baseline makes first: the result is of that run alone, so far as it came";
+        let on = "interrupted; what had finished by then is printed above";
+        return Err(CliError::Failed(if only_off { off } else { on }.into()));
     }
     let last = results.last().expect("at least one run");
     match last.summary.unfinished {
@@ -248,38 +256,8 @@ fn carry(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Re
         n => {
             let why = last.coflows.iter().find_map(|c| c.lost.as_ref());
             let why = why.map_or_else(String::new, |why| format!("; the first that was lost: {why}"));
-            Err(CliError::Failed(format!("{n} coflows did not finish{why}")))
+            Err(CliError::Failed(format!("{} did not finish{why}", several(n, "coflow"))))
         }
-    }
-}
-
-/// Carries a workload under every policy, as many times as asked for, and holds the policies against the first. They take turns, so that
-/// what changes on the machine meanwhile meets all of them.
-fn compare(args: &Args, plan: &Plan, workload: &Workload, stop: &AtomicBool) -> Result<(), CliError> {
-    let all: Vec<(&RunPlan, &Workload)> =
-        std::iter::once((&plan.run, workload)).chain(plan.others.iter().map(|(run, workload)| (run, workload))).collect();
-    let names = match &args.policy[..] {
-        [] => vec![plan.run.policy.name.clone()],
-        files => study::labels(files.iter().zip(all.iter().map(|p| p.0.policy.name.as_str()))),
-    };
-    let mut results: study::Results = all.iter().map(|_| vec![]).collect();
-    let mut unfinished = 0;
-    for (k, &of) in (0..args.repeat.unwrap_or(1)).flat_map(|_| all.iter().enumerate()) {
-        let result = if stop.load(Relaxed) { break } else { one(args, plan, of, &plan.origins[k], stop)? };
-        if !stop.load(Relaxed) {
-            unfinished += result.summary.unfinished;
-            results[k].push(AnyResult::Coflows(Box::new(result)));
-        }
-    }
-    if results.iter().all(Vec::is_empty) {
-        return Err(interrupted_at_once());
-    }
-    args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
-    print(&study::show(&study::of(&names, &results), args.output))?;
-    match (stop.load(Relaxed), unfinished) {
-        (true, _) => Err(CliError::Failed("interrupted; the runs that had ended by then stand above".into())),
-        (false, 0) => Ok(()),
-        (false, n) => Err(CliError::Failed(format!("{n} coflows did not finish"))),
     }
 }
 
@@ -520,7 +498,7 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         reading: args.reading.clone(),
         seed: 1,
         tuning: &args.tuning,
-        output: args.output,
+        shown: args.shown,
         json: args.json.as_deref(),
         recorder: plan.recorder.as_ref(),
     };
@@ -572,9 +550,9 @@ fn serve(args: &Args, plan: &Plan, mut watch: Option<Watch>, stop: &AtomicBool) 
 
 fn report(args: &Args, results: &[RunResult]) -> Result<(), CliError> {
     let last = results.last().expect("at least one run");
-    match (results, args.output) {
-        ([off, on], Output::Table) => print(&tables::with_baseline(off, on))?,
-        _ => print(&tables::run_result(last, args.output))?,
+    match (results, args.shown.output) {
+        ([off, on], Output::Table) => print(&outcome::with_baseline(off, on, args.shown.summary))?,
+        _ => print(&outcome::run_result(last, args.shown))?,
     }
     if let Some(file) = &args.json {
         write_results(file, results)?;

@@ -14,7 +14,16 @@ use crate::fabric::kernel::{rights, sys};
 /// # Errors
 /// None runs, several do and nothing says which, or none has that name.
 pub fn choose(name: Option<&str>) -> Result<Note, CliError> {
-    one_of(ownership::running(&ownership::base()), name, controller().as_deref())
+    let chosen = one_of(ownership::running(&ownership::base()), name, controller().as_deref());
+    chosen.map_err(|e| name.and_then(|name| theirs(name, &ownership::users_of(name))).unwrap_or(e))
+}
+
+/// A network of that name that other users run without root. Its files are theirs, so not even root goes by what they say.
+fn theirs(name: &str, users: &[u32]) -> Option<CliError> {
+    let own = sys::uid_gid().0;
+    let user = users.iter().find(|&&u| u != own || rights::are_of_the_machine())?;
+    let why = format!("the network {name} is run without root by user {user}, in a namespace of its own");
+    Some(CliError::Invalid(format!("{why}; speak to it as that user: sudo -u '#{user}' heliostat ...")))
 }
 
 /// The daemon's address that the environment names.
@@ -100,6 +109,14 @@ mod tests {
         assert_eq!(chosen(&["a", "b"], None), Err("several networks are running (a, b); choose one with --name".into()));
         assert_eq!(chosen(&["a", "b"], Some("c")), Err("no network c is running (running: a, b)".into()));
         assert_eq!(chosen(&[], Some("c")), Err("no network is running; start one with `heliostat run TOPOLOGY`".into()));
+    }
+
+    #[test]
+    fn a_network_that_another_user_runs_without_root_is_told_as_theirs() {
+        let other = sys::uid_gid().0 + 1;
+        let told = theirs("x", &[other]).expect("an error").to_string();
+        assert!(told.contains(&format!("by user {other}")) && told.contains(&format!("sudo -u '#{other}'")), "{told}");
+        assert_eq!(theirs("x", &[]), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use serde::de::DeserializeOwned;
 
 use super::client::Where;
+use super::numbers::several;
 use super::tables::{self, Rows, bytes, percent, span};
 use super::{CliError, Output, print};
 use crate::api::wire;
@@ -100,23 +101,71 @@ impl What {
 /// No daemon, no answer in time, or an answer that is an error.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let client = args.place.client()?;
+    let mut before = None;
     let Some(every) = args.watch else {
-        return print(&look(args, &client)?);
+        return print(&look(args, &client, &mut before)?);
     };
     // On a terminal, each look replaces the last one; in a pipe, they follow each other.
     let clear = if std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
     loop {
-        let text = look(args, &client)?;
+        let text = look(args, &client, &mut before)?;
         print(&format!("{clear}{text}"))?;
         std::thread::sleep(every.max(Span::millis(10)).std());
     }
 }
 
-/// One look, as text. The API has hosts by number; the topology has their names.
-fn look(args: &Args, client: &Client) -> Result<String, CliError> {
+/// One look, as text, and what the next one compares with. The API has hosts by number; the topology has their names.
+fn look(args: &Args, client: &Client, before: &mut Option<wire::Demand>) -> Result<String, CliError> {
     let answer = client.get(args.what.path())?;
     let names = if args.what == What::Paths { host_names(client)? } else { vec![] };
-    render(args.what, args.output, &answer, &names)
+    let mut text = render(args.what, args.output, &answer, &names)?;
+    if args.output == Output::Table {
+        match args.what {
+            What::Circuits if parse::<wire::Circuits>(&answer)?.circuits.is_empty() => {
+                text += &were_set(&parse(&client.get(What::Stats.path())?)?)
+            }
+            What::Demand => {
+                let now: wire::Demand = parse(&answer)?;
+                text += &before.replace(now.clone()).map_or_else(String::new, |before| rates(&before, &now));
+            }
+            _ => {}
+        }
+    }
+    Ok(text)
+}
+
+/// Circuits may be shorter than the time between two looks: how many there were.
+fn were_set(s: &wire::Stats) -> String {
+    match s.circuits_set {
+        0 => "none was set since the start\n".into(),
+        n => format!(
+            "{} set since the start; `heliostat run --events` writes each down, and the page shows them over time\n",
+            several(n as usize, "circuit")
+        ),
+    }
+}
+
+/// What was sent between two looks, by pair of racks, in bits per second.
+fn rates(before: &wire::Demand, now: &wire::Demand) -> String {
+    let seconds = now.now_ns.saturating_sub(before.now_ns) as f64 / 1e9;
+    let cell = |m: &[Vec<u64>], i: usize, j: usize| m.get(i).and_then(|row| row.get(j)).copied().unwrap_or(0);
+    let gained = |now: &[Vec<u64>], before: &[Vec<u64>], i, j| cell(now, i, j).saturating_sub(cell(before, i, j));
+    let told = |bytes: u64| BitRate((bytes as f64 * 8.0 / seconds / 1e5) as u64 * 100_000).to_string();
+    let mut rows = Rows::new(&["from", "to", "rate", "over OCS"]);
+    let racks = now.sent_bytes.len();
+    for (i, j) in (0..racks).flat_map(|i| (0..racks).map(move |j| (i, j))) {
+        let sent = gained(&now.sent_bytes, &before.sent_bytes, i, j);
+        if sent > 0 && seconds > 0.0 {
+            let ocs = gained(&now.over_ocs_bytes, &before.over_ocs_bytes, i, j);
+            rows.rows.push(vec![RackId::from(i).to_string(), RackId::from(j).to_string(), told(sent), percent(ocs as f64 / sent as f64)]);
+        }
+    }
+    let since = span(Span(now.now_ns.saturating_sub(before.now_ns) / 1_000_000 * 1_000_000));
+    if rows.rows.is_empty() {
+        format!("nothing was sent in the last {since}\n")
+    } else {
+        format!("\n in the last {since}\n{}\n", rows.table())
+    }
 }
 
 /// The names of a network's hosts, by number.
@@ -463,6 +512,17 @@ fn stats(s: &wire::Stats, exact: bool) -> Rows {
         }
         for (point, v) in [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)].into_iter().filter(|_| exact) {
             row(&format!("{part}_{point}_ns"), v.to_string());
+        }
+    }
+    for d in &s.dark_by_plane {
+        let (plane, parts) = (d.plane, [("asked", d.asked), ("achieved", d.achieved)]);
+        for (part, q) in parts {
+            let points = [("p50", q.p50_ns), ("p99", q.p99_ns), ("max", q.max_ns)];
+            if exact {
+                points.iter().for_each(|(point, v)| row(&format!("plane_{plane}_dark_{part}_{point}_ns"), v.to_string()));
+            } else {
+                row(&format!("plane {plane}: dark {part}, p50 / p99 / max"), points.map(|p| span(Span(p.1))).join(" / "));
+            }
         }
     }
     if let Some(t) = &s.tampered {

@@ -5,11 +5,8 @@ use std::fmt::Write as _;
 use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, presets};
 use serde::Serialize;
 
-use super::Output;
 use crate::coflows::CoflowRecord;
-use crate::control::record::Tampered;
 use crate::runtime::report::form::Document;
-use crate::runtime::report::{RunResult, Summary};
 use crate::units::{Bytes, Span};
 
 /// Columns whose cells are text in JSON, even those that look like numbers: coflows of traces are called so.
@@ -137,75 +134,6 @@ impl Rows {
     }
 }
 
-/// A run as `run` and `simulate` print it.
-///
-/// Table: the coflows, then the sums. JSON: the whole [`RunResult`]. CSV: the coflows in base units (bytes, nanoseconds), so
-/// that nothing is lost.
-pub fn run_result(result: &RunResult, output: Output) -> String {
-    match output {
-        Output::Table => format!("{}\n\n{}\n{}", coflows(result).table(), summary(&result.summary).table(), remarks(result)),
-        Output::Json => json(result),
-        Output::Csv => coflows_exact(&result.coflows).csv(),
-    }
-}
-
-/// What a reader must know before the figures are believed: coflows that were lost, and a network that another process changed.
-fn remarks(result: &RunResult) -> String {
-    let lost = result.coflows.iter().filter_map(|c| Some(format!("\n{} was lost: {}\n", c.name, c.lost.as_ref()?)));
-    lost.chain([tampered(result.tampered.as_ref()), first_fallback(result.summary.stats.first_fallback.as_ref())]).collect()
-}
-
-/// Why a program did not decide, where it did not.
-pub fn first_fallback(why: Option<&String>) -> String {
-    why.map_or(String::new(), |why| format!("\nthe fallback decided, the first time since: {why}\n"))
-}
-
-/// That another process changed the network under a run, if it did.
-pub fn tampered(tampered: Option<&Tampered>) -> String {
-    tampered.map_or(String::new(), |t| {
-        let (from, until) = (span(Span(t.from.0)), span(Span(t.until.0)));
-        format!("\nthe network was tampered with, from {from} until {until}, {} times; first: {}\n", t.found, t.what)
-    })
-}
-
-/// A run beside the same workload with circuits off, for people.
-pub fn with_baseline(off: &RunResult, on: &RunResult) -> String {
-    let mut rows = Rows::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound", "circuits off", "speed-up"]);
-    for (mut row, (a, b)) in coflows(on).rows.into_iter().zip(on.coflows.iter().zip(&off.coflows)) {
-        row.push(b.cct.map_or("unfinished".into(), span));
-        let gain = a.cct.zip(b.cct).and_then(|(a, b)| ratio(b, a));
-        row.push(gain.map_or("-".into(), |g| format!("{g:.2}x")));
-        rows.rows.push(row);
-    }
-    let mut sums = summary(&on.summary);
-    sums.header = ["summary", "with circuits", "circuits off"].map(Into::into).to_vec();
-    let mut without: std::collections::BTreeMap<String, String> =
-        summary(&off.summary).rows.into_iter().map(|r| (r[0].clone(), r[1].clone())).collect();
-    for row in &mut sums.rows {
-        let cell = without.remove(&row[0]).unwrap_or_else(|| "-".into());
-        row.push(cell);
-    }
-    let how = format!("{} on {}, policy {}, mechanism {}, TCP {}", on.workload, on.topology, on.policy, on.mechanism, on.congestion);
-    format!("{}\n\n{how}\n{}\n{}{}", rows.table(), sums.table(), remarks(on), remarks(off))
-}
-
-/// The coflows of a run, for people.
-pub fn coflows(result: &RunResult) -> Rows {
-    let mut rows = Rows::new(&["coflow", "flows", "bytes", "OCS share", "CCT", "bound", "CCT/bound"]);
-    for c in &result.coflows {
-        rows.rows.push(vec![
-            c.name.clone(),
-            c.flows.to_string(),
-            bytes(c.bytes),
-            percent(c.ocs_share),
-            c.cct.map_or(if c.lost.is_some() { "lost" } else { "unfinished" }.into(), span),
-            span(c.bound),
-            c.cct.and_then(|cct| ratio(cct, c.bound)).map_or("-".into(), |r| format!("{r:.2}")),
-        ]);
-    }
-    rows
-}
-
 /// The coflows of a run in base units.
 pub fn coflows_exact(coflows: &[CoflowRecord]) -> Rows {
     let mut rows = Rows::new(&["coflow", "flows", "bytes", "ocs_share", "arrival_ns", "cct_ns", "bound_ns", "cct_over_bound"]);
@@ -221,33 +149,6 @@ pub fn coflows_exact(coflows: &[CoflowRecord]) -> Rows {
             c.bound.0.to_string(),
             r.map_or(String::new(), |r| format!("{r:.6}")),
         ]);
-    }
-    rows
-}
-
-/// The sums of a run, for people: one a row.
-pub fn summary(s: &Summary) -> Rows {
-    let mut rows = Rows::new(&["summary", ""]);
-    let mut row = |name: &str, value: String| rows.rows.push(vec![name.into(), value]);
-    let of = if s.unfinished == 0 { String::new() } else { format!(" of {}", s.finished + s.unfinished) };
-    row("coflows finished", format!("{}{of}", s.finished));
-    row("makespan", span(s.makespan));
-    row("average CCT", span(s.average_cct));
-    row("p95 CCT", span(s.p95_cct));
-    row("OCS share", percent(s.ocs_share));
-    row("bytes received / asked", format!("{} / {}", bytes(s.bytes_received), bytes(s.bytes_asked)));
-    row("sent back late / misdelivered", format!("{} / {}", s.late_packets, s.misdelivered));
-    row("circuits set", s.stats.circuits_set.to_string());
-    if s.stats.dark_achieved.count > 0 {
-        let (a, b) = (&s.stats.dark_asked, &s.stats.dark_achieved);
-        row("dark time asked p50 / achieved p50, p99", format!("{} / {}, {}", span(a.p50), span(b.p50), span(b.p99)));
-    }
-    if s.stats.cycle.max > Span::ZERO {
-        row("control cycle p50 / p99", format!("{} / {}", span(s.stats.cycle.p50), span(s.stats.cycle.p99)));
-    }
-    row("control cycles (late, missed)", format!("{} ({}, {})", s.stats.cycles, s.stats.late_cycles, s.stats.missed_cycles));
-    if s.stats.fallbacks > 0 {
-        row("cycles decided by the fallback", s.stats.fallbacks.to_string());
     }
     rows
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::client::Where;
 use super::tables::{self, Rows};
-use super::{CliError, Output, can_write, interrupt, origin, print, write_text};
+use super::{CliError, Output, can_write, interrupt, origin, print, sums, write_text};
 use crate::api::wire;
 use crate::client::counters::Counters;
 use crate::client::remote::Remote;
@@ -301,7 +301,10 @@ fn show(r: &Report, output: Output) -> String {
     match output {
         Output::Json => tables::json(r),
         Output::Csv => rows(&r.traffic, true).csv(),
-        Output::Table => format!("{}\n\n{}\n", rows(&r.traffic, false).table(), tables::summary(&r.run.summary).table()),
+        Output::Table => {
+            let (pairs, sums) = (rows(&r.traffic, false).table(), sums::summary(&r.run.summary).table());
+            format!("{pairs}\n\n{}\n{sums}\n", sums::caption(&r.run))
+        }
     }
 }
 

@@ -100,6 +100,8 @@ struct Meters {
     cycle: Meter,
     dark_asked: Meter,
     dark_achieved: Meter,
+    /// The two by plane, where planes ask for different dark times.
+    dark_by_plane: BTreeMap<PlaneId, (Meter, Meter)>,
 }
 
 impl Controller {

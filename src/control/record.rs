@@ -258,6 +258,17 @@ pub struct Quantiles {
     pub max: Span,
 }
 
+/// Dark times of the circuits of one plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PlaneDark {
+    /// The plane's number.
+    pub plane: u32,
+    /// Dark time asked for, of circuits that were probed.
+    pub asked: Quantiles,
+    /// Dark time that the probes saw.
+    pub achieved: Quantiles,
+}
+
 /// Counters of the control loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stats {
@@ -287,6 +298,9 @@ pub struct Stats {
     pub dark_asked: Quantiles,
     /// Dark time that the probes saw.
     pub dark_achieved: Quantiles,
+    /// Both by plane, where planes ask for different dark times; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dark_by_plane: Vec<PlaneDark>,
     /// Probes that came out where they should.
     pub probes_ok: u64,
     /// Probes that came out elsewhere.

@@ -17,6 +17,7 @@ pub mod coflow_benchmark;
 pub mod coflowsim;
 pub mod decima;
 pub(crate) mod draws;
+pub mod flow_sizes;
 pub mod htsim;
 pub mod job_model;
 pub mod job_stats;

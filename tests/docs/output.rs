@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use heliostat::control::record::Tampered;
+use heliostat::control::record::{PlaneDark, Tampered};
 use heliostat::fabric::meter::{Carried, Utilisation};
 use heliostat::runtime::jobs::report::JobsResult;
 use heliostat::runtime::jobs::simulate::{Ask, Course, simulate_with};
@@ -32,6 +32,8 @@ fn coflows() -> RunResult {
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);
     r.summary.stats.first_fallback = Some("no answer".into());
+    let dark = r.summary.stats.dark_achieved;
+    r.summary.stats.dark_by_plane = vec![PlaneDark { plane: 0, asked: dark, achieved: dark }];
     let link = Carried { name: "ocs0".into(), rate: BitRate(1), bytes: vec![1] };
     r.utilisation = Some(Utilisation { bucket: Span(1), until: Time(1), links: vec![link] });
     r
@@ -95,6 +97,7 @@ fn every_key_of_a_result_has_its_row() {
         ("`summary` of coflows, `network` of jobs", &with_baseline, "summary"),
         ("`summary` of coflows, `network` of jobs", &jobs, "network"),
         ("`stats`", &with_baseline, "summary.stats"),
+        ("`dark_by_plane[]`", &with_baseline, "summary.stats.dark_by_plane[]"),
         ("quantiles", &with_baseline, "summary.stats.dark_achieved"),
         ("`utilisation`", &with_baseline, "utilisation"),
         ("`utilisation.links[]`", &with_baseline, "utilisation.links[]"),

@@ -1,4 +1,4 @@
-//! What bash completes: names that are shipped, and those of a network that runs.
+//! What bash and fish complete: names that are shipped, and those of a network that runs.
 
 use std::path::Path;
 
@@ -53,4 +53,45 @@ fn bash_completes_the_names_of_a_running_network() {
     assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h1-")), ["h1-0:", "h1-1:"]);
     assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h0-0 : h1-")), ["h1-0", "h1-1"]);
     assert_eq!(offers("heliostat exec --name hx-none h0-"), Vec::<String>::new(), "a network that does not run has no hosts");
+}
+
+/// What fish offers for the last of these words; `None` without fish.
+fn fish_offers(words: &str) -> Option<Vec<String>> {
+    let program = Path::new(env!("CARGO_BIN_EXE_heliostat"));
+    let script = "heliostat completions fish | source; complete --do-complete $argv[1]";
+    let path = format!("{}:{}", program.parent().expect("a directory").display(), std::env::var("PATH").expect("a path"));
+    let mut fish = std::process::Command::new("fish");
+    fish.args(["--no-config", "-c", script, words]).env("PATH", path).env_remove("HELIOSTAT_CONTROLLER").current_dir(file(""));
+    let o = fish.output().ok()?;
+    assert!(o.status.success(), "{words}: {}", said(&o));
+    // Behind a tab stands what it is.
+    let word = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+    Some(String::from_utf8(o.stdout).expect("text").lines().map(word).collect())
+}
+
+#[test]
+fn fish_completes_commands_shipped_names_files_and_a_running_network() {
+    let test = "fish_completes_commands_shipped_names_files_and_a_running_network";
+    let Some(commands) = fish_offers("heliostat experi") else {
+        return skip(test, "no fish");
+    };
+    let offers = |words: &str| fish_offers(words).expect("it was there");
+    assert_eq!(commands, ["experiment"]);
+    assert_eq!(offers("heliostat run hybrid-8"), ["hybrid-8x2"]);
+    assert_eq!(offers("heliostat simulate hybrid-8x2 --policy sinc"), ["sincronia"]);
+    assert_eq!(offers("heliostat simulate hybrid-8x2 --policy policies/sinc"), ["policies/sincronia.yaml"]);
+    let shown = offers("heliostat show ");
+    assert!(shown.contains(&"circuits".into()) && shown.contains(&"demand".into()), "{shown:?}");
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let name = unique("fish");
+    let _running = Daemon::start(&name, &[]);
+    assert_eq!(offers(&format!("heliostat stop {}", &name[..name.len() - 1])), [name.as_str()]);
+    assert_eq!(offers(&format!("heliostat exec --name {name} h3-")), ["h3-0", "h3-1"]);
+    assert_eq!(offers(&format!("heliostat set --name {name} circuit r")), ["r0", "r1", "r2", "r3"]);
+    // A pair is one word in fish.
+    assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h1-")), ["h1-0:", "h1-1:"]);
+    assert_eq!(offers(&format!("heliostat traffic --name {name} bulk h0-0:h1-")), ["h0-0:h1-0", "h0-0:h1-1"]);
 }

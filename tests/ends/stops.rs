@@ -118,6 +118,29 @@ fn a_run_that_is_interrupted_tells_what_it_has() {
     assert_nothing_left(&name);
 }
 
+/// Ctrl-C in the first of the two runs of `--baseline`: the result is of the run with circuits off, and says so.
+#[test]
+fn a_baseline_that_is_interrupted_says_which_of_the_two_runs_it_tells_of() {
+    let test = "a_baseline_that_is_interrupted_says_which_of_the_two_runs_it_tells_of";
+    if !root(test) {
+        return;
+    }
+    let _alone = alone();
+    let (name, scratch) = (unique("base"), Scratch::new("base"));
+    let json = scratch.0.join("run.json");
+    let mut c = run(&name);
+    c.arg("--workload").arg(file("workloads/shuffle-4.yaml")).arg("--baseline").arg("--json").arg(&json);
+    let mut d = Daemon::spawn(&name, &mut c);
+    d.api();
+    until("a coflow is on its way", || d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty()));
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(1), "{}", d.log());
+    d.until_says("interrupted in the run with circuits off, which --baseline makes first");
+    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("the result was written")).expect("JSON");
+    assert_eq!((&result["policy"], &result["end"], result.get("baseline")), (&"eps-only".into(), &"stopped".into(), None));
+    assert_nothing_left(&name);
+}
+
 #[test]
 fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
     let test = "what_a_killed_daemon_left_goes_with_clean_or_the_next_start";
@@ -135,7 +158,13 @@ fn what_a_killed_daemon_left_goes_with_clean_or_the_next_start() {
         assert_eq!(namespaces(&name).len(), 14 + with_other() + 1, "what was killed cannot have tidied up");
     };
     kill_one();
-    let o = output(heliostat().arg("clean"));
+    // Of other names, nothing is removed; a network that runs is left alone, and said to run.
+    let o = output(heliostat().args(["clean", &format!("{name}-none")]));
+    assert!(o.status.success() && o.stdout == b"nothing to remove\n", "{}", said(&o));
+    let o = output(heliostat().args(["clean", &format!("{name}-o")]));
+    assert!(o.status.code() == Some(1) && said(&o).contains("is running"), "{}", said(&o));
+    assert_eq!((namespaces(&name).len(), with_other()), (29, 14));
+    let o = output(heliostat().args(["clean", &name]));
     assert!(o.status.success(), "{}", said(&o));
     let told = String::from_utf8_lossy(&o.stdout).into_owned();
     assert!(told.contains(&format!("namespace {name}-h0-0")) && !told.contains("h9-9"), "{told}");

@@ -71,7 +71,8 @@ fn ctrl_c_at_a_terminal_leaves_valid_results_in_part() {
         assert!(o.status.success(), "{}", said(&o));
         let command = long_run(&what.replace("JOBS", &jobs.display().to_string()), &result);
         let (code, told) = interrupted(&command);
-        assert_eq!(code, Some(0), "{told}");
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains("did not finish: interrupted"), "{told}");
         assert!(
             told.contains("events/s") && told.contains("open") && told.contains("stopped: the result is that of the run so far"),
             "{told}"

@@ -45,7 +45,8 @@ pub struct Coflow {
     pub asked_bytes: u64,
     /// Payload received so far.
     pub received_bytes: u64,
-    /// Bytes between racks that went over circuits (an estimate where coflows share a pair of racks).
+    /// Bytes between racks that went over circuits (an estimate where coflows share a pair of racks). After the end it may grow for two
+    /// more control cycles, until the counters of its last bytes have been read.
     pub over_ocs_bytes: u64,
     /// When its last byte was received.
     pub finished_ns: Option<u64>,

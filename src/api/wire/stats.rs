@@ -47,6 +47,9 @@ pub struct Stats {
     pub dark_asked: Quantiles,
     /// Dark time that probes saw.
     pub dark_achieved: Quantiles,
+    /// Both by plane, where planes ask for different dark times; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dark_by_plane: Vec<PlaneDark>,
     /// Probes that came out where they should.
     pub probes_ok: u64,
     /// Probes that came out elsewhere.
@@ -112,6 +115,29 @@ pub struct Tampered {
     pub found: u64,
 }
 
+/// Dark times of the circuits of one plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlaneDark {
+    /// The plane.
+    pub plane: u32,
+    /// Dark time asked for.
+    pub asked: Quantiles,
+    /// Dark time that probes saw.
+    pub achieved: Quantiles,
+}
+
+impl From<&record::PlaneDark> for PlaneDark {
+    fn from(d: &record::PlaneDark) -> Self {
+        Self { plane: d.plane, asked: (&d.asked).into(), achieved: (&d.achieved).into() }
+    }
+}
+
+impl From<&PlaneDark> for record::PlaneDark {
+    fn from(d: &PlaneDark) -> Self {
+        Self { plane: d.plane, asked: (&d.asked).into(), achieved: (&d.achieved).into() }
+    }
+}
+
 /// Distribution of a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Quantiles {
@@ -172,6 +198,7 @@ impl From<&record::Snapshot> for Stats {
             cycle: (&s.stats.cycle).into(),
             dark_asked: (&s.stats.dark_asked).into(),
             dark_achieved: (&s.stats.dark_achieved).into(),
+            dark_by_plane: s.stats.dark_by_plane.iter().map(Into::into).collect(),
             probes_ok: s.stats.probes_ok,
             probes_wrong: s.stats.probes_wrong,
             probes_lost: s.stats.probes_lost,
@@ -207,6 +234,7 @@ impl From<&Stats> for record::Stats {
             cycle: (&s.cycle).into(),
             dark_asked: (&s.dark_asked).into(),
             dark_achieved: (&s.dark_achieved).into(),
+            dark_by_plane: s.dark_by_plane.iter().map(Into::into).collect(),
             probes_ok: s.probes_ok,
             probes_wrong: s.probes_wrong,
             probes_lost: s.probes_lost,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::inputs::{self, Inputs};
+use crate::cli::numbers::several;
 use crate::cli::tables::{self, Rows, span};
 use crate::cli::{CliError, Output, print};
 use crate::placement::cluster::Cluster;
@@ -99,7 +100,13 @@ fn table(job: &JobSpec, matrix: &Matrix, corral: &[Span]) -> String {
         let _ = writeln!(out, "{:>width$}", span(corral[m - 1]));
     }
     if let Some(best) = matrix.best() {
-        let _ = writeln!(out, "\nbest: maps on {} racks, reduces on {} racks: {}", best.maps, best.reduces, span(best.latency));
+        let _ = writeln!(
+            out,
+            "\nbest: maps on {}, reduces on {}: {}",
+            several(best.maps, "rack"),
+            several(best.reduces, "rack"),
+            span(best.latency)
+        );
     }
     out
 }

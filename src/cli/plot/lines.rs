@@ -21,11 +21,16 @@ pub struct Lines {
     pub lines: Vec<(String, Points)>,
 }
 
-/// Of several files, two lines each: all uplinks, and all planes.
+/// Whether this is a plane over which nothing went: a line at zero says nothing.
+fn is_idle_plane(l: &Carried) -> bool {
+    l.name.starts_with("ocs") && l.bytes.iter().all(|&b| b == 0)
+}
+
+/// Of several files, two lines each: all uplinks, and all planes if anything went over them.
 fn sums(u: &Utilisation) -> Vec<(String, Points)> {
     let all = |of: fn(&str) -> bool| u.links.iter().filter(|l| of(&l.name)).collect::<Vec<&Carried>>();
     let kinds = [("EPS uplinks", all(|n| n.ends_with(".up"))), ("OCS planes", all(|n| n.starts_with("ocs")))];
-    kinds.into_iter().filter(|k| !k.1.is_empty()).map(|(name, links)| (name.into(), points(u, &links))).collect()
+    kinds.into_iter().filter(|k| !k.1.iter().all(|l| is_idle_plane(l))).map(|(name, links)| (name.into(), points(u, &links))).collect()
 }
 
 /// The lines of a file: what its links carried of what they can carry, those of `chosen` if any are, else the sums by kind of link; and
@@ -45,7 +50,7 @@ pub fn utilisation(input: &Input, chosen: &[String], prefix: &str) -> Option<Vec
     (!all.is_empty()).then_some(all)
 }
 
-/// All uplinks together, the busiest of them in each bucket, all that goes within racks, and every plane.
+/// All uplinks together, the busiest of them in each bucket, all that goes within racks, and every plane over which something went.
 fn by_kind(u: &Utilisation) -> Vec<(String, Points)> {
     let up: Vec<&Carried> = u.links.iter().filter(|l| l.name.ends_with(".up")).collect();
     let shares: Vec<Points> = up.iter().map(|l| points(u, &[l])).collect();
@@ -53,7 +58,7 @@ fn by_kind(u: &Utilisation) -> Vec<(String, Points)> {
     let most = points(u, &up).iter().enumerate().map(|(k, p)| (p.0, busiest(k))).collect();
     let mut all = vec![("EPS, all uplinks".into(), points(u, &up)), ("EPS, busiest uplink".into(), most)];
     let plane = |l: &Carried| if l.name.starts_with("ocs") { Some(format!("OCS plane {}", &l.name[3..])) } else { None };
-    all.extend(u.links.iter().filter_map(|l| Some((plane(l)?, points(u, &[l])))));
+    all.extend(u.links.iter().filter(|l| !is_idle_plane(l)).filter_map(|l| Some((plane(l)?, points(u, &[l])))));
     all.extend(u.links.iter().filter(|l| l.name == "local").map(|l| ("within racks".into(), points(u, &[l]))));
     all
 }
@@ -185,6 +190,9 @@ mod tests {
             ("OCS plane 0".into(), line(0.5, 1.0)),
         ];
         assert_eq!(by_kind(&u), all);
+        let mut dark = u.clone();
+        dark.links[3].bytes = vec![0, 0];
+        assert_eq!((by_kind(&dark), sums(&dark).len(), sums(&u).len()), (all[..2].to_vec(), 1, 2), "a plane that carried nothing");
         let input = Input { utilisation: Some(u), ..Input::default() };
         assert_eq!(utilisation(&input, &["r0.down".into()], "a: "), Some(vec![("a: r0.down".into(), line(1.0, 2.0))]));
         assert_eq!((utilisation(&input, &["r9.up".into()], ""), utilisation(&Input::default(), &[], "")), (None, None));

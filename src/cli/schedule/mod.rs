@@ -14,9 +14,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::client::Where;
 use super::draw;
 use super::draw::paper::Paper;
+use super::numbers::several;
+use super::sums::{Shown, ShownOnce};
 use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, interrupt, jobs, origin, print, read_policy, write_text};
+use super::{CliError, can_write, interrupt, jobs, origin, print, read_policy, tables, write_text};
 use crate::api::wire;
 use crate::cli::log::{self, say};
 use crate::client::board::Reporter;
@@ -61,9 +63,8 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     tuning: jobs::Tuning,
-    /// What is printed
-    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
-    output: Output,
+    #[command(flatten)]
+    shown: ShownOnce,
     /// Writes the whole result to this file
     #[arg(help_heading = "Output", long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -79,7 +80,7 @@ pub(super) struct Ask<'a> {
     pub reading: Reading,
     pub seed: u64,
     pub tuning: &'a jobs::Tuning,
-    pub output: Output,
+    pub shown: Shown,
     pub json: Option<&'a Path>,
     pub recorder: Option<&'a Recorder>,
 }
@@ -102,7 +103,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
         reading: Reading { scale: args.scale, time_scale: args.time_scale, ..Reading::default() },
         seed: args.seed,
         tuning: &args.tuning,
-        output: args.output,
+        shown: args.shown.into(),
         json: args.json.as_deref(),
         recorder: None,
     };
@@ -138,9 +139,9 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
     let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
     let result = JobsResult { origin, ..result };
-    print(&jobs::result(&result, ask.output))?;
+    print(&jobs::result(&result, ask.shown))?;
     if let Some(file) = ask.json {
-        write_text(file, &jobs::result(&result, Output::Json))?;
+        write_text(file, &tables::json(&result))?;
     }
     let title = format!("Tasks: {}, {}", result.workload, result.placement);
     let drawn = ask
@@ -254,7 +255,8 @@ impl Progress {
 
     fn show(&mut self, s: &Snapshot) {
         let done = s.counters.jobs_finished;
-        let tasks = format!("{} tasks compute, {} wait for bytes; {} coflows on their way", s.computing, s.fetching, s.coflows);
+        let (tasks, coflows) = (several(s.computing as usize, "running task"), several(s.coflows, "coflow"));
+        let tasks = format!("{tasks}, {} waiting for bytes; {coflows} on the way", s.fetching);
         match &self.bar {
             Some(bar) => {
                 bar.set_position(done);

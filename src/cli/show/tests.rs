@@ -169,3 +169,42 @@ fn everything_is_shown_from_a_server() {
     let refused = CliError::from(client(None).unwrap().get("/api/v1/stats").unwrap_err());
     assert!(refused.code() == 1 && refused.to_string().contains("Bearer"), "{refused}");
 }
+
+#[test]
+fn a_second_look_at_the_demand_tells_rates() {
+    let demand = |now: u64, sent: u64, ocs: u64| -> wire::Demand {
+        parse(&format!(
+            r#"{{"revision":7,"now_ns":{now},"demand_bytes":[[0,0],[0,0]],"sent_bytes":[[0,{sent}],[9,0]],
+            "over_ocs_bytes":[[0,{ocs}],[0,0]],"backlog_bytes":[[0,0],[0,0]]}}"#
+        ))
+        .unwrap()
+    };
+    // 50 MB in half a second are 800 Mb/s, and three quarters of them went over circuits; the other pair sent nothing.
+    let told = rates(&demand(1_000_000_000, 10_000_000, 1_000_000), &demand(1_500_000_000, 60_000_000, 38_500_000));
+    let line: Vec<&str> = told.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(line.join(" "), "r0 r1 800Mb/s 75.0%", "{told}");
+    assert!(told.contains("in the last 500ms") && !told.contains("r1   r0"), "{told}");
+    let same = demand(1_500_000_000, 60_000_000, 1);
+    assert_eq!(rates(&same, &demand(1_700_000_000, 60_000_000, 1)), "nothing was sent in the last 200ms\n");
+    assert!(rates(&same, &same).starts_with("nothing"), "no time has passed");
+}
+
+#[test]
+fn no_circuits_now_says_how_many_there_were_and_planes_have_dark_times_of_their_own() {
+    let quiet = r#"{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}"#;
+    let dark = r#"{"count":1,"p50_ns":10000000,"p99_ns":11000000,"max_ns":12000000}"#;
+    let stats = |set: u64| {
+        format!(
+            r#"{{"revision":1,"now_ns":5,"mechanism":"timed","cycles":3,"late_cycles":0,"missed_cycles":0,"fallbacks":0,"circuits_set":{set},
+            "poll":{quiet},"decide":{quiet},"apply":{quiet},"cycle":{quiet},"dark_asked":{quiet},"dark_achieved":{quiet},
+            "dark_by_plane":[{{"plane":1,"asked":{dark},"achieved":{dark}}}],"probes_ok":0,"probes_wrong":0,"probes_lost":0,"failures":[]}}"#
+        )
+    };
+    let told = |set| were_set(&parse(&stats(set)).unwrap());
+    assert_eq!(told(0), "none was set since the start\n");
+    assert!(told(1).starts_with("1 circuit set since the start") && told(34).starts_with("34 circuits set"), "{}", told(34));
+    let table = rendered(What::Stats, Output::Table, &stats(1)).unwrap();
+    assert!(table.contains("plane 1: dark achieved, p50 / p99 / max") && table.contains("10ms / 11ms / 12ms"), "{table}");
+    let csv = rendered(What::Stats, Output::Csv, &stats(1)).unwrap();
+    assert!(csv.contains("plane_1_dark_asked_p99_ns,11000000"), "{csv}");
+}

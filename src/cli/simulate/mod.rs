@@ -8,11 +8,13 @@ use self::play::{Load, Play};
 use super::draw;
 use super::draw::paper::Paper;
 use super::interrupt::stopped_by_ctrl_c;
+use super::numbers::several;
 use super::progress::Clock;
 use super::record::RecordArgs;
+use super::sums::Shown;
 use super::timeline::Timeline;
 use super::workload::Reading;
-use super::{CliError, Output, can_write, event_log, explain, jobs, print, read_text, read_topology, study, tables, write_text};
+use super::{CliError, Output, can_write, event_log, explain, jobs, outcome, print, read_text, read_topology, study, tables, write_text};
 use crate::coflows::network::NetworkKind;
 use crate::config;
 use crate::fabric::sim::faults::Fault;
@@ -92,9 +94,8 @@ pub struct Args {
     /// else is the same on every machine
     #[arg(help_heading = "Output", long, conflicts_with = "repeat")]
     timing: bool,
-    /// What is printed
-    #[arg(help_heading = "Output", short, long, value_enum, default_value_t)]
-    output: Output,
+    #[command(flatten)]
+    shown: Shown,
     /// Writes the whole result to this file; of several policies or repetitions, a list of them
     #[arg(help_heading = "Output", long)]
     json: Option<PathBuf>,
@@ -149,7 +150,13 @@ fn compare(args: &Args, topology: &Arc<Topology>) -> Result<(), CliError> {
     let names = study::labels(args.policy.iter().zip(plays.iter().map(|p| p.plan.policy.name.as_str())));
     let results = study::run_all(&names, seeds, args.threads, one)?;
     args.json.as_ref().map_or(Ok(()), |file| write_text(file, &study::results_json(&results)))?;
-    print(&study::show(&study::of(&names, &results), args.output))
+    print(&study::show(&study::of(&names, &results), args.shown.output))?;
+    let (ended, all) = (results.iter().map(Vec::len).sum::<usize>(), names.len() * seeds as usize);
+    if ended < all {
+        Err(CliError::Failed(format!("interrupted; {ended} of {} had ended, and count", several(all, "run"))))
+    } else {
+        Ok(())
+    }
 }
 
 fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
@@ -163,7 +170,7 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
     };
     let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
     let mut watch = |at: Progress| {
-        clock.show(at.now, at.events, &format!("{} coflows open, {} to come", at.open, at.coming));
+        clock.show(at.now, at.events, &format!("{} open, {} to come", several(at.open, "coflow"), at.coming));
         !stop.load(Ordering::Relaxed)
     };
     let around = |record: Option<&_>| play.coflows(args.seed, &workload, record, &mut write, &mut watch);
@@ -171,27 +178,32 @@ fn run_workload(args: &Args, play: &Play) -> Result<(), CliError> {
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = RunResult { machine, ..result };
-    print(&tables::run_result(&result, args.output))?;
+    print(&outcome::run_result(&result, args.shown))?;
     if let Some(file) = &args.json {
-        write_text(file, &tables::run_result(&result, Output::Json))?;
+        write_text(file, &tables::json(&result))?;
     }
     if let Some(file) = &args.events {
         let of = Names { mechanism: &result.mechanism, topology: &result.topology, policy: &result.policy, workload: &result.workload };
         log.insert_str(0, &event_log::Head::new(event_log::Clock::Virtual, &result.origin, of).line());
         write_text(file, &log)?;
     }
-    stuck(result.end, "coflows", result.summary.unfinished)
+    whole(result.end, "coflow", result.summary.unfinished)
 }
 
-/// What has been printed and written is no whole result, if nothing moved any more.
-fn stuck(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
-    let why = || CliError::Failed(format!("{unfinished} {what} did not finish: nothing moves any more, or not before virtual time ends"));
-    if end == End::Stuck { Err(why()) } else { Ok(()) }
+/// What has been printed and written is no whole result, if nothing moved any more or Ctrl-C ended it. That --until ended it was asked for.
+fn whole(end: End, what: &str, unfinished: usize) -> Result<(), CliError> {
+    let why = match end {
+        End::Stuck => "nothing moves any more, or not before virtual time ends",
+        End::Stopped if unfinished > 0 => "interrupted",
+        _ => return Ok(()),
+    };
+    Err(CliError::Failed(format!("{} did not finish: {why}", several(unfinished, what))))
 }
 
 fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     let (stop, clock) = (stopped_by_ctrl_c(), Clock::start());
-    let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &format!("{} coflows open, {} jobs to come", at.coflows, at.coming));
+    let open = |coflows, coming| format!("{} open, {} to come", several(coflows, "coflow"), several(coming, "job"));
+    let watch = |at: of_jobs::Progress| clock.show(at.now, at.events, &open(at.coflows, at.coming));
     let mut log = String::new();
     let keep = args.events.is_some();
     let result = args.record.around(Pace::Virtual, Some(args.seed), |record| {
@@ -204,12 +216,12 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
     let took = clock.stop(result.end);
     let machine = args.timing.then(|| Machine::new(result.events.unwrap_or(0), took));
     let result = JobsResult { machine, ..result };
-    print(&jobs::result(&result, args.output))?;
-    if args.explain.is_some() && args.output == Output::Table {
+    print(&jobs::result(&result, args.shown))?;
+    if args.explain.is_some() && args.shown.output == Output::Table {
         print(&format!("\n{}\n", explain::table(&result).table()))?;
     }
     if let Some(file) = &args.json {
-        write_text(file, &jobs::result(&result, Output::Json))?;
+        write_text(file, &tables::json(&result))?;
     }
     if let Some(file) = &args.events {
         let of = Names { mechanism: &result.mechanism, topology: &result.topology, policy: &result.policy, workload: &result.workload };
@@ -223,7 +235,7 @@ fn run_jobs(args: &Args, play: &Play) -> Result<(), CliError> {
             &Paper::default(),
         )?;
     }
-    stuck(result.end, "jobs", result.summary.unfinished)
+    whole(result.end, "job", result.summary.unfinished)
 }
 
 impl Args {
@@ -235,6 +247,7 @@ impl Args {
         if self.policy.len() == 1 {
             return Ok(());
         }
+        self.shown.refuse_summary()?;
         let of_one = [
             ("--events", self.events.is_some()),
             ("--timeline", self.tuning.timeline.is_some()),

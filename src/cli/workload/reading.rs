@@ -288,9 +288,19 @@ mod tests {
     fn mixes_are_drawn_and_files_of_coflows_are_not() {
         let t = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(100), vec![]);
         let reading = Reading { coflows: Some(6), ..Reading::default() };
-        for mix in
-            ["facebook", "coflowsim", "jobpacker", "co-scheduler", "corral-w1", "corral-w2", "corral-w3", "pushbox-w2", "facebook-jobs"]
-        {
+        for mix in [
+            "facebook",
+            "coflowsim",
+            "web-search",
+            "data-mining",
+            "jobpacker",
+            "co-scheduler",
+            "corral-w1",
+            "corral-w2",
+            "corral-w3",
+            "pushbox-w2",
+            "facebook-jobs",
+        ] {
             let draw = |seed| reading.draw(Path::new(mix), &t, seed).unwrap();
             assert!(!draw(1).coflows.is_empty() && draw(1).name == format!("{mix}-seed-1"), "{mix}");
             assert_ne!(draw(1).coflows, draw(2).coflows, "{mix}");

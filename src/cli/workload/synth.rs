@@ -11,9 +11,10 @@ use super::reading::ModelArgs;
 use super::{Format, To, plain_network};
 use crate::cli::{CliError, limits};
 use crate::topology::Topology;
-use crate::units::Span;
+use crate::units::{BitRate, Span};
 use crate::workload::coflow_benchmark::{Mapping, Trace, TraceCoflow};
 use crate::workload::coflowsim::{self, Custom};
+use crate::workload::flow_sizes::{FlowSizes, Flows, flows};
 use crate::workload::jobs::JobList;
 use crate::workload::spread::spread;
 use crate::workload::synth::{Synth, synth};
@@ -60,6 +61,8 @@ pub enum Mix {
     Facebook,
     /// CoflowSim's own four classes, drawn as CoflowSim draws them.
     Coflowsim,
+    /// Flows one by one.
+    Flows(FlowSizes),
     /// Jobs.
     Jobs(Jobs),
 }
@@ -68,7 +71,8 @@ impl ValueEnum for Mix {
     fn value_variants<'a>() -> &'a [Self] {
         static ALL: LazyLock<Vec<Mix>> = LazyLock::new(|| {
             let jobs = Jobs::value_variants().iter().copied().map(Mix::Jobs);
-            [Mix::Facebook, Mix::Coflowsim].into_iter().chain(jobs).collect()
+            let flows = [FlowSizes::WebSearch, FlowSizes::DataMining].map(Mix::Flows);
+            [Mix::Facebook, Mix::Coflowsim].into_iter().chain(flows).chain(jobs).collect()
         });
         &ALL
     }
@@ -80,6 +84,10 @@ impl ValueEnum for Mix {
             ),
             Self::Coflowsim => PossibleValue::new("coflowsim")
                 .help("Coflows: CoflowSim's own four classes (41%, 29%, 9%, 21%), drawn as CoflowSim draws them"),
+            Self::Flows(FlowSizes::WebSearch) => PossibleValue::new("web-search")
+                .help("Flows one by one between any two hosts, in the sizes of DCTCP's web search (mean 1.7 MB)"),
+            Self::Flows(FlowSizes::DataMining) => PossibleValue::new("data-mining")
+                .help("Flows one by one between any two hosts, in the sizes of VL2's data mining (mean 12.7 MB, half below 1.1 kB)"),
             Self::Jobs(jobs) => {
                 let value = jobs.to_possible_value()?;
                 let about = value.get_help().map(|h| format!("Jobs: {h}")).unwrap_or_default();
@@ -89,6 +97,17 @@ impl ValueEnum for Mix {
     }
 }
 
+/// Single flows of a named mix together send at this share, in per cent, of what all hosts can, or all racks if that is less.
+const LOAD: u64 = 30;
+
+/// That rate: of the hosts' interfaces together, or of the racks' uplinks and circuits.
+fn load(topology: &Topology) -> BitRate {
+    let hosts: u64 = topology.hosts.iter().map(|h| h.nic.0).sum();
+    let circuits: u64 = topology.planes.iter().map(|p| p.rate.0).sum();
+    let racks: u64 = topology.racks.iter().map(|r| r.uplink.0.saturating_add(circuits)).fold(0, u64::saturating_add);
+    BitRate((u128::from(hosts.min(racks)) * u128::from(LOAD) / 100).max(1) as u64)
+}
+
 impl Mix {
     /// The mix of that name, unless there is a file of that name.
     pub fn named(name: &Path) -> Option<Self> {
@@ -96,7 +115,8 @@ impl Mix {
         (!name.exists()).then_some(mix)
     }
 
-    /// Its coflows over a network: `n` of them, or those of `n` jobs; arrivals a second apart in the mean.
+    /// Its coflows over a network: `n` of them, or those of `n` jobs; arrivals a second apart in the mean, of single flows so that they
+    /// load the network by [`LOAD`].
     ///
     /// # Errors
     /// A network without hosts, or more than fits into memory.
@@ -106,6 +126,10 @@ impl Mix {
         if let Some(mix) = self.jobs() {
             let list = synth_jobs(&SynthJobs { mix, model: mix.preset().model(), jobs: n, seed, mean_gap });
             return spread(&JobList { name, ..list }, topology.hosts.len(), seed).map_err(CliError::Invalid);
+        }
+        if let Self::Flows(sizes) = self {
+            let ask = Flows { sizes, hosts: topology.hosts.len(), flows: n, seed, mean_gap: sizes.gap(load(topology)) };
+            return Ok(flows(&name, &ask));
         }
         let (racks, hosts) = (topology.rack_count(), topology.hosts.len().div_ceil(topology.rack_count().max(1)));
         let trace = match self {
@@ -167,6 +191,13 @@ pub fn run(a: &Args) -> Result<(), CliError> {
     }
     let racks = racks.ok_or_else(|| need("--racks R"))?;
     let coflows = a.coflows.ok_or_else(|| need("--coflows N"))?;
+    if let Mix::Flows(sizes) = a.mix {
+        let (topology, n) = (plain_network(racks, hosts), coflows as usize);
+        let ask = Flows { sizes, hosts: topology.hosts.len(), flows: n, seed: a.seed, mean_gap: a.mean_gap };
+        a.to.refuse_flows(n as u64)?;
+        let workload = flows(&format!("synth-{racks}x{hosts}-seed-{}", a.seed), &ask);
+        return convert::coflows(&workload.adjusted(&Adjust { scale: a.scale, ..Adjust::default() }), &topology, &a.to);
+    }
     let trace = trace(a, racks, hosts, coflows)?;
     if a.to.format == Format::Trace && a.scale == 1 {
         return a.to.put(&trace.write());

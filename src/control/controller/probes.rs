@@ -17,8 +17,14 @@ impl Controller {
                 self.stats.probes_ok += 1;
                 // A repeated probe says nothing about the dark time.
                 if let (Some(r), Some(dark)) = (asked.filter(|r| r.up_from == at), dark) {
-                    self.meters.dark_asked.add(r.up_from.since(r.setup_at));
+                    let wanted = r.up_from.since(r.setup_at);
+                    self.meters.dark_asked.add(wanted);
                     self.meters.dark_achieved.add(dark);
+                    if self.topology.planes.windows(2).any(|p| p[0].delta != p[1].delta) {
+                        let (asked, achieved) = self.meters.dark_by_plane.entry(plane).or_default();
+                        asked.add(wanted);
+                        achieved.add(dark);
+                    }
                 }
                 let changes = self.faults.passed(plane, input, output);
                 return self.blame_moved(changes, now);

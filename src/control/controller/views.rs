@@ -4,8 +4,10 @@ use super::Controller;
 use crate::circuits::Matching;
 use crate::circuits::SetBy;
 use crate::control::histogram::Histograms;
-use crate::control::record::{self, CircuitState, CircuitView, PortView, Snapshot, Stats};
+use crate::control::meter::Meter;
+use crate::control::record::{self, CircuitState, CircuitView, PlaneDark, PortView, Snapshot, Stats};
 use crate::demand::DemandMatrix;
+use crate::ids::PlaneId;
 use crate::placement::codecide::Standing;
 use crate::units::Time;
 
@@ -60,6 +62,11 @@ impl Controller {
 
     fn stats_now(&self) -> Stats {
         let m = &self.meters;
+        let by_plane = |(plane, (asked, achieved)): (&PlaneId, &(Meter, Meter))| PlaneDark {
+            plane: plane.0,
+            asked: asked.quantiles(),
+            achieved: achieved.quantiles(),
+        };
         Stats {
             poll: m.poll.quantiles(),
             decide: m.decide.quantiles(),
@@ -67,6 +74,7 @@ impl Controller {
             cycle: m.cycle.quantiles(),
             dark_asked: m.dark_asked.quantiles(),
             dark_achieved: m.dark_achieved.quantiles(),
+            dark_by_plane: m.dark_by_plane.iter().map(by_plane).collect(),
             ..self.stats.clone()
         }
     }

@@ -181,13 +181,12 @@ pub fn leave(net: &mut Network, fabric: &str) {
     }
 }
 
-/// Clears what fabrics that are not `running` left in the networks that are announced; returns what was cleared.
-pub fn clean(running: &[String]) -> Vec<String> {
+/// Clears what fabrics that are `dead` left in the networks that are announced; returns what was cleared.
+pub fn clean(dead: impl Fn(&str) -> bool) -> Vec<String> {
     let mut gone = vec![];
     for (network, processes) in attached::announced() {
-        let dead = |f: &str| !running.iter().any(|r| r == f);
         let clear = |node: &&str| {
-            let strip_node = || strip(&mut Netlink::open(processes.open(node)?.as_fd())?, dead);
+            let strip_node = || strip(&mut Netlink::open(processes.open(node)?.as_fd())?, &dead);
             strip_node().unwrap_or_else(|e| {
                 tracing::debug!("node {node} of {network}: {e}");
                 false

@@ -296,6 +296,26 @@ fn is_held(directory: &Path) -> bool {
     File::open(directory.join("lock")).is_ok_and(|f| sys::try_share(&f).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
 }
 
+/// Users who run a fabric of this name without root, by number: those whose directories are where such users keep them. What these say is
+/// not read: it is theirs.
+pub fn users_of(fabric: &str) -> Vec<u32> {
+    let users = fs::read_dir("/run/user").into_iter().flatten().flatten().map(|e| e.path().join("heliostat"));
+    let temporary = fs::read_dir("/tmp").into_iter().flatten().flatten().map(|e| e.path());
+    let temporary = temporary.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with("heliostat-")));
+    let mut found: Vec<u32> = users.chain(temporary).filter_map(|base| held_by(&base.join(fabric))).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The owner of a fabric's directory, if a process holds its lock. The lock may be any file, set there by anyone: it is not waited for.
+fn held_by(directory: &Path) -> Option<u32> {
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(directory.join("lock")).ok()?;
+    let held = sys::try_share(&file).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
+    Some(file.metadata().ok()?.uid()).filter(|_| held)
+}
+
 fn read_note(directory: &Path) -> Option<Note> {
     serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
 }
@@ -324,16 +344,18 @@ fn directories(base: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Removes what killed fabrics left: namespaces that carry our mark and whose fabric is not running, what is marked in nodes
-/// of Mininet's, and stale notes. Returns what was removed.
-pub fn clean(base: &Path) -> Vec<String> {
+/// of Mininet's, and stale notes; of all of them, or of the fabric of that name `only`. Returns what was removed.
+pub fn clean(base: &Path, only: Option<&str>) -> Vec<String> {
     let alive = held(base);
-    let mut gone = detach::clean(&alive);
-    for (name, fabric) in marked(base, "") {
-        if !alive.contains(&fabric) && netns::unpublish(&name).is_ok() {
+    let meant = |fabric: &str| only.is_none_or(|name| name == fabric);
+    let dead = |fabric: &str| meant(fabric) && !alive.iter().any(|a| a == fabric);
+    let mut gone = detach::clean(dead);
+    for (name, fabric) in marked(base, &only.map_or_else(String::new, |name| format!("{name}-"))) {
+        if dead(&fabric) && netns::unpublish(&name).is_ok() {
             gone.push(format!("namespace {name}"));
         }
     }
-    for d in directories(base) {
+    for d in directories(base).filter(|d| d.file_name().and_then(|n| n.to_str()).is_some_and(meant)) {
         if let Ok(held) = lock(&d) {
             if fs::remove_dir_all(&d).is_ok() {
                 gone.push(d.display().to_string());

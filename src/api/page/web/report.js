@@ -35,6 +35,8 @@
   const mean = (v) => v?.mean ?? v;
   const told = (v, format) => (typeof v !== "object" || v.mean === undefined ? format(v) : `${format(v.mean)}${v.half === null ? "" : ` ± ${format(v.half)}`}`);
   const count = (x) => (Number.isInteger(x) ? String(x) : x.toFixed(1));
+  // Without circuits in any run, rows of circuits say nothing.
+  const lit = runs.some((r) => mean(sum("ocs_share")(r)) > 0 || mean(r.means?.circuits_set ?? r.stats?.circuits_set) > 0);
   // What is known of a run, by the names of its result.
   const rows = [
     ["policy", (r) => r.about.policy],
@@ -52,7 +54,7 @@
     ["p95 JCT", sum("p95_jct_ns"), H.span, true],
     ["average CCT", sum("average_cct_ns"), H.span, true],
     ["p95 CCT", sum("p95_cct_ns"), H.span, true],
-    ["OCS share", sum("ocs_share"), (x) => H.percent(x, 1)],
+    ["OCS share", (r) => (lit ? sum("ocs_share")(r) : null), (x) => H.percent(x, 1)],
     ["bytes received", (r) => r.summary?.received_bytes, H.bytes],
     ["bytes sent again", (r) => r.summary?.sent_again_bytes, H.bytes],
     ["circuits set", (r) => r.means?.circuits_set ?? r.stats?.circuits_set, count],
@@ -154,7 +156,7 @@
       const u = r.utilisation;
       // Two beside each other; one that is left over has the whole width.
       const body = panel(`Utilisation: ${r.label}`, having.length % 2 === 1 && r === having.at(-1), "what links carried of what they can carry");
-      const kinds = [["all uplinks, sending", (n) => n.endsWith(".up")], ["all uplinks, receiving", (n) => n.endsWith(".down")], ...[...new Set(u.links.map((l) => l.name).filter((n) => n.startsWith("ocs")))].map((n) => [n, (x) => x === n])];
+      const kinds = [["all uplinks, sending", (n) => n.endsWith(".up")], ["all uplinks, receiving", (n) => n.endsWith(".down")], ...[...new Set(u.links.filter((l) => l.name.startsWith("ocs") && l.bytes.some((b) => b > 0)).map((l) => l.name))].map((n) => [n, (x) => x === n])];
       chart(body, 300, `Utilisation of ${r.label}`, (c) => {
         const series = kinds.map(([name, of], k) => {
           const links = u.links.filter((l) => of(l.name));
