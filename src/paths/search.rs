@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::types::{self, TypedSearch};
 use super::{List, Load, Switches};
 use crate::ids::HostId;
 use crate::topology::graph::Tier;
+use crate::topology::types::Types;
 
 /// What a list weighs, in the order in which it counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,14 +22,20 @@ pub struct Weight {
 
 impl Weight {
     /// No way.
-    const NONE: Self = Self { beyond: u128::MAX, cost: u64::MAX, length: u32::MAX };
+    pub(super) const NONE: Self = Self { beyond: u128::MAX, cost: u64::MAX, length: u32::MAX };
 
-    fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         if self == Self::NONE || other == Self::NONE {
             return Self::NONE;
         }
         Self { beyond: self.beyond + other.beyond, cost: self.cost + other.cost, length: self.length + other.length }
     }
+}
+
+/// By switch: its own weight for a flow of `rate` b/s besides `load`.
+pub(super) fn own_weights(net: &Switches, load: &Load, rate: u64) -> Vec<Weight> {
+    let of = |s: u32| Weight { beyond: u128::from(load.beyond(net, s, rate)), cost: u64::from(net.units[s as usize]), length: 1 };
+    (0..net.len() as u32).map(of).collect()
 }
 
 /// The weights of the best ways from every switch to one.
@@ -47,9 +55,7 @@ impl Search {
     /// the tiers of a policy demand (section 3.2): O(switches + links). In others, and where no such way exists, any way:
     /// O(links log switches).
     pub fn new(net: &Switches, load: &Load, to: u32, rate: u64) -> Self {
-        let own: Vec<Weight> = (0..net.len() as u32)
-            .map(|s| Weight { beyond: u128::from(load.beyond(net, s, rate)), cost: u64::from(net.units[s as usize]), length: 1 })
-            .collect();
+        let own = own_weights(net, load, rate);
         let none = vec![Weight::NONE; net.len()];
         let mut search = Self { to, own, down: none.clone(), up: none };
         if net.layered {
@@ -135,9 +141,12 @@ impl Search {
 }
 
 /// Searches that hold as long as the load on switches does not count: in a network without limits, whatever flows take. By the switch
-/// where they end.
+/// where they end, and their types if they have any.
 #[derive(Clone, Debug, Default)]
-pub struct Searches(BTreeMap<u32, Search>);
+pub struct Searches {
+    free: BTreeMap<u32, Search>,
+    typed: BTreeMap<(u32, Types), TypedSearch>,
+}
 
 impl Searches {
     /// What [`cheapest`] gives, for flows of one network. O(length x degree) where nothing limits, but for the first flow to a switch.
@@ -146,7 +155,20 @@ impl Searches {
             return cheapest(net, load, (from, to), rate);
         }
         let to = net.stands(to);
-        found(net, load, self.0.entry(to).or_insert_with(|| Search::new(net, load, to, rate)), net.stands(from))
+        found(net, load, self.free.entry(to).or_insert_with(|| Search::new(net, load, to, rate)), net.stands(from))
+    }
+
+    /// What [`types::cheapest`] gives, for flows of one network; what [`Self::cheapest`] gives for a flow without types.
+    pub fn of_types(&mut self, net: &Switches, load: &Load, ends: (HostId, HostId), rate: u64, types: &Types) -> Option<(List, Weight)> {
+        if types.are_free() {
+            return self.cheapest(net, load, ends, rate);
+        }
+        if ends.0 == ends.1 || !net.is_limitless() {
+            return types::cheapest(net, load, ends, rate, types);
+        }
+        let (from, to) = (net.stands(ends.0), net.stands(ends.1));
+        let search = self.typed.entry((to, types.clone())).or_insert_with(|| TypedSearch::new(net, load, to, rate, types));
+        types::found(net, load, search, from)
     }
 }
 
@@ -174,7 +196,7 @@ pub fn lowest(net: &Switches, (from, to): (HostId, HostId)) -> Option<List> {
 }
 
 /// A way without the hosts' own nodes, where servers relay.
-fn strip(net: &Switches, mut way: Vec<u32>) -> List {
+pub(super) fn strip(net: &Switches, mut way: Vec<u32>) -> List {
     if net.tier(way[0]) == Tier::Server {
         way.remove(0);
         way.pop();
