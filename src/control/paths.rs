@@ -130,6 +130,8 @@ pub struct Paths {
     seed: u64,
     units: Units,
     coflows: BTreeMap<CoflowId, Vec<Flow>>,
+    /// Of them, those with types.
+    with_types: BTreeSet<CoflowId>,
     /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the default way.
     flows: BTreeMap<Pair, Flow>,
     manual: BTreeMap<Ends, List>,
@@ -153,10 +155,26 @@ impl Paths {
             let net = Arc::new(Switches::new(&topology, Units::default()));
             Web { whole: net.clone(), net, routes: Arc::new(Routes::new(graph)) }
         });
-        let (coflows, flows, manual) = Default::default();
+        let (coflows, with_types, flows, manual) = Default::default();
         let (failed, apart, held, view) = Default::default();
         let units = Units::default();
-        Self { topology, web, policy, seed, units, coflows, flows, manual, failed, apart, held, asked: vec![], refused: false, view }
+        Self {
+            topology,
+            web,
+            policy,
+            seed,
+            units,
+            coflows,
+            with_types,
+            flows,
+            manual,
+            failed,
+            apart,
+            held,
+            asked: vec![],
+            refused: false,
+            view,
+        }
     }
 
     /// The same with other costs of switches.
@@ -184,7 +202,7 @@ impl Paths {
 
     /// Whether all flows take their default ways and shall do so.
     pub fn rests(&self) -> bool {
-        self.policy.is_ecmp() && self.manual.is_empty() && self.held.0.is_empty() && self.flows.values().all(|f| f.types.are_free())
+        self.policy.is_ecmp() && self.manual.is_empty() && self.held.0.is_empty() && self.with_types.is_empty()
     }
 
     /// Whether the fabric refused something that is still wanted.
@@ -223,9 +241,12 @@ impl Paths {
             (all.bytes, all.rate) = (all.bytes.saturating_add(f.bytes), all.rate.saturating_add(f.rate));
         }
         let pairs: Vec<Pair> = own.iter().filter(|f| !f.types.are_free()).map(|f| (f.from, f.to)).collect();
-        if let Some(old) = self.coflows.insert(id, own) {
-            self.take_off(old);
+        let old = self.coflows.insert(id, own);
+        self.with_types.remove(&id);
+        if !pairs.is_empty() {
+            self.with_types.insert(id);
         }
+        self.take_off(old.unwrap_or_default());
         self.retype(pairs);
         self.view.take();
         Ok(())
@@ -234,6 +255,7 @@ impl Paths {
     /// Ends a coflow, or takes it back. Returns whether it was known.
     pub fn end(&mut self, id: CoflowId) -> bool {
         let Some(own) = self.coflows.remove(&id) else { return false };
+        self.with_types.remove(&id);
         self.take_off(own);
         self.view.take();
         true

@@ -60,7 +60,7 @@ fn shuffles_may_have_types() {
     let unknown = e(&with("[access, spine]"));
     let all = ["server", "access", "aggregation", "core"];
     assert!(unknown.starts_with("f:3:") && unknown.contains("spine") && all.iter().all(|t| unknown.contains(t)), "{unknown}");
-    assert!(e(&with("[]")).starts_with("f:3:33: jobs[0].types: no types"), "{}", e(&with("[]")));
+    assert!(e(&with("[]")).starts_with("f:3:38: jobs[0].types: no types"), "{}", e(&with("[]")));
     let long = format!("[{}]", ["core"; 17].join(", "));
     assert!(e(&with(&long)).contains("jobs[0].types: 17 types"), "{}", e(&with(&long)));
     assert!(e("name: x\njobs: [{maps: 3, map_time: 10ms, types: [core]}]").contains("jobs[0].types: types of no shuffle"));
@@ -76,7 +76,7 @@ fn shuffles_may_have_types() {
     t.eps.core = crate::topology::Core::Graph(Box::new(Graph::leaf_spine(2, 2, crate::units::BitRate(1), None)));
     assert_eq!(check(&t, &with("[access, core, access]")), Ok(()));
     let none = check(&t, &with("[access, aggregation, access]")).unwrap_err().to_string();
-    assert!(none.starts_with("f:3:33: jobs[0].types: no two hosts of topology leaves have a list"), "{none}");
+    assert!(none.starts_with("f:3:38: jobs[0].types: no two hosts of topology leaves have a list"), "{none}");
     assert!(none.contains("[access] or [access, core, access]"), "{none}");
 }
 

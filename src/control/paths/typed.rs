@@ -18,7 +18,7 @@ impl Paths {
     /// # Errors
     /// Why no two hosts have one, and what there is.
     pub(super) fn expect_possible(&self, types: &Types) -> Result<(), Rejected> {
-        if types.are_free() || self.coflows.values().flatten().any(|f| f.types == *types) {
+        if types.are_free() || self.of_types().flatten().any(|f| f.types == *types) {
             return Ok(());
         }
         let told = |(what, allowed): (String, String)| Rejected::Invalid(format!("{what}; allowed: {allowed}"));
@@ -27,11 +27,8 @@ impl Paths {
 
     /// The types of a pair of hosts: those of the open coflow with the lowest number that has any.
     fn types_of(&self, pair: Pair) -> Types {
-        let own = |flows: &Vec<Flow>| {
-            let flows = if flows.first().is_some_and(|f| !f.types.are_free()) { &flows[..] } else { &[] };
-            flows.binary_search_by_key(&pair, |f| (f.from, f.to)).ok().map(|k| flows[k].types.clone())
-        };
-        self.coflows.values().find_map(own).unwrap_or_default()
+        let own = |flows: &Vec<Flow>| flows.binary_search_by_key(&pair, |f| (f.from, f.to)).ok().map(|k| flows[k].types.clone());
+        self.of_types().find_map(own).unwrap_or_default()
     }
 
     /// Gives these pairs of hosts the types that they have now; one whose types are others than before gets its list anew.
@@ -66,12 +63,17 @@ impl Paths {
 
     /// The same of all open coflows, each pair once.
     pub(super) fn unmet(&self, web: &Web) -> BTreeSet<Pair> {
-        let of_coflows = self.coflows.values().flatten().chain(self.flows.values().filter(|_| self.coflows.is_empty()));
+        let of_coflows = self.of_types().flatten().chain(self.flows.values().filter(|_| self.coflows.is_empty()));
         of_coflows.filter(|f| self.is_unmet(web, f)).map(|f| (f.from, f.to)).collect()
     }
 
     fn is_unmet(&self, web: &Web, f: &Flow) -> bool {
         !f.types.are_free() && web.net.check_types(&self.list_of(web, (f.from, f.to)), &f.types).is_err()
+    }
+
+    /// The flows of the open coflows with types.
+    fn of_types(&self) -> impl Iterator<Item = &Vec<Flow>> {
+        self.with_types.iter().filter_map(|id| self.coflows.get(id))
     }
 
     /// The types of pairs of hosts that have any.
