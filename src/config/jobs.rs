@@ -13,7 +13,7 @@
 //!     edges:
 //!       - {from: left, to: out, bytes: 100MB}
 //!       - {from: right, to: out, bytes: 20MB, shares: [1, 1, 2, 4]}
-//!   - {name: far, maps: 2, map_time: 1s, shuffle: 9MB, types: [access, aggregation, core, aggregation, access], reduces: 2, reduce_time: 1s}
+//!   - {name: far, maps: 2, map_time: 1s, shuffle: 9MB, types: [access, core, access], reduces: 2, reduce_time: 1s}
 //! ```
 //!
 //! A time is one length for all tasks of a stage, or a list with one a task. Stages come in any order; those without a path between

@@ -79,8 +79,8 @@ pub struct TypedSearch {
 }
 
 impl TypedSearch {
-    /// All best walks to the switch `to` for a flow of `rate` b/s besides `load`, over switches of these tiers. In a layered network they go
-    /// up, and then down. A switch that carries nothing at all is on none. O(types x (switches + links)).
+    /// All best walks to the switch `to` for a flow of `rate` b/s besides `load`, over switches of these tiers. In a layered network they
+    /// go up, and then down. A switch that carries nothing at all is on none. O(types x (switches + links)).
     pub fn new(net: &Switches, load: &Load, to: u32, rate: u64, types: &Types) -> Self {
         let own_node = (net.tier(to) == Tier::Server).then_some(Tier::Server);
         let tiers: Vec<Tier> = own_node.into_iter().chain(types.0.iter().copied()).chain(own_node).collect();
@@ -117,8 +117,8 @@ impl TypedSearch {
         net.tier(s) == self.tiers[place] && net.capacity(s) != Some(0)
     }
 
-    /// The best list's switches from a switch, both ends included, none twice, and its weight. Of equal ones it takes at every switch the next
-    /// one with the most room left, then the one of the lowest number. `None`: there is no such list.
+    /// The best list's switches from a switch, both ends included, none twice, and its weight. Of equal ones it takes at every switch the
+    /// next one with the most room left, then the one of the lowest number. `None`: there is no such list.
     /// O(types x degree) where no walk of the best weight crosses a switch twice; else it looks at others, [`MAX_STEPS`] switches at most.
     pub fn way(&self, net: &Switches, load: &Load, from: u32) -> Option<(Vec<u32>, Weight)> {
         if self.tiers.is_empty() || !self.may_be(net, 0, from) || self.up[0][from as usize] == Weight::NONE {
@@ -166,7 +166,8 @@ impl TypedSearch {
 }
 
 /// The best list of these types from one host to another for a flow of `rate` b/s besides `load`, and its weight: simple, and of switches
-/// that carry anything at all. Empty within a host. `None`: there is no such list. The cost of [`TypedSearch::new`] and [`TypedSearch::way`].
+/// that carry anything at all. Empty within a host. `None`: there is no such list. The cost of [`TypedSearch::new`] and
+/// [`TypedSearch::way`].
 ///
 /// ```
 /// use heliostat::ids::HostId;

@@ -1,4 +1,5 @@
-//! Flows whose lists must have given tiers, live: the counters of switches say that they cross them, and the lists are those of virtual time.
+//! Flows whose lists must have given tiers, live: the counters of switches say that they cross them, and the lists are those of virtual
+//! time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -64,8 +64,8 @@ fn shuffles_may_have_types() {
     let long = format!("[{}]", ["core"; 17].join(", "));
     assert!(e(&with(&long)).contains("jobs[0].types: 17 types"), "{}", e(&with(&long)));
     assert!(e("name: x\njobs: [{maps: 3, map_time: 10ms, types: [core]}]").contains("jobs[0].types: types of no shuffle"));
-    let mixed = "name: x\njobs:\n  - stages: [{name: a, tasks: 1, time: 1s}, {name: b, tasks: 1, time: 1s}, {name: c, tasks: 1, time: 1s}]\n    \
-         edges: [{from: a, to: c, types: [access]}, {from: b, to: c}]\n";
+    let mixed = "name: x\njobs:\n  - stages: [{name: a, tasks: 1, time: 1s}, {name: b, tasks: 1, time: 1s}, \
+         {name: c, tasks: 1, time: 1s}]\n    edges: [{from: a, to: c, types: [access]}, {from: b, to: c}]\n";
     let mixed = e(mixed);
     assert!(mixed.contains("jobs[0].edges[1]: other types than those of the shuffle from `a`") && mixed.contains("[access]"), "{mixed}");
     // Types that no two hosts of a network can have, at their place in the file.
