@@ -69,8 +69,8 @@ struct CoflowEntry {
     /// Strict priority of its flows between racks under `network: priority`: 0 goes first; 4 if left out. Those within a rack go last.
     #[schemars(range(max = 7))]
     priority: Option<u8>,
-    /// The tiers of the switches that its flows must cross, in their order, such as [access, aggregation, core, aggregation, access]; any if
-    /// left out.
+    /// The tiers of the switches that its flows must cross, in their order, such as [access, aggregation, core, aggregation, access];
+    /// any if left out.
     types: Option<Types>,
     /// Single flows.
     #[serde(default)]
