@@ -20,6 +20,7 @@ use crate::units::BitRate;
 pub mod choose;
 pub mod optimise;
 pub mod search;
+pub mod searches;
 pub mod types;
 
 /// The switches that a flow crosses, by number in their order; none between two tasks of one host.

@@ -1,6 +1,6 @@
 //! Hit-scheduler's Algorithm 1 with both ends fixed: one flow after another gets the cheapest list that the others leave room for.
 
-use super::search::Searches;
+use super::searches::Searches;
 use super::{List, Load, Switches};
 use crate::ids::HostId;
 use crate::topology::types::Types;

@@ -1,13 +1,11 @@
 //! The cheapest list between two hosts, under the switches' capacities.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
-use super::types::{self, TypedSearch};
 use super::{List, Load, Switches};
 use crate::ids::HostId;
 use crate::topology::graph::Tier;
-use crate::topology::types::Types;
 
 /// What a list weighs, in the order in which it counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,38 +138,6 @@ impl Search {
     }
 }
 
-/// Searches that hold as long as the load on switches does not count: in a network without limits, whatever flows take. By the switch
-/// where they end, and their types if they have any.
-#[derive(Clone, Debug, Default)]
-pub struct Searches {
-    free: BTreeMap<u32, Search>,
-    typed: BTreeMap<(u32, Types), TypedSearch>,
-}
-
-impl Searches {
-    /// What [`cheapest`] gives, for flows of one network. O(length x degree) where nothing limits, but for the first flow to a switch.
-    pub fn cheapest(&mut self, net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
-        if from == to || !net.is_limitless() {
-            return cheapest(net, load, (from, to), rate);
-        }
-        let to = net.stands(to);
-        found(net, load, self.free.entry(to).or_insert_with(|| Search::new(net, load, to, rate)), net.stands(from))
-    }
-
-    /// What [`types::cheapest`] gives, for flows of one network; what [`Self::cheapest`] gives for a flow without types.
-    pub fn of_types(&mut self, net: &Switches, load: &Load, ends: (HostId, HostId), rate: u64, types: &Types) -> Option<(List, Weight)> {
-        if types.are_free() {
-            return self.cheapest(net, load, ends, rate);
-        }
-        if ends.0 == ends.1 || !net.is_limitless() {
-            return types::cheapest(net, load, ends, rate, types);
-        }
-        let (from, to) = (net.stands(ends.0), net.stands(ends.1));
-        let search = self.typed.entry((to, types.clone())).or_insert_with(|| TypedSearch::new(net, load, to, rate, types));
-        types::found(net, load, search, from)
-    }
-}
-
 /// The best list from one host to another for a flow of `rate` b/s besides `load`, and its weight; empty within a host. `None`: there is
 /// no way. The cost of [`Search::new`].
 pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
@@ -181,7 +147,8 @@ pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate:
     found(net, load, &Search::new(net, load, net.stands(to), rate), net.stands(from))
 }
 
-fn found(net: &Switches, load: &Load, search: &Search, from: u32) -> Option<(List, Weight)> {
+/// A search's answer for flows that begin at a switch.
+pub(super) fn found(net: &Switches, load: &Load, search: &Search, from: u32) -> Option<(List, Weight)> {
     Some((strip(net, search.way(net, load, from)?), search.weight(from)?))
 }
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::optimise::{Flow, cost, optimise};
-use super::search::{Searches, Weight, cheapest};
+use super::search::{Weight, cheapest};
+use super::searches::Searches;
 use super::*;
 use crate::topology::Core;
 use crate::topology::graph::{Cable, Switch};

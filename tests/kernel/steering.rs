@@ -39,7 +39,7 @@ use crate::lists::{carried, lists, on};
 use crate::support::{Bench, each_mechanism, emulation};
 use crate::tries::{Timing, base};
 
-fn shipped(file: &str) -> String {
+pub fn shipped(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a shipped file")
 }
 

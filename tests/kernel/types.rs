@@ -18,7 +18,7 @@ use heliostat::units::{BitRate, Bytes, Time};
 use heliostat::workload::Workload;
 
 use crate::lists::on;
-use crate::steering::{Hit, by_switch};
+use crate::steering::{Hit, by_switch, shipped};
 use crate::support::each_mechanism;
 
 const BYTES: u64 = 4_000_000;
@@ -53,8 +53,8 @@ fn flows_with_types_cross_these_tiers() {
         let t = Arc::new(on(Graph::vl2(4, 4, BitRate::mbit(1000), None), 2, BitRate::mbit(1000), 0));
         let tier = |s: usize| t.eps.graph().expect("a graph").switches[s].tier;
         for paths in ["hit", "ecmp"] {
-            let text = format!("name: typed\ninterval: 100ms\nscheduler: eps-only\npaths: {paths}\n");
-            let plan = config::read_policy(&text, "typed").expect("valid");
+            let text = shipped("policies/hit.yaml").replace("paths: hit", &format!("paths: {paths}"));
+            let plan = config::read_policy(&text, "hit").expect("valid");
             let mut hit = Hit::start("hst-types", &t, &plan, mechanism);
             for (id, types) in [(0, &[][..]), (1, &[Access, Aggregation, Core, Aggregation, Access])] {
                 let w = Workload { name: "typed".into(), coflows: vec![coflow(1000 + id, types)] };

@@ -7,7 +7,7 @@ use crate::control::Rejected;
 use crate::ids::CoflowId;
 use crate::paths::choose::PathPolicy;
 use crate::paths::optimise::Flow;
-use crate::paths::search::Searches;
+use crate::paths::searches::Searches;
 use crate::paths::types::possible;
 use crate::paths::{List, Load};
 use crate::topology::types::Types;

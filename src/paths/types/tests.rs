@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::paths::optimise::{Flow, optimise};
-use crate::paths::search::{self, Searches};
+use crate::paths::search;
+use crate::paths::searches::Searches;
 use crate::paths::tests::{all_ways, net, on, rises_then_falls, shape, weight};
 use crate::paths::{Units, types};
 use crate::topology::graph::Graph;
