@@ -52,7 +52,6 @@ impl Loop {
             arrival: self.now,
             weight: 1,
             types: Default::default(),
-            types: Default::default(),
             priorities: Default::default(),
             flows,
         }
