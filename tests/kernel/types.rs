@@ -9,7 +9,6 @@ use heliostat::config;
 use heliostat::control::record::{Record, What};
 use heliostat::ids::{CoflowId, HostId};
 use heliostat::paths::List;
-use heliostat::plan::paths::Lists;
 use heliostat::runtime::simulate::simulate;
 use heliostat::topology::graph::Graph;
 use heliostat::topology::graph::Tier::{self, Access, Aggregation, Core};
@@ -31,15 +30,12 @@ fn coflow(id: u32, types: &[Tier]) -> CoflowSpec {
     CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, types, priorities, flows }
 }
 
-/// The lists that were set last, and by how many pairs of hosts types were not met.
+/// The lists that were set, in their order, and by how many pairs of hosts types were not met.
 fn told(log: &[Record]) -> (Vec<List>, usize) {
-    let (mut held, mut unmet, mut set) = (Lists::default(), 0, vec![]);
+    let (mut unmet, mut set) = (0, vec![]);
     for r in log {
         match &r.what {
-            What::Paths { lists, .. } => {
-                set.extend(lists.iter().filter_map(|l| l.list.clone()));
-                lists.iter().for_each(|l| drop(held.follow(l)));
-            }
+            What::Paths { lists, .. } => set.extend(lists.iter().filter_map(|l| l.list.clone())),
             What::TypesUnmet { pairs, .. } => unmet += pairs,
             _ => {}
         }
