@@ -46,7 +46,15 @@ impl Loop {
             FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(5_000_000) }
         };
         let flows = (0..FLOWS).map(|_| flow()).collect();
-        CoflowSpec { id: CoflowId::from(id), name: format!("c{id}"), arrival: self.now, weight: 1, priorities: Default::default(), flows }
+        CoflowSpec {
+            id: CoflowId::from(id),
+            name: format!("c{id}"),
+            arrival: self.now,
+            weight: 1,
+            types: Default::default(),
+            priorities: Default::default(),
+            flows,
+        }
     }
 
     fn begin(&mut self, id: usize) -> Duration {
@@ -54,7 +62,9 @@ impl Loop {
         let (matrix, bound) = (coflow.matrix(&self.topology), bounds::hybrid(&coflow, &self.topology));
         let start = Instant::now();
         self.controller.handle(Event::arrival(&coflow, &matrix, bound), self.now).expect("taken");
-        self.controller.handle(Event::CoflowFlows { id: coflow.id, flows: coflow.flows.clone() }, self.now).expect("taken");
+        self.controller
+            .handle(Event::CoflowFlows { id: coflow.id, flows: coflow.flows.clone(), types: Default::default() }, self.now)
+            .expect("taken");
         self.act(start.elapsed())
     }
 

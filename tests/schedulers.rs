@@ -36,6 +36,7 @@ fn workload() -> Workload {
         name: format!("c{id}"),
         arrival: Time(at),
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows,
     };

@@ -142,8 +142,9 @@ impl Tuning {
     /// `--first` says how many.
     ///
     /// # Errors
-    /// A file that cannot be read or makes no sense, a mix of coflows.
-    pub fn read(&self, file: &Path, plan: &RunPlan, reading: &Reading, seed: u64) -> Result<JobList, CliError> {
+    /// A file that cannot be read or makes no sense, a mix of coflows, types of lists that the network has not.
+    pub fn read(&self, file: &Path, on: (&RunPlan, &Topology), reading: &Reading, seed: u64) -> Result<JobList, CliError> {
+        let (plan, topology) = on;
         let reading = Reading { scale: Some(reading.scale.unwrap_or(plan.run.scale)), ..reading.clone() };
         let args = JobsArgs {
             model: self.model.clone(),
@@ -159,7 +160,12 @@ impl Tuning {
         let how = args.how(&reading)?;
         match Mix::named(file) {
             Some(mix) => Ok(how.select.of(mix.draw_jobs(&self.model, self.first.unwrap_or(50), seed)?, seed)),
-            None => Ok(config::read_any_jobs(&read_shipped(Shelf::Workloads, file, &Mix::of_jobs())?, &file.display().to_string(), &how)?),
+            None => {
+                let (text, name) = (read_shipped(Shelf::Workloads, file, &Mix::of_jobs())?, file.display().to_string());
+                let list = config::read_any_jobs(&text, &name, &how)?;
+                config::check_types(&list, topology, &text, &name)?;
+                Ok(list)
+            }
         }
     }
 }

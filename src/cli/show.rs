@@ -380,7 +380,9 @@ fn topology(t: &wire::Topology) -> Rows {
 fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
     let people = ["from", "to", "flow", "switches", "decided by", "held", "bytes", "rate"];
     let programs = ["from", "to", "ports", "switches", "by", "held", "bytes", "rate_bps"];
-    let mut rows = header(exact, &people, &programs);
+    let typed = p.paths.iter().any(|p| !p.types.is_empty() || p.types_unmet);
+    let with = |names: [&'static str; 8], more: &[&'static str]| [&names[..], if typed { more } else { &[] }].concat();
+    let mut rows = header(exact, &with(people, &["types"]), &with(programs, &["types", "types_unmet"]));
     for p in &p.paths {
         let by = match p.by {
             wire::DecidedBy::Default => "default",
@@ -397,6 +399,13 @@ fn paths(p: &wire::Paths, names: &[String], exact: bool) -> Rows {
             data(exact, p.bytes),
             rate(exact, p.rate_bps),
         ]);
+        let types = || p.types.iter().map(|t| t.name()).collect::<Vec<_>>().join(" ");
+        if let (true, Some(row)) = (typed, rows.rows.last_mut()) {
+            row.extend(match exact {
+                true => vec![types(), p.types_unmet.to_string()],
+                false => vec![format!("{}{}", types(), if p.types_unmet { " (not met)" } else { "" })],
+            });
+        }
     }
     rows
 }

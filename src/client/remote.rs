@@ -324,6 +324,7 @@ impl Shared {
             send: true,
             weight: None,
             priority: c.priorities.all,
+            types: wire::SwitchTier::all(&c.types),
         };
         self.posted(c.id, &self.client.declare(&body, &format!("{}-{}", self.run, c.id.0))?)
     }
@@ -347,7 +348,8 @@ impl Shared {
 
     /// Begins a coflow that the controller has proposed, with its flows; as any other, if it is not held any more.
     fn confirm(&self, c: &CoflowSpec, theirs: u32) -> Result<(), Error> {
-        let body = wire::Confirmation { flows: wire::Flow::of(c), send: true, priority: c.priorities.all };
+        let body =
+            wire::Confirmation { flows: wire::Flow::of(c), send: true, priority: c.priorities.all, types: wire::SwitchTier::all(&c.types) };
         let begun = self.client.confirm(theirs, &body)?;
         begun.map_or_else(|| self.post(c), |made| self.posted(c.id, &made))
     }
@@ -355,7 +357,16 @@ impl Shared {
     /// Asks where the tasks of a stage shall go; nothing if they cannot be placed: then they run wherever there is room.
     fn propose(&self, (job, stage): (JobId, usize), place: wire::Place, turn: u32) -> Result<Option<wire::Coflow>, Error> {
         let name = Some(format!("job-{}-stage-{stage}", job.0));
-        let body = wire::CoflowBody { name, pairs: vec![], flows: vec![], place: Some(place), send: true, weight: None, priority: None };
+        let body = wire::CoflowBody {
+            name,
+            pairs: vec![],
+            flows: vec![],
+            place: Some(place),
+            send: true,
+            weight: None,
+            priority: None,
+            types: vec![],
+        };
         self.client.propose(&body, &format!("{}-place-{turn}", self.run))
     }
 

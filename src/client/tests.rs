@@ -50,7 +50,16 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
     delivers.0.set(rig.handle.clone()).ok().expect("once");
     let client = Client::new(&rig.server.url(), None).unwrap();
     let pairs = (0..12).map(|k| wire::Pair { from: k / 3, to: (k / 3 + 1 + k % 3) % 4, bytes: 1_000_000 }).map(|p| (&p).into()).collect();
-    let body = wire::CoflowBody { name: Some("many".into()), pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
+    let body = wire::CoflowBody {
+        name: Some("many".into()),
+        pairs,
+        flows: vec![],
+        place: None,
+        send: true,
+        weight: None,
+        priority: None,
+        types: vec![],
+    };
     let (mut ended, mut seen, mut all) = (0, 0, vec![]);
     for part in 0..parts {
         let (mut posts, mut cycles) = (vec![], vec![]);
@@ -97,8 +106,16 @@ fn only_tasks_without_room_have_no_proposal() {
             deadline_ns: None,
             hold_ns: None,
         };
-        let body =
-            wire::CoflowBody { place: Some(place), name: None, pairs: vec![], flows: vec![], send: false, weight: None, priority: None };
+        let body = wire::CoflowBody {
+            place: Some(place),
+            name: None,
+            pairs: vec![],
+            flows: vec![],
+            send: false,
+            weight: None,
+            priority: None,
+            types: vec![],
+        };
         client.propose(&body, &format!("{tasks}-{free}")).map(|made| made.is_some())
     };
     assert_eq!((ask(2, 2), ask(3, 2)), (Ok(true), Ok(false)));

@@ -124,7 +124,7 @@ mod tests {
             let t = network();
             let flows = flows.into_iter().map(|(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
             let (id, name, priorities) = (CoflowId(0), String::new(), Default::default());
-            let c = CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, priorities, flows };
+            let c = CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows };
             prop_assert!(hybrid_racks(&c.matrix(&t), &t) <= hybrid(&c, &t) + Span(1));
         }
     }

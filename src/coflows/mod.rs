@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::demand::DemandMatrix;
 use crate::ids::{CoflowId, HostId, RackId};
 use crate::topology::Topology;
+use crate::topology::types::Types;
 use crate::units::{Bytes, Span, Time};
 
 pub mod bounds;
@@ -41,6 +42,9 @@ pub struct CoflowSpec {
     /// What is said of its flows' strict priorities, which count under `network: priority`.
     #[serde(default, skip_serializing_if = "Priorities::is_plain")]
     pub priorities: Priorities,
+    /// The tiers of the switches that its flows must cross, in their order; empty: any.
+    #[serde(default, skip_serializing_if = "Types::are_free")]
+    pub types: Types,
     /// Its flows.
     pub flows: Vec<FlowSpec>,
 }

@@ -13,10 +13,13 @@
 //!     edges:
 //!       - {from: left, to: out, bytes: 100MB}
 //!       - {from: right, to: out, bytes: 20MB, shares: [1, 1, 2, 4]}
+//!   - {name: far, maps: 2, map_time: 1s, shuffle: 9MB, types: [access, core, access], reduces: 2, reduce_time: 1s}
 //! ```
 //!
 //! A time is one length for all tasks of a stage, or a list with one a task. Stages come in any order; those without a path between
 //! them keep the file's. An edge names its stages, or gives their places in the list from zero.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +27,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 
 use super::error::{Flaw, Flaws, Step};
 use crate::ids::JobId;
+use crate::topology::types::Types;
 use crate::units::{Bytes, Span, Time};
 use crate::workload::jobs::{EdgeSpec, JobList, JobSpec, StageSpec, TaskTimes};
 
@@ -82,6 +86,9 @@ struct JobEntry {
     shuffle: Option<Bytes>,
     /// MapReduce: by reduce task, its share of the shuffle in any unit; all have the same if left out.
     shares: Option<Vec<u64>>,
+    /// MapReduce: the tiers of the switches that the flows of its shuffle must cross, in their order, such as [access, aggregation,
+    /// core, aggregation, access]; any if left out.
+    types: Option<Types>,
     /// MapReduce: number of reduce tasks; without them the job ends with its map tasks.
     reduces: Option<u32>,
     /// MapReduce: how long each reduce task computes, its shuffle not included.
@@ -125,6 +132,8 @@ struct EdgeEntry {
     bytes: Bytes,
     /// By task of `to`, its share of the bytes in any unit; all have the same if left out.
     shares: Option<Vec<u64>>,
+    /// The tiers of the switches that its flows must cross, in their order; any if left out. All edges to one stage have the same.
+    types: Option<Types>,
 }
 
 /// A stage of the same job, by its name or by its place in the list from zero.
@@ -226,6 +235,24 @@ impl RawJobs {
         let name = self.name;
         flaws.done(|| JobList::new(name, jobs))
     }
+
+    /// A flaw for each of the jobs' types that is among `wrong`, with what is wrong and what is allowed.
+    pub fn types_among(self, wrong: &BTreeMap<Types, (String, String)>) -> Vec<Flaw> {
+        let mut flaws = Flaws::default();
+        for (k, job) in self.jobs.into_iter().enumerate() {
+            let at = Place(vec!["jobs".into(), k.into()]);
+            let mut look = |types: Option<Types>, path| {
+                if let Some((what, allowed)) = types.and_then(|t| wrong.get(&t)) {
+                    flaws.add(path, what.clone(), allowed.clone());
+                }
+            };
+            look(job.types, at.key("types"));
+            for (i, e) in job.edges.into_iter().flatten().enumerate() {
+                look(e.types, at.at(&["edges".into(), i.into(), "types".into()]));
+            }
+        }
+        flaws.0
+    }
 }
 
 /// A path into the document, for flaws below it.
@@ -249,6 +276,17 @@ fn limit_shares(edge: &EdgeSpec, tasks: u32, at: Vec<Step>, flaws: &mut Flaws) {
     if let Err((what, allowed)) = edge.check_shares(tasks) {
         flaws.add(at, what, allowed);
     }
+}
+
+/// The types of a shuffle, which are some if they are said at all.
+fn types_of(types: Option<Types>, at: Vec<Step>, flaws: &mut Flaws) -> Types {
+    let Some(types) = types else { return Types::default() };
+    if let Err((what, allowed)) =
+        if types.are_free() { Err(("no types".into(), "one tier at least, or no `types`".into())) } else { types.check() }
+    {
+        flaws.add(at, what, allowed);
+    }
+    types
 }
 
 /// Whether a stage's number of tasks and times make sense.
@@ -285,6 +323,7 @@ impl JobEntry {
             ("input", self.input.is_some()),
             ("shuffle", self.shuffle.is_some()),
             ("shares", self.shares.is_some()),
+            ("types", self.types.is_some()),
             ("reduces", self.reduces.is_some()),
             ("reduce_time", self.reduce_time.is_some()),
             ("output", self.output.is_some()),
@@ -309,6 +348,7 @@ impl JobEntry {
         if reduces == 0 {
             flaws.unless(shuffle == Bytes::ZERO, at.key("shuffle"), "a shuffle to no reduce task", "`reduces` of 1 or more, or no shuffle");
             flaws.unless(self.shares.is_none(), at.key("shares"), "shares of no reduce task", "`reduces` of 1 or more");
+            flaws.unless(self.types.is_none(), at.key("types"), "types of no shuffle", "`reduces` of 1 or more");
             flaws.unless(self.reduce_time.is_none(), at.key("reduce_time"), "times of no reduce task", "`reduces` of 1 or more");
             return Some((vec![map], vec![]));
         }
@@ -318,7 +358,8 @@ impl JobEntry {
         };
         limit_tasks(reduces, at.key("reduces"), &times, at.key("reduce_time"), flaws);
         let reduce = StageSpec { name: "reduce".into(), tasks: reduces, times, input: Bytes::ZERO, output };
-        let edge = EdgeSpec { shares: self.shares, ..EdgeSpec::even(0, 1, shuffle) };
+        let types = types_of(self.types, at.key("types"), flaws);
+        let edge = EdgeSpec { shares: self.shares, types, ..EdgeSpec::even(0, 1, shuffle) };
         limit_shares(&edge, reduces, at.key("shares"), flaws);
         Some((vec![map, reduce], vec![edge]))
     }
@@ -382,8 +423,14 @@ fn edges(entries: Vec<EdgeEntry>, stages: &[StageSpec], at: &Place, flaws: &mut 
         if !seen.insert((from, to)) {
             flaws.add(at.at(&["edges".into(), i.into()]), "a second edge between the same stages", "at most one a pair");
         }
-        let edge = EdgeSpec { shares: e.shares, ..EdgeSpec::even(from, to, e.bytes) };
+        let types = types_of(e.types, place("types"), flaws);
+        let edge = EdgeSpec { shares: e.shares, types, ..EdgeSpec::even(from, to, e.bytes) };
         limit_shares(&edge, stages[to].tasks, place("shares"), flaws);
+        if let Some(first) = found.iter().find(|f: &&EdgeSpec| f.to == to && f.types != edge.types) {
+            let others = if first.types.are_free() { "none".into() } else { format!("[{}]", first.types) };
+            let what = format!("other types than those of the shuffle from `{}` to the same stage", stages[first.from].name);
+            flaws.add(at.at(&["edges".into(), i.into()]), what, format!("the same for all, since they are one coflow: {others}"));
+        }
         found.push(edge);
     }
     (flaws.0.len() == before).then_some(found)

@@ -4,6 +4,7 @@
 //! `yaml` is the only file that calls the YAML library. Every error carries the file, line and column, the path of the
 //! key, and what is allowed there; errors of meaning (a duplicate id, an impossible value) are all reported at once.
 
+use crate::paths::types::possible;
 use crate::runtime::settings::RunPlan;
 use crate::topology::Topology;
 use crate::workload::job_model::JobModel;
@@ -62,6 +63,23 @@ pub fn as_json(text: &str) -> Result<serde_json::Value, String> {
 /// What is wrong with the text, where, and what is allowed.
 pub fn read_jobs(text: &str, file: &str) -> Result<JobList, ConfigError> {
     yaml::read_checked(text, file, jobs::RawJobs::check)
+}
+
+/// Whether some two hosts of `topology` have lists of the types that the jobs of a file ask for; `text` is that of the file.
+///
+/// # Errors
+/// The types that none have, where they stand, and what there is.
+pub fn check_types(list: &JobList, topology: &Topology, text: &str, file: &str) -> Result<(), ConfigError> {
+    let mut wrong = std::collections::BTreeMap::new();
+    for types in list.jobs.iter().flat_map(|j| j.edges.iter().map(|e| &e.types)) {
+        if let (false, Err(why)) = (wrong.contains_key(types), possible(topology, types)) {
+            wrong.insert(types.clone(), why);
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    yaml::read_checked(text, file, |raw: jobs::RawJobs| Err(raw.types_among(&wrong)))
 }
 
 /// Reads a file with the parameters of the model that turns rows into jobs; what it leaves out keeps the default.

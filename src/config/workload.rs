@@ -27,7 +27,9 @@ use super::error::{Flaw, Step};
 use crate::coflows::priority::{LAST, Priorities};
 use crate::coflows::{CoflowSpec, FlowSpec};
 use crate::ids::{CoflowId, HostId};
+use crate::paths::types::possible;
 use crate::topology::Topology;
+use crate::topology::types::Types;
 use crate::units::{Bytes, Quantity as _, Span, Time};
 use crate::workload::Workload;
 
@@ -67,6 +69,9 @@ struct CoflowEntry {
     /// Strict priority of its flows between racks under `network: priority`: 0 goes first; 4 if left out. Those within a rack go last.
     #[schemars(range(max = 7))]
     priority: Option<u8>,
+    /// The tiers of the switches that its flows must cross, in their order, such as [access, aggregation, core, aggregation, access];
+    /// any if left out.
+    types: Option<Types>,
     /// Single flows.
     #[serde(default)]
     flows: Vec<FlowEntry>,
@@ -208,8 +213,12 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
     if flows.len() > room {
         return Err(too_many(at));
     }
+    let types = c.types.unwrap_or_default();
+    if let Err((what, allowed)) = types.check().and_then(|()| possible(topology, &types)) {
+        return Err(flaw([at, &["types".into()]].concat(), what, allowed));
+    }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));
-    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, priorities, flows })
+    Ok(CoflowSpec { id: CoflowId(0), name, arrival: Time::ZERO + c.arrival, weight: c.weight, types, priorities, flows })
 }
 
 fn shuffle(s: &ShuffleEntry, t: &Topology, at: &[Step], room: usize, pairs: &mut Pairs) -> Result<(), Flaw> {
@@ -272,6 +281,9 @@ pub fn write(workload: &Workload, topology: &Topology) -> String {
         }
         if let Some(p) = c.priorities.all {
             let _ = writeln!(out, "    priority: {p}");
+        }
+        if !c.types.are_free() {
+            let _ = writeln!(out, "    types: [{}]", c.types);
         }
         let _ = writeln!(out, "    flows:");
         for (k, f) in c.flows.iter().enumerate() {
@@ -385,6 +397,7 @@ mod tests {
                 name: name.clone(),
                 arrival: Time(at),
                 weight,
+                types: Default::default(),
                 priorities: Priorities { all, flows: if said(&flows) { flows.keys().map(|f| f.2).collect() } else { vec![] } },
                 flows: flows.into_iter().map(|((a, b, _), n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect(),
             }).collect();

@@ -20,6 +20,7 @@ use crate::paths::List;
 use crate::placement::codecide::Proposal;
 use crate::plan::Op;
 use crate::plan::paths::{Ports, Steer, SteerResult};
+use crate::topology::types::Types;
 use crate::units::{Bytes, Span, Time};
 
 mod account;
@@ -119,6 +120,9 @@ pub enum Event {
         id: CoflowId,
         /// Its flows.
         flows: Vec<FlowSpec>,
+        /// The tiers of the switches that they must cross, in their order; empty: any.
+        #[serde(default, skip_serializing_if = "Types::are_free")]
+        types: Types,
     },
     /// The answer to [`Action::Steer`].
     Steered {

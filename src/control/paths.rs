@@ -17,7 +17,10 @@ use crate::paths::{List, ListError, Load, Switches, Units};
 use crate::plan::paths::{Ends, Lists, PathError, Ports, Steer, SteerResult, check, diff};
 use crate::topology::Topology;
 use crate::topology::graph::{Routes, Tier};
+use crate::topology::types::Types;
 use crate::units::{BitRate, Bytes};
+
+mod typed;
 
 /// A pair of hosts, from and to.
 type Pair = (HostId, HostId);
@@ -54,6 +57,12 @@ pub struct PairView {
     pub bytes: Bytes,
     /// What they take of each switch.
     pub rate: BitRate,
+    /// The tiers that the list must have; empty: any.
+    #[serde(default, skip_serializing_if = "Types::are_free")]
+    pub types: Types,
+    /// Whether an open coflow sends over it whose types the list has not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmet: bool,
 }
 
 /// A switch and what it carries.
@@ -121,6 +130,8 @@ pub struct Paths {
     seed: u64,
     units: Units,
     coflows: BTreeMap<CoflowId, Vec<Flow>>,
+    /// Of them, those with types.
+    with_types: BTreeSet<CoflowId>,
     /// Flows of open coflows by ends; their lists are those that the policy chose, empty for the default way.
     flows: BTreeMap<Pair, Flow>,
     manual: BTreeMap<Ends, List>,
@@ -144,10 +155,26 @@ impl Paths {
             let net = Arc::new(Switches::new(&topology, Units::default()));
             Web { whole: net.clone(), net, routes: Arc::new(Routes::new(graph)) }
         });
-        let (coflows, flows, manual) = Default::default();
+        let (coflows, with_types, flows, manual) = Default::default();
         let (failed, apart, held, view) = Default::default();
         let units = Units::default();
-        Self { topology, web, policy, seed, units, coflows, flows, manual, failed, apart, held, asked: vec![], refused: false, view }
+        Self {
+            topology,
+            web,
+            policy,
+            seed,
+            units,
+            coflows,
+            with_types,
+            flows,
+            manual,
+            failed,
+            apart,
+            held,
+            asked: vec![],
+            refused: false,
+            view,
+        }
     }
 
     /// The same with other costs of switches.
@@ -175,7 +202,7 @@ impl Paths {
 
     /// Whether all flows take their default ways and shall do so.
     pub fn rests(&self) -> bool {
-        self.policy.is_ecmp() && self.manual.is_empty() && self.held.0.is_empty()
+        self.policy.is_ecmp() && self.manual.is_empty() && self.held.0.is_empty() && self.with_types.is_empty()
     }
 
     /// Whether the fabric refused something that is still wanted.
@@ -190,15 +217,16 @@ impl Paths {
         self.view.take();
     }
 
-    /// A coflow begins; what it sends within a host is left out. O(flows log flows).
+    /// A coflow begins, whose lists must have these types if there are any; what it sends within a host is left out. O(flows log flows).
     ///
     /// # Errors
-    /// A host that does not exist; nothing is changed then.
-    pub fn begin(&mut self, id: CoflowId, given: &[FlowSpec]) -> Result<(), Rejected> {
+    /// A host that does not exist, or types that no list has; nothing is changed then.
+    pub fn begin(&mut self, id: CoflowId, given: &[FlowSpec], types: &Types) -> Result<(), Rejected> {
         let hosts = self.topology.hosts.len();
         if let Some(wrong) = given.iter().flat_map(|f| [f.from, f.to]).find(|h| h.index() >= hosts) {
             return Err(Rejected::Invalid(format!("hosts are 0 to {}, not {}", hosts - 1, wrong.0)));
         }
+        self.expect_possible(types)?;
         let mut sums: BTreeMap<Pair, u64> = BTreeMap::new();
         for f in given.iter().filter(|f| f.from != f.to && f.bytes > Bytes::ZERO) {
             let sum = sums.entry((f.from, f.to)).or_default();
@@ -206,15 +234,20 @@ impl Paths {
         }
         let list: Vec<(HostId, HostId, u64)> = sums.into_iter().map(|((a, b), n)| (a, b, n)).collect();
         let rates = rates(&list, |h| self.topology.hosts[h.index()].nic.0);
-        let flow = |(&(from, to, bytes), rate)| Flow { from, to, bytes, rate, list: List::default() };
+        let flow = |(&(from, to, bytes), rate)| Flow { from, to, bytes, rate, list: List::default(), types: types.clone() };
         let own: Vec<Flow> = list.iter().zip(rates).map(flow).collect();
         for f in &own {
-            let all = self.flows.entry((f.from, f.to)).or_insert(Flow { bytes: 0, rate: 0, ..f.clone() });
+            let all = self.flows.entry((f.from, f.to)).or_insert(Flow { bytes: 0, rate: 0, types: Types::default(), ..f.clone() });
             (all.bytes, all.rate) = (all.bytes.saturating_add(f.bytes), all.rate.saturating_add(f.rate));
         }
-        if let Some(old) = self.coflows.insert(id, own) {
-            self.take_off(old);
+        let pairs: Vec<Pair> = own.iter().filter(|f| !f.types.are_free()).map(|f| (f.from, f.to)).collect();
+        let old = self.coflows.insert(id, own);
+        self.with_types.remove(&id);
+        if !pairs.is_empty() {
+            self.with_types.insert(id);
         }
+        self.take_off(old.unwrap_or_default());
+        self.retype(pairs);
         self.view.take();
         Ok(())
     }
@@ -222,6 +255,7 @@ impl Paths {
     /// Ends a coflow, or takes it back. Returns whether it was known.
     pub fn end(&mut self, id: CoflowId) -> bool {
         let Some(own) = self.coflows.remove(&id) else { return false };
+        self.with_types.remove(&id);
         self.take_off(own);
         self.view.take();
         true
@@ -234,6 +268,8 @@ impl Paths {
             (all.bytes, all.rate) = (all.bytes.saturating_sub(f.bytes), all.rate.saturating_sub(f.rate));
             if all.bytes == 0 {
                 self.flows.remove(&ends);
+            } else if !f.types.are_free() {
+                self.retype([ends]);
             }
         }
     }
@@ -247,6 +283,9 @@ impl Paths {
         let web = self.web()?;
         let invalid = |e: PathError| Rejected::Invalid(e.to_string());
         check(&Steer::new(ends, Some(list.clone())), &web.whole).map_err(invalid)?;
+        if let Some(f) = self.flows.get(&ends.hosts()) {
+            web.whole.check_types(&list, &f.types).map_err(|e| Rejected::Conflict(e.to_string()))?;
+        }
         if !web.net.holds(&list) {
             return Err(Rejected::Conflict("a link of the list is down".into()));
         }
@@ -323,6 +362,7 @@ impl Paths {
         let web = self.web.clone()?;
         let before = self.cost(&web);
         let mut saturated = 0;
+        self.decide_types(&web);
         match self.policy {
             PathPolicy::Ecmp => {}
             PathPolicy::Shortest | PathPolicy::Vlb => {
@@ -417,11 +457,13 @@ impl Paths {
 
     /// The flows under way with the lists that they take.
     fn effective<'a>(&'a self, web: &'a Web) -> impl Iterator<Item = Flow> + 'a {
-        self.flows.values().map(|f| {
-            let pair = (f.from, f.to);
-            let chosen = self.manual.get(&pair.into()).or(Some(&f.list).filter(|l| !l.0.is_empty()));
-            Flow { list: chosen.cloned().unwrap_or_else(|| self.default_list(web, pair)), ..f.clone() }
-        })
+        self.flows.iter().map(|(&pair, f)| Flow { list: self.list_of(web, pair), ..f.clone() })
+    }
+
+    /// The list that all flows between two hosts take.
+    fn list_of(&self, web: &Web, pair: Pair) -> List {
+        let chosen = || self.flows.get(&pair).map(|f| &f.list).filter(|l| !l.0.is_empty());
+        self.manual.get(&pair.into()).or_else(chosen).cloned().unwrap_or_else(|| self.default_list(web, pair))
     }
 
     fn cost(&self, web: &Web) -> u64 {
@@ -444,12 +486,13 @@ impl Paths {
 
     fn make_view(&self, web: &Web) -> PathsView {
         let idle = self.manual.iter().filter(|m| m.0.ports.is_none() && !self.flows.contains_key(&m.0.hosts()));
-        let idle = idle.map(|(e, list)| Flow { from: e.from, to: e.to, bytes: 0, rate: 0, list: list.clone() });
+        let idle = idle.map(|(e, list)| Flow { from: e.from, to: e.to, bytes: 0, rate: 0, list: list.clone(), types: Types::default() });
         let mut flows: Vec<Flow> = self.effective(web).chain(idle).collect();
         flows.sort_by_key(|f| (f.from, f.to));
         let load = load_of(&web.net, &flows);
         let mut crossing = vec![0u32; web.net.len()];
         flows.iter().flat_map(|f| &f.list.0).for_each(|&s| crossing[s as usize] += 1);
+        let (typed, unmet) = (self.typed(), self.unmet(web));
         let pair = |f: &Flow| {
             let chosen = self.flows.get(&(f.from, f.to)).is_some_and(|f| !f.list.0.is_empty());
             let by = match (self.is_by_hand(f), chosen) {
@@ -462,7 +505,9 @@ impl Paths {
                 None => by == DecidedBy::Default,
             };
             let (bytes, rate) = (Bytes(f.bytes), BitRate(f.rate));
-            PairView { from: f.from, to: f.to, ports: None, list: f.list.clone(), by, held, bytes, rate }
+            let pair = (f.from, f.to);
+            let (types, unmet) = (typed.get(&pair).copied().cloned().unwrap_or_default(), unmet.contains(&pair));
+            PairView { from: f.from, to: f.to, ports: None, list: f.list.clone(), by, held, bytes, rate, types, unmet }
         };
         let single = self.manual.iter().filter(|m| m.0.ports.is_some()).map(|(&ends, list)| PairView {
             from: ends.from,
@@ -473,6 +518,8 @@ impl Paths {
             held: self.held.at(ends) == Some(list),
             bytes: Bytes::ZERO,
             rate: BitRate(0),
+            types: Types::default(),
+            unmet: false,
         });
         let mut pairs: Vec<PairView> = flows.iter().map(pair).chain(single).collect();
         pairs.sort_by_key(|p| (p.from, p.to, p.ports));
@@ -510,7 +557,9 @@ impl Paths {
             }
             let list = if chosen { p.list.clone() } else { List::default() };
             if p.bytes > Bytes::ZERO {
-                paths.flows.insert(ends.hosts(), Flow { from: p.from, to: p.to, bytes: p.bytes.0, rate: p.rate.0, list });
+                paths
+                    .flows
+                    .insert(ends.hosts(), Flow { from: p.from, to: p.to, bytes: p.bytes.0, rate: p.rate.0, list, types: p.types.clone() });
             }
             if p.held && p.by != DecidedBy::Default {
                 paths.held.0.insert(ends, p.list.clone());

@@ -459,6 +459,13 @@ pub enum What {
         /// The same afterwards.
         after: u64,
     },
+    /// Between some hosts of a coflow no list has the types that it asks for, or another coflow's hold: its flows there cross others.
+    TypesUnmet {
+        /// The coflow.
+        id: CoflowId,
+        /// Pairs of hosts where it is so.
+        pairs: usize,
+    },
     /// Something failed.
     Failed {
         /// What was tried.

@@ -137,6 +137,7 @@ mod tests {
             name: String::new(),
             arrival: Time(0),
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows,
         };

@@ -14,10 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::ids::HostId;
 use crate::topology::Topology;
 use crate::topology::graph::{Graph, Tier};
+use crate::topology::types::Types;
+use crate::units::BitRate;
 
 pub mod choose;
 pub mod optimise;
 pub mod search;
+pub mod searches;
+pub mod types;
 
 /// The switches that a flow crosses, by number in their order; none between two tasks of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,8 +120,28 @@ pub enum ListError {
     /// A switch that is higher than the one before it, after the list has gone down already.
     #[error("the list goes up to {0} after it went down: in this network a way goes up, and then down")]
     Valley(String),
+    /// A switch of another tier than the flow's types have at its place.
+    #[error("switch {place} of the list, {switch}, is of the tier {}, and the flow's types want {}", tier.name(), wanted.name())]
+    WrongTier {
+        /// Its place in the list, from 1.
+        place: usize,
+        /// The switch.
+        switch: String,
+        /// Its tier.
+        tier: Tier,
+        /// The tier that the types have there.
+        wanted: Tier,
+    },
+    /// Fewer or more switches than the flow's types.
+    #[error("the list has {given} switches, and the flow's types are {}: {types}", types.0.len())]
+    WrongLength {
+        /// Switches of the list.
+        given: usize,
+        /// The types.
+        types: Types,
+    },
     /// A switch that cannot carry the flow besides what it has.
-    #[error("{switch} carries {load} b/s of {capacity} b/s: {rate} b/s more do not fit")]
+    #[error("{switch} carries {} of {}: {} more do not fit", BitRate(*load), BitRate(*capacity), BitRate(*rate))]
     Full {
         /// The switch.
         switch: String,

@@ -1,8 +1,9 @@
 //! Hit-scheduler's Algorithm 1 with both ends fixed: one flow after another gets the cheapest list that the others leave room for.
 
-use super::search::Searches;
+use super::searches::Searches;
 use super::{List, Load, Switches};
 use crate::ids::HostId;
+use crate::topology::types::Types;
 
 /// A flow between two hosts, and the list that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct Flow {
     pub rate: u64,
     /// The list that it has, counted in the load; empty: none yet.
     pub list: List,
+    /// The tiers that its list must have; empty: any.
+    pub types: Types,
 }
 
 /// What an optimisation did.
@@ -29,10 +32,17 @@ pub struct Outcome {
     /// Flows between whose hosts there is no way: they have the list that they had.
     #[serde(skip)]
     pub cut: usize,
+    /// Flows with types between whose hosts no list has them: they have the list that they would have without types.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unmet: usize,
     /// Bytes times unit costs, summed over all flows, before.
     pub before: u128,
     /// The same afterwards.
     pub after: u128,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// What a set of flows costs: bytes times the unit costs of their lists, summed. O(flows x length).
@@ -42,7 +52,8 @@ pub fn cost<'a>(net: &Switches, flows: impl IntoIterator<Item = &'a Flow>) -> u1
 
 /// Gives every flow its cheapest list, the largest first (then by their ends): its own part is taken off the load, the best list is
 /// looked for, and its part is added again. A list that is as good as the best stays, so that no flow moves for nothing. A flow that
-/// fits nowhere has the list that goes least beyond the capacities; its own, if none is better.
+/// fits nowhere has the list that goes least beyond the capacities; its own, if none is better. Types are binding: a flow that has some
+/// gets a list of others only where none has them.
 ///
 /// `load` must hold the flows' lists, besides what else there is. O(flows x (switches + links)) in a layered network; where nothing limits
 /// what switches carry, one search serves all flows that end at the same switch.
@@ -57,13 +68,17 @@ pub fn optimise(net: &Switches, load: &mut Load, flows: &mut [Flow]) -> Outcome 
     for k in order {
         let f = &mut flows[k];
         load.give_back(&f.list, f.rate);
-        let found = searches.cheapest(net, load, (f.from, f.to), f.rate);
-        let Some((list, weight)) = found else {
+        let ends = (f.from, f.to);
+        let of_types = searches.of_types(net, load, ends, f.rate, &f.types);
+        let unmet = of_types.is_none() && !f.types.are_free();
+        let Some((list, weight)) = of_types.or_else(|| if unmet { searches.cheapest(net, load, ends, f.rate) } else { None }) else {
             load.take(&f.list, f.rate);
             outcome.cut += 1;
             continue;
         };
-        let stays = net.check(&f.list, (f.from, f.to)).is_ok() && {
+        outcome.unmet += usize::from(unmet);
+        let has_types = |list: &List| unmet || net.check_types(list, &f.types).is_ok();
+        let stays = net.check(&f.list, ends).is_ok() && has_types(&f.list) && {
             let beyond: u128 = f.list.0.iter().map(|&s| u128::from(load.beyond(net, s, f.rate))).sum();
             // Equal lists spread the load only when a flow gets its first one.
             (beyond, net.cost(&f.list)) <= (weight.beyond, weight.cost)

@@ -1,7 +1,7 @@
 //! The cheapest list between two hosts, under the switches' capacities.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use super::{List, Load, Switches};
 use crate::ids::HostId;
@@ -20,14 +20,20 @@ pub struct Weight {
 
 impl Weight {
     /// No way.
-    const NONE: Self = Self { beyond: u128::MAX, cost: u64::MAX, length: u32::MAX };
+    pub(super) const NONE: Self = Self { beyond: u128::MAX, cost: u64::MAX, length: u32::MAX };
 
-    fn plus(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         if self == Self::NONE || other == Self::NONE {
             return Self::NONE;
         }
         Self { beyond: self.beyond + other.beyond, cost: self.cost + other.cost, length: self.length + other.length }
     }
+}
+
+/// By switch: its own weight for a flow of `rate` b/s besides `load`.
+pub(super) fn own_weights(net: &Switches, load: &Load, rate: u64) -> Vec<Weight> {
+    let of = |s: u32| Weight { beyond: u128::from(load.beyond(net, s, rate)), cost: u64::from(net.units[s as usize]), length: 1 };
+    (0..net.len() as u32).map(of).collect()
 }
 
 /// The weights of the best ways from every switch to one.
@@ -47,9 +53,7 @@ impl Search {
     /// the tiers of a policy demand (section 3.2): O(switches + links). In others, and where no such way exists, any way:
     /// O(links log switches).
     pub fn new(net: &Switches, load: &Load, to: u32, rate: u64) -> Self {
-        let own: Vec<Weight> = (0..net.len() as u32)
-            .map(|s| Weight { beyond: u128::from(load.beyond(net, s, rate)), cost: u64::from(net.units[s as usize]), length: 1 })
-            .collect();
+        let own = own_weights(net, load, rate);
         let none = vec![Weight::NONE; net.len()];
         let mut search = Self { to, own, down: none.clone(), up: none };
         if net.layered {
@@ -134,22 +138,6 @@ impl Search {
     }
 }
 
-/// Searches that hold as long as the load on switches does not count: in a network without limits, whatever flows take. By the switch
-/// where they end.
-#[derive(Clone, Debug, Default)]
-pub struct Searches(BTreeMap<u32, Search>);
-
-impl Searches {
-    /// What [`cheapest`] gives, for flows of one network. O(length x degree) where nothing limits, but for the first flow to a switch.
-    pub fn cheapest(&mut self, net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
-        if from == to || !net.is_limitless() {
-            return cheapest(net, load, (from, to), rate);
-        }
-        let to = net.stands(to);
-        found(net, load, self.0.entry(to).or_insert_with(|| Search::new(net, load, to, rate)), net.stands(from))
-    }
-}
-
 /// The best list from one host to another for a flow of `rate` b/s besides `load`, and its weight; empty within a host. `None`: there is
 /// no way. The cost of [`Search::new`].
 pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate: u64) -> Option<(List, Weight)> {
@@ -159,7 +147,8 @@ pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate:
     found(net, load, &Search::new(net, load, net.stands(to), rate), net.stands(from))
 }
 
-fn found(net: &Switches, load: &Load, search: &Search, from: u32) -> Option<(List, Weight)> {
+/// A search's answer for flows that begin at a switch.
+pub(super) fn found(net: &Switches, load: &Load, search: &Search, from: u32) -> Option<(List, Weight)> {
     Some((strip(net, search.way(net, load, from)?), search.weight(from)?))
 }
 
@@ -174,7 +163,7 @@ pub fn lowest(net: &Switches, (from, to): (HostId, HostId)) -> Option<List> {
 }
 
 /// A way without the hosts' own nodes, where servers relay.
-fn strip(net: &Switches, mut way: Vec<u32>) -> List {
+pub(super) fn strip(net: &Switches, mut way: Vec<u32>) -> List {
     if net.tier(way[0]) == Tier::Server {
         way.remove(0);
         way.pop();

@@ -3,25 +3,26 @@
 use proptest::prelude::*;
 
 use super::optimise::{Flow, cost, optimise};
-use super::search::{Searches, Weight, cheapest};
+use super::search::{Weight, cheapest};
+use super::searches::Searches;
 use super::*;
 use crate::topology::Core;
 use crate::topology::graph::{Cable, Switch};
 use crate::units::BitRate;
 
 /// One host a rack, on a graph.
-fn on(graph: Graph, hosts: usize) -> Topology {
+pub(super) fn on(graph: Graph, hosts: usize) -> Topology {
     let mut t = Topology::uniform("t", graph.racks.len(), hosts, BitRate(100), BitRate(100), vec![]);
     t.eps.core = Core::Graph(Box::new(graph));
     t
 }
 
-fn net(graph: Graph, hosts: usize) -> Switches {
+pub(super) fn net(graph: Graph, hosts: usize) -> Switches {
     Switches::new(&on(graph, hosts), Units::default())
 }
 
 fn flow(from: u32, to: u32, bytes: u64, rate: u64) -> Flow {
-    Flow { from: HostId(from), to: HostId(to), bytes, rate, list: List::default() }
+    Flow { from: HostId(from), to: HostId(to), bytes, rate, list: List::default(), types: Types::default() }
 }
 
 /// Figure 2: leaves w2 and w4 below the roots w1 and w3.
@@ -159,12 +160,12 @@ fn a_list_that_does_not_hold_together_is_refused_with_its_reason() {
     assert_eq!(n.check(&List(vec![99]), (a, b)).unwrap_err().to_string(), "there is no switch 99: they are 0 to 19");
     let (list, mut load) = (of(&["edge0-0"]), Load::new(&n));
     load.take(&list, 35);
-    assert_eq!(load.check(&n, &list, 6).unwrap_err().to_string(), "edge0-0 carries 35 b/s of 40 b/s: 6 b/s more do not fit");
+    assert_eq!(load.check(&n, &list, 6).unwrap_err().to_string(), "edge0-0 carries 35b/s of 40b/s: 6b/s more do not fit");
     load.check(&n, &list, 5).unwrap();
 }
 
 /// All simple ways between two switches.
-fn all_ways(n: &Switches, from: u32, to: u32) -> Vec<Vec<u32>> {
+pub(super) fn all_ways(n: &Switches, from: u32, to: u32) -> Vec<Vec<u32>> {
     let mut found = vec![];
     let mut open = vec![vec![from]];
     while let Some(way) = open.pop() {
@@ -180,7 +181,7 @@ fn all_ways(n: &Switches, from: u32, to: u32) -> Vec<Vec<u32>> {
     found
 }
 
-fn weight(n: &Switches, load: &Load, way: &[u32], rate: u64) -> Weight {
+pub(super) fn weight(n: &Switches, load: &Load, way: &[u32], rate: u64) -> Weight {
     way.iter().fold(Weight::default(), |w, &s| Weight {
         beyond: w.beyond + u128::from(load.beyond(n, s, rate)),
         cost: w.cost + u64::from(n.units[s as usize]),
@@ -188,12 +189,12 @@ fn weight(n: &Switches, load: &Load, way: &[u32], rate: u64) -> Weight {
     })
 }
 
-fn rises_then_falls(n: &Switches, way: &[u32]) -> bool {
+pub(super) fn rises_then_falls(n: &Switches, way: &[u32]) -> bool {
     let up: Vec<bool> = way.windows(2).map(|w| n.height[w[1] as usize] > n.height[w[0] as usize]).collect();
     up.windows(2).all(|w| w[0] || !w[1])
 }
 
-fn shape() -> impl Strategy<Value = Graph> {
+pub(super) fn shape() -> impl Strategy<Value = Graph> {
     let listed = (prop::collection::vec((0u32..7, 0u32..7), 0..12), prop::collection::vec(0u32..7, 2..5)).prop_map(|(cables, racks)| {
         let switches = (0..7).map(|k| Switch { name: format!("s{k}"), tier: Tier::Access, rate: None }).collect();
         let cables = cables.into_iter().filter(|e| e.0 != e.1).map(|ends| Cable { ends, rate: BitRate(1) }).collect();

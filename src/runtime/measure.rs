@@ -104,6 +104,7 @@ pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Loo
             name: String::new(),
             arrival: clock.now(),
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows: vec![flow],
         };

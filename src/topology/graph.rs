@@ -34,6 +34,18 @@ pub enum Tier {
     Core,
 }
 
+impl Tier {
+    /// Its name, as topologies write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Access => "access",
+            Self::Aggregation => "aggregation",
+            Self::Core => "core",
+        }
+    }
+}
+
 /// A link between two switches, alike in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {

@@ -12,6 +12,7 @@ pub mod addresses;
 pub mod graph;
 pub mod links;
 mod shapes;
+pub mod types;
 
 use graph::Graph;
 use links::LinkSpecs;

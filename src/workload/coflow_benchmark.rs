@@ -222,6 +222,7 @@ impl Trace {
                 name: c.id.to_string(),
                 arrival,
                 weight: CoflowSpec::plain_weight(),
+                types: Default::default(),
                 priorities: Default::default(),
                 flows,
             });

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::JobId;
+use crate::topology::types::Types;
 use crate::units::{Bytes, Span, Time};
 
 /// How long the tasks of a stage compute, network not included.
@@ -78,12 +79,15 @@ pub struct EdgeSpec {
     /// By task of `to`: its share of the bytes, in any unit, at most [`MAX_SHARE`]; `None`: all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Vec<u64>>,
+    /// The tiers of the switches that its flows must cross, in their order; empty: any.
+    #[serde(default, skip_serializing_if = "Types::are_free")]
+    pub types: Types,
 }
 
 impl EdgeSpec {
     /// A shuffle of which every receiving task has the same share.
     pub fn even(from: usize, to: usize, bytes: Bytes) -> Self {
-        Self { from, to, bytes, shares: None }
+        Self { from, to, bytes, shares: None, types: Types::default() }
     }
 
     /// By receiving task, its bytes: with S(n) the sum of the first n shares, floor(B S(n+1) / S) - floor(B S(n) / S), so that the total is
@@ -168,6 +172,11 @@ impl JobSpec {
         self.stages.iter().map(|s| s.times.total(s.tasks)).fold(Span::ZERO, |a, b| a + b)
     }
 
+    /// The types of the shuffles into a stage: they are one coflow, so they have the same.
+    pub fn types_into(&self, stage: usize) -> Types {
+        self.edges_into(stage).next().map(|e| e.types.clone()).unwrap_or_default()
+    }
+
     /// The shuffles that a stage waits for.
     pub fn edges_into(&self, stage: usize) -> impl Iterator<Item = &EdgeSpec> {
         self.edges.iter().filter(move |e| e.to == stage)
@@ -198,6 +207,11 @@ impl JobSpec {
                 return Err(format!("edge {} to {} out of order or twice; by first stage, then second", e.from, e.to));
             }
             e.check_shares(self.stages[e.to].tasks).map_err(|(what, allowed)| format!("{what}; {allowed}"))?;
+            e.types.check().map_err(|(what, allowed)| format!("{what}; {allowed}"))?;
+            if e.types != self.types_into(e.to) {
+                let into = &self.stages[e.to].name;
+                return Err(format!("shuffles into stage `{into}` with different types; the same for all: they are one coflow"));
+            }
         }
         Ok(())
     }

@@ -123,6 +123,7 @@ pub(crate) mod tests {
             name: name.into(),
             arrival: Time(at),
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
         };

@@ -48,6 +48,7 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
                 name,
                 arrival: ends[e.from],
                 weight: CoflowSpec::plain_weight(),
+                types: e.types.clone(),
                 priorities: Default::default(),
                 flows,
             });

@@ -58,7 +58,7 @@ fn a_wrong_list_is_refused_with_one_error_and_changes_nothing() {
         refused(list, why);
     }
     d.post(&[(0, 3, 10_000_000_000)]);
-    refused(&["l0", "s0", "l3"], "s0 carries 0 b/s of 10000000 b/s");
+    refused(&["l0", "s0", "l3"], "s0 carries 0b/s of 10Mb/s");
     let o = set(&["l0", "s1", "l3"]);
     assert!(o.status.success(), "{}", said(&o));
 }

@@ -25,7 +25,15 @@ fn daemon(name: &str, policy: CircuitPolicy, buffer: Bytes, mechanism: Mechanism
 fn launch(d: &Daemon, id: u32, flows: &[(u32, u32, u64)]) {
     let flow = |&(from, to, mb): &(u32, u32, u64)| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
     let (name, priorities, flows) = (format!("c{id}"), Default::default(), flows.iter().map(flow).collect());
-    d.emulation().launch(&CoflowSpec { id: CoflowId(id), name, arrival: Time::ZERO, weight: 1, priorities, flows });
+    d.emulation().launch(&CoflowSpec {
+        id: CoflowId(id),
+        name,
+        arrival: Time::ZERO,
+        weight: 1,
+        types: Default::default(),
+        priorities,
+        flows,
+    });
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn workload() -> Workload {
         name: format!("c{id}"),
         arrival: Time(at * 1_000_000),
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows,
     };
@@ -166,6 +167,7 @@ fn beside_others(mechanism: Mechanism) -> Timing {
         name: format!("c{id}"),
         arrival: at,
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }],
     };

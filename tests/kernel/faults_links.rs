@@ -212,6 +212,7 @@ fn ends(mechanism: Mechanism) -> Timing {
         name: format!("c{id}"),
         arrival: Time::ZERO,
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }],
     };

@@ -30,3 +30,4 @@ mod rotation;
 mod schedulers;
 mod steering;
 mod support;
+mod types;

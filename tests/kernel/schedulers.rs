@@ -37,6 +37,7 @@ fn every_scheduler_carries_bytes_over_circuits() {
             name: "shuffle".into(),
             arrival: Time::ZERO,
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows,
         });

@@ -39,7 +39,7 @@ use crate::lists::{carried, lists, on};
 use crate::support::{Bench, each_mechanism, emulation};
 use crate::tries::{Timing, base};
 
-fn shipped(file: &str) -> String {
+pub fn shipped(file: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a shipped file")
 }
 
@@ -159,20 +159,20 @@ fn told(web: &Web, workload: &Workload, log: &[Record]) -> (u64, u64) {
     (bytes, cost)
 }
 
-/// An emulation under `policies/hit.yaml`.
-struct Hit {
-    e: Emulation,
+/// An emulation of many switches.
+pub struct Hit {
+    pub e: Emulation,
     events: tokio::sync::broadcast::Receiver<Arc<Record>>,
 }
 
 impl Hit {
-    fn start(name: &str, topology: &Arc<Topology>, plan: &RunPlan, mechanism: Mechanism) -> Self {
+    pub fn start(name: &str, topology: &Arc<Topology>, plan: &RunPlan, mechanism: Mechanism) -> Self {
         let options = Options { name: name.into(), mechanism: Some(mechanism), base: base(), attach: None };
         let e = emulation(topology.clone(), plan.clone(), &options);
         Self { events: e.live.handle.events(), e }
     }
 
-    fn log(&mut self) -> Vec<Record> {
+    pub fn log(&mut self) -> Vec<Record> {
         std::iter::from_fn(|| self.events.try_recv().ok()).map(|r| (*r).clone()).collect()
     }
 
@@ -188,7 +188,7 @@ impl Hit {
     }
 
     /// The counters of switches, read after now.
-    fn counters(&self) -> Arc<SwitchesSeen> {
+    pub fn counters(&self) -> Arc<SwitchesSeen> {
         let now = self.e.clock.now();
         let s = self.wait("a reading of the switches", |s| s.switches.as_ref().is_some_and(|seen| seen.at > now));
         s.switches.clone().expect("waited for")
@@ -196,7 +196,7 @@ impl Hit {
 }
 
 /// Bytes that left each switch.
-fn by_switch(seen: &SwitchesSeen) -> Vec<u64> {
+pub fn by_switch(seen: &SwitchesSeen) -> Vec<u64> {
     seen.switches.iter().map(|s| s.ports.iter().map(|p| p.bytes).sum()).collect()
 }
 
@@ -209,7 +209,15 @@ fn totals(seen: &SwitchesSeen) -> (u64, u64) {
 fn coflow(id: u32, pairs: &[(u32, u32)], bytes: u64) -> CoflowSpec {
     let flow = |&(a, z): &(u32, u32)| FlowSpec { from: HostId(a), to: HostId(z), bytes: Bytes(bytes) };
     let flows = pairs.iter().map(flow).collect();
-    CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, priorities: Default::default(), flows }
+    CoflowSpec {
+        id: CoflowId(id),
+        name: format!("c{id}"),
+        arrival: Time::ZERO,
+        weight: 1,
+        types: Default::default(),
+        priorities: Default::default(),
+        flows,
+    }
 }
 
 /// Each switch carries the bytes of the flows whose list it is on.

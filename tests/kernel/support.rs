@@ -157,6 +157,7 @@ impl Bench {
                 name: format!("c{k}"),
                 arrival: self.clock.now(),
                 weight: 1,
+                types: Default::default(),
                 priorities: Default::default(),
                 flows: flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
             };

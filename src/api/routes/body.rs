@@ -12,8 +12,10 @@ use crate::api::wire::{self, Place};
 use crate::coflows::priority::{Change, LAST, Priorities};
 use crate::coflows::{FlowSpec, RackBytes};
 use crate::ids::{FlowId, RackId};
+use crate::paths::types::possible;
 use crate::placement::codecide::{Request, Shuffle};
 use crate::topology::Topology;
+use crate::topology::types::Types;
 use crate::units::{Bytes, Span};
 
 /// Whether a change is only tried.
@@ -50,6 +52,8 @@ pub(super) struct Content {
     pub flows: Vec<FlowSpec>,
     /// What is said of the flows' strict priorities.
     pub priorities: Priorities,
+    /// The tiers of the switches that the flows must cross, in their order; empty: any.
+    pub types: Types,
 }
 
 /// Refuses a strict priority that does not exist.
@@ -99,7 +103,10 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         if body.priority.is_some() {
             return Err(Problem::value("/priority", "of a shuffle that is to be placed, the priority is said when it is confirmed"));
         }
-        let none = Content { pairs: vec![], flows: vec![], priorities: Priorities::default() };
+        if !body.types.is_empty() {
+            return Err(Problem::value("/types", "of a shuffle that is to be placed, the types are said when it is confirmed"));
+        }
+        let none = Content { pairs: vec![], flows: vec![], priorities: Priorities::default(), types: Types::default() };
         return given.map_or(Ok(none), |g| Err(both(g.0)));
     }
     let topology = &app.handle.topology;
@@ -108,16 +115,30 @@ pub(super) fn check(app: &App, body: &wire::CoflowBody) -> Reply<Content> {
         (false, false) => Err(Problem::value("/pairs", "pairs follow from `flows`: give one of the two")),
         (false, true) => {
             let pairs = check_pairs(&body.pairs, topology.rack_count())?;
-            Ok(Content { pairs, flows: vec![], priorities: Priorities { all: body.priority, flows: vec![] } })
+            if !body.types.is_empty() {
+                return Err(Problem::value("/types", "types are of flows between hosts: give `flows` instead of `pairs`"));
+            }
+            Ok(Content { pairs, flows: vec![], priorities: Priorities { all: body.priority, flows: vec![] }, types: Types::default() })
         }
         (true, false) => {
             let flows = check_flows(&body.flows, topology)?;
             let pairs = RackBytes::of(&flows, topology);
             let own = body.flows.iter().map(|f| f.priority);
             let own = if own.clone().any(|p| p.is_some()) { own.collect() } else { vec![] };
-            Ok(Content { pairs, flows, priorities: Priorities { all: body.priority, flows: own } })
+            let types = check_types(&body.types, topology)?;
+            Ok(Content { pairs, flows, priorities: Priorities { all: body.priority, flows: own }, types })
         }
     }
+}
+
+/// The types of a coflow's flows, which some two hosts of the network must have.
+fn check_types(types: &[wire::SwitchTier], topology: &Topology) -> Reply<Types> {
+    let types = Types(types.iter().map(|&t| t.into()).collect());
+    types
+        .check()
+        .and_then(|()| possible(topology, &types))
+        .map_err(|(what, allowed)| Problem::value("/types", format!("{what}: {allowed}")))?;
+    Ok(types)
 }
 
 fn check_pairs(pairs: &[wire::PairBody], racks: usize) -> Reply<Vec<RackBytes>> {

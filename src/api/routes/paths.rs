@@ -81,7 +81,7 @@ impl Change {
     responses(
         (status = 200, body = wire::PathChange),
         (status = 404, body = Problem, description = "No such host, or the packet network is one switch"),
-        (status = 409, body = Problem, description = "A switch on the list has no room for the pair's flows"),
+        (status = 409, body = Problem, description = "A switch on the list has no room for the pair's flows, or they have other types"),
         (status = 422, body = Problem, description = "The list holds together not at all, or not these hosts")
     ))]
 pub async fn put(

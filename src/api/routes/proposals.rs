@@ -16,6 +16,7 @@ use crate::coflows::RackBytes;
 use crate::coflows::priority::Priorities;
 use crate::control::record::Snapshot;
 use crate::placement::codecide::{self, Proposal, Request, Shuffle};
+use crate::topology::types::Types;
 use crate::units::Span;
 
 /// Begins a coflow that was proposed: with the bytes between racks as proposed, or with the flows that are given. Asking again changes
@@ -41,18 +42,23 @@ pub async fn confirm(State(app): State<App>, Path(id): Path<String>, body: Optio
         CoflowState::Cancelled => return Err(Problem::new(StatusCode::GONE, format!("coflow {} was taken back", id.0))),
     }
     let send = there.send || asked.send;
-    let content = content(&app, &there, (asked.flows, asked.priority), send)?;
+    let content = content(&app, &there, (asked.flows, asked.priority, asked.types), send)?;
     launch::confirm(&app, &there, content, send).await.map(Json)
 }
 
 /// What a confirmed coflow is made of.
-fn content(app: &App, there: &wire::Coflow, (flows, priority): (Vec<wire::Flow>, Option<u8>), send: bool) -> Reply<Content> {
-    if flows.is_empty() && !send && priority.is_none() {
+fn content(
+    app: &App,
+    there: &wire::Coflow,
+    (flows, priority, types): (Vec<wire::Flow>, Option<u8>, Vec<wire::SwitchTier>),
+    send: bool,
+) -> Reply<Content> {
+    if flows.is_empty() && !send && priority.is_none() && types.is_empty() {
         let pairs = there.pairs.iter().map(Into::into).collect();
-        return Ok(Content { pairs, flows: vec![], priorities: Priorities::default() });
+        return Ok(Content { pairs, flows: vec![], priorities: Priorities::default(), types: Types::default() });
     }
     let pairs = if flows.is_empty() { there.pairs.iter().map(Into::into).collect() } else { vec![] };
-    check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None, priority })
+    check(app, &wire::CoflowBody { name: None, pairs, flows, place: None, send, weight: None, priority, types })
 }
 
 /// A proposal, and what it was computed from.

@@ -163,7 +163,7 @@ async fn a_coflow_that_the_controller_takes_late_is_taken_back() {
     let mut l = late();
     let pairs = [wire::Pair { from: 0, to: 1, bytes: 9 }];
     let pairs = pairs.iter().map(Into::into).collect();
-    let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None, priority: None };
+    let body = wire::CoflowBody { name: None, pairs, flows: vec![], place: None, send: true, weight: None, priority: None, types: vec![] };
     assert_eq!(l.post(body).await.unwrap_err().status, 503);
     assert_eq!((l.wakes(), l.said()), (vec![true, true], vec!["arrived", "cancelled"]));
     assert!(l.notes.sent.lock().unwrap().is_empty());

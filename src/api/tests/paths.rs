@@ -107,7 +107,7 @@ fn each_mistake_has_one_clear_error_and_changes_nothing() {
         ("0/7", &["leaf0", "spine0", "leaf2"], 422, "the last switch of the list is leaf2"),
         ("0/7", &[], 422, "the first switch of the list is none"),
         ("0/0", &["leaf0"], 422, "h0-0 reaches itself"),
-        ("0/7", &["leaf0", "spine0", "leaf3"], 409, "spine0 carries 0 b/s of 150000000 b/s"),
+        ("0/7", &["leaf0", "spine0", "leaf3"], 409, "spine0 carries 0b/s of 150Mb/s"),
         ("0/8", &["leaf0"], 404, "no host `8`"),
         ("x/7", &["leaf0"], 404, "no host `x`: they have names such as h0-0, or they are 0 to 7"),
         ("h0-0/h4-0", &["leaf0"], 404, "no host `h4-0`"),
@@ -124,4 +124,30 @@ fn each_mistake_has_one_clear_error_and_changes_nothing() {
     for answer in [flat.get("/api/v1/paths"), flat.send("PUT", "/api/v1/paths/0/7", &json!({"switches": []}))] {
         assert!(answer.problem(404).1.contains("one switch"));
     }
+}
+
+#[test]
+fn types_of_a_coflow_bind_its_lists() {
+    let r = rig_of(PathPolicy::Ecmp);
+    let of = |to: u32, types: Value| json!({"flows": [{"from": 0, "to": to, "bytes": 1_000_000}], "types": types});
+    assert_eq!(r.send("POST", "/api/v1/coflows", &of(7, json!(["access", "core", "access"]))).status, 201);
+    let seen = list(&r);
+    let p = &seen.paths[0];
+    assert_eq!((p.switches.len(), p.types.len(), p.types_unmet), (3, 3, false));
+    // Within a rack no list leads over a spine.
+    assert_eq!(r.send("POST", "/api/v1/coflows", &of(1, json!(["access", "core", "access"]))).status, 201);
+    let within = list(&r).paths.iter().find(|p| p.to == 1).cloned().unwrap();
+    assert_eq!((within.switches.len(), within.types_unmet), (1, true));
+    let bad = |b: Value| r.send("POST", "/api/v1/coflows", &b).problem(422);
+    let (pointer, why) = bad(of(7, json!(["access", "aggregation", "access"])));
+    assert_eq!(pointer, "/types");
+    assert!(why.starts_with("no two hosts of topology") && why.ends_with("such as [access] or [access, core, access]"), "{why}");
+    assert_eq!(bad(of(7, json!(vec!["core"; 17]))), ("/types".into(), "17 types: at most 16".into()));
+    let pairs = json!({"pairs": [{"from": 0, "to": 1, "bytes": 1}], "types": ["access"]});
+    assert_eq!(bad(pairs), ("/types".into(), "types are of flows between hosts: give `flows` instead of `pairs`".into()));
+    assert_eq!(r.send("POST", "/api/v1/coflows", &of(7, json!(["spine"]))).status / 100, 4);
+    let body = json!({"switches": ["leaf0", "spine1", "leaf3"]});
+    assert_eq!(r.send("PUT", "/api/v1/paths/0/7", &body).status, 200);
+    let place = json!({"maps": [{"rack": 0, "bytes": 5}], "reduces": [{"rack": 1, "tasks": 1}]});
+    assert_eq!(bad(json!({"types": ["access"], "place": place})).0, "/types");
 }

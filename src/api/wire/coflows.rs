@@ -290,6 +290,11 @@ pub struct CoflowBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 7)]
     pub priority: Option<u8>,
+    /// The tiers of the switches that its `flows` must cross, in their order: `server`, `access`, `aggregation` and `core`; any if left
+    /// out. Only where the packet network has several switches. Of a coflow with `place` they are said when that is confirmed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub types: Vec<super::SwitchTier>,
 }
 
 /// Other strict priorities of a coflow's flows, 0 (first) to 7: one of the two at least.

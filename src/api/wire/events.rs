@@ -78,6 +78,8 @@ pub enum What {
     PortRepaired { plane: u32, rack: u32 },
     /// Flows take other lists of switches.
     Paths { lists: Vec<Steered>, saturated: usize, cost_before: u64, cost_after: u64 },
+    /// Between `pairs` pairs of hosts of a coflow no list has its types, or another coflow's hold: its flows there cross other tiers.
+    TypesUnmet { id: u32, pairs: usize },
     /// Something failed.
     Failed { what: String, why: String },
     /// Something was broken on purpose, or mended.
@@ -88,7 +90,7 @@ pub enum What {
 
 impl What {
     /// The names of all server-sent events of the log.
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "cycle",
         "circuit-set",
         "circuit-end",
@@ -101,6 +103,7 @@ impl What {
         "port-faulty",
         "port-repaired",
         "paths",
+        "types-unmet",
         "failed",
         "fault",
         "policy-changed",
@@ -121,6 +124,7 @@ impl What {
             Self::PortFaulty { .. } => "port-faulty",
             Self::PortRepaired { .. } => "port-repaired",
             Self::Paths { .. } => "paths",
+            Self::TypesUnmet { .. } => "types-unmet",
             Self::Failed { .. } => "failed",
             Self::Fault { .. } => "fault",
             Self::PolicyChanged { .. } => "policy-changed",
@@ -160,6 +164,7 @@ impl From<&record::Record> for Record {
                 let lists = lists.into_iter().map(one).collect();
                 What::Paths { lists, saturated, cost_before: before, cost_after: after }
             }
+            W::TypesUnmet { id, pairs } => What::TypesUnmet { id: id.0, pairs },
             W::Failed { what, why } => What::Failed { what, why },
             W::Fault { what, over } => What::Fault { what, over },
             W::PolicyChanged { name } => What::PolicyChanged { name },

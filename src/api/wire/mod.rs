@@ -25,7 +25,7 @@ pub use network::{
     Circuit, CircuitBody, CircuitState, Circuits, ConfigurationBody, Demand, Host, ManualCircuit, Plane, Port, PortQueues, Ports, Queue,
     Queues, Rack, Topology, Uplink,
 };
-pub use paths::{DecidedBy, FlowPorts, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort};
+pub use paths::{DecidedBy, FlowPorts, LoadChange, PathBody, PathChange, PathView, Paths, SwitchLoad, SwitchPort, SwitchTier};
 pub use placement::{
     Candidate, Confirmation, Excluded, Held, Origin, PairWay, Place, PlacedTasks, Proposal, RackOutput, RackSlots, RackTasks,
     ReservedCircuit, Score, SoonFree, Way,

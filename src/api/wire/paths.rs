@@ -10,6 +10,7 @@ use crate::control::record::SwitchesSeen;
 use crate::fabric::{self, PortTo};
 use crate::plan::paths::Ports;
 use crate::topology::graph::Tier;
+use crate::topology::types::Types;
 
 /// The ways of flows, and what switches carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -54,6 +55,60 @@ pub struct PathView {
     pub bytes: u64,
     /// What they take of each switch.
     pub rate_bps: u64,
+    /// The tiers that the list must have, in their order; left out: any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<SwitchTier>,
+    /// Whether an open coflow sends over it whose types the list has not: no list has them, or another coflow's hold.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub types_unmet: bool,
+}
+
+/// The place of a switch between the hosts and the core, as a flow's types name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchTier {
+    /// A server that relays for others (BCube).
+    Server,
+    /// A switch with hosts: a rack's ToR.
+    Access,
+    /// A switch between the two.
+    Aggregation,
+    /// The highest: a root, spine or intermediate switch.
+    Core,
+}
+
+impl From<Tier> for SwitchTier {
+    fn from(t: Tier) -> Self {
+        match t {
+            Tier::Server => Self::Server,
+            Tier::Access => Self::Access,
+            Tier::Aggregation => Self::Aggregation,
+            Tier::Core => Self::Core,
+        }
+    }
+}
+
+impl From<SwitchTier> for Tier {
+    fn from(t: SwitchTier) -> Self {
+        match t {
+            SwitchTier::Server => Self::Server,
+            SwitchTier::Access => Self::Access,
+            SwitchTier::Aggregation => Self::Aggregation,
+            SwitchTier::Core => Self::Core,
+        }
+    }
+}
+
+impl SwitchTier {
+    /// Its name, as it is written.
+    pub fn name(self) -> &'static str {
+        Tier::from(self).name()
+    }
+
+    /// The types of a flow's list.
+    pub fn all(types: &Types) -> Vec<Self> {
+        types.0.iter().map(|&t| t.into()).collect()
+    }
 }
 
 /// The TCP or UDP ports of a flow.
@@ -161,11 +216,6 @@ pub struct LoadChange {
     pub capacity_bps: Option<u64>,
 }
 
-/// The name of a tier.
-fn tier(t: Tier) -> String {
-    serde_json::to_value(t).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 impl PathView {
     fn new(p: &of::PairView, view: &of::PathsView) -> Self {
         Self {
@@ -181,6 +231,8 @@ impl PathView {
             held: p.held,
             bytes: p.bytes.0,
             rate_bps: p.rate.0,
+            types: SwitchTier::all(&p.types),
+            types_unmet: p.unmet,
         }
     }
 }
@@ -192,7 +244,7 @@ impl SwitchLoad {
         let ports = measured.iter().flat_map(|(c, rates)| c.ports.iter().zip(*rates));
         Self {
             name: s.name.clone(),
-            tier: tier(s.tier),
+            tier: s.tier.name().into(),
             load_bps: s.load.0,
             capacity_bps: s.capacity.map(|c| c.0),
             pairs: s.pairs,

@@ -62,6 +62,10 @@ pub struct Confirmation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 7)]
     pub priority: Option<u8>,
+    /// The tiers of the switches that its `flows` must cross, in their order; any if left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub types: Vec<super::SwitchTier>,
 }
 
 /// What the maps of a rack have made.

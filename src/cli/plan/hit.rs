@@ -24,7 +24,8 @@ use crate::workload::jobs::{JobList, JobSpec};
 ///
 /// `-o table` has a row a job, and with --job the tasks of that one, each with the grades of its best hosts, and its flows; `-o json` has
 /// everything: what every host would save for every task, the hosts, and the list of every flow. Costs are bytes times
-/// the switches that they cross, each with its cost.
+/// the switches that they cross, each with its cost. Flows of jobs with `types` cross switches of these tiers where the network has such
+/// lists.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// The jobs, such as workloads/jobs-8.yaml
@@ -95,7 +96,9 @@ fn units(text: &str) -> Result<Units, String> {
 pub fn run(args: &Args) -> Result<(), CliError> {
     let file = args.topology.display().to_string();
     let topology = read_topology(&args.topology)?;
-    let jobs = config::read_jobs(&read_workload(&args.jobs)?, &args.jobs.display().to_string())?;
+    let (text, name) = (read_workload(&args.jobs)?, args.jobs.display().to_string());
+    let jobs = config::read_jobs(&text, &name)?;
+    config::check_types(&jobs, &topology, &text, &name)?;
     let net = Switches::new(&topology, args.units);
     let chosen = choose(&jobs, args.job.as_deref())?;
     let how = How { ends: args.ends, grades: args.grades, rounds: args.rounds };
@@ -167,7 +170,11 @@ fn crossing(plan: &Plan, net: &Switches) -> (u128, f64) {
 fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, net: &Switches, exact: bool) -> Rows {
     let people = ["job", "shuffle", "cost at random", "cost", "saved", "rounds", "flows", "switches a byte", "saturated"];
     let programs = ["job", "shuffle_bytes", "cost_before", "cost", "saved_percent", "rounds", "flows", "switches_a_byte", "saturated"];
-    let mut rows = Rows::new(if exact { &programs } else { &people });
+    let plans: Vec<(&JobSpec, &Plan)> = plans.collect();
+    let typed = plans.iter().any(|(job, _)| job.edges.iter().any(|e| !e.types.are_free()));
+    let mut names = if exact { programs } else { people }.to_vec();
+    names.extend(typed.then_some(if exact { "types_unmet" } else { "types not met" }));
+    let mut rows = Rows::new(&names);
     for (job, plan) in plans {
         let saved = 100.0 - 100.0 * plan.after as f64 / plan.before.max(1) as f64;
         let cost = |c: u128| if exact { c.to_string() } else { Bytes(u64::try_from(c).unwrap_or(u64::MAX)).to_string() };
@@ -183,6 +190,7 @@ fn summary<'a>(plans: impl Iterator<Item = (&'a JobSpec, &'a Plan)>, net: &Switc
             format!("{:.2}", crossing(plan, net).1),
             plan.lists.saturated.to_string(),
         ]);
+        rows.rows.last_mut().into_iter().filter(|_| typed).for_each(|row| row.push(plan.lists.unmet.to_string()));
     }
     rows
 }

@@ -132,7 +132,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
         return Err(CliError::Usage(format!("{why}: give it with --policy")));
     }
     fits(&topology, &jobs_by, (&plan.policy, &theirs.policy), &file)?;
-    let list = ask.tuning.read(ask.workload, &plan, &ask.reading, ask.seed)?;
+    let list = ask.tuning.read(ask.workload, (&plan, &topology), &ask.reading, ask.seed)?;
     let failures = ask.tuning.failures(&topology)?;
     let what =
         live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };

@@ -48,6 +48,12 @@ fn paths_and_switches_are_shown() {
         csv(What::Paths),
         "from,to,ports,switches,by,held,bytes,rate_bps\nh0-0,7,,leaf0 spine1 leaf3,manual,false,3000000,500000000\n"
     );
+    let types =
+        answer.replacen(r#""rate_bps":500000000}"#, r#""rate_bps":500000000,"types":["access","core","access"],"types_unmet":true}"#, 1);
+    let lines = rendered(What::Paths, Output::Csv, &types).unwrap();
+    assert!(lines.starts_with("from,to,ports,switches,by,held,bytes,rate_bps,types,types_unmet\n"), "{lines}");
+    assert!(lines.ends_with(",access core access,true\n"), "{lines}");
+    assert!(rendered(What::Paths, Output::Table, &types).unwrap().contains("access core access (not met)"));
     let ports = "to,link,rate_bps,sent_bps,bytes,packets,drops,backlog_bytes";
     let want =
         format!("switch,tier,pairs,load_bps,capacity_bps,{ports}\nleaf0,access,1,500000000,,,,,,,,,\nspine1,core,0,0,1000000000,,,,,,,,\n");

@@ -154,7 +154,7 @@ impl<'a> Play<'a> {
         let Self { args, topology, plan, faults, load, .. } = self;
         let Load::Jobs { what, by, failures } = load else { return Err(CliError::Usage("no --jobs".into())) };
         let errors = args.wrong.errors(seed);
-        let (list, foreseen) = errors.apply(&args.tuning.read(what, plan, &args.reading, seed)?);
+        let (list, foreseen) = errors.apply(&args.tuning.read(what, (plan, topology), &args.reading, seed)?);
         let may_last = limits::jobs_end_in_time(topology, plan, &list, args.until())?;
         // A run among many says nothing.
         may_last.filter(|_| watch.is_some()).into_iter().for_each(|why| say!("note: {why}"));

@@ -48,6 +48,39 @@ fn receivers_may_have_shares() {
 }
 
 #[test]
+fn shuffles_may_have_types() {
+    use crate::topology::graph::{Graph, Tier};
+    let short = one("{name: j, maps: 3, map_time: 10ms, shuffle: 6MB, types: [access, core, access], reduces: 2, reduce_time: 1ms}");
+    let long = one("{name: j, stages: [{name: map, tasks: 3, time: 10ms}, {name: reduce, tasks: 2, time: 1ms}], \
+         edges: [{from: map, to: reduce, bytes: 6MB, types: [access, core, access]}]}");
+    assert_eq!((&short, short.check()), (&long, Ok(())));
+    assert_eq!(short.types_into(1).0, [Tier::Access, Tier::Core, Tier::Access]);
+    let with = |types: &str| format!("name: x\njobs:\n  - {{maps: 3, map_time: 10ms, types: {types}, reduces: 2, reduce_time: 1ms}}\n");
+    let e = |text: &str| read_jobs(text, "f").unwrap_err().to_string();
+    let unknown = e(&with("[access, spine]"));
+    let all = ["server", "access", "aggregation", "core"];
+    assert!(unknown.starts_with("f:3:") && unknown.contains("spine") && all.iter().all(|t| unknown.contains(t)), "{unknown}");
+    assert!(e(&with("[]")).starts_with("f:3:38: jobs[0].types: no types"), "{}", e(&with("[]")));
+    let long = format!("[{}]", ["core"; 17].join(", "));
+    assert!(e(&with(&long)).contains("jobs[0].types: 17 types"), "{}", e(&with(&long)));
+    assert!(e("name: x\njobs: [{maps: 3, map_time: 10ms, types: [core]}]").contains("jobs[0].types: types of no shuffle"));
+    let mixed = "name: x\njobs:\n  - stages: [{name: a, tasks: 1, time: 1s}, {name: b, tasks: 1, time: 1s}, \
+         {name: c, tasks: 1, time: 1s}]\n    edges: [{from: a, to: c, types: [access]}, {from: b, to: c}]\n";
+    let mixed = e(mixed);
+    assert!(mixed.contains("jobs[0].edges[1]: other types than those of the shuffle from `a`") && mixed.contains("[access]"), "{mixed}");
+    // Types that no two hosts of a network can have, at their place in the file.
+    let mut t = crate::topology::Topology::uniform("leaves", 2, 2, crate::units::BitRate(1), crate::units::BitRate(1), vec![]);
+    let check = |t: &crate::topology::Topology, text: &str| crate::config::check_types(&read_jobs(text, "f").unwrap(), t, text, "f");
+    let flat = check(&t, &with("[access]")).unwrap_err().to_string();
+    assert!(flat.contains("the packet network of topology leaves is one switch"), "{flat}");
+    t.eps.core = crate::topology::Core::Graph(Box::new(Graph::leaf_spine(2, 2, crate::units::BitRate(1), None)));
+    assert_eq!(check(&t, &with("[access, core, access]")), Ok(()));
+    let none = check(&t, &with("[access, aggregation, access]")).unwrap_err().to_string();
+    assert!(none.starts_with("f:3:38: jobs[0].types: no two hosts of topology leaves have a list"), "{none}");
+    assert!(none.contains("[access] or [access, core, access]"), "{none}");
+}
+
+#[test]
 fn faults_name_file_line_column_and_key() {
     let mut wrong = vec![];
     for (job, start) in [
@@ -125,7 +158,10 @@ fn a_job() -> impl Strategy<Value = JobSpec> {
         let all = (0..stages.len()).flat_map(|a| (a + 1..stages.len()).map(move |b| (a, b)));
         let some = all.enumerate().filter(|(k, _)| pairs >> k & 1 == 1);
         let shares = |k: usize, to: usize| (k % 2 == 1).then(|| (1..=u64::from(stages[to].tasks)).collect());
-        let edge = |(k, (from, to))| EdgeSpec { shares: shares(k, to), ..EdgeSpec::even(from, to, Bytes(k as u64 * 77_000)) };
+        use crate::topology::graph::Tier::{Access, Core};
+        let types = |to: usize| Types(if to % 2 == 1 { vec![Access, Core, Access] } else { vec![] });
+        let edge =
+            |(k, (from, to))| EdgeSpec { shares: shares(k, to), types: types(to), ..EdgeSpec::even(from, to, Bytes(k as u64 * 77_000)) };
         let edges = some.map(edge).collect();
         JobSpec { id: JobId(0), name, queue, arrival: Time(at), recurring, stages, edges }
     })

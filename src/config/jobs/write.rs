@@ -48,6 +48,11 @@ fn shares(edge: &EdgeSpec) -> String {
     edge.shares.as_ref().map_or(String::new(), |s| format!(", shares: {s:?}"))
 }
 
+/// `, types: [..]` if there are any.
+fn types(edge: &EdgeSpec) -> String {
+    if edge.types.are_free() { String::new() } else { format!(", types: [{}]", edge.types) }
+}
+
 /// The keys of a MapReduce, if the job is one.
 fn short(job: &JobSpec) -> Option<String> {
     let maps = |s: &StageSpec| format!("maps: {}, map_time: {}{}", s.tasks, times(&s.times), bytes("input", s.input));
@@ -56,7 +61,9 @@ fn short(job: &JobSpec) -> Option<String> {
         ([map, reduce], [shuffle]) => {
             let plain = map.name == "map" && reduce.name == "reduce" && map.output == Bytes::ZERO && reduce.input == Bytes::ZERO;
             let end = format!(", reduces: {}, reduce_time: {}", reduce.tasks, times(&reduce.times));
-            plain.then(|| maps(map) + &bytes("shuffle", shuffle.bytes) + &shares(shuffle) + &end + &bytes("output", reduce.output))
+            plain.then(|| {
+                maps(map) + &bytes("shuffle", shuffle.bytes) + &shares(shuffle) + &types(shuffle) + &end + &bytes("output", reduce.output)
+            })
         }
         _ => None,
     }
@@ -75,6 +82,6 @@ fn graph(out: &mut String, head: &str, job: &JobSpec) {
     let name = |k: usize| if names.len() == job.stages.len() { quote(&job.stages[k].name) } else { k.to_string() };
     out.push_str("    edges:\n");
     for e in &job.edges {
-        let _ = writeln!(out, "      - {{from: {}, to: {}{}{}}}", name(e.from), name(e.to), bytes("bytes", e.bytes), shares(e));
+        let _ = writeln!(out, "      - {{from: {}, to: {}{}{}{}}}", name(e.from), name(e.to), bytes("bytes", e.bytes), shares(e), types(e));
     }
 }

@@ -14,12 +14,18 @@ impl Controller {
     /// What cannot be accepted; the state is then as before.
     pub(super) fn steering(&mut self, event: Event, now: Time) -> Result<(), Rejected> {
         match event {
-            Event::CoflowFlows { id, flows } => {
+            Event::CoflowFlows { id, flows, types } => {
                 self.accounts.expect_open(id)?;
                 if !self.paths.is_known() {
                     return Ok(());
                 }
-                self.paths.begin(id, &flows)?;
+                self.paths.begin(id, &flows, &types)?;
+                self.steer(now);
+                let pairs = self.paths.unmet_of(id);
+                if pairs > 0 {
+                    self.log(now, What::TypesUnmet { id, pairs });
+                }
+                return Ok(());
             }
             Event::SwitchFault { switch, over } => self.paths.fault(switch, over)?,
             Event::ManualList { from, to, ports, list } => self.paths.set(Ends { from, to, ports }, list)?,

@@ -38,7 +38,7 @@ fn lists(p: &Paths) -> Vec<Vec<u32>> {
 #[test]
 fn under_ecmp_nothing_is_asked_and_the_default_ways_are_shown() {
     let mut p = Paths::new(leaves(None), PathPolicy::Ecmp, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(0, 1, 50), flow(3, 3, 9)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(0, 1, 50), flow(3, 3, 9)], &Types::default()).unwrap();
     let d = p.decide().unwrap();
     assert_eq!((carry(&mut p), d), (0, Decided { saturated: 0, before: 350, after: 350 }));
     let view = p.view().unwrap();
@@ -54,10 +54,10 @@ fn under_ecmp_nothing_is_asked_and_the_default_ways_are_shown() {
 fn hit_leaves_a_full_switch_and_moves_nothing_without_need() {
     // Spine 4 takes one flow of 100 b/s.
     let mut p = Paths::new(leaves(Some(100)), PathPolicy::Hit, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 1000)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 1000)], &Types::default()).unwrap();
     p.decide();
     assert_eq!(carry(&mut p), 1);
-    p.begin(CoflowId(1), &[flow(2, 6, 900)]).unwrap();
+    p.begin(CoflowId(1), &[flow(2, 6, 900)], &Types::default()).unwrap();
     p.decide();
     assert_eq!(carry(&mut p), 1);
     let over: Vec<u32> = lists(&p).iter().map(|l| l[1]).collect();
@@ -73,7 +73,7 @@ fn hit_leaves_a_full_switch_and_moves_nothing_without_need() {
 fn a_failed_switch_is_left_by_all_flows_that_can() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
     let flows: Vec<FlowSpec> = (0..6).map(|k| flow(k, (k + 2) % 8, 100)).collect();
-    p.begin(CoflowId(0), &flows).unwrap();
+    p.begin(CoflowId(0), &flows, &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
     let over = |p: &Paths, spine: u32| lists(p).iter().filter(|l| l.contains(&spine)).count();
@@ -97,7 +97,7 @@ fn a_failed_switch_is_left_by_all_flows_that_can() {
 #[test]
 fn flows_leave_a_link_that_is_down() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(1, 5, 100)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 100), flow(1, 5, 100)], &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
     let graph = leaves(None).eps.graph().unwrap().clone();
@@ -121,7 +121,7 @@ fn flows_leave_a_link_that_is_down() {
 #[test]
 fn what_goes_back_to_a_sender_leaves_a_link_that_is_down_too() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 100)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 100)], &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
     let (back, web) = (Ends::pair(HostId(7), HostId(0)), p.web.clone().unwrap());
@@ -144,7 +144,7 @@ fn what_goes_back_to_a_sender_leaves_a_link_that_is_down_too() {
 fn a_flow_without_a_way_leaves_the_others_theirs() {
     let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
     // The largest flow, which is looked at first, leaves a leaf whose links are all down.
-    p.begin(CoflowId(0), &[flow(4, 0, 900), flow(0, 2, 100), flow(1, 3, 100)]).unwrap();
+    p.begin(CoflowId(0), &[flow(4, 0, 900), flow(0, 2, 100), flow(1, 3, 100)], &Types::default()).unwrap();
     let graph = leaves(None).eps.graph().unwrap().clone();
     let of_leaf_2 = (0..).zip(&graph.cables).filter(|(_, c)| c.ends.0 == 2 || c.ends.1 == 2).map(|(k, _)| k);
     p.down(of_leaf_2.collect::<Vec<u32>>().into_iter());
@@ -159,11 +159,11 @@ fn a_flow_without_a_way_leaves_the_others_theirs() {
 fn other_policies_choose_once_a_pair() {
     for policy in [PathPolicy::Shortest, PathPolicy::Vlb] {
         let mut p = Paths::new(leaves(None), policy, 3);
-        p.begin(CoflowId(0), &[flow(0, 7, 10), flow(1, 6, 10)]).unwrap();
+        p.begin(CoflowId(0), &[flow(0, 7, 10), flow(1, 6, 10)], &Types::default()).unwrap();
         p.decide();
         assert_eq!(carry(&mut p), 2);
         let first = lists(&p);
-        p.begin(CoflowId(1), &[flow(0, 7, 10)]).unwrap();
+        p.begin(CoflowId(1), &[flow(0, 7, 10)], &Types::default()).unwrap();
         p.decide();
         assert_eq!((carry(&mut p), lists(&p)), (0, first.clone()), "{policy:?}");
         p.end(CoflowId(0));
@@ -175,7 +175,7 @@ fn other_policies_choose_once_a_pair() {
 #[test]
 fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
     let mut p = Paths::new(leaves(Some(60)), PathPolicy::Hit, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)], &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
     let before = p.view().unwrap();
@@ -185,7 +185,7 @@ fn what_is_set_by_hand_stays_and_mistakes_change_nothing() {
         (ends, vec![0, 4, 2], "the last switch of the list is leaf2"),
         (ends, vec![0, 3], "no link joins leaf0 and leaf3"),
         (ends, vec![0, 4, 0, 5, 3], "switch leaf0 is in the list twice"),
-        (ends, vec![0, 4, 3], "spine0 carries 0 b/s of 60 b/s: 100 b/s more do not fit"),
+        (ends, vec![0, 4, 3], "spine0 carries 0b/s of 60b/s: 100b/s more do not fit"),
         (Ends::pair(HostId(0), HostId(8)), vec![0], "there is no host 8"),
     ];
     for (ends, list, why) in refused {
@@ -227,7 +227,7 @@ fn costs_of_switches_are_those_of_the_policy() {
     let t = Arc::new(t);
     for (units, over) in [(Units { access: 1, aggregation: 5, core: 9 }, 2), (Units { access: 1, aggregation: 9, core: 5 }, 3)] {
         let mut p = Paths::new(t.clone(), PathPolicy::Hit, 1).priced(units);
-        p.begin(CoflowId(0), &[flow(0, 2, 100)]).unwrap();
+        p.begin(CoflowId(0), &[flow(0, 2, 100)], &Types::default()).unwrap();
         assert_eq!(p.decide().unwrap().after, 100 * 7);
         carry(&mut p);
         let view = p.view().unwrap();
@@ -241,7 +241,7 @@ fn costs_of_switches_are_those_of_the_policy() {
 #[test]
 fn a_list_that_is_too_full_says_what_each_switch_would_carry() {
     let mut p = Paths::new(leaves(Some(60)), PathPolicy::Hit, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 1000), flow(1, 6, 1000)], &Types::default()).unwrap();
     p.decide();
     carry(&mut p);
     let why = p.set(Ends::pair(HostId(0), HostId(7)), List(vec![0, 4, 3])).unwrap_err().to_string();
@@ -252,7 +252,7 @@ fn a_list_that_is_too_full_says_what_each_switch_would_carry() {
 #[test]
 fn a_flow_has_its_list_beside_that_of_its_pair() {
     let mut p = Paths::new(leaves(Some(1000)), PathPolicy::Hit, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 1000)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 1000)], &Types::default()).unwrap();
     let pair = Ends::pair(HostId(0), HostId(7));
     let single = Ends { ports: Some(Ports { from: 40_000, to: 5201 }), ..pair };
     assert!(p.set(single, List(vec![0, 3])).unwrap_err().to_string().contains("no link joins"));
@@ -280,7 +280,7 @@ fn a_flow_has_its_list_beside_that_of_its_pair() {
 #[test]
 fn a_refusal_is_told_and_tried_again() {
     let mut p = Paths::new(leaves(None), PathPolicy::Shortest, 1);
-    p.begin(CoflowId(0), &[flow(0, 7, 10)]).unwrap();
+    p.begin(CoflowId(0), &[flow(0, 7, 10)], &Types::default()).unwrap();
     p.decide();
     let op = p.ops().remove(0);
     let why = p.answered(vec![SteerResult { op: op.clone(), outcome: Err(PathError::Full(7)) }]).unwrap();
@@ -302,7 +302,7 @@ proptest! {
         let mut p = Paths::new(t.clone(), policy, 5);
         for (k, flows) in coflows.iter().enumerate() {
             let own: Vec<FlowSpec> = flows.iter().map(|&(a, b, n)| flow(a, b, n)).collect();
-            p.begin(CoflowId::from(k), &own).unwrap();
+            p.begin(CoflowId::from(k), &own, &Types::default()).unwrap();
             if k % 3 == 2 {
                 p.end(CoflowId::from(k - 2));
             }
@@ -326,5 +326,143 @@ proptest! {
         p.decide();
         carry(&mut p);
         prop_assert_eq!((lists(&p).len(), p.ops().len(), p.held.0.len()), (0, 0, 0));
+    }
+}
+
+fn types(names: &[Tier]) -> Types {
+    Types(names.to_vec())
+}
+
+/// Two hosts at each of four racks of VL2(4, 4): all aggregation switches are below all cores, and racks 0 and 2 share theirs.
+fn vl2() -> Arc<Topology> {
+    let mut t = Topology::uniform("t", 4, 2, BitRate(100), BitRate(100), vec![]);
+    t.eps.core = Core::Graph(Box::new(Graph::vl2(4, 4, BitRate(100), None)));
+    Arc::new(t)
+}
+
+fn tiers(p: &Paths, k: usize) -> Vec<Tier> {
+    let view = p.view().unwrap();
+    view.pairs[k].list.0.iter().map(|&s| view.switches[s as usize].tier).collect()
+}
+
+use Tier::{Access, Aggregation, Core as Top};
+const OVER_A_CORE: [Tier; 5] = [Access, Aggregation, Top, Aggregation, Access];
+
+#[test]
+fn types_bind_lists_under_every_policy_as_long_as_the_coflow_is_open() {
+    for policy in [PathPolicy::Ecmp, PathPolicy::Shortest, PathPolicy::Vlb, PathPolicy::Hit] {
+        let mut p = Paths::new(vl2(), policy, 1);
+        p.begin(CoflowId(0), &[flow(0, 4, 1000)], &Types::default()).unwrap();
+        p.decide();
+        carry(&mut p);
+        let before = tiers(&p, 0);
+        assert_eq!(before.len(), if policy == PathPolicy::Vlb { 5 } else { 3 }, "{policy:?}");
+        // A coflow with types between the same hosts: the pair has its list.
+        p.begin(CoflowId(1), &[flow(0, 4, 10)], &types(&OVER_A_CORE)).unwrap();
+        assert!(!p.rests());
+        p.decide();
+        carry(&mut p);
+        assert_eq!((tiers(&p, 0), p.unmet_of(CoflowId(1))), (OVER_A_CORE.to_vec(), 0), "{policy:?}");
+        let view = p.view().unwrap();
+        assert!(view.pairs[0].held && !view.pairs[0].unmet && view.pairs[0].types == types(&OVER_A_CORE));
+        p.end(CoflowId(1));
+        p.decide();
+        carry(&mut p);
+        assert_eq!((tiers(&p, 0), p.view().unwrap().pairs[0].types.clone()), (before, Types::default()), "{policy:?}");
+    }
+}
+
+#[test]
+fn a_pair_without_a_list_of_its_types_goes_as_others_do_and_is_counted() {
+    for policy in [PathPolicy::Ecmp, PathPolicy::Shortest, PathPolicy::Vlb, PathPolicy::Hit] {
+        let mut p = Paths::new(vl2(), policy, 1);
+        // Within a rack there is no simple list over a core.
+        p.begin(CoflowId(0), &[flow(0, 1, 1000), flow(0, 4, 1000)], &types(&OVER_A_CORE)).unwrap();
+        p.decide();
+        carry(&mut p);
+        assert_eq!((tiers(&p, 0), tiers(&p, 1)), (vec![Access], OVER_A_CORE.to_vec()), "{policy:?}");
+        assert_eq!(p.unmet_of(CoflowId(0)), 1);
+        assert_eq!(p.view().unwrap().pairs.iter().map(|v| v.unmet).collect::<Vec<_>>(), [true, false]);
+    }
+    // Two coflows with different types between the same hosts: the first has them.
+    let mut p = Paths::new(vl2(), PathPolicy::Hit, 1);
+    p.begin(CoflowId(0), &[flow(0, 4, 1000)], &types(&OVER_A_CORE)).unwrap();
+    p.begin(CoflowId(1), &[flow(0, 4, 1000)], &types(&[Access, Aggregation, Access])).unwrap();
+    p.decide();
+    assert_eq!((p.unmet_of(CoflowId(0)), p.unmet_of(CoflowId(1)), tiers(&p, 0).len()), (0, 1, 5));
+    p.end(CoflowId(0));
+    p.decide();
+    assert_eq!((p.unmet_of(CoflowId(1)), tiers(&p, 0).len()), (0, 3));
+}
+
+#[test]
+fn a_list_by_hand_has_the_types_of_the_flows_under_way() {
+    let mut p = Paths::new(vl2(), PathPolicy::Ecmp, 1);
+    p.begin(CoflowId(0), &[flow(0, 4, 1000)], &types(&OVER_A_CORE)).unwrap();
+    p.decide();
+    let far = p.view().unwrap().pairs[0].list.clone();
+    let near = List(vec![far.0[0], far.0[1], far.0[4]]);
+    let ends = Ends::pair(HostId(0), HostId(4));
+    let why = p.set(ends, near.clone()).unwrap_err();
+    assert!(matches!(&why, Rejected::Conflict(w) if w.contains("is of the tier access, and the flow's types want core")), "{why:?}");
+    p.set(ends, far).unwrap();
+    // On a copy of what is shown as well.
+    let mut copy = Paths::of(vl2(), &p.view().unwrap());
+    assert!(copy.set(ends, near.clone()).is_err());
+    // Set before the flows begin, it stays, and what it does not meet is counted.
+    p.end(CoflowId(0));
+    p.set(ends, near).unwrap();
+    p.begin(CoflowId(1), &[flow(0, 4, 1000)], &types(&OVER_A_CORE)).unwrap();
+    p.decide();
+    assert_eq!((tiers(&p, 0).len(), p.unmet_of(CoflowId(1))), (3, 1));
+}
+
+#[test]
+fn types_that_no_list_has_are_refused() {
+    let mut p = Paths::new(leaves(None), PathPolicy::Hit, 1);
+    let why = p.begin(CoflowId(0), &[flow(0, 7, 1)], &types(&[Access, Aggregation, Access])).unwrap_err();
+    assert!(matches!(&why, Rejected::Invalid(w) if w.contains("[access] or [access, core, access]")), "{why:?}");
+    assert_eq!(p.view().unwrap().pairs, []);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever begins and ends: the list of a pair of hosts has the types of its first open coflow with types where the network has
+    /// such a list, and what is unmet is told pair by pair.
+    #[test]
+    fn lists_have_their_types_whatever_begins_and_ends(
+        steps in prop::collection::vec((0u32..6, prop::collection::vec((0u32..8, 0u32..8), 1..5), 0usize..4, any::<bool>()), 1..16),
+        hit in any::<bool>(),
+    ) {
+        let net = Switches::new(&vl2(), Units::default());
+        let kinds = [types(&[]), types(&OVER_A_CORE), types(&[Access, Aggregation, Access]), types(&[Access])];
+        let mut p = Paths::new(vl2(), if hit { PathPolicy::Hit } else { PathPolicy::Ecmp }, 1);
+        let mut open: BTreeMap<u32, (BTreeSet<Pair>, Types)> = BTreeMap::new();
+        for (id, pairs, kind, ends) in steps {
+            if ends {
+                p.end(CoflowId(id));
+                open.remove(&id);
+            } else {
+                let flows: Vec<FlowSpec> = pairs.iter().map(|&(a, b)| flow(a, b, 10)).collect();
+                p.begin(CoflowId(id), &flows, &kinds[kind]).unwrap();
+                let pairs = pairs.into_iter().filter(|(a, b)| a != b).map(|(a, b)| (HostId(a), HostId(b))).collect();
+                open.insert(id, (pairs, kinds[kind].clone()));
+            }
+            p.decide();
+            carry(&mut p);
+            let view = p.view().unwrap();
+            let all: BTreeSet<Pair> = open.values().flat_map(|o| o.0.iter().copied()).collect();
+            prop_assert_eq!(view.pairs.iter().map(|v| (v.from, v.to)).collect::<BTreeSet<_>>(), all);
+            for v in &view.pairs {
+                let pair = (v.from, v.to);
+                let of: Vec<&Types> = open.values().filter(|o| o.0.contains(&pair) && !o.1.are_free()).map(|o| &o.1).collect();
+                prop_assert_eq!(Some(&v.types).filter(|t| !t.are_free()), of.first().copied());
+                let exists = crate::paths::types::cheapest(&net, &Load::new(&net), pair, 0, &v.types).is_some();
+                prop_assert_eq!(net.check_types(&v.list, &v.types).is_ok(), v.types.are_free() || exists);
+                prop_assert_eq!(v.unmet, of.iter().any(|t| net.check_types(&v.list, t).is_err()));
+                prop_assert!(v.held);
+            }
+        }
     }
 }

@@ -48,7 +48,15 @@ fn coflow(id: u32, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows: Vec<_> = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
     let own = |f: &FlowSpec| Some((f.bytes.0 % 16) as u8).filter(|p| *p <= LAST);
     let priorities = Priorities { all: Some((id % 10) as u8).filter(|p| *p <= LAST), flows: flows.iter().map(own).collect() };
-    CoflowSpec { id: CoflowId(id), name: String::new(), arrival: Time(arrival), weight: 1 + id % 3, priorities, flows }
+    CoflowSpec {
+        id: CoflowId(id),
+        name: String::new(),
+        arrival: Time(arrival),
+        weight: 1 + id % 3,
+        types: Default::default(),
+        priorities,
+        flows,
+    }
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {

@@ -442,6 +442,7 @@ mod tests {
             name: "c".into(),
             arrival: Time::ZERO,
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows: flows.iter().map(flow).collect(),
         }

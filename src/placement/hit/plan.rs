@@ -10,6 +10,7 @@ use crate::ids::HostId;
 use crate::paths::optimise::{Flow, Outcome, optimise};
 use crate::paths::{List, Load, Switches};
 use crate::topology::Topology;
+use crate::topology::types::Types;
 use crate::workload::jobs::{EdgeSpec, JobSpec};
 
 /// Options of [`plan`].
@@ -60,6 +61,9 @@ pub struct PlannedFlow {
     pub bytes: u64,
     /// The switches that it crosses, by number; none within a host.
     pub list: List,
+    /// The tiers that they must have, and do if such a list exists; empty: any.
+    #[serde(skip_serializing_if = "Types::are_free")]
+    pub types: Types,
 }
 
 /// A job's plan.
@@ -69,7 +73,7 @@ pub struct Plan {
     pub tasks: Vec<Task>,
     /// By shuffle, first its receivers and then its senders, unless they have hosts from an earlier shuffle; empty if not asked for.
     pub grades: Vec<Grades>,
-    /// By sender, then receiver.
+    /// By sender, then receiver; of shuffles with different types, each for itself.
     pub flows: Vec<PlannedFlow>,
     /// Cost of the tasks of the first waves where they were to begin with, in bytes times unit costs.
     pub before: u128,
@@ -104,7 +108,7 @@ pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, slots: Vec<u32>,
         slots,
         options,
         load: Load::new(net),
-        far: None,
+        far: BTreeMap::new(),
         hosts: BTreeMap::new(),
         later: BTreeSet::new(),
         flows: BTreeMap::new(),
@@ -125,13 +129,16 @@ pub fn plan(job: &JobSpec, topology: &Topology, net: &Switches, slots: Vec<u32>,
     let later = |key: &(usize, u32)| p.later.contains(key);
     let task = |(key, &(first, host)): (&(usize, u32), _)| Task { stage: key.0, task: key.1, first, host, later: later(key) };
     plan.tasks = p.hosts.iter().map(task).collect();
-    let flow = |(&(from, to), &(bytes, rate)): (&(HostId, HostId), &(u64, u64))| Flow { from, to, bytes, rate, list: List::default() };
+    let flow = |(&(from, to, ref types), &(bytes, rate)): (&(HostId, HostId, Types), &(u64, u64))| {
+        let types = types.clone();
+        Flow { from, to, bytes, rate, list: List::default(), types }
+    };
     let mut flows: Vec<Flow> = p.flows.iter().map(flow).collect();
     plan.lists = optimise(net, &mut p.load, &mut flows);
     if let Some(cut) = flows.iter().find(|f| f.list.0.is_empty()).filter(|_| plan.lists.cut > 0) {
         return Err(format!("there is no way from host {} to {}", cut.from.0, cut.to.0));
     }
-    plan.flows = flows.into_iter().map(|f| PlannedFlow { from: f.from, to: f.to, bytes: f.bytes, list: f.list }).collect();
+    plan.flows = flows.into_iter().map(|f| PlannedFlow { from: f.from, to: f.to, bytes: f.bytes, list: f.list, types: f.types }).collect();
     Ok(plan)
 }
 
@@ -141,14 +148,14 @@ struct Planner<'a> {
     slots: Vec<u32>,
     options: Options,
     load: Load,
-    /// Costs between hosts for a flow that takes nothing of the switches.
-    far: Option<Distances>,
+    /// By types: costs between hosts for a flow that takes nothing of the switches.
+    far: BTreeMap<Types, Distances>,
     /// By stage and task: the host to begin with, and the host chosen.
     hosts: BTreeMap<(usize, u32), (HostId, HostId)>,
     /// Tasks of later waves.
     later: BTreeSet<(usize, u32)>,
-    /// By ends: bytes and rate.
-    flows: BTreeMap<(HostId, HostId), (u64, u64)>,
+    /// By ends and types: bytes and rate.
+    flows: BTreeMap<(HostId, HostId, Types), (u64, u64)>,
 }
 
 impl Planner<'_> {
@@ -167,8 +174,9 @@ impl Planner<'_> {
         let start = wave.at_random(self.options.seed).expect("no more tasks than slots");
         let longest = self.set_rates(&mut wave, &start);
         // Without limits all flows have the same distances.
-        let whole = self.net.is_limitless().then(|| self.far().clone());
-        let distances = whole.unwrap_or_else(|| Distances::new(self.net, &self.load, self.topology.hosts.len(), &wave.pairs));
+        let whole = self.net.is_limitless().then(|| self.far(&edge.types).clone());
+        let hosts = self.topology.hosts.len();
+        let distances = whole.unwrap_or_else(|| Distances::of_types(self.net, &self.load, hosts, &wave.pairs, &edge.types));
         let done = place(&wave, &distances, start.clone(), self.options.how);
         if self.options.matrix {
             let receivers: Vec<u32> = (now_maps..now_maps + now_reduces).collect();
@@ -202,7 +210,7 @@ impl Planner<'_> {
             .map(|p| ((self.hosts[&(edge.from, p.from)].1, self.hosts[&(edge.to, p.to - maps)].1), p.bytes, rate(p)))
             .collect();
         for (ends, bytes, rate) in all.into_iter().filter(|(ends, bytes, _)| *bytes > 0 && ends.0 != ends.1) {
-            let f = self.flows.entry(ends).or_default();
+            let f = self.flows.entry((ends.0, ends.1, edge.types.clone())).or_default();
             *f = (f.0.saturating_add(bytes), f.1.saturating_add(rate));
         }
     }
@@ -255,10 +263,11 @@ impl Planner<'_> {
         }
     }
 
-    /// The distances for flows that take nothing of the switches.
-    fn far(&mut self) -> &Distances {
+    /// The distances for flows of these types that take nothing of the switches.
+    fn far(&mut self, types: &Types) -> &Distances {
         let nothing = [Pair { from: 0, to: 0, bytes: 0, rate: 0 }];
-        self.far.get_or_insert_with(|| Distances::new(self.net, &self.load, self.topology.hosts.len(), &nothing))
+        let (net, load, hosts) = (self.net, &self.load, self.topology.hosts.len());
+        self.far.entry(types.clone()).or_insert_with(|| Distances::of_types(net, load, hosts, &nothing, types))
     }
 
     /// All hosts, first the one from which a task of `stage` shuffles with the tasks of `peers` at the least cost. All tasks of a stage
@@ -271,7 +280,7 @@ impl Planner<'_> {
         let pairs = (0..placed.len() as u32).map(|k| pair(k, bytes(k))).map(|(from, to, bytes)| Pair { from, to, bytes, rate: 0 });
         let hosts: Vec<HostId> = std::iter::once(HostId(0)).chain(placed.clone().map(|t| self.hosts[&(peers, t)].1)).collect();
         let wave = Wave { side: vec![Side::Map; hosts.len()], fixed: vec![None; hosts.len()], pairs: pairs.collect(), places: vec![] };
-        let saved = utilities(&wave, self.far(), &hosts, &[0]).swap_remove(0);
+        let saved = utilities(&wave, self.far(&edge.types), &hosts, &[0]).swap_remove(0);
         let mut order: Vec<HostId> = (0..n).map(HostId::from).collect();
         order.sort_by_key(|h| (std::cmp::Reverse(saved[h.index()]), *h));
         order
@@ -356,6 +365,57 @@ mod tests {
             }).sum();
             let sent: u128 = p.flows.iter().map(|f| u128::from(f.bytes)).sum();
             prop_assert_eq!(sent + within, u128::from(job.shuffle_bytes().0));
+        }
+    }
+
+    /// By all pairs of hosts: the least cost of a list of these types, found by walking all ways that go up and then down.
+    fn by_hand(t: &Topology, net: &Switches, types: &Types) -> BTreeMap<(HostId, HostId), u64> {
+        let mut all = BTreeMap::new();
+        let links: Vec<(u32, u32)> = net.links().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        for (a, b) in t.hosts.iter().flat_map(|a| t.hosts.iter().map(move |b| (a.id, b.id))).filter(|(a, b)| a != b) {
+            let mut open = vec![vec![net.stands(a)]];
+            while let Some(way) = open.pop() {
+                let list = List(way.clone());
+                if net.check(&list, (a, b)).is_ok() && net.check_types(&list, types).is_ok() {
+                    let least = all.entry((a, b)).or_insert(u64::MAX);
+                    *least = net.cost(&list).min(*least);
+                }
+                let at = way[way.len() - 1];
+                let next = links.iter().filter(|l| l.0 == at && !way.contains(&l.1) && way.len() < types.0.len());
+                open.extend(next.map(|l| [way.as_slice(), &[l.1]].concat()));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn types_are_binding_for_hosts_and_lists() {
+        use crate::topology::graph::Tier::{Access, Aggregation, Core as Top};
+        let up = Types(vec![Access, Aggregation, Top, Aggregation, Access]);
+        // Two copies of each switch: racks of one pod reach each other over a root, too.
+        let mut twice = tree(2);
+        twice.eps.core = Core::Graph(Box::new(Graph::hierarchy(3, 4, 2, BitRate::mbit(1000), None)));
+        for (t, near) in [(tree(2), false), (twice, true)] {
+            let net = Switches::new(&t, Units { access: 1, aggregation: 2, core: 4 });
+            let exact = by_hand(&t, &net, &up);
+            assert_eq!(exact.contains_key(&(HostId(0), HostId(4))), near, "racks 0 and 1 are one pod");
+            let load = Load::new(&net);
+            let far = Distances::of_types(&net, &load, t.hosts.len(), &[Pair { from: 0, to: 0, bytes: 0, rate: 0 }], &up);
+            for (a, b) in t.hosts.iter().flat_map(|a| t.hosts.iter().map(move |b| (a.id, b.id))) {
+                let least = if a == b { 0 } else { exact.get(&(a, b)).copied().unwrap_or(net.beyond_cost()) };
+                assert_eq!(far.between(a, b, 0), least, "{a} to {b}");
+            }
+            let mut job = JobSpec::map_reduce("j", Time(0), stage("map", 6), stage("reduce", 3), Bytes(90 << 20));
+            let free = plan(&job, &t, &net, slots(&t), Options::default()).unwrap();
+            job.edges[0].types = up.clone();
+            let typed = plan(&job, &t, &net, slots(&t), Options { matrix: true, ..Options::default() }).unwrap();
+            let unmet = typed.flows.iter().filter(|f| net.check_types(&f.list, &up).is_err()).count();
+            assert_eq!((typed.lists.unmet, free.lists.unmet), (unmet, 0));
+            // The search for hosts avoids those without such a list, and without types no flow goes so far up.
+            assert_eq!(unmet, 0);
+            assert!(typed.flows.iter().all(|f| f.types == up && f.list.0.len() == 5) && free.flows.iter().all(|f| f.list.0.len() < 5));
+            assert_eq!(typed.lists.after, typed.flows.iter().map(|f| u128::from(f.bytes) * 10).sum::<u128>());
+            assert_eq!(typed.after, typed.lists.after);
         }
     }
 

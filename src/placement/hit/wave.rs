@@ -11,7 +11,9 @@ use super::matching::Preferences;
 use super::votes::{Flow, votes};
 use crate::ids::HostId;
 use crate::paths::search::Search;
+use crate::paths::types::TypedSearch;
 use crate::paths::{Load, Switches};
+use crate::topology::types::Types;
 
 /// On which side of the shuffle a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -124,6 +126,15 @@ impl Distances {
     /// # Panics
     /// Where there is no way between two hosts: a topology that was read has none.
     pub fn new(net: &Switches, load: &Load, hosts: usize, pairs: &[Pair]) -> Self {
+        Self::of_types(net, load, hosts, pairs, &Types::default())
+    }
+
+    /// The same over lists of these types; between two hosts without one, more than any list costs. O(switches with hosts x (types x
+    /// (switches + links) + switches with hosts x types x degree)) a rate.
+    ///
+    /// # Panics
+    /// Without types, as [`Distances::new`] does.
+    pub fn of_types(net: &Switches, load: &Load, hosts: usize, pairs: &[Pair], types: &Types) -> Self {
         let mut numbers: BTreeMap<u32, usize> = BTreeMap::new();
         let mut stands = vec![];
         let place = (0..hosts).map(|h| {
@@ -138,6 +149,11 @@ impl Distances {
         let rates: BTreeSet<u64> = pairs.iter().map(|p| class(p.rate, limitless)).collect();
         let table = |&rate: &u64| {
             let rows = stands.iter().map(|&to| {
+                if !types.are_free() {
+                    let search = TypedSearch::new(net, load, to, rate, types);
+                    let cost = |&from: &u32| search.way(net, load, from).map_or(net.beyond_cost(), |way| way.1.cost);
+                    return stands.iter().map(cost).collect();
+                }
                 let search = Search::new(net, load, to, rate);
                 stands.iter().map(|&from| search.weight(from).expect("a way between hosts").cost).collect()
             });

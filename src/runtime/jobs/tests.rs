@@ -181,3 +181,40 @@ fn no_policy_looks_for_ever_at_a_network_that_is_dead() {
         assert_eq!(r.end, end, "{kind:?}");
     }
 }
+
+#[test]
+fn jobs_with_types_have_lists_of_them_and_what_is_not_met_is_told() {
+    use crate::control::policy::PathPolicy;
+    use crate::control::record::{Record, What};
+    use crate::topology::graph::{Graph, Tier};
+    use crate::topology::types::Types;
+    let mut topology = Topology::uniform("t", 4, 2, BitRate::mbit(1000), BitRate::mbit(2000), vec![]);
+    topology.hosts.iter_mut().for_each(|h| h.slots = 2);
+    let graph = Graph::vl2(4, 4, BitRate::mbit(1000), None);
+    topology.eps.core = crate::topology::Core::Graph(Box::new(graph.clone()));
+    let over = vec![Tier::Access, Tier::Aggregation, Tier::Core, Tier::Aggregation, Tier::Access];
+    for (kind, paths) in [(Kind::Hit, PathPolicy::Hit), (Kind::Capacity, PathPolicy::Ecmp)] {
+        let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, paths, ..CircuitPolicy::default() };
+        let mut all = jobs();
+        let run = |all: &JobList| {
+            let (jobs_by, mut lists, mut unmet) = (JobPolicy::new(kind), vec![], 0);
+            let (plan, failures) = (policy.clone().into(), []);
+            let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: all, failures: &failures, faults: &[], until: None };
+            let r = simulate(&ask, &mut |line: Line| match line {
+                Line::Network(Record { what: What::Paths { lists: l, .. }, .. }) => lists.extend(l.into_iter().filter_map(|s| s.list)),
+                Line::Network(Record { what: What::TypesUnmet { pairs, .. }, .. }) => unmet += pairs,
+                _ => {}
+            });
+            assert_eq!(r.unwrap().summary.finished, 6);
+            (lists, unmet)
+        };
+        let (free, none) = run(&all);
+        assert_eq!((none, free.is_empty()), (0, paths == PathPolicy::Ecmp), "{kind:?}");
+        all.jobs.iter_mut().flat_map(|j| &mut j.edges).for_each(|e| e.types = Types(over.clone()));
+        let (typed, unmet) = run(&all);
+        let tiers = |l: &crate::paths::List| l.0.iter().map(|&s| graph.switches[s as usize].tier).collect::<Vec<_>>();
+        let (met, others): (Vec<_>, Vec<_>) = typed.iter().partition(|l| tiers(l) == over);
+        assert!(!met.is_empty() && others.iter().all(|l| l.0.len() == 1 || l.0.len() == 3), "{kind:?}: {others:?}");
+        println!("{kind:?}: {} lists with the types, {} others, {unmet} pairs without", met.len(), others.len());
+    }
+}

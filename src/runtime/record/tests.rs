@@ -61,6 +61,7 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
         name: format!("c{k}"),
         arrival: Time(u64::from(k) * 1_000_000_000),
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows: vec![flow(0, 2, 40), flow(3, 7, 30 + u64::from(k)), flow(4, 1, 1)],
     };
@@ -104,7 +105,15 @@ fn simulated_runs_of_coflows_play_again() {
 fn priorities_that_change_under_way_play_again() {
     let (topology, id) = (Arc::new(network()), CoflowId(1));
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(2), bytes: Bytes(5_000_000) }];
-    let coflow = CoflowSpec { id, name: "c".into(), arrival: Time::ZERO, weight: 1, priorities: Default::default(), flows };
+    let coflow = CoflowSpec {
+        id,
+        name: "c".into(),
+        arrival: Time::ZERO,
+        weight: 1,
+        types: Default::default(),
+        priorities: Default::default(),
+        flows,
+    };
     let file = recorded(|r| {
         let mut quiet = |_| ();
         let mut run = Simulation::new(&topology, &plan(SchedulerKind::EpsOnly, Estimator::Declared), &mut quiet);

@@ -229,7 +229,7 @@ impl<'a> Simulation<'a> {
         let (id, bound, matrix) = (coflow.id, self.bound(coflow), coflow.matrix(&self.topology));
         self.driver.tell_of(Event::arrival(coflow, &matrix, bound), now)?;
         if self.topology.eps.graph().is_some() {
-            self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.clone() }, now)?;
+            self.driver.tell_of(Event::CoflowFlows { id, flows: coflow.flows.clone(), types: coflow.types.clone() }, now)?;
         }
         let record = CoflowRecord { arrival: now, bound, ..CoflowRecord::new(coflow, &self.topology, None, 0.0) };
         self.coflows.insert(id, Known { record, left: coflow.flows.len(), last: now });

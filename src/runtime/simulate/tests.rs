@@ -81,7 +81,15 @@ fn an_empty_workload_and_a_local_coflow_take_no_time() {
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
     let w = Workload::new(
         "x",
-        vec![CoflowSpec { id: CoflowId(0), name: "local".into(), arrival: Time(3), weight: 1, priorities: Default::default(), flows }],
+        vec![CoflowSpec {
+            id: CoflowId(0),
+            name: "local".into(),
+            arrival: Time(3),
+            weight: 1,
+            types: Default::default(),
+            priorities: Default::default(),
+            flows,
+        }],
     );
     let r = run(&t, &RunPlan::default(), &w, None).0;
     assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
@@ -109,6 +117,7 @@ fn a_caller_may_decide_while_it_goes_on() {
         name: format!("c{id}"),
         arrival,
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows: flows.clone(),
     };
@@ -136,7 +145,7 @@ fn priorities_under_way_go_by_the_controller() {
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
     let (id, priorities) = (CoflowId(5), Default::default());
-    let coflow = CoflowSpec { id, name: "c".into(), arrival: Time::ZERO, weight: 1, priorities, flows };
+    let coflow = CoflowSpec { id, name: "c".into(), arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows };
     let mut said = Vec::new();
     {
         let mut log = |r: Record| {
@@ -164,7 +173,15 @@ fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(10_000_000) }];
     let w = Workload::new(
         "x",
-        vec![CoflowSpec { id: CoflowId(0), name: "slow".into(), arrival: Time(0), weight: 1, priorities: Default::default(), flows }],
+        vec![CoflowSpec {
+            id: CoflowId(0),
+            name: "slow".into(),
+            arrival: Time(0),
+            weight: 1,
+            types: Default::default(),
+            priorities: Default::default(),
+            flows,
+        }],
     );
     let (r, log) = run(&t, &policy(SchedulerKind::EpsOnly), &w, None);
     let (cct, interval) = (r.coflows[0].cct.unwrap(), Span::millis(100));
@@ -274,6 +291,7 @@ fn a_cancelled_coflow_stops_and_makes_room() {
         name: format!("c{id}"),
         arrival: Time::ZERO,
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows: flows.clone(),
     };
@@ -381,6 +399,7 @@ fn a_loopback_crosses_its_hosts_interface() {
             name: format!("c{k}"),
             arrival: Time::ZERO,
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows,
         })
@@ -430,6 +449,7 @@ fn four_small_flows_and_a_large_one() -> Workload {
         name: format!("c{id}"),
         arrival: Time::ZERO,
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows,
     };
@@ -491,6 +511,7 @@ fn a_guard_ends_what_an_order_would_let_wait() {
         name: format!("c{id}"),
         arrival,
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(mb * 1_000_000) }],
     };
@@ -522,6 +543,7 @@ fn what_a_flow_had_idles_until_a_coflow_ends_if_rates_change_then_only() {
         name: format!("c{id}"),
         arrival: Time(u64::from(id)),
         weight: 1,
+        types: Default::default(),
         priorities: Default::default(),
         flows,
     };

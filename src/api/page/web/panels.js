@@ -244,11 +244,12 @@
         "coflow-cancelled": (r) => `${name(r.id)} cancelled${r.why ? `: ${r.why}` : ""}`,
         "port-faulty": (r) => `port of r${r.rack} on plane ${r.plane} is faulty: ${r.why}`,
         "port-repaired": (r) => `port of r${r.rack} on plane ${r.plane} is used again`,
+        "types-unmet": (r) => `${name(r.id)} crosses other tiers than its types between ${r.pairs} pairs of hosts`,
         failed: (r) => `${r.what}: ${r.why}`,
         fault: (r) => `${r.what}${r.over ? ": well again" : ""}`,
         "policy-changed": (r) => `policy ${r.name} is in force`,
       };
-      const bad = new Set(["port-faulty", "failed", "fault", "coflow-cancelled"]);
+      const bad = new Set(["port-faulty", "failed", "fault", "coflow-cancelled", "types-unmet"]);
       const last = this.store.events.filter((r) => r.at_ns <= at && say[r.event]).slice(-80).reverse();
       this.log.show(last.map((r) => ({ key: r.seq, record: r, text: say[r.event](r), bad: bad.has(r.event) && !r.over })));
     }

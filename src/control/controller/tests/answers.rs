@@ -107,7 +107,12 @@ fn busy(policy: CircuitPolicy) -> World {
     let (id, name, bound, priorities) = (CoflowId(1), String::new(), Span::ZERO, Priorities::default());
     let pairs = vec![RackBytes { from: RackId(0), to: RackId(1), bytes: Bytes(1 << 20) }];
     w.tell(Event::CoflowArrived { id, name, pairs, bound, progress: ProgressBy::Counters, weight: 1, priorities }).unwrap();
-    w.tell(Event::CoflowFlows { id, flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1 << 20) }] }).unwrap();
+    w.tell(Event::CoflowFlows {
+        id,
+        flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1 << 20) }],
+        types: Default::default(),
+    })
+    .unwrap();
     w.tell(Event::ManualList { from: HostId(0), to: HostId(1), ports: None, list: List(vec![0, 5, 1]) }).unwrap();
     w
 }

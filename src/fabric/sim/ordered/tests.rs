@@ -21,7 +21,7 @@ fn ends(discipline: Option<Box<dyn Discipline>>) -> Vec<(u32, Time)> {
         ended.extend(f.advance(at));
         let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) };
         let (name, priorities) = (String::new(), Default::default());
-        let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, priorities, flows: vec![flow] };
+        let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, types: Default::default(), priorities, flows: vec![flow] };
         f.add_flows(&coflow, &[], at);
     }
     ended.extend(f.advance(Time::ZERO + Span::secs(1)));
@@ -50,7 +50,7 @@ fn second_stage(jobs: bool, decide: Decide) -> [Time; 2] {
         f.advance(at).iter().for_each(|e| ends[e.coflow.index()] = e.at);
         let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(mb * 1_000_000) };
         let (name, priorities) = (String::new(), Default::default());
-        let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, priorities, flows: vec![flow] };
+        let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, types: Default::default(), priorities, flows: vec![flow] };
         if jobs {
             f.belongs(coflow.id, JobId(job));
         }
@@ -87,7 +87,8 @@ fn stages_that_are_on_their_way_together_add_up() {
             f.advance(at);
             let flow = FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
             let (name, priorities) = (String::new(), Default::default());
-            let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, priorities, flows: vec![flow] };
+            let coflow =
+                CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, types: Default::default(), priorities, flows: vec![flow] };
             if jobs {
                 f.belongs(coflow.id, JobId(job));
             }

@@ -39,6 +39,7 @@ fn coflow(id: usize, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
         name: String::new(),
         arrival: Time(arrival),
         weight: 1 + id as u32 % 3,
+        types: Default::default(),
         priorities: Default::default(),
         flows,
     }

@@ -110,6 +110,7 @@ mod tests {
             name: String::new(),
             arrival: Time(at),
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
         };
