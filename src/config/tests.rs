@@ -365,7 +365,8 @@ fn the_schema_says_which_options_each_policy_has() {
 fn options_of_the_planners_are_read_and_written() {
     let text = |policy: &str, options: &str| format!("{POLICY}placement:\n  policy: {policy}\n{options}");
     let read = |text: &str| read_policy(text, "p.yaml").unwrap();
-    let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n";
+    let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n  \
+                   exact_tasks: false\n";
     let p = read(&text("jobpacker", options));
     let want = JobPackerOptions {
         objective: Some(crate::placement::corral::Scenario::Online),
@@ -373,6 +374,8 @@ fn options_of_the_planners_are_read_and_written() {
         over_provisioning: 150,
         shuffle_model: crate::placement::latency::hybrid::ShuffleModel::Figure,
         elephant: Some(Bytes(2_000_000)),
+        exact_tasks: false,
+        ..JobPackerOptions::default()
     };
     assert_eq!(p.jobs.as_ref().unwrap().placement.policy, Policy::Jobpacker(want));
     let other = read(&text("co-scheduler", "  sir: 250\n  wavelengths: 4\n  strict: true\n"));

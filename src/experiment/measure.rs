@@ -33,6 +33,10 @@ pub enum Measure {
     SomeTasksJct,
     /// Of jobs of more, s.
     ManyTasksJct,
+    /// Mean of the jobs that shuffle T_e or more, s.
+    HeavyJct,
+    /// Mean of the others, s.
+    LightJct,
     /// Mean of the recurring jobs, s.
     MeanRecurring,
     /// 90th percentile of the others, s.

@@ -178,6 +178,8 @@ pub fn name(m: Measure) -> &'static str {
         Measure::FewTasksJct => "mean JCT of jobs of 1 to 50 tasks",
         Measure::SomeTasksJct => "mean JCT of jobs of 51 to 500 tasks",
         Measure::ManyTasksJct => "mean JCT of jobs of over 500 tasks",
+        Measure::HeavyJct => "mean JCT of shuffle-heavy jobs",
+        Measure::LightJct => "mean JCT of all other jobs",
         Measure::MeanRecurring => "mean JCT of recurring jobs",
         Measure::P90AdHoc => "90th percentile of the JCT of ad-hoc jobs",
         Measure::MakespanAdHoc => "makespan of ad-hoc jobs",

@@ -13,7 +13,7 @@ use super::stored::Stored;
 use super::ways::Ways;
 use super::{Experiment, Size};
 use crate::placement::Policy;
-use crate::placement::cluster::Cluster;
+use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::corral::{self, Provisioning, Scenario};
 use crate::runtime::jobs::errors::Errors;
 use crate::runtime::jobs::report::JobsResult;
@@ -123,7 +123,7 @@ fn play(setting: &Setting, system: &System, seed: u64, stop: &AtomicBool) -> Res
     let ask =
         Ask { topology: &setting.topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
-    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), ..Course::default() };
+    let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), writes: setting.load.writes, ..Course::default() };
     simulated(&ask, &course, setting.load.window).map(|o| (!stop.load(Ordering::Relaxed)).then_some(o))
 }
 
@@ -215,6 +215,8 @@ fn by_job(r: &JobsResult, jobs: &JobList) -> Vec<(Measure, f64)> {
         (Measure::FewTasksJct, mean(&jcts(&|j| j.tasks <= 50))),
         (Measure::SomeTasksJct, mean(&jcts(&|j| (51..=500).contains(&j.tasks)))),
         (Measure::ManyTasksJct, mean(&jcts(&|j| j.tasks > 500))),
+        (Measure::HeavyJct, mean(&jcts(&|j| j.shuffle_bytes >= ELEPHANT))),
+        (Measure::LightJct, mean(&jcts(&|j| j.shuffle_bytes < ELEPHANT))),
         (Measure::MeanRecurring, mean(&jcts(&|j| j.recurring))),
         (Measure::P90AdHoc, (!ad_hoc.is_empty()).then(|| percentile(&ad_hoc, 90).as_secs_f64())),
         (Measure::MakespanAdHoc, first.zip(last).map(|(a, b)| b.since(a).as_secs_f64())),

@@ -73,6 +73,8 @@ pub struct Load {
     pub reduce_share: Option<u32>,
     /// Bytes that a map task reads, if not the mix's own.
     pub block: Option<Bytes>,
+    /// Whether output is written over the network, as HDFS does.
+    pub writes: bool,
     /// What the paper does not print; its window is in `window` already.
     pub free: Free,
 }
@@ -128,6 +130,7 @@ impl Load {
             class: None,
             reads: true,
             block: None,
+            writes: false,
             reduce_share: None,
             free: size.free,
         }

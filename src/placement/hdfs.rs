@@ -57,10 +57,18 @@ pub fn in_racks(view: &dyn View, job: JobId, seed: u64, mut racks: impl FnMut(us
 
 /// One block by default. Tries a drawn host first and takes the next that fits, so that it always ends.
 pub fn block(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng) -> Block {
-    let rack = |h: HostId| t.rack_of(h);
     let mut block = Block::with_capacity(3);
     let Some(a) = draw(t, rng, None, up) else { return block };
     block.push(a);
+    block.extend(copies(t, up, rng, a));
+    block
+}
+
+/// The hosts to which a block is copied whose first replica is on host `a`: one of another rack, then another one of that rack; fewer
+/// where there are none.
+pub fn copies(t: &Topology, up: &dyn Fn(HostId) -> bool, rng: &mut ChaCha8Rng, a: HostId) -> Block {
+    let rack = |h: HostId| t.rack_of(h);
+    let mut block = Block::with_capacity(2);
     let b = draw(t, rng, None, |h| up(h) && rack(h) != rack(a)).or_else(|| draw(t, rng, None, |h| up(h) && h != a));
     let Some(b) = b else { return block };
     block.push(b);

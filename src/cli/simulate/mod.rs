@@ -61,6 +61,10 @@ pub struct Args {
     /// The `seed` of the policy's `placement`, which places data, goes up with --seed from 1 on, as it does in repetitions
     #[arg(help_heading = "Jobs", long, requires = "jobs", conflicts_with = "repeat")]
     place_by_seed: bool,
+    /// Tasks whose stage has an output write it before they are done, as to HDFS: a copy goes to a host of another rack, and from there one
+    /// to a neighbour. Else output costs nothing
+    #[arg(help_heading = "Jobs", long, requires = "jobs")]
+    write_output: bool,
     /// Something that breaks, and is well again: r2.uplink=down@10s+5s, h3-1.nic=50%@2s, r2.tor=down@1s, eps=down@1s+100ms,
     /// ocs0.in3=stuck@2s, ocs0.out3=dark@2s+5s, ocs0.in3=slow20ms@0s, ocs0.in3=deaf@1s
     #[arg(help_heading = "Faults", long, value_name = "WHAT=STATE@TIME[+TIME]")]

@@ -162,7 +162,8 @@ impl<'a> Play<'a> {
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;
-        let course = Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record, explain };
+        let course =
+            Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record, explain, writes: args.write_output };
         let mut jobs_by = by.clone();
         jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind())?;
         let first = if args.place_by_seed { 1 } else { args.seed };

@@ -20,6 +20,8 @@ pub struct Round<'a> {
     pub reduces: u32,
     /// Whether every reduce task of the stage has had its container.
     pub all_assigned: bool,
+    /// What an elephant needs: every map rack T_e, and T_e again for what it leaves; or, as printed, T_e from all map racks together.
+    pub whole: bool,
 }
 
 impl Round<'_> {
@@ -29,12 +31,20 @@ impl Round<'_> {
     /// without a container will fetch) is nothing or T_e again: the paper says the former, and without the latter the rest of an
     /// elephant would be a mouse. When nothing is to come they fetch in any case. Map racks that can never give this rack T_e get no
     /// circuit, and are not waited for; if there is no other, the tasks fetch at once, as those of a job that is not shuffle-heavy do.
-    /// O(map racks).
+    ///
+    /// As printed (`whole` is false), they may when what they would fetch now, from all map racks together, reaches T_e. O(map racks).
     pub fn may_fetch(&self, cluster: &Cluster) -> bool {
         if self.waiting == 0 {
             return false;
         }
         let elephant = |bytes: u128, tasks: u32| bytes * u128::from(tasks) >= u128::from(cluster.elephant.0) * u128::from(self.reduces);
+        if !self.whole {
+            let sum = |racks: &[Bytes]| racks.iter().map(|b| u128::from(b.0)).sum::<u128>();
+            let (now, later) = (sum(self.ready), sum(self.coming));
+            let never = !cluster.has_circuits() || !elephant(now + later, self.waiting + self.without);
+            let last = later == 0 && (self.without == 0 || self.all_assigned);
+            return never || last || elephant(now, self.waiting);
+        }
         let worth = |bytes: u128, tasks: u32| bytes == 0 || tasks == 0 || elephant(bytes, tasks);
         let racks = self.ready.iter().zip(self.coming).map(|(a, b)| (u128::from(a.0), u128::from(b.0)));
         let mut heavy = racks.filter(|(a, b)| cluster.has_circuits() && elephant(a + b, self.waiting + self.without)).peekable();

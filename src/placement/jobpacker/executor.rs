@@ -40,12 +40,30 @@ pub struct JobPackerOptions {
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
+    /// Whether the reduces of a rack also wait until every map rack gives them T_e and what they leave for later is nothing or T_e
+    /// again; else, as section 4.2 has it, only until what they would fetch now reaches T_e. True if left out.
+    pub whole_elephants: bool,
+    /// Whether a rack runs no more tasks of a stage than its schedule says; else a free slot of a planned rack takes any task of the first
+    /// job of its sequence. True if left out.
+    pub exact_tasks: bool,
+    /// Whether plans leave out pairs of widths that would cut elephants into mice, where there are others; section 4.3 has all of the
+    /// zone. True if left out.
+    pub keep_elephants: bool,
 }
 
 impl Default for JobPackerOptions {
-    /// The paper's.
+    /// The paper's, but for the last three, which are ours.
     fn default() -> Self {
-        Self { objective: None, sub_batches: 5, over_provisioning: 0, shuffle_model: ShuffleModel::default(), elephant: None }
+        Self {
+            objective: None,
+            sub_batches: 5,
+            over_provisioning: 0,
+            shuffle_model: ShuffleModel::default(),
+            elephant: None,
+            whole_elephants: true,
+            exact_tasks: true,
+            keep_elephants: true,
+        }
     }
 }
 
@@ -108,6 +126,12 @@ impl JobPacker {
         }
     }
 
+    /// Whether a rack may start a task of a stage now.
+    fn has_room(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> bool {
+        let planned = || self.plan.get(&job).and_then(|p| p.stages.get(stage)).is_some_and(|s| s.0.contains(&rack));
+        self.share_left(view, job, stage, rack) > 0 || (!self.options.exact_tasks && planned())
+    }
+
     /// How many tasks of a stage a rack is still to start by the schedule.
     fn share_left(&self, view: &dyn View, job: JobId, stage: usize, rack: RackId) -> u32 {
         let Some((racks, tasks)) = self.plan.get(&job).and_then(|p| p.stages.get(stage)) else { return 0 };
@@ -160,6 +184,7 @@ impl Placement for JobPacker {
             shuffle_model: p.shuffle_model,
             sub_batches: p.sub_batches,
             over_provisioning_percent: p.over_provisioning,
+            keep_elephants: p.keep_elephants,
             seed: self.common.seed,
         };
         let plan = super::plan(&known, &self.cluster, options);
@@ -204,7 +229,7 @@ impl Placement for JobPacker {
         // Jobs that have not come yet cannot be asked about: those that may start are in the queues.
         let ready: BTreeSet<JobId> = view.ready().collect();
         let can = |&&(job, s): &&(JobId, usize)| {
-            ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.share_left(view, job, s, rack) > 0
+            ready.contains(&job) && view.may_start(job, s) && view.counts(job, s).pending > 0 && self.has_room(view, job, s, rack)
         };
         if let Some(&(job, stage)) = self.sequences.get(rack.index()).and_then(|q| q.iter().find(can)) {
             return Some(Pick::of(job, stage));
@@ -231,10 +256,11 @@ impl Placement for JobPacker {
                 ready: &ready,
                 coming: &coming,
                 waiting,
-                // Where all slots of the rack wait for this, no other task can join them.
-                without: if waiting < view.slots(rack) { self.share_left(view, job, stage, rack) } else { 0 },
+                // Where all slots of the rack wait for this, no other task can join them; nor can one that runs elsewhere.
+                without: if waiting < view.slots(rack) { self.share_left(view, job, stage, rack).min(counts.pending) } else { 0 },
                 reduces: counts.tasks(),
                 all_assigned: counts.pending == 0,
+                whole: self.options.whole_elephants,
             };
             if waiting > 0 && (!heavy || round.may_fetch(&self.cluster)) {
                 racks.push(rack);

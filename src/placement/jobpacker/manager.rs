@@ -17,7 +17,7 @@ use super::{Group, Options, Plan, Planned, StagePlan, Turn, sort};
 ///
 /// O(J R^2 (stages + edges)) to profile, O(J^2) to sort a batch, and O(R different times) for each stage of each pair of each job.
 pub fn plan(jobs: &[JobSpec], cluster: &Cluster, options: Options) -> Plan {
-    let profiles: Vec<Profile> = jobs.iter().map(|j| profile(j, cluster, options.shuffle_model)).collect();
+    let profiles: Vec<Profile> = jobs.iter().map(|j| profile(j, cluster, options.shuffle_model, options.keep_elephants)).collect();
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let mut planned: Vec<(usize, Planned)> = vec![];
     for j in sort::order(jobs, &profiles, cluster, options) {

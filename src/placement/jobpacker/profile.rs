@@ -31,13 +31,15 @@ fn keeps_elephants(job: &JobSpec, (maps, reduces): (usize, usize), cluster: &Clu
     })
 }
 
-/// Profiles a job. O(R^2 (stages + edges)).
-pub fn profile(job: &JobSpec, cluster: &Cluster, model: ShuffleModel) -> Profile {
+/// Profiles a job. `keep_elephants`: pairs with which some racks would exchange less than T_e, since tasks come whole, are left out
+/// if there are others; the paper takes the whole zone. O(R^2 (stages + edges)).
+pub fn profile(job: &JobSpec, cluster: &Cluster, model: ShuffleModel, keep_elephants: bool) -> Profile {
     if hybrid::shuffle_heavy(job, cluster) {
         let matrix = Matrix::of(job, cluster, model);
         let zone: Vec<_> = matrix.zone().collect();
         // Tasks come whole: where they do not divide by a width, a rack with fewer sends less than its even share.
-        let kept = zone.iter().filter(|c| keeps_elephants(job, (c.maps, c.reduces), cluster)).copied().collect::<Vec<_>>();
+        let kept =
+            zone.iter().filter(|c| keep_elephants && keeps_elephants(job, (c.maps, c.reduces), cluster)).copied().collect::<Vec<_>>();
         let zone = if kept.is_empty() { zone } else { kept };
         let pairs: Vec<(usize, usize)> = zone.iter().map(|c| (c.maps, c.reduces)).collect();
         if let Some(latency) = zone.iter().map(|c| c.latency).min() {

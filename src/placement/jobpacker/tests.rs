@@ -91,7 +91,7 @@ fn the_order_is_by_width_then_latency_and_online_by_arrival() {
     let c = small();
     let mut jobs = list(vec![map_reduce((3, 10), (1, 10), 1), map_reduce((9, 10), (1, 10), 1), map_reduce((9, 90), (1, 10), 1)]);
     let ordered = |jobs: &[JobSpec], scenario| {
-        let profiles: Vec<_> = jobs.iter().map(|j| profile(j, &c, ShuffleModel::Figure)).collect();
+        let profiles: Vec<_> = jobs.iter().map(|j| profile(j, &c, ShuffleModel::Figure, true)).collect();
         order(jobs, &profiles, &c, Options { scenario, sub_batches: 1, ..Options::default() })
     };
     assert_eq!(ordered(&jobs, Scenario::Batch), [2, 1, 0]);
@@ -102,10 +102,10 @@ fn the_order_is_by_width_then_latency_and_online_by_arrival() {
 #[test]
 fn widths_of_heavy_and_light_jobs_compare() {
     let c = Cluster::jobpacker();
-    let heavy = profile(&map_reduce((3472, 83_800), (169, 115_500), 82 * 1_125), &c, ShuffleModel::Figure);
+    let heavy = profile(&map_reduce((3472, 83_800), (169, 115_500), 82 * 1_125), &c, ShuffleModel::Figure, true);
     // The zone's widest pair: 20 maps racks x 4, or 6 x 13.
     assert_eq!(heavy.width, 24 * 600);
-    assert_eq!(profile(&map_reduce((900, 1), (100, 1), 1), &c, ShuffleModel::Figure).width, 1000);
+    assert_eq!(profile(&map_reduce((900, 1), (100, 1), 1), &c, ShuffleModel::Figure, true).width, 1000);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_shuffle_waits_until_it_is_worth_a_circuit() {
     // By map rack: (GB ready, GB coming); waiting and without container, of 20 reduces.
     let may = |racks: &[(u64, u64)], waiting, without, all_assigned| {
         let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
-        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned }.may_fetch(&c)
+        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned, whole: true }.may_fetch(&c)
     };
     // 5 GB over 20 reduces: five of them make 1.25 GB, four 1 GB. The rack with 1 GB will never do, and is not waited for.
     let done = [(9, 0), (1, 0), (5, 0)];
@@ -127,9 +127,24 @@ fn a_shuffle_waits_until_it_is_worth_a_circuit() {
 }
 
 #[test]
+fn as_printed_a_shuffle_waits_until_all_map_racks_together_give_the_threshold() {
+    let (c, gb) = (Cluster::jobpacker(), |n: u64| Bytes(n * 1_000_000_000));
+    let may = |racks: &[(u64, u64)], waiting, without| {
+        let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
+        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned: true, whole: false }.may_fetch(&c)
+    };
+    // 5 GB of each of two racks over 20 reduces: three of them fetch 1.5 GB, two 1 GB, below 1.125 GB. What is left does not count.
+    assert!(may(&[(5, 9), (5, 0)], 3, 0) && !may(&[(5, 9), (5, 0)], 2, 2));
+    // Nothing more comes, or all that is to come is below the threshold: not waited for.
+    assert!(may(&[(5, 0), (5, 0)], 2, 0) && may(&[(1, 1)], 1, 1) && !may(&[(9, 0)], 0, 3));
+}
+
+#[test]
 fn pairs_that_whole_tasks_would_bring_below_the_threshold_are_left_out() {
     // 3 reduces on 2 racks: one of them gets a third. 3 T_e are enough for two pairs in the mean, but not for that one.
-    let pairs = |bytes| profile(&map_reduce((6, 1000), (3, 1000), bytes), &small(), ShuffleModel::Bottleneck).pairs;
+    let pairs = |bytes| profile(&map_reduce((6, 1000), (3, 1000), bytes), &small(), ShuffleModel::Bottleneck, true).pairs;
+    let all = profile(&map_reduce((6, 1000), (3, 1000), 2_500), &small(), ShuffleModel::Bottleneck, false).pairs;
+    assert!(all.contains(&(1, 2)) && all.contains(&(1, 1)), "the zone of section 4.3 has it: {all:?}");
     assert!(!pairs(2_500).contains(&(1, 2)) && pairs(3_375).contains(&(1, 2)) && pairs(2_500).contains(&(1, 1)));
 }
 
@@ -199,7 +214,7 @@ proptest! {
     fn a_heavy_job_alone_takes_its_best_feasible_pair(job in any_map_reduce()) {
         let c = small();
         let found = plan(&list(vec![job.clone()]), &c, Options::default());
-        let profile = profile(&job, &c, ShuffleModel::default());
+        let profile = profile(&job, &c, ShuffleModel::default(), true);
         prop_assert_eq!(found.jobs[0].pair.is_some(), !profile.pairs.is_empty());
         // On an idle cluster the plan is the latency response function.
         if found.jobs[0].pair.is_some() {

@@ -9,6 +9,7 @@ use std::iter::Peekable;
 use std::slice::Iter;
 use std::time::Duration;
 
+use super::writes::Writes;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, JobId, RackId};
 use crate::placement::Policy;
@@ -173,6 +174,8 @@ pub struct Driver<'a, T> {
     tap: Tap,
     /// Decides about slots under the placement policy `external`.
     pub program: Option<Program>,
+    /// What tasks write over the network before they are done, if they do.
+    pub writes: Option<Writes<'a>>,
     /// Instants in a row at which the scheduler was woken by itself, wanted nothing, and the network could say nothing.
     in_vain: u32,
 }
@@ -190,6 +193,7 @@ impl<'a, T: Transport> Driver<'a, T> {
             agenda: Agenda { timers: BTreeMap::new(), timers_set: 0, failures, coming },
             tap: Tap::default(),
             program: None,
+            writes: None,
             in_vain: 0,
         }
     }
@@ -227,7 +231,10 @@ impl<'a, T: Transport> Driver<'a, T> {
             let now = self.transport.now();
             let alone = heard == 0 && self.agenda.next().is_none();
             while let Some(event) = self.agenda.due(now) {
-                self.tell(event)?;
+                match event {
+                    Event::TaskFinished(task, attempt) if self.write((task, attempt))? => {}
+                    event => self.tell(event)?,
+                }
             }
             if self.scheduler.poll_timeout().is_some_and(|t| t <= now) {
                 self.tell(Event::Tick)?;
@@ -238,7 +245,30 @@ impl<'a, T: Transport> Driver<'a, T> {
         }
     }
 
+    /// Begins to write what a task has made. Returns whether it has to.
+    fn write(&mut self, of: (TaskRef, u32)) -> Result<bool, String> {
+        let now = self.transport.now();
+        let Some(coflow) = self.writes.as_mut().and_then(|w| w.begin(of, now)) else { return Ok(false) };
+        self.transport.belongs(coflow.id, of.0.job);
+        self.transport.start(&coflow)?;
+        Ok(true)
+    }
+
+    /// What the network's word means to the scheduler; nothing, if a task has still something to write.
+    fn meaning(&mut self, word: Word) -> Option<Event> {
+        let (coflow, all) = match word {
+            Word::Flow(coflow, _) => (coflow, false),
+            Word::Coflow(coflow) => (coflow, true),
+        };
+        match (&mut self.writes, word) {
+            (Some(writes), _) if Writes::has(coflow) => writes.ended(coflow, all).map(|(task, attempt)| Event::TaskFinished(task, attempt)),
+            (_, Word::Flow(coflow, flow)) => Some(Event::FlowFinished(coflow, flow)),
+            (_, Word::Coflow(coflow)) => Some(Event::CoflowFinished(coflow)),
+        }
+    }
+
     fn tell(&mut self, event: Event) -> Result<(), String> {
+        self.writes.iter_mut().for_each(|w| w.heard(&event));
         let at = self.transport.now();
         self.tap.put(|| Entry::JobTell { at, event: event.clone() });
         self.scheduler.handle(event, at).map_err(|e| {
@@ -253,10 +283,9 @@ impl<'a, T: Transport> Driver<'a, T> {
         let mut heard = 0;
         while let Some(word) = self.transport.word()? {
             heard += 1;
-            self.tell(match word {
-                Word::Flow(coflow, flow) => Event::FlowFinished(coflow, flow),
-                Word::Coflow(coflow) => Event::CoflowFinished(coflow),
-            })?;
+            if let Some(event) = self.meaning(word) {
+                self.tell(event)?;
+            }
         }
         Ok(heard)
     }
@@ -264,7 +293,8 @@ impl<'a, T: Transport> Driver<'a, T> {
     /// Carries out what the scheduler wants, until it wants nothing more; returns how much that was.
     fn act(&mut self) -> Result<u64, String> {
         if self.scheduler.wants_progress(self.transport.now()) {
-            let left = self.transport.left()?;
+            let mut left = self.transport.left()?;
+            left.retain(|l| self.writes.is_none() || !Writes::has(l.0));
             self.tell(Event::Progress { left })?;
         }
         let mut acts = 0;
@@ -297,7 +327,13 @@ impl<'a, T: Transport> Driver<'a, T> {
                     let answer = self.program.as_mut().map_or_else(|| Err(MISSING.into()), |p| p.ask(&*question));
                     self.tell(Event::Advised { answer })?;
                 }
-                Action::StartTask { .. } | Action::StopTask { .. } | Action::FinishJob(_) => {}
+                Action::StartTask { task, host, .. } => self.writes.iter_mut().for_each(|w| w.started(task, host)),
+                Action::StopTask { task, attempt } => {
+                    if let Some(coflow) = self.writes.as_mut().and_then(|w| w.stopped((task, attempt))) {
+                        self.transport.cancel(coflow)?;
+                    }
+                }
+                Action::FinishJob(_) => {}
             }
         }
         self.tap.idle(Entry::JobIdle {});

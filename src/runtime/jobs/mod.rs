@@ -10,6 +10,7 @@ pub mod errors;
 pub mod live;
 pub mod report;
 pub mod simulate;
+pub mod writes;
 
 #[cfg(test)]
 mod stability;

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::drive::{Driver, Round, Transport, Word, program};
 use super::report::JobsResult;
+use super::writes::Writes;
 use crate::coflows::CoflowSpec;
 use crate::control::Rejected;
 use crate::control::record::Record;
@@ -92,6 +93,8 @@ pub struct Course<'a> {
     pub record: Option<&'a Recorder>,
     /// The job of which the result says why its tasks started where they did.
     pub explain: Option<JobId>,
+    /// Whether tasks write what their stages make for good: HDFS copies it over the network before they are done.
+    pub writes: bool,
 }
 
 /// How far a run of jobs is.
@@ -173,6 +176,8 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     let mut run = Driver::new(scheduler, transport, &ask.jobs.jobs, ask.failures);
     // Time stands still while the program thinks: a run gives the same results on a slow machine.
     run.program = program(&ask.jobs_by.placement.policy, Some(PATIENCE))?;
+    let seed = ask.jobs_by.placement.common.seed;
+    run.writes = course.writes.then(|| Writes::new(&ask.jobs.jobs, topology.clone(), grain, seed));
     if let Some(recorder) = course.record {
         let (topology, policy, foreseen) = ((*topology).clone(), ask.jobs_by.clone(), foreseen.to_vec());
         run.transport.network.record(recorder);

@@ -1,7 +1,7 @@
 //! Jobs in virtual time, scheduler and controller together.
 
 use super::report::JobsResult;
-use super::simulate::{Ask, Line, simulate};
+use super::simulate::{Ask, Course, Line, simulate, simulate_with};
 use crate::control::policy::{CircuitPolicy, Estimator, SchedulerKind};
 use crate::fabric::sim::faults::{Broken, Fault, Which};
 use crate::ids::{HostId, PlaneId, RackId};
@@ -99,6 +99,56 @@ fn hosts_and_racks_may_fail_under_every_policy() {
         let s = &r.summary;
         assert_eq!((s.finished, s.counters.violations, s.counters.hosts_failed), (6, 0, 3), "{kind:?}");
         assert!(r.jobs.iter().map(|j| j.reruns).sum::<u32>() > 0, "{kind:?}: something ran there");
+    }
+}
+
+/// A task of a second that makes 12.5 MB, on a network where a rack's uplink carries that in a second; how long the job takes, and bytes.
+fn written(tasks: u32, writes: bool, grain: Grain, kind: Kind) -> (Span, Bytes) {
+    let topology = Topology { framing: crate::topology::Framing::None, ..network() };
+    let policy = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
+    let mut jobs_by = JobPolicy::new(kind);
+    jobs_by.settings.grain = grain;
+    let map = StageSpec { output: Bytes(u64::from(tasks) * 12_500_000), ..stage("map", tasks, 1000, 0) };
+    let spec = JobSpec { stages: vec![map.clone()], edges: vec![], ..JobSpec::map_reduce("j", Time::ZERO, map.clone(), map, Bytes(1)) };
+    let jobs = JobList::new("one", vec![spec]);
+    let ask = Ask { topology: &topology, plan: &policy.into(), jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let r = simulate_with(&ask, &Course { writes, ..Course::default() }, &mut |_| {}).unwrap();
+    (r.jobs[0].jct.unwrap(), r.summary.bytes_received)
+}
+
+#[test]
+fn a_task_is_done_when_its_output_is_on_two_other_hosts() {
+    assert_eq!(written(1, false, Grain::Host, Kind::Fair), (Span::secs(1), Bytes::ZERO));
+    // To another rack in a second, and from there to the neighbour by ten times as fast interfaces.
+    assert_eq!(written(1, true, Grain::Host, Kind::Fair), (Span::secs(2), Bytes(25_000_000)));
+    // Between racks as wholes only the first of the two takes time.
+    assert_eq!(written(1, true, Grain::Rack, Kind::Fair), (Span::secs(2), Bytes(12_500_000)));
+    // 4 racks of 4 slots write 16 x 12.5 MB over 4 uplinks: four seconds at least.
+    let (all, bytes) = written(16, true, Grain::Rack, Kind::Corral);
+    assert!(all >= Span::secs(5) && bytes == Bytes(16 * 12_500_000), "{all} {bytes}");
+}
+
+#[test]
+fn jobs_that_write_finish_under_every_policy_whatever_fails() {
+    let at = |ms: u64| Time(ms * 1_000_000);
+    let failures =
+        [(at(500), Event::HostFailed(HostId(1))), (at(900), Event::RackFailed(RackId(2))), (at(1500), Event::RackRecovered(RackId(2)))];
+    for (kind, grain) in kinds().into_iter().flat_map(|k| [(k, Grain::Host), (k, Grain::Rack)]) {
+        let mut list = jobs();
+        list.jobs.iter_mut().for_each(|j| j.stages[1].output = Bytes(9_000_001));
+        let (topology, plan) = (network(), CircuitPolicy::default().into());
+        let mut jobs_by = JobPolicy::new(kind);
+        jobs_by.settings.grain = grain;
+        let play = |failures| {
+            let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &list, failures, faults: &[], until: None };
+            simulate_with(&ask, &Course { writes: true, ..Course::default() }, &mut |_| {}).unwrap()
+        };
+        let (r, calm) = (play(&failures), play(&[]));
+        assert_eq!((r.summary.finished, calm.summary.finished), (6, 6), "{kind:?} {grain:?}");
+        // Besides what the scheduler asked for, one copy of everything crosses racks; another one goes to a neighbour.
+        let copies = if grain == Grain::Rack { 1 } else { 2 };
+        assert_eq!(calm.summary.bytes_received, calm.summary.bytes_planned + Bytes(copies * 6 * 9_000_001), "{kind:?} {grain:?}");
+        assert_eq!(play(&failures), r, "the same, to the byte");
     }
 }
 

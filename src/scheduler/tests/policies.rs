@@ -36,7 +36,7 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
         }
         Policy::Jobpacker(o) => {
             let (shuffle_model, sub_batches, seed) = (o.shuffle_model, o.sub_batches, spec.common.seed);
-            let options = jobpacker::Options { scenario, shuffle_model, sub_batches, over_provisioning_percent: 0, seed };
+            let options = jobpacker::Options { scenario, shuffle_model, sub_batches, seed, ..jobpacker::Options::default() };
             for p in jobpacker::plan(&known, &cluster, options).jobs {
                 for s in &p.stages {
                     let tasks = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
@@ -122,8 +122,55 @@ fn shuffle_watcher_leaves_no_slot_empty_unless_jobs_are_confined() {
     assert!(free_slots(true) > 0);
 }
 
+/// JobPacker as its paper prints it: no exact shares of racks, no more waiting than for T_e, all feasible pairs.
+fn jobpacker_as_printed() -> Spec {
+    let mut spec = Spec::new(Kind::Jobpacker);
+    let Policy::Jobpacker(o) = &mut spec.policy else { panic!("JobPacker's options") };
+    (o.exact_tasks, o.whole_elephants, o.keep_elephants) = (false, false, false);
+    spec
+}
+
+#[test]
+fn a_planned_rack_takes_what_another_has_no_slot_for_unless_tasks_are_exact() {
+    // Two racks of two slots. An ad-hoc job holds one of them and half of the other; the recurring job has two tasks for each.
+    let last = |spec: Spec| {
+        let t = network(2, 1, 2);
+        let maps = |at, tasks, time, recurring| {
+            let stages = vec![stage("map", tasks, time, 0)];
+            JobSpec { recurring, stages, edges: vec![], ..map_reduce(at, (1, 1), (1, 1), 1) }
+        };
+        let jobs = JobList::new("l", vec![maps(0, 3, 1000, false), maps(1, 4, 10, true)]).jobs;
+        let mut placement = spec.build(ELEPHANT);
+        placement.plan(&t, &jobs).unwrap();
+        let mut w = World::with(&t, Settings::default(), placement);
+        w.submit(jobs);
+        w.run(Time::MAX);
+        w.s.snapshot().jobs[1].finished.unwrap()
+    };
+    // One slot runs all four; or two tasks wait for the rack that is full.
+    assert_eq!((last(jobpacker_as_printed()), last(Spec::new(Kind::Jobpacker))), (Time(41), Time(1010)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// As printed too, JobPacker runs every task once, in racks of its schedule.
+    #[test]
+    fn jobpacker_as_printed_runs_every_task_once_in_its_racks(c in case()) {
+        let t = network(c.network.0, c.network.1, c.network.2);
+        let jobs = JobList::new("l", c.jobs.clone()).jobs;
+        let mut placement = jobpacker_as_printed().build(ELEPHANT);
+        placement.plan(&t, &jobs).expect("it plans");
+        let settings = Settings { order: c.order, fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
+        let mut w = World::with(&t, settings, placement);
+        w.submit(jobs);
+        w.run(Time::MAX);
+        let s = w.s.snapshot();
+        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{s:?}");
+        prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));
+        prop_assert_eq!(s.counters.violations, 0);
+        no_slot_twice(&w)?;
+    }
 
     /// Without failures every task runs exactly once, where its planner said; JobPacker's racks run exactly as many as it said.
     #[test]
