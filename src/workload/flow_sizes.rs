@@ -115,6 +115,7 @@ pub fn flows(name: &str, ask: &Flows) -> Workload {
             name: format!("flow-{}", k + 1),
             arrival,
             weight: 1,
+            types: Default::default(),
             priorities: Default::default(),
             flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes }],
         }

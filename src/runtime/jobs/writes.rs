@@ -88,7 +88,15 @@ impl<'a> Writes<'a> {
         self.begun += 1;
         self.flying.insert(id, (of, flows.len()));
         let name = format!("{}/{}-output", job.name, stage.name);
-        Some(CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), priorities: Default::default(), flows })
+        Some(CoflowSpec {
+            id,
+            name,
+            arrival: now,
+            weight: CoflowSpec::plain_weight(),
+            types: Default::default(),
+            priorities: Default::default(),
+            flows,
+        })
     }
 
     /// A flow of a coflow has ended (`all`: the whole coflow). The task that is done by that, if any.
