@@ -157,8 +157,8 @@ impl Paper {
     /// Minutes of processor time that `--quick` took (docs/experiments.md says where).
     pub fn quick_minutes(self) -> f64 {
         match self {
-            Self::Jobpacker => 7.4,
-            Self::CoScheduler => 16.5,
+            Self::Jobpacker => 4.1,
+            Self::CoScheduler => 9.5,
             Self::Corral => 1.0,
             Self::Hit => 2.0 / 60.0,
             Self::Pushbox => 5.9,

@@ -119,7 +119,7 @@ impl TypedSearch {
 
     /// The best list's switches from a switch, both ends included, none twice, and its weight. Of equal ones it takes at every switch the
     /// next one with the most room left, then the one of the lowest number. `None`: there is no such list.
-    /// O(types x degree) where no walk of the best weight crosses a switch twice; else it looks at others, [`MAX_STEPS`] switches at most.
+    /// O(types x degree) where no walk of the best weight crosses a switch twice; else it looks at others, 100,000 switches at most.
     pub fn way(&self, net: &Switches, load: &Load, from: u32) -> Option<(Vec<u32>, Weight)> {
         if self.tiers.is_empty() || !self.may_be(net, 0, from) || self.up[0][from as usize] == Weight::NONE {
             return None;

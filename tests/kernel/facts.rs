@@ -70,8 +70,10 @@ fn large_packets_cross_five_switches_whole() {
             // Both ways, acknowledgements included; in segments of 1,448 bytes the data alone would be 5,525 packets.
             let packets = l.admitted - before.admitted;
             println!("{}: {BYTES} bytes crossed in {packets} packets", mechanism.name());
-            assert!(packets < BYTES as u64 / 1448 / 2, "{packets} packets");
-            assert_eq!((l.strays, l.dropped), (0, 0), "{l:?}");
+            assert_eq!(l.strays, 0, "{l:?}");
+            // Where the machine is busy, TCP sends smaller packets, and a port's queue may be full: then it sends again.
+            in_time!(packets < BYTES as u64 / 1448 / 2, "{packets} packets");
+            in_time!(l.dropped == 0, "{l:?}");
         }
         Ok(())
     });

@@ -122,7 +122,8 @@ fn a_flow_crosses_exactly_the_switches_of_its_list() {
         }
         if mechanism == Mechanism::Timed {
             let l = settled(&mut b);
-            assert_eq!((l.strays, l.dropped), (0, 0), "{l:?}");
+            assert_eq!(l.strays, 0, "{l:?}");
+            in_time!(l.dropped == 0, "full queues: {l:?}");
         }
         Ok(())
     });
@@ -193,7 +194,8 @@ fn flows_of_the_same_two_hosts_have_lists_of_their_own() {
             assert_eq!(give(&mut b, 60_000, Some(1)), Err(PathError::ManyFlows(16)));
             assert_eq!(b.fabric.steered(), before);
             let l = settled(&mut b);
-            assert_eq!((l.strays, l.dropped), (0, 0), "{l:?}");
+            assert_eq!(l.strays, 0, "{l:?}");
+            in_time!(l.dropped == 0, "full queues: {l:?}");
         }
         Ok(())
     });

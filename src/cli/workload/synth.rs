@@ -116,7 +116,7 @@ impl Mix {
     }
 
     /// Its coflows over a network: `n` of them, or those of `n` jobs; arrivals a second apart in the mean, of single flows so that they
-    /// load the network by [`LOAD`].
+    /// load the network by 30 %.
     ///
     /// # Errors
     /// A network without hosts, or more than fits into memory.
