@@ -37,6 +37,10 @@ use crate::workload::jobs::JobList;
 /// How long the counters of switches may take to be read; they are read once a second.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// What a queue of Mininet's links holds, on which the paper measured: a thousand packets. TCP begins with ten packets a flow however small the
+/// flow is made, so that shorter queues lose some where many flows come to one host, and wait for timeouts that the paper's did not have.
+const QUEUE: Bytes = Bytes(1_500_000);
+
 /// TCP's timeouts are in whole milliseconds.
 const SHORTEST_RTO: Span = Span::millis(1);
 
@@ -56,13 +60,14 @@ impl Default for Slower {
 }
 
 impl Slower {
-    /// A network of slower links. Its frames have headers, as the emulated ones do.
+    /// A network of slower links. Its frames have headers, as the emulated ones do, and its queues are as long as Mininet's unless it says.
     fn network(self, t: &Topology) -> Topology {
         let slow = |r: &mut BitRate| r.0 = r.0.div_ceil(self.rates);
         let mut t = t.clone();
         t.framing = Framing::default();
         t.racks.iter_mut().for_each(|r| slow(&mut r.uplink));
         t.hosts.iter_mut().for_each(|h| slow(&mut h.nic));
+        [&mut t.links.nic, &mut t.links.uplink].into_iter().chain(&mut t.links.cables).for_each(|l| _ = l.buffer.get_or_insert(QUEUE));
         if let Core::Graph(g) = &mut t.eps.core {
             g.cables.iter_mut().for_each(|c| slow(&mut c.rate));
             g.switches.iter_mut().filter_map(|s| s.rate.as_mut()).for_each(slow);
