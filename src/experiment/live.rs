@@ -37,8 +37,8 @@ use crate::workload::jobs::JobList;
 /// How long the counters of switches may take to be read; they are read once a second.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a queue of Mininet's links holds, on which the paper measured: a thousand packets. TCP begins with ten packets a flow however small the
-/// flow is made, so that shorter queues lose some where many flows come to one host, and wait for timeouts that the paper's did not have.
+/// What a queue of Mininet's links holds, on which the paper measured: a thousand packets. TCP begins with ten packets a flow however small
+/// the flow is made, so that shorter queues lose some where many flows come to one host, and these flows wait for timeouts.
 const QUEUE: Bytes = Bytes(1_500_000);
 
 /// TCP's timeouts are in whole milliseconds.

@@ -71,9 +71,9 @@ fn large_packets_cross_five_switches_whole() {
             let packets = l.admitted - before.admitted;
             println!("{}: {BYTES} bytes crossed in {packets} packets", mechanism.name());
             assert_eq!(l.strays, 0, "{l:?}");
-            // Where the machine is busy, TCP sends smaller packets, and a port's queue may be full: then it sends again.
+            // A port's queue holds two packets of 64 kB, so that some may be dropped: TCP sends them again. Where the machine is busy it
+            // sends smaller ones.
             in_time!(packets < BYTES as u64 / 1448 / 2, "{packets} packets");
-            in_time!(l.dropped == 0, "{l:?}");
         }
         Ok(())
     });
