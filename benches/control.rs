@@ -46,15 +46,7 @@ impl Loop {
             FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(5_000_000) }
         };
         let flows = (0..FLOWS).map(|_| flow()).collect();
-        CoflowSpec {
-            id: CoflowId::from(id),
-            name: format!("c{id}"),
-            arrival: self.now,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        }
+        CoflowSpec::new(CoflowId::from(id), format!("c{id}"), self.now, flows)
     }
 
     fn begin(&mut self, id: usize) -> Duration {

@@ -371,6 +371,11 @@ pub fn exact_or_null<T: Quantity, S: Serializer>(value: &Option<T>, s: S) -> Res
     }
 }
 
+/// Whether a number is zero, so that a file need not have it.
+pub fn is_zero<T: Default + PartialEq>(n: &T) -> bool {
+    *n == T::default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,15 +31,7 @@ fn network(planes: u32, duplex: bool, stop: StopMode) -> Arc<Topology> {
 fn workload() -> Workload {
     let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
     let all = (0..10).flat_map(|a| (0..10).filter(move |b| a / 2 != b / 2).map(move |b| flow(a, b, 1 + u64::from((a + 3 * b) % 4))));
-    let coflow = |id, at, flows| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time(at),
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    };
+    let coflow = |id, at, flows| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time(at), flows);
     Workload::new("test", vec![coflow(0, 0, all.collect()), coflow(1, 150_000_000, vec![flow(0, 2, 30), flow(3, 1, 20)])])
 }
 

@@ -221,11 +221,7 @@ mod tests {
     #[test]
     fn a_run_of_centuries_is_refused_unless_it_is_cut_or_nothing_is_decided() {
         let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1) };
-        let (id, name, priorities, flows) = (CoflowId(0), "late".to_owned(), Default::default(), vec![flow]);
-        let w = Workload::new(
-            "w",
-            vec![CoflowSpec { id, name, arrival: Time(i64::MAX as u64), weight: 1, types: Default::default(), priorities, flows }],
-        );
+        let w = Workload::new("w", vec![CoflowSpec::new(CoflowId(0), "late", Time(i64::MAX as u64), vec![flow])]);
         let (t, p) = (network(2), plan(SchedulerKind::Edmonds));
         let told = ends_in_time(&t, &p, &w, None).unwrap_err().to_string();
         assert!(
@@ -239,9 +235,7 @@ mod tests {
     #[test]
     fn what_ends_after_virtual_time_is_refused_under_every_policy() {
         let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(900_000_000_000_000) };
-        let (id, name, priorities, flows) = (CoflowId(0), "slow".to_owned(), Default::default(), vec![flow]);
-        let w =
-            Workload::new("w", vec![CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows }]);
+        let w = Workload::new("w", vec![CoflowSpec::new(CoflowId(0), "slow", Time::ZERO, vec![flow])]);
         let t = Topology::uniform("t", 2, 1, BitRate(1), BitRate(1), vec![]);
         let told = ends_in_time(&t, &plan(SchedulerKind::EpsOnly), &w, None).unwrap_err().to_string();
         assert!(told.contains("workload w: slow does not end within virtual time") && told.contains("or an end by --until"), "{told}");

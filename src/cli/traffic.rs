@@ -199,15 +199,7 @@ impl Sending<'_> {
         self.next += 1;
         let flows = pair.steps[exchange.coflows.len()].clone();
         let arrival = Time(self.begun.elapsed().as_nanos() as u64);
-        let spec = CoflowSpec {
-            id,
-            name: pair.name.clone(),
-            arrival,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        };
+        let spec = CoflowSpec::new(id, pair.name.clone(), arrival, flows);
         exchange.coflows.push(id);
         self.open.insert(id, exchange);
         self.remote.start(&spec)

@@ -123,8 +123,7 @@ mod tests {
         fn knowing_the_hosts_only_raises_the_bound(flows in prop::collection::vec((0u32..6, 0u32..6, 0u64..1 << 40), 0..20)) {
             let t = network();
             let flows = flows.into_iter().map(|(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-            let (id, name, priorities) = (CoflowId(0), String::new(), Default::default());
-            let c = CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows };
+            let c = CoflowSpec::new(CoflowId(0), "", Time::ZERO, flows);
             prop_assert!(hybrid_racks(&c.matrix(&t), &t) <= hybrid(&c, &t) + Span(1));
         }
     }

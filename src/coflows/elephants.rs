@@ -64,15 +64,7 @@ mod tests {
         let t = Topology::uniform("t", 3, 2, BitRate(8), BitRate(8), vec![]);
         let flow = |a, b, n| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
         let flows = vec![flow(0, 2, 4), flow(1, 3, 6), flow(0, 4, 9), flow(0, 1, 99)];
-        let c = CoflowSpec {
-            id: CoflowId(0),
-            name: String::new(),
-            arrival: Time(0),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        };
+        let c = CoflowSpec::new(CoflowId(0), "", Time(0), flows);
         assert_eq!(marks(&c, &c.matrix(&t), &t, Bytes(10)), [true, true, false, false]);
         assert_eq!(marks(&c, &c.matrix(&t), &t, Bytes(0)), [true, true, true, false]);
     }

@@ -50,6 +50,12 @@ pub struct CoflowSpec {
 }
 
 impl CoflowSpec {
+    /// A coflow of plain weight, whose flows have no priorities and no types.
+    pub fn new(id: CoflowId, name: impl Into<String>, arrival: Time, flows: Vec<FlowSpec>) -> Self {
+        let (priorities, types) = Default::default();
+        Self { id, name: name.into(), arrival, weight: Self::plain_weight(), priorities, types, flows }
+    }
+
     /// The weight of a coflow of which none is said.
     pub const fn plain_weight() -> u32 {
         1

@@ -214,7 +214,7 @@ fn coflow(c: CoflowEntry, k: usize, topology: &Topology, at: &[Step], room: usiz
         return Err(too_many(at));
     }
     let types = c.types.unwrap_or_default();
-    if let Err((what, allowed)) = types.check().and_then(|()| possible(topology, &types)) {
+    if let Err((what, allowed)) = possible(topology, &types) {
         return Err(flaw([at, &["types".into()]].concat(), what, allowed));
     }
     let name = c.name.unwrap_or_else(|| format!("coflow-{k}"));

@@ -17,7 +17,7 @@ use crate::fabric::{PortCounters, PortQueues, SwitchCounters};
 use crate::ids::{CoflowId, FlowId, PlaneId, RackId};
 use crate::placement::codecide::{Open, Proposal, Standing};
 use crate::plan::paths::Steer;
-use crate::units::{BitRate, Bytes, Span, Time};
+use crate::units::{BitRate, Bytes, Span, Time, is_zero};
 
 /// Everything that the API shows, taken at one instant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -307,10 +307,6 @@ pub struct Stats {
     pub probes_wrong: u64,
     /// Probes that never came out.
     pub probes_lost: u64,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// Something that failed, kept until it succeeds (invariant 3).

@@ -40,12 +40,7 @@ fn one(topology: &Arc<Topology>, network: Network, m: u32, rng: &mut ChaCha8Rng)
                 index::sample(rng, hosts - 1, SENDERS.min(hosts - 1)).into_iter().map(|h| HostId::from(if h < to { h } else { h + 1 }));
             let flows = senders.map(|from| FlowSpec { from, to: HostId::from(to), bytes: BACKLOG }).collect();
             f.prefer(id, rng.random(), Time::ZERO);
-            let (name, priorities) = (String::new(), Default::default());
-            f.add_flows(
-                &CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows },
-                &[],
-                Time::ZERO,
-            );
+            f.add_flows(&CoflowSpec::new(id, "", Time::ZERO, flows), &[], Time::ZERO);
         }
     }
     let received: u64 = f.left(Time::ZERO + LONG).iter().map(|l| BACKLOG.0 - l.2.0).sum();

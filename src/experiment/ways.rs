@@ -132,15 +132,7 @@ mod tests {
         t.eps.core = Core::Graph(Box::new(Graph::hierarchy(2, 2, 2, BitRate(8), None)));
         let mut w = Ways::new(&t).unwrap();
         let flow = |from, to, bytes| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) };
-        let coflow = |id, flows| CoflowSpec {
-            id: CoflowId(id),
-            name: String::new(),
-            arrival: Time(0),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        };
+        let coflow = |id, flows| CoflowSpec::new(CoflowId(id), "", Time(0), flows);
         let start = |coflow, shuffle| Action::StartCoflow { coflow, job: JobId(0), stage: 1, shuffle };
         let (a, read) = (
             start(coflow(0, vec![flow(0, 1, 10_000_000_000), flow(0, 3, 1_000_000_000)]), true),

@@ -4,6 +4,7 @@ use super::searches::Searches;
 use super::{List, Load, Switches};
 use crate::ids::HostId;
 use crate::topology::types::Types;
+use crate::units::is_zero;
 
 /// A flow between two hosts, and the list that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +40,6 @@ pub struct Outcome {
     pub before: u128,
     /// The same afterwards.
     pub after: u128,
-}
-
-fn is_zero(n: &usize) -> bool {
-    *n == 0
 }
 
 /// What a set of flows costs: bytes times the unit costs of their lists, summed. O(flows x length).

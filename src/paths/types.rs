@@ -193,12 +193,13 @@ pub fn cheapest(net: &Switches, load: &Load, (from, to): (HostId, HostId), rate:
     found(net, load, &TypedSearch::new(net, load, to, rate, types), from)
 }
 
-/// Whether any two hosts of a topology have a list of these types; all have without types.
+/// Whether any two hosts of a topology have a list of these types, which must be of a number that makes sense; all have without types.
 ///
 /// # Errors
 /// What is wrong, and what types the cheapest lists have. O(hosts^2) in the racks.
 pub fn possible(topology: &Topology, types: &Types) -> Result<(), (String, String)> {
     let name = &topology.name;
+    types.check()?;
     if types.are_free() {
         return Ok(());
     }

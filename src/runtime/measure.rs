@@ -99,15 +99,7 @@ pub fn look(racks: usize, rate: BitRate, mechanism: Mechanism) -> io::Result<Loo
     let enough = Bytes(rate.bytes_per_second().saturating_mul(60));
     for r in 0..racks {
         let flow = FlowSpec { from: HostId::from(r), to: HostId::from((r + 1) % racks), bytes: enough };
-        let spec = CoflowSpec {
-            id: CoflowId::from(r),
-            name: String::new(),
-            arrival: clock.now(),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows: vec![flow],
-        };
+        let spec = CoflowSpec::new(CoflowId::from(r), "", clock.now(), vec![flow]);
         traffic.launch(&spec, |_, _| true);
     }
     clock.sleep_until(clock.now() + WARM_UP);

@@ -7,7 +7,7 @@ use crate::ids::{HostId, JobId};
 use crate::placement::policy::Locality;
 use crate::placement::why::Why;
 use crate::topology::Topology;
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Span, Time, is_zero};
 use crate::workload::jobs::JobSpec;
 
 /// One attempt of a task: a bar of the timeline. Results have hosts by name (`H` is `String`).
@@ -210,8 +210,4 @@ pub struct Snapshot {
     /// Why the fallback decided the first of [`Counters::fallbacks`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_fallback: Option<String>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }

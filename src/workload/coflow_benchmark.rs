@@ -217,15 +217,7 @@ impl Trace {
                 TraceError { line: 0, column: 0, why }
             })?;
             let arrival = Time::ZERO + Span::millis(c.arrival_ms.min(MAX_ARRIVAL_MS));
-            coflows.push(CoflowSpec {
-                id: CoflowId(0),
-                name: c.id.to_string(),
-                arrival,
-                weight: CoflowSpec::plain_weight(),
-                types: Default::default(),
-                priorities: Default::default(),
-                flows,
-            });
+            coflows.push(CoflowSpec::new(CoflowId(0), c.id.to_string(), arrival, flows));
         }
         Ok(Workload::new(name, coflows))
     }

@@ -110,15 +110,12 @@ pub fn flows(name: &str, ask: &Flows) -> Workload {
         let bytes = ask.sizes.quantile(rng.random_range(1..=ALL));
         let arrival = Time(at);
         at = at.saturating_add(exponential(&mut rng, ask.mean_gap).0);
-        CoflowSpec {
-            id: CoflowId(k as u32),
-            name: format!("flow-{}", k + 1),
+        CoflowSpec::new(
+            CoflowId(k as u32),
+            format!("flow-{}", k + 1),
             arrival,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes }],
-        }
+            vec![FlowSpec { from: HostId(from), to: HostId(to), bytes }],
+        )
     };
     let many = if hosts < 2 { 0 } else { ask.flows };
     Workload::new(name, (0..many).map(&mut one).collect())

@@ -158,15 +158,7 @@ pub fn to_workload(name: &str, flows: &[Flow], topology: &Topology, group: Group
     let spec = |((arrival, k), pairs): ((Time, usize), BTreeMap<_, _>)| {
         let flows = pairs.into_iter().map(|((from, to), bytes)| FlowSpec { from, to, bytes }).collect();
         let name = if group == Group::Flow { format!("flow-{k}") } else { format!("at-{}ns", arrival.0) };
-        CoflowSpec {
-            id: CoflowId(0),
-            name,
-            arrival,
-            weight: CoflowSpec::plain_weight(),
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        }
+        CoflowSpec::new(CoflowId(0), name, arrival, flows)
     };
     Ok(Workload::new(name, coflows.into_iter().map(spec).collect()))
 }

@@ -118,14 +118,8 @@ pub(crate) mod tests {
 
     #[test]
     fn workloads_are_sorted_numbered_and_adjusted() {
-        let coflow = |name: &str, at, bytes| CoflowSpec {
-            id: CoflowId(9),
-            name: name.into(),
-            arrival: Time(at),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
+        let coflow = |name: &str, at, bytes| {
+            CoflowSpec::new(CoflowId(9), name, Time(at), vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }])
         };
         let w = Workload::new("w", vec![coflow("late", 1000, 2_000_000), coflow("a", 0, 4), coflow("b", 0, 5)]);
         let order: Vec<_> = w.coflows.iter().map(|c| (c.id.0, c.name.as_str())).collect();

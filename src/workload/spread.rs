@@ -43,15 +43,7 @@ pub fn spread(list: &JobList, hosts: usize, seed: u64) -> Result<Workload, Strin
             };
             let flows = flows_of(&side(e.from), &to, e.bytes);
             let name = format!("{}/{}-{}", j.name, j.stages[e.from].name, j.stages[e.to].name);
-            coflows.push(CoflowSpec {
-                id: CoflowId(0),
-                name,
-                arrival: ends[e.from],
-                weight: CoflowSpec::plain_weight(),
-                types: e.types.clone(),
-                priorities: Default::default(),
-                flows,
-            });
+            coflows.push(CoflowSpec { types: e.types.clone(), ..CoflowSpec::new(CoflowId(0), name, ends[e.from], flows) });
         }
     }
     Ok(Workload::new(list.name.clone(), coflows))

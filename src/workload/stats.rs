@@ -136,7 +136,7 @@ mod tests {
             let flow = |k: usize| FlowSpec { from: HostId(0), to: HostId::from(1 + k), bytes: Bytes(bytes) };
             let (name, id) = (String::new(), CoflowId(0));
             let flows = (0..n).map(flow).collect();
-            CoflowSpec { id, name, arrival: Time::ZERO, weight: 1, types: Default::default(), priorities: Default::default(), flows }
+            CoflowSpec::new(id, name, Time::ZERO, flows)
         };
         let counts = classes(&[flows(50, 5_000_000), flows(51, 1), flows(1, 5_000_001), flows(60, 6_000_000), flows(2, 3)]);
         assert_eq!(counts.map(|c| c.coflows), [2, 1, 1, 1]);

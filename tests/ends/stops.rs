@@ -95,6 +95,22 @@ fn a_stop_takes_four_seconds_at_most_whatever_clients_do() {
     tries(test, stops_before_a_crowd);
 }
 
+/// What a run of `shuffle-4` wrote with `--json` that is interrupted once a coflow is on its way. It ends with code 1 and says `says`.
+fn interrupted(name: &str, options: &[&str], says: &str) -> serde_json::Value {
+    let scratch = Scratch::new(name);
+    let json = scratch.0.join("run.json");
+    let mut c = run(name);
+    c.arg("--workload").arg(file("workloads/shuffle-4.yaml")).args(options).arg("--json").arg(&json);
+    let mut d = Daemon::spawn(name, &mut c);
+    d.api();
+    until("a coflow is on its way", || d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty()));
+    d.signal("INT");
+    assert_eq!(d.ended(), Some(1), "{}", d.log());
+    d.until_says(says);
+    assert_nothing_left(name);
+    serde_json::from_slice(&std::fs::read(&json).expect("the result was written")).expect("JSON")
+}
+
 #[test]
 fn a_run_that_is_interrupted_tells_what_it_has() {
     let test = "a_run_that_is_interrupted_tells_what_it_has";
@@ -102,20 +118,9 @@ fn a_run_that_is_interrupted_tells_what_it_has() {
         return;
     }
     let _alone = alone();
-    let (name, scratch) = (unique("cut"), Scratch::new("cut"));
-    let json = scratch.0.join("run.json");
-    let mut c = run(&name);
-    c.arg("--workload").arg(file("workloads/shuffle-4.yaml")).arg("--json").arg(&json);
-    let mut d = Daemon::spawn(&name, &mut c);
-    d.api();
-    until("a coflow is on its way", || d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty()));
-    d.signal("INT");
-    assert_eq!(d.ended(), Some(1), "{}", d.log());
-    d.until_says("interrupted");
-    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("the result was written")).expect("JSON");
+    let result = interrupted(&unique("cut"), &[], "interrupted");
     assert!(result["summary"]["unfinished"].as_u64().is_some_and(|n| n > 0), "{result}");
     assert_eq!(result["coflows"].as_array().map(Vec::len), Some(7));
-    assert_nothing_left(&name);
 }
 
 /// Ctrl-C in the first of the two runs of `--baseline`: the result is of the run with circuits off, and says so.
@@ -126,19 +131,9 @@ fn a_baseline_that_is_interrupted_says_which_of_the_two_runs_it_tells_of() {
         return;
     }
     let _alone = alone();
-    let (name, scratch) = (unique("base"), Scratch::new("base"));
-    let json = scratch.0.join("run.json");
-    let mut c = run(&name);
-    c.arg("--workload").arg(file("workloads/shuffle-4.yaml")).arg("--baseline").arg("--json").arg(&json);
-    let mut d = Daemon::spawn(&name, &mut c);
-    d.api();
-    until("a coflow is on its way", || d.show("coflows")["coflows"].as_array().is_some_and(|c| !c.is_empty()));
-    d.signal("INT");
-    assert_eq!(d.ended(), Some(1), "{}", d.log());
-    d.until_says("interrupted in the run with circuits off, which --baseline makes first");
-    let result: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).expect("the result was written")).expect("JSON");
+    let says = "interrupted in the run with circuits off, which --baseline makes first";
+    let result = interrupted(&unique("base"), &["--baseline"], says);
     assert_eq!((&result["policy"], &result["end"], result.get("baseline")), (&"eps-only".into(), &"stopped".into(), None));
-    assert_nothing_left(&name);
 }
 
 #[test]

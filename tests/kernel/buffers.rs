@@ -24,16 +24,7 @@ fn daemon(name: &str, policy: CircuitPolicy, buffer: Bytes, mechanism: Mechanism
 
 fn launch(d: &Daemon, id: u32, flows: &[(u32, u32, u64)]) {
     let flow = |&(from, to, mb): &(u32, u32, u64)| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let (name, priorities, flows) = (format!("c{id}"), Default::default(), flows.iter().map(flow).collect());
-    d.emulation().launch(&CoflowSpec {
-        id: CoflowId(id),
-        name,
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities,
-        flows,
-    });
+    d.emulation().launch(&CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows.iter().map(flow).collect()));
 }
 
 #[test]

@@ -24,15 +24,7 @@ use crate::tries::{Timing, base};
 /// A shuffle from two racks to the two others, and mice.
 fn workload() -> Workload {
     let flow = |from: u32, to: u32, kb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(kb * 1000) };
-    let coflow = |id: u32, at: u64, flows: Vec<FlowSpec>| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time(at * 1_000_000),
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    };
+    let coflow = |id: u32, at: u64, flows: Vec<FlowSpec>| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time(at * 1_000_000), flows);
     Workload {
         name: "test".into(),
         coflows: vec![
@@ -162,14 +154,8 @@ impl Drop for Stops<'_> {
 fn beside_others(mechanism: Mechanism) -> Timing {
     let plan = CircuitPolicy { scheduler: SchedulerKind::EpsOnly, ..CircuitPolicy::default() };
     let d = Daemon::start("fx-own", topology(4, BitRate::mbit(1000), BitRate::mbit(100), Span::millis(10)), plan, mechanism);
-    let coflow = |id: u32, (from, to): (u32, u32), bytes: u64, at: Time| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: at,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }],
+    let coflow = |id: u32, (from, to): (u32, u32), bytes: u64, at: Time| {
+        CoflowSpec::new(CoflowId(id), format!("c{id}"), at, vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }])
     };
     let late = Time(Span::secs(2).0);
     let own =

@@ -207,14 +207,13 @@ fn a_port_s_link_that_is_removed_costs_circuits_of_its_rack_only() {
 /// A run whose host has lost its link ends: with what could finish, and the reason of the rest.
 fn ends(mechanism: Mechanism) -> Timing {
     let d = by_backlog("wd-run", mechanism);
-    let flow = |id: u32, from: u32, to: u32, bytes: u64| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows: vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }],
+    let flow = |id: u32, from: u32, to: u32, bytes: u64| {
+        CoflowSpec::new(
+            CoflowId(id),
+            format!("c{id}"),
+            Time::ZERO,
+            vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }],
+        )
     };
     let workload = Workload::new("w", vec![flow(0, 0, 1, 500_000_000), flow(1, 2, 3, 20_000_000)]);
     let stop = AtomicBool::new(false);

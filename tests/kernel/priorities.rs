@@ -97,7 +97,7 @@ fn places() -> Vec<Place> {
 fn coflow(id: u32, (from, to): (u32, u32), bytes: u64, priority: u8) -> CoflowSpec {
     let flows = vec![FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(bytes) }];
     let priorities = Priorities { all: Some(priority), flows: vec![] };
-    CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows }
+    CoflowSpec { priorities, ..CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows) }
 }
 
 /// Two flows through a place, the high one with `priorities.0`.

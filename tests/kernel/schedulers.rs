@@ -32,15 +32,7 @@ fn every_scheduler_carries_bytes_over_circuits() {
         // Far more than will be sent: the shuffle lasts as long as the test.
         let flows = (0..4).flat_map(|a| (0..4).filter(move |b| a != *b).map(move |b| (a, b)));
         let flows = flows.map(|(a, b)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(2_000_000_000 + u64::from(a)) }).collect();
-        d.emulation().launch(&CoflowSpec {
-            id: CoflowId(1),
-            name: "shuffle".into(),
-            arrival: Time::ZERO,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        });
+        d.emulation().launch(&CoflowSpec::new(CoflowId(1), "shuffle", Time::ZERO, flows));
         let handle = &d.emulation().live.handle;
         for scheduler in SchedulerKind::ALL {
             if scheduler == SchedulerKind::External && !has_python {

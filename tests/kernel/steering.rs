@@ -209,15 +209,7 @@ fn totals(seen: &SwitchesSeen) -> (u64, u64) {
 fn coflow(id: u32, pairs: &[(u32, u32)], bytes: u64) -> CoflowSpec {
     let flow = |&(a, z): &(u32, u32)| FlowSpec { from: HostId(a), to: HostId(z), bytes: Bytes(bytes) };
     let flows = pairs.iter().map(flow).collect();
-    CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    }
+    CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows)
 }
 
 /// Each switch carries the bytes of the flows whose list it is on.

@@ -152,15 +152,12 @@ impl Bench {
     /// Starts coflows, each a list of (from host, to host, bytes, elephant).
     pub fn launch(&self, coflows: &[Vec<(u32, u32, u64, bool)>]) {
         for (k, flows) in coflows.iter().enumerate() {
-            let spec = CoflowSpec {
-                id: CoflowId::from(k),
-                name: format!("c{k}"),
-                arrival: self.clock.now(),
-                weight: 1,
-                types: Default::default(),
-                priorities: Default::default(),
-                flows: flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
-            };
+            let spec = CoflowSpec::new(
+                CoflowId::from(k),
+                format!("c{k}"),
+                self.clock.now(),
+                flows.iter().map(|f| FlowSpec { from: HostId(f.0), to: HostId(f.1), bytes: Bytes(f.2) }).collect(),
+            );
             let elephant = flows[0].3;
             self.traffic.launch(&spec, |_, _| elephant);
         }

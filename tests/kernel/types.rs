@@ -26,8 +26,7 @@ fn coflow(id: u32, types: &[Tier]) -> CoflowSpec {
     // Racks 0 and 2 share their aggregation switches; hosts 0 and 1 their rack.
     let flow = |(from, to)| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(BYTES) };
     let flows = [(0, 4), (5, 1), (0, 1)].map(flow).to_vec();
-    let (types, priorities) = (Types(types.to_vec()), Default::default());
-    CoflowSpec { id: CoflowId(id), name: format!("c{id}"), arrival: Time::ZERO, weight: 1, types, priorities, flows }
+    CoflowSpec { types: Types(types.to_vec()), ..CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows) }
 }
 
 /// The lists that were set, in their order, and by how many pairs of hosts types were not met.

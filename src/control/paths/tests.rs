@@ -428,8 +428,8 @@ fn types_that_no_list_has_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever begins and ends: the list of a pair of hosts has the types of its first open coflow with types where the network has
-    /// such a list, and what is unmet is told pair by pair.
+    /// In any order of coflows that begin and end, the list of two hosts has the types of the open coflow with types that has the lowest
+    /// number, if the network has a list of these types between them. The view marks each pair of hosts whose list has not.
     #[test]
     fn lists_have_their_types_whatever_begins_and_ends(
         steps in prop::collection::vec((0u32..6, prop::collection::vec((0u32..8, 0u32..8), 1..5), 0usize..4, any::<bool>()), 1..16),

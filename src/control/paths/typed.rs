@@ -42,8 +42,8 @@ impl Paths {
         }
     }
 
-    /// Lists for the flows with types that have none, under a policy that looks at no load; a pair of hosts without such a list goes as
-    /// others do.
+    /// Finds lists for pairs of hosts whose flows have types and no list yet, under every policy but `hit`, which finds its own. Flows
+    /// between two hosts that no list of these types joins get the list that they would have without types.
     pub(super) fn decide_types(&mut self, web: &Web) {
         if self.policy == PathPolicy::Hit {
             return;

@@ -26,15 +26,7 @@ fn topology() -> Arc<Topology> {
 
 fn coflow(id: usize, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec {
-        id: CoflowId::from(id),
-        name: String::new(),
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    }
+    CoflowSpec::new(CoflowId::from(id), "", Time::ZERO, flows)
 }
 
 fn circuit(i: u32, j: u32, setup: u64, until: u64) -> Op {

@@ -437,15 +437,7 @@ mod tests {
 
     fn coflow(id: u32, flows: &[(u32, u32, u64)]) -> CoflowSpec {
         let flow = |&(a, b, n): &(u32, u32, u64)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) };
-        CoflowSpec {
-            id: CoflowId(id),
-            name: "c".into(),
-            arrival: Time::ZERO,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows: flows.iter().map(flow).collect(),
-        }
+        CoflowSpec::new(CoflowId(id), "c", Time::ZERO, flows.iter().map(flow).collect())
     }
 
     /// Opens a coflow whose senders wait for ever; says whether it was finished at once.

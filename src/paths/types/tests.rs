@@ -90,8 +90,8 @@ fn any_types() -> impl Strategy<Value = Types> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// The search finds the least weight of all simple ways whose switches have the types, and nothing where there is none; so does one
-    /// that is kept. Whether any pair has such a list says `any_has`.
+    /// The search finds the least weight of all simple ways whose switches have the types, and nothing where there is none; so does a
+    /// search that is kept for later flows. `any_has` is true just where some two racks have a list of the types.
     #[test]
     fn the_cheapest_list_of_types_is_the_least_of_all(
         g in shape(),
@@ -138,8 +138,9 @@ proptest! {
         prop_assert_eq!(n.any_has(&types), pairs.into_iter().any(|(a, b)| !fits(a, b).is_empty()));
     }
 
-    /// Flows with types have lists of their types, but for those between whose hosts there is none, which are counted and go as others do;
-    /// flows without types go as if nobody had any where nothing limits. A second time changes nothing there.
+    /// Flows with types have lists of their types. Those between whose hosts no list has them are counted, and go as flows without types.
+    /// Where switches have no limits, flows do not crowd each other out: those without types have the lists that they would have alone, and
+    /// a second run of the algorithm changes nothing.
     #[test]
     fn optimising_binds_types(
         flows in prop::collection::vec((0u32..16, 0u32..16, 1u64..100, 1u64..10, prop::option::of(any_types())), 1..24),

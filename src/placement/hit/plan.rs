@@ -61,7 +61,7 @@ pub struct PlannedFlow {
     pub bytes: u64,
     /// The switches that it crosses, by number; none within a host.
     pub list: List,
-    /// The tiers that they must have, and do if such a list exists; empty: any.
+    /// The tiers that these switches must have, in order; empty: any. The list has other tiers where no list has these.
     #[serde(skip_serializing_if = "Types::are_free")]
     pub types: Types,
 }
@@ -411,7 +411,8 @@ mod tests {
             let typed = plan(&job, &t, &net, slots(&t), Options { matrix: true, ..Options::default() }).unwrap();
             let unmet = typed.flows.iter().filter(|f| net.check_types(&f.list, &up).is_err()).count();
             assert_eq!((typed.lists.unmet, free.lists.unmet), (unmet, 0));
-            // The search for hosts avoids those without such a list, and without types no flow goes so far up.
+            // Pairs of hosts without a list of these types cost most, so that the plan has none of them. Without types every list is
+            // shorter, since a core is not worth its cost.
             assert_eq!(unmet, 0);
             assert!(typed.flows.iter().all(|f| f.types == up && f.list.0.len() == 5) && free.flows.iter().all(|f| f.list.0.len() < 5));
             assert_eq!(typed.lists.after, typed.flows.iter().map(|f| u128::from(f.bytes) * 10).sum::<u128>());

@@ -88,15 +88,7 @@ impl<'a> Writes<'a> {
         self.begun += 1;
         self.flying.insert(id, (of, flows.len()));
         let name = format!("{}/{}-output", job.name, stage.name);
-        Some(CoflowSpec {
-            id,
-            name,
-            arrival: now,
-            weight: CoflowSpec::plain_weight(),
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        })
+        Some(CoflowSpec::new(id, name, now, flows))
     }
 
     /// A flow of a coflow has ended (`all`: the whole coflow). The task that is done by that, if any.

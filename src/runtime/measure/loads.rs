@@ -91,15 +91,7 @@ fn climb(
         for (k, &(from, to)) in pairs.iter().enumerate().take(n).skip(sending) {
             let flows = vec![FlowSpec { from, to, bytes: enough }];
             let id = CoflowId::from(k);
-            let spec = CoflowSpec {
-                id,
-                name: String::new(),
-                arrival: clock.now(),
-                weight: 1,
-                types: Default::default(),
-                priorities: Default::default(),
-                flows,
-            };
+            let spec = CoflowSpec::new(id, "", clock.now(), flows);
             traffic.launch(&spec, |_, _| false);
         }
         sending = n;

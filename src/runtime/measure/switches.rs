@@ -98,15 +98,7 @@ pub fn goodput(rate: BitRate, mechanism: Mechanism) -> io::Result<Vec<Goodput>> 
         let (before, start) = (processor_time(), clock.now());
         let flows = vec![FlowSpec { from: HostId(0), to: HostId(to), bytes }];
         let id = CoflowId::from(k);
-        let spec = CoflowSpec {
-            id,
-            name: String::new(),
-            arrival: start,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        };
+        let spec = CoflowSpec::new(id, "", start, flows);
         traffic.launch(&spec, |_, _| false);
         let at = loop {
             match heard.recv_timeout(PATIENCE).map_err(io::Error::other)? {

@@ -56,14 +56,13 @@ fn plan(scheduler: SchedulerKind, demand: Estimator) -> RunPlan {
 fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
     let topology = Arc::new(network());
     let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let coflow = |k: u32| CoflowSpec {
-        id: CoflowId(k),
-        name: format!("c{k}"),
-        arrival: Time(u64::from(k) * 1_000_000_000),
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows: vec![flow(0, 2, 40), flow(3, 7, 30 + u64::from(k)), flow(4, 1, 1)],
+    let coflow = |k: u32| {
+        CoflowSpec::new(
+            CoflowId(k),
+            format!("c{k}"),
+            Time(u64::from(k) * 1_000_000_000),
+            vec![flow(0, 2, 40), flow(3, 7, 30 + u64::from(k)), flow(4, 1, 1)],
+        )
     };
     let workload = Workload::new("three", (0..3).map(coflow).collect());
     let faults = ["ocs0.in1=stuck@150ms", "r2.uplink=down@300ms+200ms"].map(|f| read_fault(f, &topology).unwrap());
@@ -105,15 +104,7 @@ fn simulated_runs_of_coflows_play_again() {
 fn priorities_that_change_under_way_play_again() {
     let (topology, id) = (Arc::new(network()), CoflowId(1));
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(2), bytes: Bytes(5_000_000) }];
-    let coflow = CoflowSpec {
-        id,
-        name: "c".into(),
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    };
+    let coflow = CoflowSpec::new(id, "c", Time::ZERO, flows);
     let file = recorded(|r| {
         let mut quiet = |_| ();
         let mut run = Simulation::new(&topology, &plan(SchedulerKind::EpsOnly, Estimator::Declared), &mut quiet);

@@ -79,18 +79,7 @@ fn an_empty_workload_and_a_local_coflow_take_no_time() {
     let t = network(2, 2, 100);
     assert_eq!(run(&t, &RunPlan::default(), &Workload::default(), None).0.summary.makespan, Span::ZERO);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(0), bytes: Bytes(9) }];
-    let w = Workload::new(
-        "x",
-        vec![CoflowSpec {
-            id: CoflowId(0),
-            name: "local".into(),
-            arrival: Time(3),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        }],
-    );
+    let w = Workload::new("x", vec![CoflowSpec::new(CoflowId(0), "local", Time(3), flows)]);
     let r = run(&t, &RunPlan::default(), &w, None).0;
     assert_eq!((r.coflows[0].cct, r.coflows[0].ocs_share), (Some(Span::ZERO), 0.0));
 }
@@ -112,15 +101,7 @@ fn a_caller_may_decide_while_it_goes_on() {
     // The same workload, handed over coflow by coflow: a second coflow begins when the first has finished.
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id, arrival| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows: flows.clone(),
-    };
+    let coflow = |id, arrival| CoflowSpec::new(CoflowId(id), format!("c{id}"), arrival, flows.clone());
     let mut quiet = |_| ();
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut quiet);
     run.arrive(&coflow(5, Time::ZERO)).unwrap();
@@ -144,8 +125,8 @@ fn a_caller_may_decide_while_it_goes_on() {
 fn priorities_under_way_go_by_the_controller() {
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let (id, priorities) = (CoflowId(5), Default::default());
-    let coflow = CoflowSpec { id, name: "c".into(), arrival: Time::ZERO, weight: 1, types: Default::default(), priorities, flows };
+    let id = CoflowId(5);
+    let coflow = CoflowSpec::new(id, "c", Time::ZERO, flows);
     let mut said = Vec::new();
     {
         let mut log = |r: Record| {
@@ -171,18 +152,7 @@ fn priorities_under_way_go_by_the_controller() {
 fn cycles_that_decide_nothing_are_counted_and_cost_nothing() {
     let t = network(2, 1, 1);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(10_000_000) }];
-    let w = Workload::new(
-        "x",
-        vec![CoflowSpec {
-            id: CoflowId(0),
-            name: "slow".into(),
-            arrival: Time(0),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        }],
-    );
+    let w = Workload::new("x", vec![CoflowSpec::new(CoflowId(0), "slow", Time(0), flows)]);
     let (r, log) = run(&t, &policy(SchedulerKind::EpsOnly), &w, None);
     let (cct, interval) = (r.coflows[0].cct.unwrap(), Span::millis(100));
     assert_eq!(r.summary.stats.cycles, (cct.0 - interval.0 / 2) / interval.0 + 1);
@@ -286,15 +256,7 @@ fn a_result_says_why_the_run_ended() {
 fn a_cancelled_coflow_stops_and_makes_room() {
     let t = network(2, 1, 100);
     let flows = vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) }];
-    let coflow = |id| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows: flows.clone(),
-    };
+    let coflow = |id| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows.clone());
     let mut log = Vec::new();
     let mut keep = |r: Record| log.push(r.what);
     let mut run = Simulation::new(&t, &policy(SchedulerKind::EpsOnly), &mut keep);
@@ -394,15 +356,7 @@ fn a_loopback_crosses_its_hosts_interface() {
     let coflows: Vec<CoflowSpec> = [vec![flow(0, 0)], vec![flow(0, 1)], vec![flow(0, 2)]]
         .into_iter()
         .enumerate()
-        .map(|(k, flows)| CoflowSpec {
-            id: CoflowId(k as u32),
-            name: format!("c{k}"),
-            arrival: Time::ZERO,
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows,
-        })
+        .map(|(k, flows)| CoflowSpec::new(CoflowId(k as u32), format!("c{k}"), Time::ZERO, flows))
         .collect();
     let w = Workload::new("w", coflows);
     for kind in [MaxMin, Varys, Aalo, Sincronia, Fifo, FairPerCoflow, Priority] {
@@ -444,15 +398,7 @@ fn no_coflow_beats_its_bound() {
 /// 40 MB in four flows and 300 MB in one, from one rack to two others.
 fn four_small_flows_and_a_large_one() -> Workload {
     let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let coflow = |id: u32, flows: Vec<FlowSpec>| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time::ZERO,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    };
+    let coflow = |id: u32, flows: Vec<FlowSpec>| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time::ZERO, flows);
     let small = vec![flow(0, 4, 10), flow(0, 5, 10), flow(1, 4, 10), flow(1, 5, 10)];
     Workload::new("buffers", vec![coflow(0, small), coflow(1, vec![flow(0, 2, 300)])])
 }
@@ -506,14 +452,13 @@ fn a_guard_ends_what_an_order_would_let_wait() {
     let t = network(2, 1, 100);
     let payload = crate::coflows::bounds::payload_rate(BitRate::mbit(100));
     let stream = payload.time_for(Bytes(5_000_000));
-    let coflow = |id: u32, mb: u64, arrival: Time| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival,
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(mb * 1_000_000) }],
+    let coflow = |id: u32, mb: u64, arrival: Time| {
+        CoflowSpec::new(
+            CoflowId(id),
+            format!("c{id}"),
+            arrival,
+            vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(mb * 1_000_000) }],
+        )
     };
     let small = (1..61).map(|k| coflow(k, 5, Time::ZERO + stream * u64::from(k - 1)));
     let w = Workload::new("stream", std::iter::once(coflow(0, 20, Time::ZERO)).chain(small).collect());
@@ -538,15 +483,7 @@ fn what_a_flow_had_idles_until_a_coflow_ends_if_rates_change_then_only() {
     // Both flows of the second coflow share their receiver with one of the first's, of which the shorter ends at a third of the time.
     let t = network(4, 1, 100);
     let flow = |from: u32, to: u32, mb: u64| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-    let coflow = |id: u32, flows: Vec<FlowSpec>| CoflowSpec {
-        id: CoflowId(id),
-        name: format!("c{id}"),
-        arrival: Time(u64::from(id)),
-        weight: 1,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    };
+    let coflow = |id: u32, flows: Vec<FlowSpec>| CoflowSpec::new(CoflowId(id), format!("c{id}"), Time(u64::from(id)), flows);
     let w = Workload::new("idle", vec![coflow(0, vec![flow(0, 2, 1), flow(1, 3, 3)]), coflow(1, vec![flow(0, 2, 1)])]);
     let ends = |decide| {
         let mut plan = policy(SchedulerKind::EpsOnly);

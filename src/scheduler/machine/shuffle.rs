@@ -192,8 +192,7 @@ impl Scheduler {
             let spec = &self.state.jobs[job.index()].spec;
             let name = format!("{}/{}{}", spec.name, spec.stages[stage].name, if shuffle { "" } else { "-reads" });
             let types = if shuffle { spec.types_into(stage) } else { Default::default() };
-            let coflow =
-                CoflowSpec { id, name, arrival: now, weight: CoflowSpec::plain_weight(), types, priorities: Default::default(), flows };
+            let coflow = CoflowSpec { types, ..CoflowSpec::new(id, name, now, flows) };
             self.actions.push_back(Action::StartCoflow { coflow, job, stage, shuffle });
             self.state.net.began(id, (job, stage), now, begun);
             self.state.transfers.insert(id, transfer);

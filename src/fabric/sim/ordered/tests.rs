@@ -20,8 +20,7 @@ fn ends(discipline: Option<Box<dyn Discipline>>) -> Vec<(u32, Time)> {
     for (k, at) in [(0, Time::ZERO), (1, Time::ZERO + Span::millis(10))] {
         ended.extend(f.advance(at));
         let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(1_000_000) };
-        let (name, priorities) = (String::new(), Default::default());
-        let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, types: Default::default(), priorities, flows: vec![flow] };
+        let coflow = CoflowSpec::new(CoflowId(k), "", at, vec![flow]);
         f.add_flows(&coflow, &[], at);
     }
     ended.extend(f.advance(Time::ZERO + Span::secs(1)));
@@ -49,8 +48,7 @@ fn second_stage(jobs: bool, decide: Decide) -> [Time; 2] {
         let at = Time::ZERO + Span::millis(at);
         f.advance(at).iter().for_each(|e| ends[e.coflow.index()] = e.at);
         let flow = FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(mb * 1_000_000) };
-        let (name, priorities) = (String::new(), Default::default());
-        let coflow = CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, types: Default::default(), priorities, flows: vec![flow] };
+        let coflow = CoflowSpec::new(CoflowId(k), "", at, vec![flow]);
         if jobs {
             f.belongs(coflow.id, JobId(job));
         }
@@ -86,9 +84,7 @@ fn stages_that_are_on_their_way_together_add_up() {
             let at = Time::ZERO + Span::millis(at);
             f.advance(at);
             let flow = FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(mb * 1_000_000) };
-            let (name, priorities) = (String::new(), Default::default());
-            let coflow =
-                CoflowSpec { id: CoflowId(k), name, arrival: at, weight: 1, types: Default::default(), priorities, flows: vec![flow] };
+            let coflow = CoflowSpec::new(CoflowId(k), "", at, vec![flow]);
             if jobs {
                 f.belongs(coflow.id, JobId(job));
             }

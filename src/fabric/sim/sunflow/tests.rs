@@ -34,15 +34,7 @@ fn fabric(t: &Arc<Topology>, order: Order, starvation: Option<Guard>) -> SimFabr
 
 fn coflow(id: usize, arrival: u64, flows: &[(u32, u32, u64)]) -> CoflowSpec {
     let flows = flows.iter().map(|&(a, b, n)| FlowSpec { from: HostId(a), to: HostId(b), bytes: Bytes(n) }).collect();
-    CoflowSpec {
-        id: CoflowId::from(id),
-        name: String::new(),
-        arrival: Time(arrival),
-        weight: 1 + id as u32 % 3,
-        types: Default::default(),
-        priorities: Default::default(),
-        flows,
-    }
+    CoflowSpec { weight: 1 + id as u32 % 3, ..CoflowSpec::new(CoflowId::from(id), "", Time(arrival), flows) }
 }
 
 /// By coflow: when it ends if every plan is made to the end and thrown away when a coflow comes or ends.

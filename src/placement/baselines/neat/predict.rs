@@ -105,14 +105,8 @@ mod tests {
         t.framing = Framing::None;
         let network = Network { kind, ..Network::default() };
         let mut f = SimFabric::new(Arc::new(t), Settings { circuits: false, network, ..Settings::default() });
-        let coflow = |k: usize, at: u64, bytes: u64| CoflowSpec {
-            id: CoflowId(k as u32),
-            name: String::new(),
-            arrival: Time(at),
-            weight: 1,
-            types: Default::default(),
-            priorities: Default::default(),
-            flows: vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }],
+        let coflow = |k: usize, at: u64, bytes: u64| {
+            CoflowSpec::new(CoflowId(k as u32), "", Time(at), vec![FlowSpec { from: HostId(0), to: HostId(1), bytes: Bytes(bytes) }])
         };
         sizes.iter().enumerate().for_each(|(k, &b)| f.add_flows(&coflow(k, 0, b), &[], Time(0)));
         let mut done = f.advance(Time(new.map_or(0, |n| n.0)));

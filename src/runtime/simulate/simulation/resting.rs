@@ -53,18 +53,7 @@ fn coflows(raw: Vec<(u64, Flows)>) -> Vec<(u64, CoflowSpec)> {
     let flow = |(from, to, kb)| FlowSpec { from: HostId(from), to: HostId(to), bytes: Bytes(kb * 1000) };
     let spec = |(k, (gap, flows)): (usize, (u64, Flows))| {
         let (id, flows) = (CoflowId::from(k), flows.into_iter().map(flow).collect());
-        (
-            gap,
-            CoflowSpec {
-                id,
-                name: format!("c{k}"),
-                arrival: Time::ZERO,
-                weight: 1,
-                types: Default::default(),
-                priorities: Default::default(),
-                flows,
-            },
-        )
+        (gap, CoflowSpec::new(id, format!("c{k}"), Time::ZERO, flows))
     };
     raw.into_iter().enumerate().map(spec).collect()
 }
