@@ -28,10 +28,9 @@ use crate::runtime::jobs::live::{self, Outcome as Ended};
 use crate::runtime::jobs::report::JobsResult;
 use crate::runtime::jobs::simulate::{Ask, Course};
 use crate::runtime::report::{Counted, Names, RunResult};
-use crate::runtime::settings::RunPlan;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::{Core, Framing, Topology};
-use crate::units::{BitRate, Bytes, Span};
+use crate::units::{BitRate, Bytes};
 use crate::workload::jobs::JobList;
 
 /// How long the counters of switches may take to be read; they are read once a second.
@@ -40,9 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// What a queue of Mininet's links holds, on which the paper measured: a thousand packets. TCP begins with ten packets a flow however small
 /// the flow is made, so that shorter queues lose some where many flows come to one host, and these flows wait for timeouts.
 const QUEUE: Bytes = Bytes(1_500_000);
-
-/// TCP's timeouts are in whole milliseconds.
-const SHORTEST_RTO: Span = Span::millis(1);
 
 /// By how much the emulated network is slower and its jobs are shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -79,7 +75,8 @@ impl Slower {
         Select { scale: self.rates * self.times, time_scale: self.times, ..Select::default() }.of(list, 0)
     }
 
-    /// A policy whose own times are in proportion, too, but for Yarn's heartbeat of a second.
+    /// A policy whose own times are in proportion, too, but for Yarn's heartbeat of a second. TCP's shortest timeout is not: packets have
+    /// their full size, so that the first ten of each flow wait longer for a slower link, and a short timeout sends them again meanwhile.
     fn policy(self, of: &JobPolicy, seed: u64) -> JobPolicy {
         let mut p = of.clone();
         let c = &mut p.placement.common;
@@ -93,13 +90,6 @@ impl Slower {
             _ => {}
         }
         p
-    }
-
-    /// TCP's shortest timeout is in proportion as well; a simulation has none.
-    fn plan(self, of: &RunPlan) -> RunPlan {
-        let mut plan = of.clone();
-        plan.run.rto_min.0 = (plan.run.rto_min.0 / self.times).max(SHORTEST_RTO.0);
-        plan
     }
 
     /// What was measured, at the size of the paper.
@@ -198,8 +188,8 @@ pub fn run(e: &Experiment, size: Size, place: &Place, stop: &AtomicBool, watch: 
 fn play(setting: &Setting, system: &System, seed: u64, place: &Place, stop: &AtomicBool) -> Option<Result<(Outcome, Outcome), String>> {
     let slower = place.slower;
     let (topology, jobs) = (Arc::new(slower.network(&setting.topology)), slower.jobs(setting.load.draw(seed)));
-    let (plan, jobs_by) = (slower.plan(&system.plan), slower.policy(&system.jobs_by, seed));
-    let ask = Ask { topology: &topology, plan: &plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
+    let jobs_by = slower.policy(&system.jobs_by, seed);
+    let ask = Ask { topology: &topology, plan: &system.plan, jobs_by: &jobs_by, jobs: &jobs, failures: &[], faults: &[], until: None };
     let course = Course { stop: Some(stop), ..Course::default() };
     let both = simulated(&ask, &course, setting.load.window).and_then(|s| Ok((s, emulated(&ask, &topology, setting, place, stop)?)));
     let stopped = stop.load(Relaxed);
