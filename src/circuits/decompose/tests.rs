@@ -58,9 +58,8 @@ fn by_a_third_rack(light: &DemandMatrix, slots: &[Slot]) -> u64 {
         idle.push(free);
     }
     let mut carried = 0;
-    let left: Vec<_> = rest.entries().collect();
-    // Longest first, as the largest gains.
-    let mut left: Vec<_> = left.into_iter().filter(|e| e.2 > 0).collect();
+    // The longest first, as the largest gains.
+    let mut left: Vec<_> = rest.entries().filter(|e| e.2 > 0).collect();
     left.sort_by_key(|e| std::cmp::Reverse(e.2));
     for (i, j, mut want) in left {
         for (first, second) in (0..slots.len()).flat_map(|a| (a..slots.len()).map(move |b| (a, b))) {
@@ -106,7 +105,7 @@ fn a_third_rack_carries_little_of_what_eclipse_leaves() {
             percent(direct),
             percent(more)
         );
-        assert!(more < direct / 10 && direct + more <= all);
+        assert!(more < all / 1000 && direct + more <= all);
     }
 }
 
