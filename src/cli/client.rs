@@ -49,7 +49,7 @@ impl From<Error> for CliError {
             Error::Address(why) => Self::Usage(why),
             Error::Unreachable(why) => Self::Unreachable(why),
             Error::TimedOut(why) => Self::TimedOut(why),
-            Error::Refused(why) => Self::Failed(why),
+            Error::Refused(why) | Error::Broken(why) => Self::Failed(why),
         }
     }
 }

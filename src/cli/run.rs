@@ -490,9 +490,10 @@ fn one(
 fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Result<(), CliError> {
     let running = start(args, plan, &plan.run)?;
     let manager = Manager::up(&running.e.live.handle);
+    let client = Arc::new(running.place(plan).client()?);
     let ask = schedule::Ask {
         topology: Some(&args.topology),
-        place: running.place(plan),
+        client: client.clone(),
         workload: jobs,
         policy: args.policy.first().map(PathBuf::as_path),
         reading: args.reading.clone(),
@@ -502,24 +503,35 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
         json: args.json.as_deref(),
         recorder: plan.recorder.as_ref(),
     };
-    // The jobs' run hears only of the API, which outlives a controller that has died.
+    // The jobs' run hears only of the API, which outlives a controller that has died, and does not know of an API that has died itself.
     let (ends, over) = (AtomicBool::new(stop.load(Relaxed)), AtomicBool::new(false));
     let ended = std::thread::scope(|s| {
         s.spawn(|| {
             while !over.load(Relaxed) && !ends.load(Relaxed) {
                 std::thread::sleep(LOOK);
-                ends.store(stop.load(Relaxed) || running.lost().is_some(), Relaxed);
+                let lost = running.lost();
+                lost.iter().for_each(|why| client.give_up(why));
+                ends.store(stop.load(Relaxed) || lost.is_some(), Relaxed);
             }
         });
         let ended = schedule::carry(&ask, &ends);
         over.store(true, Relaxed);
         ended
     });
+    // A thread that dies shuts its connections before it has ended.
+    let until = Instant::now() + DYING;
+    let unreachable = matches!(ended, Err(CliError::Unreachable(_) | CliError::TimedOut(_)));
+    while unreachable && running.lost().is_none() && Instant::now() < until {
+        std::thread::sleep(LOOK);
+    }
     let lost = running.lost();
     drop(manager);
     running.end()?;
     lost.map_or(ended, |why| Err(CliError::Failed(why)))
 }
+
+/// Time that a thread which has panicked may take to end.
+const DYING: Duration = Duration::from_secs(2);
 
 /// Time between two looks at a run: whether it was told to stop, and whether everything in it still works.
 pub(super) const LOOK: Duration = Duration::from_millis(50);

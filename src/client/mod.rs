@@ -5,6 +5,7 @@
 //! resources are the truth.
 
 use std::io::{BufRead, BufReader};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::api::problem::Problem;
@@ -41,6 +42,9 @@ pub enum Error {
     /// The daemon refused, or its answer makes no sense.
     #[error("{0}")]
     Refused(String),
+    /// The daemon is known to have broken ([`Client::give_up`]).
+    #[error("{0}")]
+    Broken(String),
 }
 
 /// Asks one daemon.
@@ -48,6 +52,8 @@ pub struct Client {
     base: String,
     token: Option<String>,
     agent: ureq::Agent,
+    /// Why nothing is asked any more.
+    broken: OnceLock<String>,
 }
 
 impl Client {
@@ -61,12 +67,23 @@ impl Client {
             return Err(Error::Address(format!("{base} is no address of a daemon: write it as http://host:port")));
         }
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).proxy(None);
-        Ok(Self { base, token, agent: config.build().into() })
+        Ok(Self { base, token, agent: config.build().into(), broken: OnceLock::new() })
     }
 
     /// The daemon's address.
     pub fn base(&self) -> &str {
         &self.base
+    }
+
+    /// From now on every request fails at once, and is not tried again: for one who knows, other than by an answer that does not come, that the
+    /// daemon has broken. The first reason stays. A request that is under way is not cut off.
+    pub fn give_up(&self, why: &str) {
+        self.broken.get_or_init(|| why.to_owned());
+    }
+
+    /// Nothing, while the daemon may be asked.
+    fn may_ask(&self) -> Result<(), Error> {
+        self.broken.get().map_or(Ok(()), |why| Err(Error::Broken(why.clone())))
     }
 
     /// The body of an answer to GET, such as of `/api/v1/circuits`.
@@ -83,6 +100,7 @@ impl Client {
     /// # Errors
     /// No daemon, or no answer in time.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Result<(u16, String), Error> {
+        self.may_ask()?;
         let request = self.request(method, path).header("content-type", "application/json");
         let request = headers.iter().fold(request, |r, (k, v)| r.header(*k, *v)).body(body.to_owned());
         let request = request.map_err(|e| Error::Address(format!("{}{path}: {e}", self.base)))?;
@@ -97,6 +115,7 @@ impl Client {
     /// # Errors
     /// No daemon, no answer in time, or an answer that is an error.
     pub fn events(&self, last: Option<u64>) -> Result<impl BufRead + use<>, Error> {
+        self.may_ask()?;
         let request = self.request("GET", "/api/v1/events").header("accept", "text/event-stream");
         let request = last.iter().fold(request, |r, l| r.header("last-event-id", l.to_string())).body(());
         let request = request.map_err(|e| Error::Address(format!("{}: {e}", self.base)))?;

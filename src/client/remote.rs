@@ -395,7 +395,7 @@ impl Shared {
         let mut last = None;
         let mut why = self.read(first, &mut last);
         let mut tries = 1;
-        while !self.over.load(Relaxed) && !matches!(why, Err(Error::Refused(_))) && tries <= TRIES {
+        while !self.over.load(Relaxed) && !matches!(why, Err(Error::Refused(_) | Error::Broken(_))) && tries <= TRIES {
             std::thread::sleep(PAUSE * tries);
             tries += 1;
             why = self.client.events(last).and_then(|lines| {

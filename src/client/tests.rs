@@ -90,6 +90,25 @@ fn post_and_finish(parts: u64, n: u64) -> Vec<Part> {
 }
 
 #[test]
+fn a_client_that_has_given_up_asks_nothing_and_does_not_wait() {
+    // Connections are made and never answered: each request would wait for its time limit.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let client = Client::new(&format!("http://{}", silent.local_addr().unwrap()), None).unwrap();
+    client.give_up("the API's thread has died");
+    client.give_up("another reason");
+    let broken = || super::Error::Broken("the API's thread has died".into());
+    let mut asked = std::cell::Cell::new(0);
+    let told = super::again(|| {
+        asked.set(asked.get() + 1);
+        client.get("/api/v1/stats")
+    });
+    assert_eq!((told, *asked.get_mut()), (Err(broken()), 1));
+    assert_eq!(client.events(None).err(), Some(broken()));
+    silent.set_nonblocking(true).unwrap();
+    assert_eq!(silent.accept().map(|_| ()).map_err(|e| e.kind()), Err(std::io::ErrorKind::WouldBlock), "no connection was made");
+}
+
+#[test]
 fn only_tasks_without_room_have_no_proposal() {
     let rig = rig_with(Options { listen: Some(([127, 0, 0, 1], 0).into()), ..Options::default() });
     let client = Client::new(&rig.server.url(), None).unwrap();
@@ -145,6 +164,10 @@ fn a_hundred_thousand_coflows_cost_at_the_end_what_they_cost_at_the_start() {
     let (start, end) = (&all[2], &all[9]);
     assert!(end.kept <= closed::MOST + 1100, "{}", end.kept);
     assert!(end.memory < start.memory + start.memory / 10, "{} kB at the end, {} kB at the start", end.memory, start.memory);
-    let (first, last) = (quantile(&all[0].posts, 50), quantile(&end.posts, 50));
-    assert!(last < first * 2, "half of all posts took {last:?} at the end, {first:?} at the start");
+    for (what, of) in [("posts", (|p| &p.posts) as fn(&Part) -> &Vec<Duration>), ("cycles", |p| &p.cycles)] {
+        for percent in [50, 99] {
+            let (first, last) = (quantile(of(&all[0]), percent), quantile(of(end), percent));
+            assert!(last < first * 2, "{percent} % of all {what} took up to {last:?} at the end, {first:?} at the start");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use super::error::{Flaw, Flaws, Step};
 use super::{is_name, name_rule};
 use crate::ids::PlaneId;
 use crate::topology::graph::Tier;
-use crate::topology::{Core, Eps, Framing, Plane, Pods, StopMode, Topology};
+use crate::topology::{Core, Eps, Framing, Plane, Pods, PortQueues, StopMode, Topology};
 use crate::units::{BitRate, Span};
 
 mod graph;
@@ -29,6 +29,8 @@ pub(super) fn shapes() -> &'static [&'static str] {
 const LONGEST_NAME: usize = 12;
 /// The most racks of a file. (An emulation takes at most [`crate::topology::addresses::MAX_RACKS`] of them.)
 pub const MAX_RACKS: usize = 100_000;
+/// The most racks of a network whose ports have a queue for each: a simulation keeps one for every two racks.
+pub const MAX_QUEUES: usize = 256;
 /// The most hosts of one rack.
 pub const MAX_HOSTS_PER_RACK: u32 = 10_000;
 /// The most hosts of one network.
@@ -122,6 +124,10 @@ struct RawEps {
     core: Option<BitRate>,
     /// Any network of switches, in a simulation, instead of `pods` and `core`.
     graph: Option<RawGraph>,
+    /// How a rack's port to the EPS shares its rate, in a simulation under `network: max-min`: `one` queue for all flows, or one for each of the
+    /// `racks` that they go to, as an emulation has; one if left out.
+    #[serde(default)]
+    queues: PortQueues,
 }
 
 /// A tier of switches: traffic within a pod does not leave it.
@@ -253,6 +259,15 @@ impl RawTopology {
             let path = vec!["eps".into(), "graph".into()];
             flaws.unless(many == 1, path, format!("the servers of this graph relay, and a rack has {many} hosts"), "one host a rack");
         }
+        let (many, queues) = (racks.len(), self.eps.queues);
+        let path = vec!["eps".into(), "queues".into()];
+        let few = queues == PortQueues::One || many <= MAX_QUEUES;
+        flaws.unless(
+            few,
+            path,
+            format!("a queue for each of {many} racks"),
+            format!("`racks` with at most {MAX_QUEUES} of them, or `one`"),
+        );
         let links = self.links.check(graph.is_some(), !planes.is_empty(), &mut flaws);
         let total: u64 = racks.iter().map(|r| u64::from(r.hosts)).sum();
         flaws.unless(total <= MAX_HOSTS, vec!["racks".into()], format!("{total} hosts in all"), format!("at most {MAX_HOSTS}"));
@@ -263,6 +278,7 @@ impl RawTopology {
                 hosts: vec![],
                 eps: Eps {
                     background_percent: u64::from(self.eps.background),
+                    queues: self.eps.queues,
                     core: match (graph, self.eps.pods) {
                         (Some(graph), _) => Core::Graph(Box::new(graph)),
                         (None, Some(p)) => Core::Pods(Pods { racks: p.racks, uplink: p.uplink }, self.eps.core),

@@ -92,6 +92,20 @@ pub struct Eps {
     pub background_percent: u64,
     /// What lies behind the uplinks.
     pub core: Core,
+    /// The queues of each rack's port to the EPS, in a simulation.
+    #[serde(default)]
+    pub queues: PortQueues,
+}
+
+/// How a rack's port to the EPS shares its rate, in a simulation under `network: max-min`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortQueues {
+    /// One queue: all flows have the same share.
+    #[default]
+    One,
+    /// A queue for each destination rack, as ports of an emulation have: racks have the same share, and flows to the same rack share that.
+    Racks,
 }
 
 /// The switches behind the racks' uplinks.
@@ -118,7 +132,7 @@ pub struct Pods {
 impl Eps {
     /// One non-blocking switch without other traffic.
     pub fn flat(oversubscription_percent: u64) -> Self {
-        Self { oversubscription_percent, background_percent: 0, core: Core::Flat(None) }
+        Self { oversubscription_percent, background_percent: 0, core: Core::Flat(None), queues: PortQueues::One }
     }
 
     /// The tier of pods, if there is one.

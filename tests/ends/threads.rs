@@ -64,10 +64,11 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
     let (events, record, journal) = (path("events"), path("record"), path("journal"));
     let controller = ("controller", "the controller's thread died: ");
     let keeper = ("keeper", "the thread that compares the network with what was built has died");
+    let api = ("api", "the API's thread has died");
     for (thread, why) in [
         controller,
         keeper,
-        ("api", "the API's thread has died"),
+        api,
         ("backlog", "the thread that reads what waits in the hosts' sockets has died"),
         ("events", "the thread that wrote it has died"),
         ("recorder", "the thread that writes the recording has died"),
@@ -77,7 +78,7 @@ fn a_thread_that_dies_ends_every_kind_of_run_and_nothing_is_left() {
     }
     let (workload, jobs) = (file("workloads/shuffle-4.yaml"), file("workloads/jobs-20.yaml"));
     let corral = ["--policy", "corral", "--schedule", jobs.to_str().expect("a path")];
-    for (thread, why) in [controller, keeper] {
+    for (thread, why) in [controller, keeper, api] {
         dies(&library, &scratch, thread, &["--workload", workload.to_str().expect("a path")], why);
         dies(&library, &scratch, thread, &corral, why);
     }

@@ -74,7 +74,7 @@ pub struct Args {
 pub(super) struct Ask<'a> {
     /// The file of the daemon's network, if it is known.
     pub topology: Option<&'a Path>,
-    pub place: Where,
+    pub client: Arc<Client>,
     pub workload: &'a Path,
     pub policy: Option<&'a Path>,
     pub reading: Reading,
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
     runtime.spawn(interrupt::wait_for_signal(stop.clone(), Vec::new));
     let ask = Ask {
         topology: None,
-        place: args.place.clone(),
+        client: Arc::new(args.place.client()?),
         workload: &args.workload,
         policy: args.policy.as_deref(),
         reading: Reading { scale: args.scale, time_scale: args.time_scale, ..Reading::default() },
@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result<(), CliError> {
 pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     can_write([ask.json, ask.tuning.timeline.as_deref()].into_iter().flatten())?;
     ask.tuning.timeline.as_deref().map_or(Ok(()), draw::can_draw)?;
-    let client = Arc::new(ask.place.client()?);
+    let client = &ask.client;
     let topology: wire::Topology = parse(&client.get("/api/v1/topology")?)?;
     let topology = Topology::try_from(&topology).map_err(|why| CliError::Failed(format!("the daemon's network: {why}")))?;
     let topology = Arc::new(topology);
@@ -137,7 +137,7 @@ pub(super) fn carry(ask: &Ask, stop: &AtomicBool) -> Result<(), CliError> {
     let what =
         live::Ask { topology: &topology, jobs_by: &jobs_by, elephant: plan.policy.elephant_threshold, jobs: &list, failures: &failures };
     let origin = origin::here_and_now(&origin::of(ask.topology, ask.policy, Some(ask.workload)));
-    let (result, ended) = play(&client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
+    let (result, ended) = play(client, &what, (&plan.policy, &theirs.policy), (stop, ask.recorder))?;
     let result = JobsResult { origin, ..result };
     print(&jobs::result(&result, ask.shown))?;
     if let Some(file) = ask.json {

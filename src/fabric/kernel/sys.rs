@@ -18,12 +18,21 @@ fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// CLOCK_MONOTONIC in nanoseconds: the clock of BPF programs too.
-pub fn monotonic() -> u64 {
+/// A clock in nanoseconds. A clock that cannot be read ends the thread, as the standard library's do: taken for a time it would read 0.
+fn now_of(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is a valid timespec for the length of the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    let done = unsafe { libc::clock_gettime(clock, &mut t) };
+    assert!(done == 0, "read clock {clock}: {}", io::Error::last_os_error());
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock of BPF programs too.
+///
+/// # Panics
+/// The clock cannot be read.
+pub fn monotonic() -> u64 {
+    now_of(libc::CLOCK_MONOTONIC)
 }
 
 /// Sleeps until CLOCK_MONOTONIC reads `at`; returns at once if it does.
@@ -226,10 +235,7 @@ pub fn pin(processor: usize) -> bool {
 /// Time of a processor that the calling thread has taken.
 #[cfg(test)]
 pub fn thread_time() -> std::time::Duration {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is valid for the length of the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    std::time::Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+    std::time::Duration::from_nanos(now_of(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
 /// Raises the limit of open files to what is allowed; returns it.

@@ -460,7 +460,7 @@ fn slow_demand(n: &Network, links: &links::Links, c: &CoflowSpec, class: u8) -> 
 
 /// When each coflow ends if at every event all rates are decided from nothing, in an order that is made from nothing.
 fn twin(n: &Network, t: &Arc<Topology>, coflows: &[CoflowSpec]) -> Vec<u64> {
-    let links = links::Links::new(t.clone(), true, false);
+    let links = links::Links::new(t.clone(), true, false, true);
     let (mut now, mut next, mut active) = (0u64, 0, Vec::<Slow>::new());
     let mut ends = vec![0; coflows.len()];
     // Sincronia's order is made when a coflow comes or ends, or the guard turns.

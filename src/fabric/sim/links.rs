@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use super::bundle::Route;
 use super::faults::Which;
+use super::queues::Queues;
 use crate::coflows::rates::{MAX_HOPS, Path};
 use crate::ids::{HostId, RackId};
 use crate::paths::List;
 use crate::topology::graph::{Graph, Hop, Routes, Switch};
-use crate::topology::{Core, Host, Rack, Topology};
+use crate::topology::{Core, Host, PortQueues, Rack, Topology};
 use crate::units::{BitRate, Span};
 
 /// Every host's interface up and down, every rack's EPS uplink up and down, every circuit, every pod's link to the core up and down,
-/// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate; last a link
-/// without capacity.
+/// and the core switch, in this order; then every cable of the EPS graph there and back, and its switches of limited rate; a link
+/// without capacity; last the queues of the racks' ports to the EPS, where each has one for every rack.
 #[derive(Debug)]
 pub struct Links {
     topology: Arc<Topology>,
@@ -32,6 +33,9 @@ pub struct Links {
     pods: (u32, u32),
     /// A link without capacity, for flows that wait.
     nowhere: u32,
+    /// Where a rack's port to the EPS has a queue for every rack: the first one of the first rack. Each is a link, which flows cross instead
+    /// of the uplink.
+    queues: Option<u32>,
     /// The EPS graph.
     graph: Option<Ways>,
     /// By pair of hosts whose flows take another way than their racks' default: the number of the change that said so, and the way.
@@ -78,11 +82,13 @@ impl Links {
     /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
     ///
     /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
-    /// as the narrower one. `may_fail`: every link is one of its own, and none is so wide that it may be left out of paths.
-    pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool) -> Self {
+    /// as the narrower one. `may_fail`: every link is one of its own, and none is so wide that it may be left out of paths. `queues`: ports to
+    /// the EPS have the queues that the topology says; else one each.
+    pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool, queues: bool) -> Self {
         let t = &topology;
+        let queues = queues && t.eps.queues == PortQueues::Racks;
         let eps = |rate: BitRate| (u128::from(t.payload(rate).0) * u128::from(100 - t.eps.background_percent.min(100)) / 100) as u64;
-        let alone = |r: &Rack| r.hosts == 1 && !circuits && !may_fail;
+        let alone = |r: &Rack| r.hosts == 1 && !circuits && !may_fail && !queues;
         let nic = |h: &Host| {
             let (rack, nic) = (&t.racks[h.rack.index()], t.payload(h.nic).0);
             if alone(rack) { nic.min(eps(rack.uplink)) } else { nic }
@@ -92,7 +98,7 @@ impl Links {
         let circuits = t.planes.iter().flat_map(|p| std::iter::repeat_n(t.payload(p.rate).0, t.rack_count()));
         let mut capacity: Vec<u64> = nics().chain(nics()).chain(uplinks()).chain(uplinks()).chain(circuits).collect();
         let pods = t.eps.pods().map_or(0, |p| t.rack_count().div_ceil(p.racks.max(1) as usize));
-        let first = capacity.len() as u32;
+        let pod = capacity.len() as u32;
         capacity.extend(t.eps.pods().iter().flat_map(|p| std::iter::repeat_n(eps(p.uplink), 2 * pods)));
         capacity.extend(t.eps.core_rate().map(eps));
         let all = |r: &Rack| t.hosts_of(r.id).iter().map(|h| t.payload(h.nic).0).fold(0, u64::saturating_add);
@@ -101,13 +107,18 @@ impl Links {
         let graph = t.eps.graph().map(|g| Ways::new(g, eps, &mut capacity));
         let nowhere = capacity.len() as u32;
         capacity.push(0);
+        let first = nowhere + 1;
+        if queues {
+            capacity.extend(t.racks.iter().flat_map(|r| std::iter::repeat_n(eps(r.uplink), t.rack_count())));
+        }
         Self {
+            queues: queues.then_some(first),
             whole: capacity.clone(),
             capacity,
             wide,
             nics,
             may_fail,
-            pods: (first, pods as u32),
+            pods: (pod, pods as u32),
             nowhere,
             graph,
             lists: BTreeMap::new(),
@@ -124,6 +135,12 @@ impl Links {
     /// By link: bits of payload per second.
     pub fn capacity(&self) -> &[u64] {
         &self.capacity
+    }
+
+    /// The queues of racks' ports to the EPS, if each rack has one.
+    pub fn queues(&self) -> Option<Queues> {
+        let racks = self.topology.rack_count();
+        self.queues.map(|first| Queues::new(racks, 2 * self.topology.hosts.len() as u32, first))
     }
 
     /// What a rack's link to the EPS carries when all is well, in bits of payload per second.
@@ -258,7 +275,7 @@ impl Links {
             }
             Route::Eps | Route::List(_) => {
                 if !self.wide[a.index()] {
-                    push(2 * hosts + a.0);
+                    push(self.queues.map_or(2 * hosts + a.0, |first| first + a.0 * racks + b.0));
                 }
                 if !self.wide[b.index()] {
                     push(2 * hosts + racks + b.0);
@@ -298,7 +315,7 @@ mod tests {
         t.framing = crate::topology::Framing::None;
         t.eps.background_percent = 50;
         t.eps.core = Core::Pods(Pods { racks: 2, uplink: BitRate(300) }, Some(BitRate(700)));
-        let l = Links::new(Arc::new(t.clone()), true, false);
+        let l = Links::new(Arc::new(t.clone()), true, false, true);
         let path = |a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
         assert_eq!(path(0, 1, Route::Local), [0, 11]);
         assert_eq!(path(0, 2, Route::Eps), [0, 12, 20, 26], "within a pod");
@@ -307,10 +324,10 @@ mod tests {
         assert_eq!((rates, l.capacity().len()), (vec![1000, 250, 250, 150, 150, 350], 38));
         t.eps = crate::topology::Eps { core: Core::Flat(Some(BitRate(700))), ..crate::topology::Eps::flat(100) };
         t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
-        let l = Links::new(Arc::new(t.clone()), true, false);
+        let l = Links::new(Arc::new(t.clone()), true, false, true);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 30], "wide uplinks are left out, the core is not");
         assert!(!l.two_sided(false));
-        let mut l = Links::new(Arc::new(t), false, true);
+        let mut l = Links::new(Arc::new(t), false, true, true);
         assert_eq!(l.path(HostId(0), HostId(2), Route::Eps).links(), [0, 12, 20, 26, 30], "they might fail");
         l.suffer(&[(Which::Tor(RackId(1)), 0), (Which::Uplink(RackId(0)), 50), (Which::Core, 10), (Which::Nic(HostId(2)), 40)]);
         let now: Vec<u64> = [0, 2, 3, 12, 13, 20, 25, 21, 30].iter().map(|&k| l.capacity()[k]).collect();
@@ -332,7 +349,7 @@ mod tests {
         t.push_rack(1, 2, BitRate(1000), BitRate(500));
         let t = Arc::new(t);
         let links = |a, b, plane, may_fail| {
-            let l = Links::new(t.clone(), true, may_fail);
+            let l = Links::new(t.clone(), true, may_fail, true);
             l.path(HostId(a), HostId(b), Route::Ocs(crate::ids::PlaneId(plane))).links().len()
         };
         assert_eq!([links(0, 2, 0, false), links(0, 2, 1, false), links(0, 2, 1, true)], [3, 2, 3]);
@@ -347,7 +364,7 @@ mod tests {
         let mut g = Graph::leaf_spine(4, 1, BitRate(300), None);
         g.switches[4].rate = Some(BitRate(700));
         t.eps.core = Core::Graph(Box::new(g));
-        let l = Links::new(Arc::new(t), false, false);
+        let l = Links::new(Arc::new(t), false, false, true);
         // Four links of NICs and uplinks each; then 24.. the cables, and 32 the spine.
         assert_eq!(l.path(HostId(0), HostId(7), Route::Eps).links(), [0, 15, 16, 23, 24, 32, 31]);
         assert_eq!(l.path(HostId(0), HostId(1), Route::Local).links(), [0, 9]);
@@ -365,7 +382,7 @@ mod tests {
     fn a_list_takes_its_own_cables_and_only_those() {
         let mut t = Topology::uniform("t", 4, 2, BitRate(1000), BitRate(500), vec![]);
         t.eps.core = Core::Graph(Box::new(Graph::leaf_spine(4, 2, BitRate(300), None)));
-        let mut l = Links::new(Arc::new(t), false, false);
+        let mut l = Links::new(Arc::new(t), false, false, true);
         let hosts = (HostId(0), HostId(7));
         let default = l.path(hosts.0, hosts.1, Route::Eps);
         // Cables 2 k and 2 k + 1 join leaf k with the spines 4 and 5; their links begin at 24.
@@ -385,7 +402,7 @@ mod tests {
         let mut t = Topology::uniform("t", 3, 1, BitRate(1000), BitRate(500), vec![]);
         t.framing = crate::topology::Framing::None;
         t.push_rack(2, 1, BitRate(1000), BitRate(500));
-        let (one, four) = (Links::new(Arc::new(t.clone()), false, false), Links::new(Arc::new(t), true, false));
+        let (one, four) = (Links::new(Arc::new(t.clone()), false, false, true), Links::new(Arc::new(t), true, false, true));
         assert_eq!((one.capacity()[0], four.capacity()[0], one.capacity()[3]), (500, 1000, 1000));
         assert_eq!(one.path(HostId(0), HostId(1), Route::Eps).links(), [0, 6]);
         assert_eq!(one.path(HostId(0), HostId(3), Route::Eps).links(), [0, 8, 17]);

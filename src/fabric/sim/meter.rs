@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn links_are_named_with_what_they_carry() {
         let t = topology();
-        let m = Meter::new(Span(10), &Links::new(t.clone(), true, false));
+        let m = Meter::new(Span(10), &Links::new(t.clone(), true, false, true));
         let u = m.finish(&Totals::new(&t), Time(3), &t);
         let names: Vec<_> = u.links.iter().map(|l| (l.name.as_str(), l.rate.0, l.bytes.len())).collect();
         assert_eq!(
@@ -126,7 +126,7 @@ mod tests {
             bucket in 1u64..9,
         ) {
             let t = topology();
-            let mut m = Meter::new(Span(bucket), &Links::new(t.clone(), true, false));
+            let mut m = Meter::new(Span(bucket), &Links::new(t.clone(), true, false, true));
             let mut totals = Totals::new(&t);
             // By step: when, and whole bytes since the beginning.
             let (mut now, mut told) = (0, vec![(0, 0)]);

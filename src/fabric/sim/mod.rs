@@ -47,6 +47,7 @@ pub mod meter;
 mod numbers;
 mod ordered;
 mod pairs;
+mod queues;
 mod shared;
 mod soonest;
 mod sunflow;
@@ -162,7 +163,7 @@ pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> 
     if kind != NetworkKind::MaxMin || hosts > pairs::MAX_HOSTS {
         return 0;
     }
-    by_pair(&Links::new(topology.clone(), true, false), false, admit).map_or(0, |classes| classes * hosts * hosts)
+    by_pair(&Links::new(topology.clone(), true, false, true), false, admit).map_or(0, |classes| classes * hosts * hosts)
 }
 
 impl SimFabric {
@@ -170,12 +171,12 @@ impl SimFabric {
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
         let Settings { admit, circuits, network, buffer, may_fail, bucket, counters } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
-        let links = Links::new(topology.clone(), !dark, may_fail);
+        let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         let interfaces = &links.capacity()[..2 * hosts];
         let engine: Box<dyn Engine> = match (network.kind, by_pair(&links, dark, admit)) {
             (NetworkKind::MaxMin, Some(classes)) if dark => Box::new(pairs::Pairs::<pairs::Fixed>::new(interfaces, classes)),
             (NetworkKind::MaxMin, Some(classes)) => Box::new(pairs::Pairs::<pairs::Changing>::new(interfaces, classes)),
-            (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity())),
+            (NetworkKind::MaxMin, None) => Box::new(shared::Shared::new(links.capacity(), links.queues())),
             (NetworkKind::Sunflow, _) => Box::new(sunflow::Sunflow::new(network, &topology)),
             _ => Box::new(ordered::Ordered::new(network, links.capacity())),
         };

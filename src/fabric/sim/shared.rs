@@ -13,6 +13,7 @@ use super::clock::Clock;
 use super::engine::{Engine, Part, World};
 use super::maxmin::MaxMin;
 use super::numbers::Numbers;
+use super::queues::Queues;
 use super::soonest::Soonest;
 use crate::coflows::CoflowSpec;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
@@ -21,6 +22,8 @@ use crate::units::Time;
 /// Bundles and their shares.
 pub struct Shared {
     shares: MaxMin,
+    /// The queues of ports to the EPS, where each destination rack has one.
+    queues: Option<Queues>,
     /// The clock of each link.
     clocks: Vec<Clock>,
     /// By link: when its clock will next be due.
@@ -38,10 +41,11 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// No flows on links of these capacities.
-    pub fn new(capacity: &[u64]) -> Self {
+    /// No flows on links of these capacities, some of which may be queues.
+    pub fn new(capacity: &[u64], queues: Option<Queues>) -> Self {
         Self {
             shares: MaxMin::new(capacity.to_vec()),
+            queues,
             clocks: capacity.iter().map(|_| Clock::default()).collect(),
             next: Soonest::new(capacity.len()),
             bundles: Vec::new(),
@@ -78,8 +82,12 @@ impl Shared {
     }
 
     /// Shares the links anew, sets the clocks' paces, and puts bundles on the clocks of the links that hold them back.
-    fn rerate(&mut self, now: Time) {
-        let changes = self.shares.refill();
+    fn rerate(&mut self, world: &World) {
+        let now = world.now;
+        let changes = match &self.queues {
+            None => self.shares.refill(),
+            Some(queues) => queues.refill(&mut self.shares, world.links.capacity()),
+        };
         for &l in &changes.levels {
             self.clocks[l as usize].set_pace(self.shares.level(l), now);
         }
@@ -180,7 +188,7 @@ impl Engine for Shared {
             self.active.insert(b);
             self.enter(b, world);
         }
-        self.rerate(world.now);
+        self.rerate(world);
     }
 
     fn cancel(&mut self, coflow: CoflowId, world: &mut World) {
@@ -201,12 +209,12 @@ impl Engine for Shared {
             }
             self.enter(b, world);
         }
-        self.rerate(world.now);
+        self.rerate(world);
     }
 
     fn limit(&mut self, world: &mut World) {
         self.shares.limit(world.links.capacity());
-        self.rerate(world.now);
+        self.rerate(world);
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -224,7 +232,7 @@ impl Engine for Shared {
             return;
         }
         due.into_iter().for_each(|l| self.finish(l, world));
-        self.rerate(world.now);
+        self.rerate(world);
     }
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {
@@ -234,7 +242,7 @@ impl Engine for Shared {
             }
         }
         if !self.touched.is_empty() {
-            self.rerate(world.now);
+            self.rerate(world);
         }
     }
 
@@ -245,7 +253,7 @@ impl Engine for Shared {
             }
         }
         if !self.touched.is_empty() {
-            self.rerate(world.now);
+            self.rerate(world);
         }
     }
 

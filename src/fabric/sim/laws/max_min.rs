@@ -29,7 +29,7 @@ fn fill(paths: &[Vec<u32>], capacity: &[u64]) -> Vec<u64> {
 /// When every flow ends, given which circuits have light and when, and when hosts get which lists of switches.
 pub(super) fn twin(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], moves: &[(u64, Steer)]) -> Vec<FlowFinished> {
     // Links that may fail are in every path, also where they are never the tightest.
-    let mut links = links::Links::new(t.clone(), true, true);
+    let mut links = links::Links::new(t.clone(), true, true, true);
     let (mut now, mut next, mut flows, mut done) = (0u64, 0, Vec::<Flow>::new(), Vec::new());
     loop {
         while next < coflows.len() && coflows[next].arrival.0 <= now {
@@ -133,7 +133,7 @@ proptest! {
             let mut f = SimFabric::new(t.clone(), Settings { admit, counters, buffer: Bytes(700_000), ..Settings::default() });
             assert!(f.links.two_sided(true));
             if by_link {
-                f.engine = Box::new(shared::Shared::new(f.links.capacity()));
+                f.engine = Box::new(shared::Shared::new(f.links.capacity(), None));
             }
             for &(i, j, at, long) in &s.circuits {
                 f.apply(&[circuit(i % racks, j % racks, at, at + 10_000_000 + long)], Time(0));
