@@ -17,6 +17,9 @@ use super::maxmin::{Changes, MaxMin};
 /// More rounds than these are not made.
 const ROUNDS: usize = 64;
 
+/// After these rounds levels go half of the way only: ports whose flows meet elsewhere may otherwise outdo each other in turn for ever.
+const DIRECT: usize = 6;
+
 /// The queues of all ports.
 #[derive(Debug)]
 pub struct Queues {
@@ -44,7 +47,7 @@ impl Queues {
             .filter(|(_, queues)| !queues.is_empty())
             .collect();
         let mut levels: Vec<u64> = busy.iter().map(|(rate, queues)| rate / queues.len() as u64).collect();
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             for ((_, queues), &level) in busy.iter().zip(&levels) {
                 queues.iter().for_each(|&q| shares.resize(q, level));
             }
@@ -54,22 +57,16 @@ impl Queues {
                 let wants = queues.iter().map(|&q| if shares.holds(q) { u64::MAX } else { shares.used(q) }).collect();
                 let now = water_level(*rate, wants).unwrap_or(*level);
                 settled &= now.abs_diff(*level) <= *level / 1000;
-                *level = now;
+                *level = if round < DIRECT { now } else { level.midpoint(now) };
             }
             if settled {
                 break;
             }
         }
-        let mut above = false;
-        for (rate, queues) in &busy {
-            let used: Vec<u64> = queues.iter().map(|&q| shares.used(q)).collect();
-            if used.iter().sum::<u64>() > *rate {
-                above = true;
-            }
-        }
-        if above {
-            for (rate, queues) in &busy {
-                let used: Vec<u64> = queues.iter().map(|&q| shares.used(q)).collect();
+        // All is read before the first change, which undoes a filling.
+        let used: Vec<Vec<u64>> = busy.iter().map(|(_, queues)| queues.iter().map(|&q| shares.used(q)).collect()).collect();
+        if busy.iter().zip(&used).any(|((rate, _), used)| used.iter().sum::<u64>() > *rate) {
+            for ((rate, queues), used) in busy.iter().zip(used) {
                 let level = water_level(*rate, used.clone()).unwrap_or(u64::MAX);
                 queues.iter().zip(used).for_each(|(&q, used)| shares.resize(q, used.min(level)));
             }
