@@ -102,7 +102,7 @@ impl From<&topology::Topology> for Topology {
 }
 
 /// Back from the wire: for clients that plan on the network. Pods, limits of the core and background traffic are in no emulation, and are
-/// left out.
+/// left out; so is what a simulation takes the queues of ports for.
 impl TryFrom<&Topology> for topology::Topology {
     type Error = String;
 
@@ -334,7 +334,8 @@ mod tests {
     fn a_network_comes_back_from_the_wire_as_it_was() {
         for name in ["hybrid-4x2", "hybrid-8x2", "hybrid-16x1", "geni-10", "fat-tree-4", "vl2-64"] {
             let file = format!("topologies/{name}.yaml");
-            let t = crate::config::read_topology(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
+            let mut t = crate::config::read_topology(&std::fs::read_to_string(&file).unwrap(), &file).unwrap();
+            t.eps.queues = topology::PortQueues::One;
             let wire = Topology::from(&t);
             let text = serde_json::to_string(&wire).unwrap();
             let back: topology::Topology = (&serde_json::from_str::<Topology>(&text).unwrap()).try_into().unwrap();

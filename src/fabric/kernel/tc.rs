@@ -128,6 +128,10 @@ pub fn link_counters(nl: &mut Netlink) -> io::Result<BTreeMap<u32, Counters>> {
     Ok(found)
 }
 
+/// What a class sends in one turn, in bytes, where several of one priority are busy: the smallest of the largest segments
+/// ([`super::queues::gso_max`]). With 60,000 a flow of 80 kB on a port of 100 Mb/s waited 10 ms for the turns of two others.
+const QUANTUM: u32 = 9_000;
+
 /// An HTB class.
 #[derive(Clone, Copy, Debug)]
 pub struct Class {
@@ -152,7 +156,6 @@ impl Class {
         let mut m = base(link, handle(1, self.parent), handle(1, self.minor), "htb");
         let mut parms = rate_spec(rate);
         parms.extend(rate_spec(ceil));
-        const QUANTUM: u32 = 60_000;
         for v in [ticks(self.burst, rate), ticks(self.burst, ceil), QUANTUM, 0, self.priority] {
             parms.extend(v.to_ne_bytes());
         }
