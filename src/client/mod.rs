@@ -75,8 +75,8 @@ impl Client {
         &self.base
     }
 
-    /// From now on every request fails at once, and is not tried again: for one who knows, other than by an answer that does not come, that the
-    /// daemon has broken. The first reason stays. A request that is under way is not cut off.
+    /// From now on every request fails at once, and is not tried again: for a caller that knows by itself that the daemon has broken, and
+    /// need not wait for an answer that does not come. The first reason stays. A request that is under way is not cut off.
     pub fn give_up(&self, why: &str) {
         self.broken.get_or_init(|| why.to_owned());
     }

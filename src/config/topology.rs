@@ -124,8 +124,8 @@ struct RawEps {
     core: Option<BitRate>,
     /// Any network of switches, in a simulation, instead of `pods` and `core`.
     graph: Option<RawGraph>,
-    /// How a rack's port to the EPS shares its rate, in a simulation under `network: max-min`: `one` queue for all flows, or one for each of the
-    /// `racks` that they go to, as an emulation has; one if left out.
+    /// How a rack's port to the EPS shares its rate, in a simulation under `network: max-min`: `one` queue for all flows, or one for each
+    /// of the `racks` that they go to, as an emulation has; one if left out.
     #[serde(default)]
     queues: PortQueues,
 }

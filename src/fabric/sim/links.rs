@@ -33,8 +33,8 @@ pub struct Links {
     pods: (u32, u32),
     /// A link without capacity, for flows that wait.
     nowhere: u32,
-    /// Where a rack's port to the EPS has a queue for every rack: the first one of the first rack. Each is a link, which flows cross instead
-    /// of the uplink.
+    /// Where a rack's port to the EPS has a queue for every rack: the first one of the first rack. Each is a link, which flows cross
+    /// instead of the uplink.
     queues: Option<u32>,
     /// The EPS graph.
     graph: Option<Ways>,
@@ -82,8 +82,8 @@ impl Links {
     /// The links of `topology`. Background traffic leaves the EPS behind the interfaces what it does not take, rounded down.
     ///
     /// Without `circuits` all that crosses the interface of a rack's only host crosses the uplink, too: the two are one link, as wide
-    /// as the narrower one. `may_fail`: every link is one of its own, and none is so wide that it may be left out of paths. `queues`: ports to
-    /// the EPS have the queues that the topology says; else one each.
+    /// as the narrower one. `may_fail`: every link is one of its own, and none is so wide that it may be left out of paths. `queues`:
+    /// ports to the EPS have the queues that the topology says; else one each.
     pub fn new(topology: Arc<Topology>, circuits: bool, may_fail: bool, queues: bool) -> Self {
         let t = &topology;
         let queues = queues && t.eps.queues == PortQueues::Racks;

@@ -1,8 +1,8 @@
 //! A queue for every destination rack at a ToR's port to the EPS, as the ports of an emulation have.
 //!
 //! A port with one queue shares its rate among flows. A port with a queue for every destination rack serves these queues in turn: each
-//! has the same part of the rate, and what one does not need goes to the others; only within a queue do flows have equal rates. So each queue is a
-//! link of its own in front of the flows that cross it, and what these links carry follows from what the flows can use.
+//! has the same part of the rate, and what one does not need goes to the others; only within a queue do flows have equal rates. So each
+//! queue is a link of its own, which its flows cross, and what these links carry follows from what the flows can use.
 //!
 //! That is found in rounds. In each, flows are filled max-min fairly over all links; then the queues of a port share its rate max-min
 //! fairly, of which each wants what its flows use, or as much as it can get if it holds flows back. A queue that holds none back may still
