@@ -76,9 +76,6 @@ fn on(name: &'static str, kind: Kind, interval: Span, elephant: Bytes) -> System
     let circuits = if kind == Kind::FEps { SchedulerKind::EpsOnly } else { SchedulerKind::Bipartite };
     let mut s = system(name, kind, circuits, interval, elephant);
     s.jobs_by.placement.common.slowstart = 70;
-    if let Policy::Jobpacker(options) = &mut s.jobs_by.placement.policy {
-        options.shuffle_model = ShuffleModel::Figure;
-    }
     s
 }
 
@@ -96,6 +93,7 @@ fn starts(name: &'static str, percent: u32) -> System {
 
 /// With all that is ours.
 fn ours(o: &mut JobPackerOptions) {
+    o.shuffle_model = ShuffleModel::Bottleneck;
     (o.aggregate, o.exact_tasks, o.keep_elephants) = (Aggregate::Whole, true, true);
 }
 

@@ -99,13 +99,13 @@ fn jobpacker_is_the_published_one_and_ours_is_the_shipped_file() {
     for setting in ["batch", "online", "mixed", "GENI batch", "GENI online", "GENI mixed"] {
         let s = e.settings.iter().find(|s| s.name == setting).unwrap();
         let options = |name: &str| match s.systems.iter().find(|y| y.name == name).unwrap().jobs_by.placement.policy {
-            crate::placement::Policy::Jobpacker(o) => (o.aggregate, o.exact_tasks, o.keep_elephants),
+            crate::placement::Policy::Jobpacker(o) => (o.shuffle_model, o.aggregate, o.exact_tasks, o.keep_elephants),
             _ => panic!("JobPacker's options"),
         };
         let file = |name: &str| {
             let text = std::fs::read_to_string(format!("{}/policies/{name}.yaml", env!("CARGO_MANIFEST_DIR"))).unwrap();
             match crate::config::read_policy(&text, name).unwrap().jobs.unwrap().placement.policy {
-                crate::placement::Policy::Jobpacker(o) => (o.aggregate, o.exact_tasks, o.keep_elephants),
+                crate::placement::Policy::Jobpacker(o) => (o.shuffle_model, o.aggregate, o.exact_tasks, o.keep_elephants),
                 _ => panic!("JobPacker's options"),
             }
         };

@@ -250,7 +250,7 @@ mod tests {
         assert_eq!((&names[..11], &names[11..]), (&want[..], &["group", "sort"][..]));
         // 134 GB in blocks of 256 MB.
         let lineitem = &q5.stages[2];
-        assert_eq!((lineitem.tasks, lineitem.input.0.div_ceil(256_000_000)), (lineitem.input.0.div_ceil(256_000_000) as u32, 524));
+        assert_eq!((lineitem.tasks, lineitem.input.0.div_ceil(256_000_000)), (524, 524));
         assert!(q5.recurring && q5.stages[12].output.0 > 0 && q5.stages[..12].iter().all(|s| s.output.0 == 0));
     }
 

@@ -23,8 +23,8 @@ pub struct Args {
     /// All jobs at once (batch), or at their arrivals (online)
     #[arg(long, default_value = "batch", value_parser = inputs::scenario)]
     scenario: Scenario,
-    /// How the time of a shuffle is estimated: bottleneck, figure (as the paper's matrix), printed (as its equation)
-    #[arg(long, default_value = "bottleneck", value_parser = inputs::shuffle_model)]
+    /// How the time of a shuffle is estimated: figure (as the paper's matrix), printed (as its equation), bottleneck (ours)
+    #[arg(long, default_value = "figure", value_parser = inputs::shuffle_model)]
     shuffle_model: ShuffleModel,
     /// Sub-batches of a batch, B
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -35,7 +35,7 @@ pub struct JobPackerOptions {
     /// Slots that are planned beyond the estimate, in per cent of it, 0 to 1000; 0 if left out.
     #[schemars(range(max = 1000))]
     pub over_provisioning: u32,
-    /// Which formula gives the time of a shuffle; bottleneck if left out.
+    /// Which formula gives the time of a shuffle; figure if left out.
     pub shuffle_model: ShuffleModel,
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
@@ -58,7 +58,7 @@ impl Default for JobPackerOptions {
             objective: None,
             sub_batches: 5,
             over_provisioning: 0,
-            shuffle_model: ShuffleModel::default(),
+            shuffle_model: ShuffleModel::Figure,
             elephant: None,
             aggregate: Aggregate::default(),
             exact_tasks: false,

@@ -47,7 +47,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             scenario: Scenario::Batch,
-            shuffle_model: ShuffleModel::default(),
+            shuffle_model: ShuffleModel::Figure,
             sub_batches: 5,
             over_provisioning_percent: 0,
             keep_elephants: false,
