@@ -366,7 +366,7 @@ fn options_of_the_planners_are_read_and_written() {
     let text = |policy: &str, options: &str| format!("{POLICY}placement:\n  policy: {policy}\n{options}");
     let read = |text: &str| read_policy(text, "p.yaml").unwrap();
     let options = "  objective: online\n  sub_batches: 7\n  over_provisioning: 150\n  shuffle_model: figure\n  elephant: 2MB\n  \
-                   exact_tasks: false\n";
+                   exact_tasks: true\n  aggregate: whole\n";
     let p = read(&text("jobpacker", options));
     let want = JobPackerOptions {
         objective: Some(crate::placement::corral::Scenario::Online),
@@ -374,7 +374,8 @@ fn options_of_the_planners_are_read_and_written() {
         over_provisioning: 150,
         shuffle_model: crate::placement::latency::hybrid::ShuffleModel::Figure,
         elephant: Some(Bytes(2_000_000)),
-        exact_tasks: false,
+        exact_tasks: true,
+        aggregate: crate::placement::jobpacker::aggregate::Aggregate::Whole,
         ..JobPackerOptions::default()
     };
     assert_eq!(p.jobs.as_ref().unwrap().placement.policy, Policy::Jobpacker(want));

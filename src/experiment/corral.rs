@@ -9,7 +9,7 @@ use super::runs::Measure::{
     Crossing, DataSpread, FewTasksJct, Gap, Makespan, MakespanAdHoc, ManyTasksJct, MeanJct, MeanRecurring, MedianJct, MedianRecurring,
     MedianReduceTime, P90AdHoc, PlanTime, SlotTime, SomeTasksJct,
 };
-use super::setting::{Load, Setting, System, Work, electrical, network};
+use super::setting::{Beside, Load, Setting, System, Work, electrical, network};
 use crate::coflows::network::NetworkKind::{MaxMin, Varys};
 use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
@@ -37,6 +37,10 @@ const WRITTEN: [&str; 2] = ["W1 batch, output written", "W1 online, output writt
 const MIXED: &str = "W1, 50 ad hoc";
 const SIZES: &str = "W1 sizes 50 % off";
 const LATE: &str = "W1 half +-4 min";
+/// Hive's queries beside jobs of W1 that Yarn-CS runs, in one queue with them or in two.
+const TPCH: [&str; 2] = ["TPC-H, one queue", "TPC-H, two queues"];
+/// Jobs of W1 beside them: ours.
+const BESIDE: usize = 30;
 const LARGE: &str = "W1 simulated";
 const PLAN_BATCH: &str = "plan batch";
 const PLAN_ONLINE: &str = "plan online";
@@ -121,6 +125,18 @@ fn on_testbed(size: Size) -> Vec<Setting> {
     all.push(setting(MIXED, "100 recurring jobs of W1 in 60 minutes, 50 ad hoc at once", &half, on(&both), mixed));
     let sizes = Load { errors: Errors { size_percent: 50, ..Errors::default() }, ..load(0, Span::ZERO) };
     let late = Load { errors: Errors { delayed_percent: 50, delay: Span::secs(240), ..Errors::default() }, ..load(0, HOUR) };
+    for (name, apart) in TPCH.into_iter().zip([false, true]) {
+        let jobs = (BESIDE * size.jobs_percent).div_ceil(100);
+        let beside = Some(Beside { mix: Mix::CorralW1, jobs, apart });
+        let queries = Load { beside, ..Load::new(Mix::Tpch, 15, Span::secs(25 * 60), 100, size) };
+        all.push(setting(
+            name,
+            "15 queries in 25 minutes, each a graph of stages, and 30 ad hoc jobs of W1 at once",
+            &half,
+            on(&both),
+            queries,
+        ));
+    }
     all.push(setting(SIZES, "W1 batch; sizes foreseen up to 50 % wrong", &half, on(&[CORRAL]), sizes));
     all.push(setting(LATE, "W1 online; half of the jobs up to 4 minutes sooner or later than foreseen", &half, on(&both), late));
     all
@@ -145,6 +161,10 @@ fn in_simulation(size: Size) -> Vec<Setting> {
 /// Why figure 14's two medians cannot both be had.
 const FIGURE_14: &str = "no rate of tasks gives both medians of figure 14: what decides them, how a task's time depends on the network within \
                          its rack, is not printed (docs/experiments.md)";
+
+/// Why figure 10 cannot be told.
+const FIGURE_10: &str = "in one queue Yarn-CS's queries wait for all tasks of the jobs before them, in two for none; which of the two it was, and how \
+                         many jobs were beside them, is not printed (docs/experiments.md)";
 
 /// What the paper says of it.
 pub fn claims() -> Vec<Claim> {
@@ -196,6 +216,11 @@ fn other_claims() -> Vec<Claim> {
         ..Claim::less(Makespan, (SIZES, CORRAL), YARN, Printed::Between(25.0, 35.0), "fig. 13a")
     };
     let mixed = |measure, printed, source| Claim::less(measure, (MIXED, CORRAL), YARN, Printed::About(printed), source);
+    let queries = TPCH.into_iter().flat_map(|setting| {
+        let of = |measure, printed, source| Claim::less(measure, (setting, CORRAL), YARN, Printed::About(printed), source);
+        let both = [of(MeanRecurring, 21.0, "sec. 6.3"), of(MedianRecurring, 18.5, "fig. 10")];
+        both.map(|c| Claim { untold: Some(FIGURE_10), ..c })
+    });
     let large = |of, base, printed| Claim::less(MedianJct, (LARGE, of), base, printed, "fig. 14");
     vec![
         // More than twice what is gained with half of the core: of 10 to 33 %, and of 26 to 36 %.
@@ -217,6 +242,9 @@ fn other_claims() -> Vec<Claim> {
         large(CORRAL_VARYS, CORRAL, Printed::AtLeast(0.0)),
         Claim { untold: Some(FIGURE_14), ..large(CORRAL_VARYS, YARN_VARYS, Printed::AtLeast(0.0)) },
     ]
+    .into_iter()
+    .chain(queries)
+    .collect()
 }
 
 fn planner_claims() -> Vec<Claim> {

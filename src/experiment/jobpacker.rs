@@ -8,6 +8,7 @@ use super::runs::Measure::{Makespan, MedianAdHoc, MedianJct, MedianRecurring, Oc
 use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
+use crate::placement::jobpacker::aggregate::Aggregate;
 use crate::placement::jobpacker::executor::JobPackerOptions;
 use crate::placement::latency::hybrid::ShuffleModel;
 use crate::placement::{Kind, Policy};
@@ -26,9 +27,15 @@ const GENI: &str = "GENI batch";
 const GENI_ONLINE: &str = "GENI online";
 const GENI_MIXED: &str = "GENI mixed";
 const PACKER: &str = "JobPacker";
-/// Its paper to the letter, and with one of the three things that ours does besides ([`JobPackerOptions`]).
-const PRINTED: &str = "JobPacker, as printed";
-const ONE_OF_OURS: [&str; 3] = ["JobPacker, exact tasks", "JobPacker, whole elephants", "JobPacker, pairs that keep elephants"];
+/// With what ours does besides, as `policies/jobpacker-ours.yaml` has it.
+const OURS: &str = "JobPacker, ours";
+/// With T_e counted from all map racks together, and with one of the three things that are ours ([`JobPackerOptions`]).
+const VARIANTS: [(&str, fn(&mut JobPackerOptions)); 4] = [
+    ("JobPacker, T_e in total", |o| o.aggregate = Aggregate::Total),
+    ("JobPacker, whole elephants", |o| o.aggregate = Aggregate::Whole),
+    ("JobPacker, exact tasks", |o| o.exact_tasks = true),
+    ("JobPacker, pairs that keep elephants", |o| o.keep_elephants = true),
+];
 /// The whole batch at once, and twenty sub-batches (figure 18); 5 elsewhere.
 const BATCHES: [(&str, u32); 2] = [("JobPacker, B = 1", 1), ("JobPacker, B = 20", 20)];
 /// Containers planned beyond the estimate, in per cent (figure 16); 100 elsewhere, where jobs are mixed.
@@ -36,6 +43,7 @@ const SPARE: [(&str, u32); 2] = [("JobPacker, no spare", 0), ("JobPacker, twice 
 /// Time between configurations of the OCS (figure 17); a second elsewhere.
 const SLOW: &str = "JobPacker, every 3 s";
 const FAST: &str = "JobPacker, every 100 ms";
+const INTERVALS: [(&str, u64); 2] = [(SLOW, 3000), (FAST, 100)];
 
 /// The slowstart, in per cent, and whether a quick run has it (figure 15); 70 elsewhere.
 const SLOWSTART: [(&str, u32, bool); 5] = [
@@ -68,9 +76,6 @@ fn on(name: &'static str, kind: Kind, interval: Span, elephant: Bytes) -> System
     let circuits = if kind == Kind::FEps { SchedulerKind::EpsOnly } else { SchedulerKind::Bipartite };
     let mut s = system(name, kind, circuits, interval, elephant);
     s.jobs_by.placement.common.slowstart = 70;
-    if let Policy::Jobpacker(options) = &mut s.jobs_by.placement.policy {
-        options.shuffle_model = ShuffleModel::Figure;
-    }
     s
 }
 
@@ -79,25 +84,22 @@ fn systems(elephant: Bytes) -> Vec<System> {
     all.into_iter().map(|(name, kind)| on(name, kind, Span::secs(1), elephant)).collect()
 }
 
-/// JobPacker as its paper prints it, with the `k`th of [`ONE_OF_OURS`] if there is one.
-fn printed(name: &'static str, elephant: Bytes, k: Option<usize>) -> System {
-    let mut s = on(name, Kind::Jobpacker, Span::secs(1), elephant);
-    if let Policy::Jobpacker(o) = &mut s.jobs_by.placement.policy {
-        (o.exact_tasks, o.whole_elephants, o.keep_elephants) = (k == Some(0), k == Some(1), k == Some(2));
-    }
-    s
-}
-
 /// JobPacker with another slowstart.
 fn starts(name: &'static str, percent: u32) -> System {
-    let mut s = packer(name, Span::secs(1), |_| ());
+    let mut s = packer(name, Span::secs(1), ELEPHANT, |_| ());
     s.jobs_by.placement.common.slowstart = percent;
     s
 }
 
+/// With all that is ours.
+fn ours(o: &mut JobPackerOptions) {
+    o.shuffle_model = ShuffleModel::Bottleneck;
+    (o.aggregate, o.exact_tasks, o.keep_elephants) = (Aggregate::Whole, true, true);
+}
+
 /// JobPacker with other options.
-fn packer(name: &'static str, interval: Span, change: impl Fn(&mut JobPackerOptions)) -> System {
-    let mut s = on(name, Kind::Jobpacker, interval, ELEPHANT);
+fn packer(name: &'static str, interval: Span, elephant: Bytes, change: impl Fn(&mut JobPackerOptions)) -> System {
+    let mut s = on(name, Kind::Jobpacker, interval, elephant);
     if let Policy::Jobpacker(options) = &mut s.jobs_by.placement.policy {
         change(options);
     }
@@ -115,6 +117,27 @@ pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     all.extend(on_geni(Size { free: size.free.on_testbed(), ..size }, rows));
     let second = Span::secs(1);
     for s in &mut all {
+        let on_geni = [GENI, GENI_ONLINE, GENI_MIXED].contains(&s.name);
+        let elephant = if on_geni { geni().elephant } else { ELEPHANT };
+        let with = |name, change: fn(&mut JobPackerOptions)| packer(name, second, elephant, change);
+        if [BATCH, ONLINE, MIXED, GENI, GENI_ONLINE, GENI_MIXED].contains(&s.name) {
+            s.systems.push(with(OURS, ours));
+        }
+        if [BATCH, ONLINE, GENI, GENI_ONLINE].contains(&s.name) {
+            s.systems.extend(VARIANTS.map(|(name, change)| with(name, change)));
+        }
+        match s.name {
+            BATCH => s
+                .systems
+                .extend(points(size.thin, &BATCHES, &MORE_BATCHES).map(|(name, b)| packer(name, second, elephant, |o| o.sub_batches = b))),
+            ONLINE => {
+                let every = |(name, ms)| packer(name, Span::millis(ms), elephant, |_| ());
+                s.systems.extend(points(size.thin, &INTERVALS, &MORE_INTERVALS).map(every));
+                let points = SLOWSTART.iter().filter(|p| !size.thin || p.2);
+                s.systems.extend(points.map(|&(name, percent, _)| starts(name, percent)));
+            }
+            _ => {}
+        }
         // Spare containers where some jobs are ad hoc (section 5.3).
         let spare = if [MIXED, GENI_MIXED].contains(&s.name) { 100 } else { 0 };
         for y in &mut s.systems {
@@ -122,25 +145,13 @@ pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
                 options.over_provisioning = spare;
             }
         }
-        match s.name {
-            BATCH => {
-                s.systems.extend(points(size.thin, &BATCHES, &MORE_BATCHES).map(|(name, b)| packer(name, second, |o| o.sub_batches = b)))
-            }
-            ONLINE => {
-                s.systems.extend([(SLOW, Span::secs(3)), (FAST, Span::millis(100))].map(|(name, t)| packer(name, t, |_| ())));
-                let more = points(size.thin, &[], &MORE_INTERVALS);
-                s.systems.extend(more.map(|(name, ms)| packer(name, Span::millis(ms), |_| ())));
-                let points = SLOWSTART.iter().filter(|p| !size.thin || p.2);
-                s.systems.extend(points.map(|&(name, percent, _)| starts(name, percent)));
-            }
-            MIXED => s
-                .systems
-                .extend(points(size.thin, &SPARE, &MORE_SPARE).map(|(name, more)| packer(name, second, |o| o.over_provisioning = more))),
-            GENI | GENI_ONLINE => {
-                s.systems.push(printed(PRINTED, geni().elephant, None));
-                s.systems.extend((0..3).map(|k| printed(ONE_OF_OURS[k], geni().elephant, Some(k))));
-            }
-            _ => {}
+        if s.name == MIXED {
+            let spared = points(size.thin, &SPARE, &MORE_SPARE);
+            s.systems.extend(spared.map(|(name, more)| packer(name, second, elephant, |o| o.over_provisioning = more)));
+        }
+        if on_geni {
+            // A task's limit is its host's.
+            s.systems.iter_mut().for_each(|s| s.jobs_by.settings.grain = Grain::Host);
         }
     }
     all
@@ -195,9 +206,7 @@ fn simulated(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
 fn on_geni(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     let topology = Arc::new(network("geni", &geni()));
     let setting = |name, about: &str, window, recurring| {
-        let mut systems = systems(geni().elephant);
-        // A task's limit is its host's.
-        systems.iter_mut().for_each(|s| s.jobs_by.settings.grain = Grain::Host);
+        let systems = systems(geni().elephant);
         let load = Load { scale: 100, ..load(200, window, recurring, size, rows) };
         Setting { name, about: about.into(), topology: topology.clone(), systems, load, work: Work::Run }
     };
@@ -231,6 +240,8 @@ pub fn claims() -> Vec<Claim> {
         claim(MedianJct, ONLINE, "F-Hybrid", about(43.0), "fig. 10a"),
         untold(claim(MedianJct, ONLINE, "Corral", about(28.0), "fig. 10a")),
         share(ONLINE, "JobPacker", None, "fig. 11a"),
+        share(GENI, "JobPacker", Some(Printed::AtLeast(96.0)), "fig. 9b"),
+        share(GENI_ONLINE, "JobPacker", None, "fig. 11b"),
         claim(MedianRecurring, MIXED, "F-Hybrid", about(40.0), "fig. 12a"),
         claim(MedianAdHoc, MIXED, "F-Hybrid", about(38.0), "fig. 12b"),
         untold(claim(MedianRecurring, MIXED, "Corral", about(24.0), "fig. 12a")),
@@ -261,15 +272,20 @@ pub fn claims() -> Vec<Claim> {
         claim(MedianJct, ONLINE, SLOWSTART[4].0, slight, "fig. 15"),
     ]
     .into_iter()
-    .chain(ours())
+    .chain(beside())
     .collect()
 }
 
-/// What each thing that is ours brings to JobPacker as printed, and all three, on the testbed.
-fn ours() -> impl Iterator<Item = Claim> {
-    let of = |measure, setting| {
-        let all = std::iter::once(Claim::less(measure, (setting, PACKER), PRINTED, None, "ours"));
-        all.chain(ONE_OF_OURS.map(|name| Claim::less(measure, (setting, name), PRINTED, None, "ours")))
-    };
-    of(Makespan, GENI).chain(of(MedianJct, GENI_ONLINE))
+/// What ours brings to the published algorithm, and each option by itself.
+fn beside() -> impl Iterator<Item = Claim> {
+    let one = |measure, setting, name| Claim::less(measure, (setting, name), PACKER, None, "ours");
+    let in_short = [(Makespan, BATCH), (MedianJct, ONLINE), (Makespan, GENI), (MedianJct, GENI_ONLINE)];
+    let mixed = [(MedianRecurring, MIXED), (MedianRecurring, GENI_MIXED)];
+    let all = in_short.into_iter().chain(mixed).map(move |(measure, setting)| one(measure, setting, OURS));
+    let parts = in_short.into_iter().flat_map(move |(measure, setting)| VARIANTS.map(|(name, _)| one(measure, setting, name)));
+    let share = in_short.into_iter().flat_map(|(_, setting)| {
+        let names = std::iter::once(OURS).chain(VARIANTS.map(|v| v.0));
+        names.map(move |name| Claim::of(OcsShare, (setting, name), None, "ours"))
+    });
+    all.chain(parts).chain(share)
 }

@@ -61,6 +61,8 @@ pub struct Load {
     pub recurring: u32,
     /// Jobs that are not come all at once, at the beginning.
     pub ad_hoc_at_once: bool,
+    /// Ad-hoc jobs beside them, all at once at the beginning.
+    pub beside: Option<Beside>,
     /// Bytes are divided by this; tasks and times stay.
     pub scale: u64,
     /// What is foreseen wrongly.
@@ -77,6 +79,17 @@ pub struct Load {
     pub writes: bool,
     /// What the paper does not print; its window is in `window` already.
     pub free: Free,
+}
+
+/// Ad-hoc jobs beside those of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    /// Sizes and tasks.
+    pub mix: Mix,
+    /// How many.
+    pub jobs: usize,
+    /// Whether they have a queue of their own, the second one; else all jobs share the first.
+    pub apart: bool,
 }
 
 /// One comparison.
@@ -125,6 +138,7 @@ impl Load {
             window: size.free.window(window),
             recurring,
             ad_hoc_at_once: false,
+            beside: None,
             scale: 1,
             errors: Errors::default(),
             class: None,
@@ -173,7 +187,16 @@ impl Load {
             }
             self.queued(job)
         };
-        JobList::new(list.name, list.jobs.into_iter().map(&mut place).collect())
+        let beside = self.beside.map_or(Vec::new(), |b| self.beside(b, seed));
+        JobList::new(list.name, list.jobs.into_iter().map(&mut place).chain(beside).collect())
+    }
+
+    /// The ad-hoc jobs beside the others.
+    fn beside(&self, beside: Beside, seed: u64) -> Vec<JobSpec> {
+        let Beside { mix, jobs, apart } = beside;
+        let model = JobModel { recurring: 0, ..self.free.model(mix.preset().model()) };
+        let list = synth_jobs(&SynthJobs { mix, model, jobs, seed, mean_gap: Span::ZERO });
+        list.jobs.into_iter().map(|j| JobSpec { queue: apart.into(), ..j }).collect()
     }
 
     /// The jobs of a trace of coflows.

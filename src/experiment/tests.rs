@@ -85,6 +85,36 @@ fn a_small_experiment_runs_and_does_not_depend_on_the_threads() {
 }
 
 #[test]
+fn the_systems_of_a_setting_have_one_grain() {
+    for paper in [Paper::Jobpacker, Paper::CoScheduler, Paper::Corral] {
+        for s in paper.experiment(size(1, 100)).settings {
+            assert!(s.systems.windows(2).all(|y| y[0].jobs_by.settings.grain == y[1].jobs_by.settings.grain), "{paper:?}, {}", s.name);
+        }
+    }
+}
+
+#[test]
+fn jobpacker_is_the_published_one_and_ours_is_the_shipped_file() {
+    let e = Paper::Jobpacker.experiment(size(1, 100));
+    for setting in ["batch", "online", "mixed", "GENI batch", "GENI online", "GENI mixed"] {
+        let s = e.settings.iter().find(|s| s.name == setting).unwrap();
+        let options = |name: &str| match s.systems.iter().find(|y| y.name == name).unwrap().jobs_by.placement.policy {
+            crate::placement::Policy::Jobpacker(o) => (o.shuffle_model, o.aggregate, o.exact_tasks, o.keep_elephants),
+            _ => panic!("JobPacker's options"),
+        };
+        let file = |name: &str| {
+            let text = std::fs::read_to_string(format!("{}/policies/{name}.yaml", env!("CARGO_MANIFEST_DIR"))).unwrap();
+            match crate::config::read_policy(&text, name).unwrap().jobs.unwrap().placement.policy {
+                crate::placement::Policy::Jobpacker(o) => (o.shuffle_model, o.aggregate, o.exact_tasks, o.keep_elephants),
+                _ => panic!("JobPacker's options"),
+            }
+        };
+        assert_eq!((options("JobPacker"), options("JobPacker, ours")), (file("jobpacker"), file("jobpacker-ours")));
+        assert_ne!(options("JobPacker"), options("JobPacker, ours"));
+    }
+}
+
+#[test]
 fn hits_shuffles_cross_fewer_switches_than_capacitys() {
     let size = size(1, 100);
     let mut e = Paper::Hit.experiment(size);

@@ -84,6 +84,8 @@ pub enum Preset {
     Puma,
     /// PushBox's testbed: blocks of 1 GB (section 6.2), reduce tasks a quarter of the maps
     Pushbox,
+    /// Hive's queries on Corral's testbed: as `corral`, a task for every 256 MB of shuffle, as Hive 0.14 has it
+    Tpch,
 }
 
 impl Preset {
@@ -101,6 +103,7 @@ impl Preset {
             Self::Puma => JobModel { block: Bytes(250_000_000), reduce_share: 25, ..base },
             Self::Pushbox => JobModel { block: Bytes(1_000_000_000), reduce_share: 25, ..base },
             Self::Corral => JobModel { recurring: 100, block: Bytes(256_000_000), ..base },
+            Self::Tpch => JobModel { reduce_bytes: Bytes(256_000_000), ..Self::Corral.model() },
         }
     }
 }
@@ -174,7 +177,7 @@ impl JobModel {
     }
 
     /// Times of `tasks` tasks that share `bytes` evenly.
-    fn times(&self, tasks: u32, bytes: Bytes, rate: Bytes, rng: &mut ChaCha8Rng) -> TaskTimes {
+    pub(super) fn times(&self, tasks: u32, bytes: Bytes, rate: Bytes, rng: &mut ChaCha8Rng) -> TaskTimes {
         let per_second = u128::from(rate.0.max(1)) * u128::from(tasks.max(1));
         let ns = (u128::from(bytes.0) * u128::from(NANOS)).div_ceil(per_second);
         let even = self.setup + Span(u64::try_from(ns).unwrap_or(u64::MAX / 4));
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral, Preset::Puma, Preset::Pushbox] {
+        for p in [Preset::Default, Preset::Jobpacker, Preset::CoScheduler, Preset::Corral, Preset::Puma, Preset::Pushbox, Preset::Tpch] {
             assert_eq!(p.model().check(), Ok(()));
         }
         let usual = JobModel::default();

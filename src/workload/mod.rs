@@ -29,6 +29,7 @@ pub mod stats;
 pub mod swim;
 pub mod synth;
 pub mod synth_jobs;
+pub mod tpch;
 pub mod trace_jobs;
 mod words;
 

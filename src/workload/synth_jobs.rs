@@ -12,6 +12,7 @@
 //!   percentile. Ours: log-normal, all three by one draw; output = intermediate.
 //! - `puma`: Hit-scheduler's table 1, kinds of jobs by their shares ([`puma`]).
 //! - `pushbox-w1`, `pushbox-w2`: the lists of PushBox's testbed ([`super::pushbox`]).
+//! - `tpch`: the 22 queries of TPC-H, as graphs of stages ([`tpch`]).
 //! - `facebook-jobs`: coflows of Facebook's published classes over 150 ports ([`synth`](super::synth)), each the shuffle of a job.
 //!
 //! Draws are stratified: of n jobs, one lies in each n-th part of the distribution, so that the percentiles come out for every seed.
@@ -25,7 +26,7 @@ use super::draws::{LogNormal, exponential, log_uniform, strata};
 use super::job_model::{JobModel, Preset, Row};
 use super::jobs::JobList;
 use super::synth::{Synth, synth};
-use super::{puma, pushbox, trace_jobs};
+use super::{puma, pushbox, tpch, trace_jobs};
 use crate::units::{Bytes, Span, Time};
 
 const MB: u64 = 1_000_000;
@@ -57,6 +58,8 @@ pub enum Mix {
     PushboxW2,
     /// coflows of Facebook's four classes, each the shuffle of a job
     FacebookJobs,
+    /// TPC-H's queries on 200 GB, as graphs of stages
+    Tpch,
 }
 
 impl Mix {
@@ -69,6 +72,7 @@ impl Mix {
             Self::Puma => Preset::Puma,
             Self::PushboxW1 | Self::PushboxW2 => Preset::Pushbox,
             Self::FacebookJobs => Preset::Default,
+            Self::Tpch => Preset::Tpch,
         }
     }
 
@@ -109,6 +113,7 @@ pub fn synth_jobs(ask: &SynthJobs) -> JobList {
     match ask.mix {
         Mix::PushboxW1 => return pushbox::draw(name, pushbox::Testbed::W1, &ask.model, (ask.jobs, ask.seed), ask.mean_gap),
         Mix::PushboxW2 => return pushbox::draw(name, pushbox::Testbed::W2, &ask.model, (ask.jobs, ask.seed), ask.mean_gap),
+        Mix::Tpch => return tpch::draw(name, &ask.model, (ask.jobs, ask.seed), ask.mean_gap),
         Mix::FacebookJobs => {
             let trace = synth(&Synth { racks: 150, hosts: 1, coflows: ask.jobs, seed: ask.seed, mean_gap: ask.mean_gap });
             return trace_jobs::to_jobs(&name, &trace, &ask.model, ask.seed);
@@ -138,7 +143,7 @@ pub fn synth_jobs(ask: &SynthJobs) -> JobList {
 /// The job at `u / 2^32` of the distribution, where the mix is one.
 fn shape(ask: &SynthJobs, u: u32, rng: &mut ChaCha8Rng) -> Shape {
     match ask.mix {
-        Mix::Jobpacker | Mix::CoScheduler | Mix::PushboxW1 | Mix::PushboxW2 | Mix::FacebookJobs => {
+        Mix::Jobpacker | Mix::CoScheduler | Mix::PushboxW1 | Mix::PushboxW2 | Mix::FacebookJobs | Mix::Tpch => {
             let shuffle = LogNormal { p5: Some(GB / 10), p50: 25 * GB / 10, p95: 82 * GB }.at(u);
             Shape { input: shuffle, shuffle, output: shuffle, tasks: None, name: None }
         }
@@ -198,7 +203,7 @@ mod tests {
     use super::*;
     use crate::workload::job_stats::job_stats;
 
-    const ALL: [Mix; 9] = [
+    const ALL: [Mix; 10] = [
         Mix::Jobpacker,
         Mix::CoScheduler,
         Mix::CorralW1,
@@ -208,6 +213,7 @@ mod tests {
         Mix::PushboxW1,
         Mix::PushboxW2,
         Mix::FacebookJobs,
+        Mix::Tpch,
     ];
 
     fn jobs(mix: Mix, jobs: usize, seed: u64) -> JobList {

@@ -3,7 +3,10 @@
 use super::{Free, Path};
 use crate::units::NANOS;
 
+mod levels;
 mod words;
+
+pub use levels::{Deltas, Levels, Scratch};
 
 use words::{Cell, Word, bit};
 

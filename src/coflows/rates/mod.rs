@@ -22,7 +22,7 @@ mod max_min;
 #[cfg(test)]
 mod tests;
 
-pub use demand::{Demand, Group};
+pub use demand::{Deltas, Demand, Group, Levels, Scratch};
 pub use equal_progress::equal_progress;
 pub use free::Free;
 pub use given::{Rates, Remainder};

@@ -167,6 +167,14 @@ fn a_job() -> impl Strategy<Value = JobSpec> {
     })
 }
 
+#[test]
+fn drawn_queries_survive_the_round_trip() {
+    use crate::workload::synth_jobs::{Mix, SynthJobs, synth_jobs};
+    let ask = SynthJobs { mix: Mix::Tpch, model: Mix::Tpch.preset().model(), jobs: 22, seed: 4, mean_gap: Span::secs(9) };
+    let list = synth_jobs(&ask);
+    assert_eq!(read_jobs(&write(&list), "f"), Ok(list));
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_back(name in "[ -~äß\u{1f600}\n\t]{0,12}", jobs in prop::collection::vec(a_job(), 0..5)) {

@@ -1,8 +1,7 @@
 //! JobPacker's real-time scheduler, which carries an offline schedule out.
 //!
 //! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's sequence that has a task to run; only
-//! where there is none, to an ad-hoc job, by the rules of [`realtime`]. Every rack runs as many tasks of a stage as the schedule gave
-//! it. The reduces of a rack fetch together, when that is worth a circuit ([`aggregate`]). The jobs of a rack that fails go by
+//! where there is none, to an ad-hoc job, by the rules of [`realtime`]. The reduces of a rack fetch together, when that is worth a circuit ([`aggregate`]). The jobs of a rack that fails go by
 //! the default scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Options, aggregate, realtime};
+use super::aggregate::{self, Aggregate};
+use super::{Options, realtime};
 use crate::ids::{JobId, RackId};
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::corral::Scenario;
@@ -35,34 +35,34 @@ pub struct JobPackerOptions {
     /// Slots that are planned beyond the estimate, in per cent of it, 0 to 1000; 0 if left out.
     #[schemars(range(max = 1000))]
     pub over_provisioning: u32,
-    /// Which formula gives the time of a shuffle; bottleneck if left out.
+    /// Which formula gives the time of a shuffle; figure if left out.
     pub shuffle_model: ShuffleModel,
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
-    /// Whether the reduces of a rack also wait until every map rack gives them T_e and what they leave for later is nothing or T_e
-    /// again; else, as section 4.2 has it, only until what they would fetch now reaches T_e. True if left out.
-    pub whole_elephants: bool,
-    /// Whether a rack runs no more tasks of a stage than its schedule says; else a free slot of a planned rack takes any task of the first
-    /// job of its sequence. True if left out.
+    /// When the reduces of a rack begin to fetch (section 4.2): when they get T_e from all map racks together (`total`), from every one
+    /// (`pair`), or so that the rest is T_e again (`whole`, ours); pair if left out.
+    pub aggregate: Aggregate,
+    /// Ours: whether a rack runs no more tasks of a stage than its schedule says; else, as section 4.4 has it, a free slot of a planned
+    /// rack takes any task of the first job of its sequence. False if left out.
     pub exact_tasks: bool,
-    /// Whether plans leave out pairs of widths that would cut elephants into mice, where there are others; section 4.3 has all of the
-    /// zone. True if left out.
+    /// Ours: whether plans leave out pairs of widths that would cut elephants into mice, where there are others; section 4.3 has all of
+    /// the zone. False if left out.
     pub keep_elephants: bool,
 }
 
 impl Default for JobPackerOptions {
-    /// The paper's, but for the last three, which are ours.
+    /// The paper's.
     fn default() -> Self {
         Self {
             objective: None,
             sub_batches: 5,
             over_provisioning: 0,
-            shuffle_model: ShuffleModel::default(),
+            shuffle_model: ShuffleModel::Figure,
             elephant: None,
-            whole_elephants: true,
-            exact_tasks: true,
-            keep_elephants: true,
+            aggregate: Aggregate::default(),
+            exact_tasks: false,
+            keep_elephants: false,
         }
     }
 }
@@ -260,7 +260,7 @@ impl Placement for JobPacker {
                 without: if waiting < view.slots(rack) { self.share_left(view, job, stage, rack).min(counts.pending) } else { 0 },
                 reduces: counts.tasks(),
                 all_assigned: counts.pending == 0,
-                whole: self.options.whole_elephants,
+                aggregate: self.options.aggregate,
             };
             if waiting > 0 && (!heavy || round.may_fetch(&self.cluster)) {
                 racks.push(rack);

@@ -36,21 +36,21 @@ pub struct Options {
     pub sub_batches: u32,
     /// Containers reserved beyond the estimate, in hundredths of it (1.0 in the paper is 100).
     pub over_provisioning_percent: u32,
-    /// Whether pairs of widths that would cut elephants into mice are left out, where there are others.
+    /// Ours: whether pairs of widths that would cut elephants into mice are left out, where there are others.
     pub keep_elephants: bool,
     /// Draws the order of the sub-batches.
     pub seed: u64,
 }
 
 impl Default for Options {
-    /// The paper's (section 5.2), but for pairs that it does not leave out.
+    /// The paper's (section 5.2).
     fn default() -> Self {
         Self {
             scenario: Scenario::Batch,
-            shuffle_model: ShuffleModel::default(),
+            shuffle_model: ShuffleModel::Figure,
             sub_batches: 5,
             over_provisioning_percent: 0,
-            keep_elephants: true,
+            keep_elephants: false,
             seed: 0,
         }
     }

@@ -8,6 +8,7 @@ use super::*;
 use crate::placement::baselines::shuffle_watcher::ShuffleWatcherOptions;
 use crate::placement::cluster::Cluster;
 use crate::placement::corral::executor::{LocalShuffleOptions, recurring, scenario};
+use crate::placement::jobpacker::aggregate::Aggregate;
 use crate::placement::registry::Spec;
 use crate::placement::{Kind, Policy};
 use crate::placement::{corral, jobpacker};
@@ -36,13 +37,15 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
         }
         Policy::Jobpacker(o) => {
             let (shuffle_model, sub_batches, seed) = (o.shuffle_model, o.sub_batches, spec.common.seed);
-            let options = jobpacker::Options { scenario, shuffle_model, sub_batches, seed, ..jobpacker::Options::default() };
+            let keep_elephants = o.keep_elephants;
+            let options =
+                jobpacker::Options { scenario, shuffle_model, sub_batches, keep_elephants, seed, ..jobpacker::Options::default() };
             for p in jobpacker::plan(&known, &cluster, options).jobs {
                 for s in &p.stages {
                     let tasks = |r: &RackId| s.groups.iter().filter(|g| g.rack == *r).map(|g| g.tasks).sum();
                     let racks = s.racks();
-                    let counts = racks.iter().map(tasks).collect();
-                    all.insert((p.job, s.stage), (racks, Some(counts)));
+                    let counts = o.exact_tasks.then(|| racks.iter().map(tasks).collect());
+                    all.insert((p.job, s.stage), (racks, counts));
                 }
             }
         }
@@ -51,10 +54,14 @@ fn promises(spec: &Spec, t: &Topology, jobs: &[JobSpec]) -> Promises {
     all
 }
 
-/// A run under a policy, and what was promised for it.
+/// A run under a policy as it is by default, and what was promised for it.
 fn run(c: &Case, kind: Kind, failures: bool) -> (World, Promises) {
+    played(c, Spec::new(kind), failures)
+}
+
+/// A run under a policy, and what was promised for it.
+fn played(c: &Case, mut spec: Spec, failures: bool) -> (World, Promises) {
     let t = network(c.network.0, c.network.1, c.network.2);
-    let mut spec = Spec::new(kind);
     spec.common.slowstart = c.slowstart;
     let jobs = JobList::new("l", c.jobs.clone()).jobs;
     let mut placement = spec.build(ELEPHANT);
@@ -122,11 +129,11 @@ fn shuffle_watcher_leaves_no_slot_empty_unless_jobs_are_confined() {
     assert!(free_slots(true) > 0);
 }
 
-/// JobPacker as its paper prints it: no exact shares of racks, no more waiting than for T_e, all feasible pairs.
-fn jobpacker_as_printed() -> Spec {
+/// JobPacker with what is ours: whether shares of racks are exact, when reduces fetch, whether pairs are left out.
+fn jobpacker_with(exact_tasks: bool, aggregate: Aggregate, keep_elephants: bool) -> Spec {
     let mut spec = Spec::new(Kind::Jobpacker);
     let Policy::Jobpacker(o) = &mut spec.policy else { panic!("JobPacker's options") };
-    (o.exact_tasks, o.whole_elephants, o.keep_elephants) = (false, false, false);
+    (o.exact_tasks, o.aggregate, o.keep_elephants) = (exact_tasks, aggregate, keep_elephants);
     spec
 }
 
@@ -148,51 +155,49 @@ fn a_planned_rack_takes_what_another_has_no_slot_for_unless_tasks_are_exact() {
         w.s.snapshot().jobs[1].finished.unwrap()
     };
     // One slot runs all four; or two tasks wait for the rack that is full.
-    assert_eq!((last(jobpacker_as_printed()), last(Spec::new(Kind::Jobpacker))), (Time(41), Time(1010)));
+    let exact = jobpacker_with(true, Aggregate::Pair, false);
+    assert_eq!((last(Spec::new(Kind::Jobpacker)), last(exact)), (Time(41), Time(1010)));
+}
+
+/// All jobs have ended, every task ran once, where its planner said, and as many in a rack as it said if it did.
+fn all_once_where_promised(w: &World, promised: &Promises) -> Result<(), TestCaseError> {
+    let s = w.s.snapshot();
+    prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{s:?}");
+    prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));
+    prop_assert_eq!(w.done.len() as u64, s.jobs.iter().map(|j| j.tasks).sum::<u64>());
+    prop_assert!(s.fallbacks.is_empty());
+    no_slot_twice(w)?;
+    keeps(w, promised)?;
+    for (&(job, stage), (racks, counts)) in promised {
+        let ran = |r: &RackId| {
+            let here = |x: &&TaskRun| (x.task.job, x.task.stage as usize, w.topology.rack_of(x.host)) == (job, stage, *r);
+            w.s.timeline().iter().filter(here).count() as u32
+        };
+        if let Some(counts) = counts {
+            prop_assert_eq!(&racks.iter().map(ran).collect::<Vec<_>>(), counts, "stage {} of {} on {:?}", stage, job, racks);
+        }
+    }
+    Ok(())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// As printed too, JobPacker runs every task once, in racks of its schedule.
+    /// With every option, JobPacker runs every task once, in racks of its schedule, and with exact tasks as many as it says.
     #[test]
-    fn jobpacker_as_printed_runs_every_task_once_in_its_racks(c in case()) {
-        let t = network(c.network.0, c.network.1, c.network.2);
-        let jobs = JobList::new("l", c.jobs.clone()).jobs;
-        let mut placement = jobpacker_as_printed().build(ELEPHANT);
-        placement.plan(&t, &jobs).expect("it plans");
-        let settings = Settings { order: c.order, fetch_percent: c.fetch, grain: c.grain, ..Settings::default() };
-        let mut w = World::with(&t, settings, placement);
-        w.submit(jobs);
-        w.run(Time::MAX);
-        let s = w.s.snapshot();
-        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{s:?}");
-        prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));
-        prop_assert_eq!(s.counters.violations, 0);
-        no_slot_twice(&w)?;
+    fn jobpacker_runs_every_task_once_in_its_racks(
+        c in case(), exact in any::<bool>(), keep in any::<bool>(),
+        aggregate in prop_oneof![Just(Aggregate::Total), Just(Aggregate::Pair), Just(Aggregate::Whole)],
+    ) {
+        let (w, promised) = played(&c, jobpacker_with(exact, aggregate, keep), false);
+        all_once_where_promised(&w, &promised)?;
     }
 
-    /// Without failures every task runs exactly once, where its planner said; JobPacker's racks run exactly as many as it said.
+    /// Without failures every task runs exactly once, where its planner said.
     #[test]
     fn every_policy_runs_every_task_once_and_keeps_its_guidelines(c in case(), k in 0..by_itself().len()) {
-        let kind = by_itself()[k];
-        let (w, promised) = run(&c, kind, false);
-        let s = w.s.snapshot();
-        prop_assert!(s.jobs.iter().all(|j| j.finished.is_some()), "{kind:?}: {s:?}");
-        prop_assert!(w.starts.values().chain(w.done.values()).all(|&n| n == 1));
-        prop_assert_eq!(w.done.len() as u64, s.jobs.iter().map(|j| j.tasks).sum::<u64>());
-        prop_assert!(s.fallbacks.is_empty());
-        no_slot_twice(&w)?;
-        keeps(&w, &promised)?;
-        for (&(job, stage), (racks, counts)) in &promised {
-            let ran = |r: &RackId| {
-                let here = |x: &&TaskRun| (x.task.job, x.task.stage as usize, w.topology.rack_of(x.host)) == (job, stage, *r);
-                w.s.timeline().iter().filter(here).count() as u32
-            };
-            if let Some(counts) = counts {
-                prop_assert_eq!(&racks.iter().map(ran).collect::<Vec<_>>(), counts, "stage {} of {} on {:?}", stage, job, racks);
-            }
-        }
+        let (w, promised) = run(&c, by_itself()[k], false);
+        all_once_where_promised(&w, &promised)?;
     }
 
     /// Whatever fails, every job ends; a task leaves its planner's racks only when its job's guideline was dropped.

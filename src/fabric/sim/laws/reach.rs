@@ -1,4 +1,4 @@
-//! What the end of a flow reaches, against giving rates anew to all coflows behind it, to the bit.
+//! What the end of a flow reaches, against giving rates anew to all coflows behind it, to the bit: chains of flows, and levels of links.
 
 use super::*;
 
@@ -31,6 +31,10 @@ fn run(t: &Arc<Topology>, network: Network, flows: &[Vec<(u32, u32, u64)>], gaps
         seen.push(f.observe(Time(at + 1)).unwrap());
     }
     done.extend(f.advance(Time(NEVER)));
+    // Where flows share max-min, those of one instant are told in no order.
+    if network.within == Within::MaxMin {
+        done.sort_unstable_by_key(|d| (d.at, d.coflow, d.flow));
+    }
     (done, seen, f.delivered())
 }
 

@@ -19,8 +19,11 @@ use crate::units::{Bytes, Time};
 
 mod disciplines;
 mod flows;
+mod following;
+mod levels;
 mod live;
 mod reach;
+mod shares;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -28,8 +31,9 @@ mod youngest_first;
 
 use disciplines::{Discipline, discipline};
 use flows::{About, Flow};
+use following::Following;
 use live::{Gone, Live, Own, Turn};
-use reach::Reach;
+use shares::{together, weighted, within};
 
 /// Coflows under way, in the order in which they are served. Where priorities count, a coflow with flows of several priorities is here
 /// once for each.
@@ -50,7 +54,7 @@ pub struct Ordered {
     /// The earliest of their next events.
     next: Option<Time>,
     /// What a flow's end reaches, where that is known.
-    reach: Reach,
+    reach: Following,
     /// Kept for their memory.
     ended: Vec<(usize, u32)>,
     gone: Vec<Gone>,
@@ -85,7 +89,7 @@ impl Ordered {
             jobs: BTreeMap::new(),
             attained: BTreeMap::new(),
             next: None,
-            reach: Reach::new(capacity.len()),
+            reach: Following::new(capacity.len()),
             ended: Vec::new(),
             gone: Vec::new(),
         }
@@ -94,7 +98,7 @@ impl Ordered {
     /// The slow twin: it gives rates anew to all coflows behind a flow that ends.
     #[cfg(test)]
     pub fn slow(network: Network, capacity: &[u64]) -> Self {
-        Self { reach: Reach::new(0), ..Self::new(network, capacity) }
+        Self { reach: Following::new(0), ..Self::new(network, capacity) }
     }
 
     /// The twin of changes under way: it begins at `world.now`, with a priority and the units left for each flow of these coflows.
@@ -239,8 +243,10 @@ impl Ordered {
         if self.reach.is_ready() && !anew.order {
             return self.follow(world);
         }
+        self.reach.forget();
         let (by_coflow, all_share) = (self.discipline.by_coflow(), self.all_share(world.now));
-        let from = if by_coflow || all_share || self.discipline.weighted().is_some() { 0 } else { anew.from };
+        let by_levels = !all_share && self.has_levels();
+        let from = if by_coflow || all_share || by_levels || self.discipline.weighted().is_some() { 0 } else { anew.from };
         for c in &mut self.coflows[from..] {
             if by_coflow && anew.order {
                 c.settle(world, &mut self.free);
@@ -278,6 +284,8 @@ impl Ordered {
                 self.coflows.iter_mut().for_each(|c| c.stop_extra(&mut self.free));
                 return self.decide(ALL, world);
             }
+        } else if by_levels && self.reach.levels.learn(&mut self.coflows, &mut self.free, self.discipline.weighted()) {
+            // It has given the rates as well.
         } else {
             self.share(from);
         }
@@ -289,13 +297,20 @@ impl Ordered {
         self.await_next(self.reach.next(), true, world.now);
     }
 
-    /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left.
+    /// Whether the flows of a coflow share max-min fairly, cross two links each, and every end of a flow counts.
+    fn has_levels(&self) -> bool {
+        let fair = self.discipline.is_fair_within() && !self.discipline.equals_share();
+        fair && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain())
+    }
+
+    /// Makes ready for following what the ends of flows reach, if flows cross two links each and take all that those have left, one after
+    /// another or coflow after coflow.
     fn prepare(&mut self, world: &World) {
         let greedy = !(self.discipline.is_fair_within() || self.discipline.weighted().is_some() || self.all_share(world.now));
-        self.reach.forget();
         if greedy && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain()) {
-            self.reach.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
+            self.reach.chains.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
         }
+        self.reach.levels.forecast(&self.coflows);
         if self.reach.is_ready() {
             let queues = self.discipline.queues();
             self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(queues, c)));
@@ -436,38 +451,6 @@ fn goals(c: &Live, wanted: &BTreeMap<FlowId, u8>) -> BTreeSet<u8> {
         goals.insert(wanted.get(&f).copied().unwrap_or(c.priority.0));
     });
     goals
-}
-
-/// Shares what is free among the flows of one coflow.
-fn within(fair: bool, c: &mut Live, free: &mut Free) {
-    if fair {
-        rates::max_min(&[&c.demand], free, std::slice::from_mut(&mut c.extra));
-    } else {
-        rates::greedy(&c.demand, free, &mut c.extra);
-    }
-}
-
-/// Shares what is free among the flows of several coflows.
-fn together(coflows: &mut [Live], free: &mut Free) {
-    let mut rates: Vec<Rates> = coflows.iter_mut().map(|c| std::mem::take(&mut c.extra)).collect();
-    rates::max_min(&coflows.iter().map(|c| &c.demand).collect::<Vec<_>>(), free, &mut rates);
-    coflows.iter_mut().zip(rates).for_each(|(c, r)| c.extra = r);
-}
-
-/// Aalo with weights: first every queue within its share of each link, then all in order over what is left.
-fn weighted(aalo: &Aalo, fair: bool, coflows: &mut [Live], free: &mut Free) {
-    let weight = |q: u32| u64::from(aalo.queues.saturating_sub(q).max(1));
-    let total: u64 = coflows.chunk_by(|a, b| a.queue == b.queue).map(|same| weight(same[0].queue)).sum();
-    let whole: Vec<u64> = (0..free.links() as u32).map(|l| free.left(l)).collect();
-    for same in coflows.chunk_by_mut(|a, b| a.queue == b.queue) {
-        let part = |c: &u64| (u128::from(*c) * u128::from(weight(same[0].queue)) / u128::from(total)) as u64;
-        let mut own = Free::new(&whole.iter().map(part).collect::<Vec<_>>());
-        for c in same {
-            within(fair, c, &mut own);
-            c.extra.running().for_each(|(g, rate)| c.demand.take(g, rate, free));
-        }
-    }
-    coflows.iter_mut().for_each(|c| within(fair, c, free));
 }
 
 /// The queue of a coflow by what it has sent; that in which it is while the coordinator does not look.
