@@ -63,7 +63,8 @@ pub struct RawPolicy {
     /// serve flows by their strict priority.
     #[serde(default)]
     network: NetworkKind,
-    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; greedy if left out.
+    /// How the flows of one coflow share what its place in the order leaves it, under fifo, aalo and priority; max-min under aalo if left
+    /// out, else greedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
     /// The queues of network: aalo.
@@ -184,7 +185,7 @@ struct RawAalo {
     /// How much further each later queue reaches; 10 if left out.
     #[schemars(range(min = 2, max = 1_000_000))]
     factor: u64,
-    /// How the queues share the links; strict if left out.
+    /// How the queues share the links; weighted if left out.
     sharing: Sharing,
     /// Interval at which the coordinator moves coflows to their queues; 10 ms if left out, 0 s is at once.
     #[serde(serialize_with = "exact")]
@@ -434,7 +435,8 @@ impl RawPolicy {
         let ordered = "only with `network: fair-per-coflow`, `fifo`, `varys`, `aalo`, `sincronia` or `priority`";
         only(self.decide.is_none() || kind.has_order(), "decide", ordered, flaws);
         // Greedily, a flow may get a bit a second that rounding left, and keep that for ever.
-        let shares = matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) || self.within == Some(Within::MaxMin);
+        let within = self.within.unwrap_or(if kind == NetworkKind::Aalo { Within::MaxMin } else { Within::Greedy });
+        let shares = matches!(kind, NetworkKind::Varys | NetworkKind::FairPerCoflow) || within == Within::MaxMin;
         if self.decide == Some(Decide::CoflowEvents) && kind.has_order() && !shares {
             let message = "rates that are given greedily cannot wait for coflows".to_owned();
             flaws.add(vec!["decide".into()], message, "`coflow-events` only with `varys`, `fair-per-coflow` or `within: max-min`");
@@ -449,7 +451,7 @@ impl RawPolicy {
             flaws.add(vec!["scheduler".into()], message, "`scheduler: eps-only` beside it");
         }
         let starvation = self.starvation.map(|g| Guard { every: g.every, share: g.share });
-        let (within, decide) = (self.within.unwrap_or_default(), self.decide.unwrap_or_default());
+        let decide = self.decide.unwrap_or_default();
         Network { kind, within, aalo, order: self.order.unwrap_or_default(), decide, starvation }
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::coflows::elephants::Admit;
-use crate::coflows::network::NetworkKind;
+use crate::coflows::network::{NetworkKind, Within};
 use crate::coflows::orders::Aalo;
 use crate::control::policy::{Estimator, SchedulerKind};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
@@ -41,6 +41,10 @@ fn all_shipped_files_are_valid_and_fit_together() {
     assert_eq!(names.len(), policies.len(), "no name twice");
     let aalo = policies.iter().find(|p| p.policy.name == "aalo").unwrap();
     assert_eq!((aalo.run.network.kind, aalo.run.network.aalo), (NetworkKind::Aalo, Aalo::default()));
+    // Nothing said is the paper's.
+    let bare = read_policy("name: bare\ninterval: 100ms\ndemand: counters\nscheduler: eps-only\nnetwork: aalo\n", "bare.yaml").unwrap();
+    assert_eq!(bare.run.network, aalo.run.network);
+    assert_eq!((aalo.run.network.within, aalo.run.network.aalo.sharing), (Within::MaxMin, crate::coflows::orders::Sharing::Weighted));
     for t in &topologies {
         for p in &policies {
             let one_by_one = matches!(&t.planes[..], [q] if !q.duplex);

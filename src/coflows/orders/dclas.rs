@@ -26,9 +26,9 @@ pub struct Aalo {
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
     /// A queue takes what it can use, and leaves the rest to the next. So has Aalo's prototype.
-    #[default]
     Strict,
     /// The queue k of K (from zero) has the weight K - k among those that hold coflows; what one does not use goes to the others in order.
+    #[default]
     Weighted,
 }
 

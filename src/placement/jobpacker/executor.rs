@@ -1,8 +1,8 @@
 //! JobPacker's real-time scheduler, which carries an offline schedule out.
 //!
-//! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's sequence that has a task to run; only
-//! where there is none, to an ad-hoc job, by the rules of [`realtime`]. The reduces of a rack fetch together, when that is worth a circuit ([`aggregate`]). The jobs of a rack that fails go by
-//! the default scheduler.
+//! JobPacker (ICPP 2019) section 4.4: a free slot of a rack goes to the first job of the rack's sequence that has a task to run;
+//! only where there is none, to an ad-hoc job, by the rules of [`realtime`]. The reduces of a rack fetch together, when that is
+//! worth a circuit ([`aggregate`]). The jobs of a rack that fails go by the default scheduler.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -339,7 +339,8 @@ fn aalo_at_coflow_events_is_the_public_simulator_to_half_a_per_cent() {
     for (flows, published) in [(100, 275_829), (1000, 833_075)] {
         let w = Workload::new("le", all.coflows.iter().filter(|c| c.flows.len() <= flows).cloned().collect());
         let mut plan = shared_by(Aalo);
-        let (aalo, within) = (crate::coflows::orders::Aalo { interval: Span::ZERO, ..Default::default() }, Within::MaxMin);
+        let strict = crate::coflows::orders::Aalo { sharing: crate::coflows::orders::Sharing::Strict, ..Default::default() };
+        let (aalo, within) = (crate::coflows::orders::Aalo { interval: Span::ZERO, ..strict }, Within::MaxMin);
         plan.run.network = Network { decide: Decide::CoflowEvents, within, aalo, ..plan.run.network };
         let r = simulate(&t, &plan, &w, None, &mut |_| ()).unwrap();
         let sum: u64 = r.coflows.iter().map(|c| c.cct.unwrap().0 / 1_000_000).sum();

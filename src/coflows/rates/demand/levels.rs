@@ -1,8 +1,8 @@
 //! Max-min fair shares of one coflow, link by link: the rate at which each is full.
 //!
 //! [`max_min`](super::super::max_min()) gives a group the share of the link that is full first, and the shares only grow from link to
-//! link. So a group's rate is the smaller of its two links' levels, and to know all rates is to know a number a link. When a flow ends, most
-//! levels stay, and only groups of a link with another level are looked at.
+//! link. So a group's rate is the smaller of its two links' levels, and to know all rates is to know a number a link. When a flow
+//! ends, most levels stay, and only groups of a link with another level are looked at.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -57,6 +57,8 @@ pub struct Levels {
     level: Vec<u64>,
     /// Places with another level since they were last asked for, as bits.
     changed: Vec<u64>,
+    /// Levels below this one are right for what has changed since they were found.
+    sound: u64,
 }
 
 /// Kept for its memory.
@@ -80,11 +82,20 @@ impl Levels {
             used: vec![0; places],
             level: vec![u64::MAX; places],
             changed: vec![0; demand.ups.len() + demand.downs.len()],
+            sound: 0,
         };
         demand.places(|place, link| all.seen[place] = free.left(link));
         all.fill(demand, scratch);
         demand.places(|place, link| free.take_link(link, all.used[place]));
         all
+    }
+
+    /// A group has ended: its two links are full later than before, if ever.
+    pub fn ended(&mut self, demand: &Demand, group: u32) {
+        let [up, down] = demand.ends[group as usize];
+        let place = |words, link: u32| Word::place(words, link / 64).expect("it is one of them") * 64 + link as usize % 64;
+        let [up, down] = [place(&demand.ups, up), 64 * demand.ups.len() + place(&demand.downs, down)];
+        self.sound = self.sound.min(self.level[up]).min(self.level[down]);
     }
 
     /// Links have so much more or less for the coflow. Says whether any has with which it has live groups. O(links / 64 + those).
@@ -96,18 +107,24 @@ impl Levels {
             while bits != 0 {
                 let k = bits.trailing_zeros() as usize;
                 bits &= bits - 1;
-                let seen = &mut self.seen[64 * w + k];
-                *seen = seen.checked_add_signed(deltas.more[64 * word.index as usize + k]).expect("no one has more than there is");
+                let place = 64 * w + k;
+                let more = deltas.more[64 * word.index as usize + k];
+                let seen = self.seen[place].checked_add_signed(more).expect("no one has more than there is");
+                self.seen[place] = seen;
+                // With less it may be full sooner, but not before all its groups have as much.
+                let (line, _) = demand.line_of(place);
+                let groups: u32 = if more < 0 { line.iter().map(|l| l.count_ones()).sum() } else { 0 };
+                self.sound = self.sound.min(self.level[place]).min(seen.checked_div(groups.into()).unwrap_or(u64::MAX));
             }
         }
         any
     }
 
     /// Finds the levels for what links have now, and what they have more or less for those behind. Says whether any level is another one.
-    /// O(senders x receivers / 64 + groups + links log links).
+    /// O(senders x receivers / 64 + groups of links that are full later than the first one that has changed + those log those).
     pub fn update(&mut self, demand: &Demand, deltas: &mut Deltas, scratch: &mut Scratch) -> bool {
-        std::mem::swap(&mut self.used, &mut scratch.used);
-        std::mem::swap(&mut self.level, &mut scratch.level);
+        scratch.used.clone_from(&self.used);
+        scratch.level.clone_from(&self.level);
         self.fill(demand, scratch);
         let mut any = false;
         demand.places(|place, link| {
@@ -123,40 +140,66 @@ impl Levels {
         any
     }
 
-    /// [`max_min`](super::super::max_min()) with whole links: the same shares in the same order.
+    /// [`max_min`](super::super::max_min()) with whole links: the same shares in the same order. Links that were full before anything
+    /// changes stay as they are.
     fn fill(&mut self, demand: &Demand, scratch: &mut Scratch) {
-        let (ups, downs) = (&demand.ups[..], &demand.downs[..]);
-        let places = self.seen.len();
+        let sound = std::mem::replace(&mut self.sound, u64::MAX);
         let Scratch { left, growing, open, heap, .. } = scratch;
-        self.level.clear();
-        self.level.resize(places, u64::MAX);
-        left.clone_from(&self.seen);
+        left.clear();
+        left.resize(self.seen.len(), 0);
         growing.clear();
-        growing.resize(places, 0);
+        growing.resize(self.seen.len(), 0);
         // Links that have something left and are not full.
         open.clear();
-        open.extend(ups.iter().chain(downs).enumerate().map(|(w, word)| {
-            let has = |k: &u32| word.live >> k & 1 == 1 && self.seen[64 * w + *k as usize] > 0;
-            (0..64).filter(has).fold(0u64, |bits, k| bits | 1 << k)
-        }));
-        heap.clear();
-        for (w, word) in ups.iter().chain(downs).enumerate() {
-            let mut bits = word.live;
+        for (w, word) in demand.ups.iter().chain(&demand.downs).enumerate() {
+            let (mut bits, mut may) = (word.live, 0);
             while bits != 0 {
                 let k = bits.trailing_zeros();
                 bits &= bits - 1;
                 let place = 64 * w + k as usize;
-                if open[w] >> k & 1 == 0 {
-                    self.level[place] = 0;
+                if self.level[place] < sound {
                     continue;
                 }
+                let is_open = self.seen[place] > 0;
+                self.level[place] = if is_open { u64::MAX } else { 0 };
+                may |= u64::from(is_open) << k;
+                self.used[place] = 0;
+            }
+            open.push(may);
+            // Nothing goes over a link whose groups are all done.
+            let mut done = word.all & !word.live;
+            while done != 0 {
+                self.used[64 * w + done.trailing_zeros() as usize] = 0;
+                done &= done - 1;
+            }
+        }
+        heap.clear();
+        for (w, word) in demand.ups.iter().chain(&demand.downs).enumerate() {
+            let mut bits = open[w];
+            while bits != 0 {
+                let k = bits.trailing_zeros();
+                bits &= bits - 1;
+                let place = 64 * w + k as usize;
                 let (line, from) = demand.line_of(place);
-                growing[place] = line.iter().zip(&open[from..]).map(|(&live, &open)| (live & open).count_ones()).sum();
-                if growing[place] > 0 {
-                    heap.push(Reverse((left[place] / u64::from(growing[place]), 64 * word.index + k, place as u32)));
+                let (mut groups, mut taken) = (0, 0);
+                for (d, &live) in line.iter().enumerate() {
+                    groups += (live & open[from + d]).count_ones();
+                    // What full links hold.
+                    let (mut full, base) = (live & !open[from + d], 64 * (from + d));
+                    while full != 0 {
+                        taken += self.level[base + full.trailing_zeros() as usize];
+                        full &= full - 1;
+                    }
+                }
+                (growing[place], left[place]) = (groups, self.seen[place] - taken);
+                if groups > 0 {
+                    heap.push(Reverse((left[place] / u64::from(groups), 64 * word.index + k, place as u32)));
+                } else {
+                    self.used[place] = taken;
                 }
             }
         }
+        let all = open.clone();
         while let Some(Reverse((share, link, at))) = heap.pop() {
             let place = at as usize;
             if growing[place] == 0 {
@@ -181,8 +224,14 @@ impl Levels {
                 }
             }
         }
-        self.used.clear();
-        self.used.extend(self.seen.iter().zip(left.iter()).map(|(seen, left)| seen - left));
+        for (w, &open) in all.iter().enumerate() {
+            let mut bits = open;
+            while bits != 0 {
+                let place = 64 * w + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.used[place] = self.seen[place] - left[place];
+            }
+        }
     }
 
     /// The rate of the group at these places.

@@ -139,6 +139,10 @@ impl FairLevels {
     /// A group of the coflow at `k` has ended.
     pub fn leave(&mut self, k: usize, c: &Live, gone: &Gone) {
         self.stale[k] = true;
+        if let Some(&(q, at)) = self.places.get(k) {
+            self.queues[q][at].1.ended(&c.demand, gone.group);
+        }
+        self.rest[k].1.ended(&c.demand, gone.group);
         self.back.extend(c.demand.ends(gone.group).map(|l| (l, gone.extra)));
         self.ends[k].0.set(gone.group, None);
     }

@@ -36,12 +36,17 @@ fn the_youngest_goes_first_and_the_older_one_goes_on_behind_it() {
     assert_eq!(youngest_first, [(1, Time::ZERO + Span::millis(10) + alone), (0, Time::ZERO + alone * 2)]);
 }
 
+/// Aalo's queues one after another, so that the order tells in which one a coflow is.
+fn strict() -> Aalo {
+    Aalo { sharing: orders::Sharing::Strict, ..Aalo::default() }
+}
+
 /// A job's first stage of 20 MB ends; its second one of 5 MB comes, and 1 ms later 5 MB of another job. Gives the ends of the last two.
 fn second_stage(jobs: bool, decide: Decide) -> [Time; 2] {
     let rate = BitRate::mbit(80);
     let topology = std::sync::Arc::new(Topology::uniform("t", 2, 1, rate, rate, vec![]));
     let (kind, within) = (crate::coflows::network::NetworkKind::Aalo, crate::coflows::network::Within::MaxMin);
-    let network = Network { kind, decide, within, ..Network::default() };
+    let network = Network { kind, decide, within, aalo: strict(), ..Network::default() };
     let mut f = SimFabric::new(topology, Settings { network, ..Settings::default() });
     let mut ends = [Time::ZERO; 3];
     for (k, at, mb, job) in [(0, 0, 20, 7), (1, 3_000, 5, 7), (2, 3_001, 5, 8)] {
@@ -78,7 +83,7 @@ fn stages_that_are_on_their_way_together_add_up() {
     let ends = |jobs: bool| {
         let rate = BitRate::mbit(80);
         let topology = std::sync::Arc::new(Topology::uniform("t", 4, 1, rate, rate, vec![]));
-        let network = Network { kind: crate::coflows::network::NetworkKind::Aalo, ..Network::default() };
+        let network = Network { kind: crate::coflows::network::NetworkKind::Aalo, aalo: strict(), ..Network::default() };
         let mut f = SimFabric::new(topology, Settings { network, ..Settings::default() });
         for (k, at, (from, to), mb, job) in [(0, 0, (0, 1), 9, 7), (1, 0, (2, 3), 9, 7), (2, 700, (0, 1), 9, 8)] {
             let at = Time::ZERO + Span::millis(at);
