@@ -2,7 +2,8 @@
 //!
 //! What a flow sends over a slow network says little of what it would send over a fast one. Hedera (Al-Fares et al., NSDI 2010, section
 //! 4.2) takes only *which* large flows there are between hosts, and shares the hosts' links among them max-min fairly
-//! ([`natural()`](super::natural::natural)). Helios adds the shares up by pair of racks, drops the mice, and schedules circuits on the sums.
+//! ([`natural()`](super::natural::natural)). Helios adds the shares up by pair of racks, drops the mice, and schedules circuits on the
+//! sums.
 
 use std::collections::BTreeMap;
 

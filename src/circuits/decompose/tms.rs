@@ -163,7 +163,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scaling_is_that_by_the_book(r in 1usize..7, v in prop::collection::vec((0u32..6, any::<u64>()), 36), thin in 1u32..7, top in 0u32..60) {
+        fn scaling_is_that_by_the_book(
+            r in 1usize..7, v in prop::collection::vec((0u32..6, any::<u64>()), 36), thin in 1u32..7, top in 0u32..60,
+        ) {
             let cell = |k: usize| if v[k].0 < thin { v[k].1 >> top } else { 0 };
             let d = DemandMatrix::zero(r).map_pairs(|i, j, _| cell(i.index() * 6 + j.index()));
             prop_assert_eq!(scale(&d), twin(&d).entries().collect::<Vec<_>>());
