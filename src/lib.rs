@@ -45,11 +45,13 @@
 //! # Where floating point is used
 //!
 //! `f64` decides in two cases: its values are whole numbers below 2^53, which it holds exactly; or a paper defines a score by
-//! fractions. Equal scores are ordered by id. Only operations are used whose results IEEE 754 fixes, so that every machine decides
-//! alike: no logarithm, exponential, power or angle. In the simulator and the rooms from `demand` to `control`, these files use it:
+//! fractions. Equal scores are ordered by id. A quotient that is guessed in `f64` is made exact in whole numbers. Only operations
+//! are used whose results IEEE 754 fixes, so that every machine decides alike: no logarithm, exponential, power or angle. In the
+//! simulator and the rooms from `demand` to `control`, these files use it:
 //!
 //! | file in `src` | for |
 //! |---|---|
+//! | `circuits/decompose/tms.rs` | exact: quotients, mended in whole numbers |
 //! | `coflows/orders/bssi.rs` | score: Sincronia's weights |
 //! | `fabric/sim/pairs/levels.rs` | exact: rates below 2^53 bits a second |
 //! | `fabric/sim/pairs/levels/side.rs` | exact: rates below 2^53 bits a second |

@@ -73,12 +73,19 @@ impl BitRate {
         if self.0 == 0 {
             return Span::MAX;
         }
+        // Division of 64 bits is several times as fast as that of 128.
+        if let Some(bits) = bytes.0.checked_mul(8 * NANOS) {
+            return Span(bits.div_ceil(self.0));
+        }
         let ns = (u128::from(bytes.0) * 8 * u128::from(NANOS)).div_ceil(u128::from(self.0));
         Span(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
     /// The whole bytes that pass at this rate within `span`, rounded down.
     pub fn bytes_in(self, span: Span) -> Bytes {
+        if let Some(bits) = self.0.checked_mul(span.0) {
+            return Bytes(bits / (8 * NANOS));
+        }
         let b = u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NANOS));
         Bytes(u64::try_from(b).unwrap_or(u64::MAX))
     }
@@ -426,6 +433,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn divisions_of_64_and_of_128_bits_agree(rate in 1u64..=u64::MAX, top in 0u32..64, x: u64) {
+            let x = x >> top;
+            let (rate, wide) = (BitRate(rate >> (top / 2)), u128::from(x));
+            prop_assume!(rate.0 > 0);
+            let capped = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
+            prop_assert_eq!(rate.time_for(Bytes(x)).0, capped((wide * 8 * u128::from(NANOS)).div_ceil(rate.0.into())));
+            prop_assert_eq!(rate.bytes_in(Span(x)).0, capped(wide * u128::from(rate.0) / (8 * u128::from(NANOS))));
+        }
+
         #[test]
         fn parsing_never_panics(s in ".{0,40}") {
             let _ = s.parse::<Bytes>();

@@ -185,8 +185,9 @@ impl Timetable {
     /// The reservations of one input port, by time.
     pub fn port(&self, plane: PlaneId, input: RackId) -> &[Reservation] {
         let a = self.list.partition_point(|r| (r.plane, r.input) < (plane, input));
-        let b = self.list.partition_point(|r| (r.plane, r.input) <= (plane, input));
-        &self.list[a..b]
+        // A port has few of them.
+        let own = self.list[a..].iter().take_while(|r| (r.plane, r.input) == (plane, input)).count();
+        &self.list[a..a + own]
     }
 
     /// What a plane joins at `t`: circuits with light, and those being set up.
@@ -242,17 +243,38 @@ impl Timetable {
         &self.list[a..b]
     }
 
+    /// Where a reservation belongs: before those that start when it does at its ports.
+    fn place(&self, r: &Reservation) -> usize {
+        let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
+        self.list.partition_point(|o| key(o) < key(r))
+    }
+
+    /// Where the first equal one is, if there is one. O(log n), and those that start when it does at its ports.
+    fn find(&self, r: &Reservation) -> Option<usize> {
+        let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
+        let first = self.place(r);
+        let same = self.list[first..].iter().take_while(|o| key(o) == key(r));
+        same.zip(first..).find(|(o, _)| *o == r).map(|(_, k)| k)
+    }
+
     /// Adds a reservation; equal ones are kept side by side. O(n) at most.
     pub fn insert(&mut self, r: Reservation) {
-        let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
-        let at = self.list.partition_point(|o| key(o) < key(&r));
-        self.list.insert(at, r);
+        self.list.insert(self.place(&r), r);
     }
 
     /// Takes a reservation out; does nothing if it is not there. O(n) at most.
     pub fn remove(&mut self, r: &Reservation) {
-        if let Some(k) = self.list.iter().position(|o| o == r) {
+        if let Some(k) = self.find(r) {
             self.list.remove(k);
+        }
+    }
+
+    /// Gives a reservation another end, as if it was taken out and added so; does nothing if it is not there. O(log n).
+    pub fn end(&mut self, r: &Reservation, until: Time) {
+        if let Some(k) = self.find(r) {
+            let first = self.place(r);
+            self.list[first..=k].rotate_right(1);
+            self.list[first].until = until;
         }
     }
 
@@ -323,6 +345,7 @@ impl Timetable {
 mod tests {
     use super::*;
     use crate::units::BitRate;
+    use proptest::prelude::*;
 
     fn plane() -> Plane {
         Plane { id: PlaneId(0), rate: BitRate::mbit(1000), delta: Span(10), stop: StopMode::NotAllStop, duplex: false }
@@ -330,6 +353,40 @@ mod tests {
 
     fn res(i: u32, j: u32, s: u64, u: u64, e: u64) -> Reservation {
         Reservation { plane: PlaneId(0), input: RackId(i), output: RackId(j), setup_at: Time(s), up_from: Time(u), until: Time(e) }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_list(steps in prop::collection::vec((0u32..3, 0u32..3, 0u64..3, 5u64..8, 0u8..3), 0..40)) {
+            let (mut table, mut list) = (Timetable::default(), Vec::<Reservation>::new());
+            let key = |r: &Reservation| (r.plane, r.input, r.up_from, r.output);
+            for (i, j, up, until, what) in steps {
+                let r = res(i, j, up, up, until);
+                let add = |list: &mut Vec<Reservation>, r: Reservation| {
+                    let at = list.iter().position(|o| key(o) >= key(&r)).unwrap_or(list.len());
+                    list.insert(at, r);
+                };
+                let there = list.iter().position(|o| *o == r);
+                match what {
+                    0 => {
+                        table.insert(r);
+                        add(&mut list, r);
+                    }
+                    1 => {
+                        table.remove(&r);
+                        there.map(|k| list.remove(k));
+                    }
+                    _ => {
+                        table.end(&r, Time(9));
+                        there.map(|k| list.remove(k)).into_iter().for_each(|r| add(&mut list, Reservation { until: Time(9), ..r }));
+                    }
+                }
+                prop_assert!(table.iter().eq(&list));
+                for input in (0..3).map(RackId) {
+                    prop_assert!(table.port(PlaneId(0), input).iter().eq(list.iter().filter(|r| r.input == input)));
+                }
+            }
+        }
     }
 
     #[test]

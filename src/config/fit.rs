@@ -7,6 +7,7 @@ use crate::circuits::SetBy;
 use crate::coflows::elephants::Admit;
 use crate::coflows::network::{Network, NetworkKind, Service, Within};
 use crate::control::policy::Estimator;
+use crate::demand::MOST_SIDE_BY_SIDE;
 use crate::fabric::sim;
 use crate::runtime::settings::RunPlan;
 use crate::topology::links::Loss;
@@ -83,8 +84,8 @@ pub fn memory(topology: &Topology, plan: &RunPlan, load: Load) -> Bytes {
     const TASK: u64 = 500;
     let (racks, hosts) = (topology.rack_count() as u64, topology.hosts.len() as u64);
     let (matrices, pairs) = match plan.policy.scheduler.build().set_by() {
-        SetBy::NoCircuits if hosts <= 1024 => (7, hosts * hosts * PAIR),
-        SetBy::NoCircuits if racks <= 1024 => (7, 0),
+        SetBy::NoCircuits if hosts <= sim::MAX_HOSTS as u64 => (7, hosts * hosts * PAIR),
+        SetBy::NoCircuits if racks <= MOST_SIDE_BY_SIDE as u64 => (7, 0),
         // Matrices of more racks hold only the pairs that have flows: what is left is kept by rack.
         SetBy::NoCircuits => (0, racks * RACK),
         _ => (12, sim::pairs_kept(&Arc::new(topology.clone()), plan.run.admit, plan.run.network.kind) as u64 * CHANGING),

@@ -5,8 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Matrices of up to this number of racks have all cells side by side: 8 MB at most. Fewer in tests, whose networks are small.
-pub const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { 1024 };
+/// Matrices of up to this number of racks have all cells side by side: 8 MB at most.
+pub const MOST_SIDE_BY_SIDE: usize = 1024;
+
+/// The same here: fewer in tests, whose networks are small.
+pub const SIDE_BY_SIDE: usize = if cfg!(test) { 5 } else { MOST_SIDE_BY_SIDE };
 
 /// Where fewer cells than one in this many are not zero, a list of them takes less memory than all.
 const FEW: usize = 16;

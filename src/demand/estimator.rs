@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
 use super::hedera::{self, HostFlow, Meter};
+use super::natural::Shares;
 use super::{DemandMatrix, declared};
 use crate::topology::Topology;
 use crate::units::Span;
@@ -66,12 +67,13 @@ pub struct EstimatorState {
     kind: Estimator,
     counters: Counters,
     meter: Meter,
+    shares: Shares,
 }
 
 impl EstimatorState {
     /// A fresh one for `racks` racks; `ageing` percent of what the counters gave stay with each update.
     pub fn new(kind: Estimator, ageing: u8, racks: usize) -> Self {
-        Self { kind, counters: Counters::new(racks, ageing), meter: Meter::default() }
+        Self { kind, counters: Counters::new(racks, ageing), meter: Meter::default(), shares: Shares::default() }
     }
 
     /// Estimates in another way from the next update on. What was counted so far stays: the first interval is not the whole history.
@@ -94,12 +96,12 @@ impl EstimatorState {
             (Estimator::Hedera, Some(flows)) => {
                 self.counters.pass(inputs.sent);
                 let elephants = self.meter.elephants(flows, inputs.topology, inputs.interval);
-                return hedera::between_hosts(&elephants, inputs.topology, inputs.interval);
+                return hedera::between_hosts(&elephants, inputs.topology, inputs.interval, &mut self.shares);
             }
             // Recordings made before flows were told have none.
             (Estimator::Hedera | Estimator::HederaRacks, _) => {
                 let gained = self.counters.update(inputs.sent);
-                return hedera::between_racks(&gained, inputs.backlog, inputs.topology, inputs.interval);
+                return hedera::between_racks(&gained, inputs.backlog, inputs.topology, inputs.interval, &mut self.shares);
             }
             // The other estimators do not read what was gained, but one that follows them may.
             (Estimator::Backlog | Estimator::Declared | Estimator::Combined, _) => self.counters.pass(inputs.sent),

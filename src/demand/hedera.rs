@@ -1,15 +1,16 @@
 //! Hedera's natural demand: what the elephants would send were only the hosts' links the limit.
 //!
 //! What a flow sends over a slow network says little of what it would send over a fast one. Hedera (Al-Fares et al., NSDI 2010, section
-//! 4.2) takes only *which* large flows there are between hosts, and shares the hosts' links among them max-min fairly ([`natural`]).
-//! Helios adds the shares up by pair of racks, drops the mice, and schedules circuits on the sums.
+//! 4.2) takes only *which* large flows there are between hosts, and shares the hosts' links among them max-min fairly
+//! ([`natural()`](super::natural::natural)). Helios adds the shares up by pair of racks, drops the mice, and schedules circuits on the
+//! sums.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::DemandMatrix;
-use super::natural::natural;
+use super::natural::Shares;
 use crate::ids::{HostId, RackId};
 use crate::topology::Topology;
 use crate::units::{BitRate, Span};
@@ -91,13 +92,14 @@ fn tenth(nic: BitRate, interval: Span) -> u64 {
 /// # Arguments
 /// - `elephants`: how many each two hosts have, in order.
 /// - `topology`: the hosts and their links; `interval`: its length.
+/// - `shares`: what is remembered of the last interval; it changes no answer.
 ///
 /// # Panics
 /// If a host is none of the topology's.
-pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span) -> DemandMatrix {
+pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span, shares: &mut Shares) -> DemandMatrix {
     let link: Vec<u64> = topology.hosts.iter().map(|h| h.nic.bytes_in(interval).0).collect();
     let mut demand = DemandMatrix::zero(topology.rack_count());
-    for (from, to, bytes) in natural(elephants.iter().map(|e| (e.0.index(), e.1.index(), e.2)), &link, &link) {
+    for &(from, to, bytes) in shares.natural(elephants.iter().map(|e| (e.0.index(), e.1.index(), e.2)), &link, &link) {
         demand.add(topology.rack_of(HostId::from(from)), topology.rack_of(HostId::from(to)), bytes);
     }
     demand
@@ -111,11 +113,17 @@ pub fn between_hosts(elephants: &Elephants, topology: &Topology, interval: Span)
 ///
 /// # Arguments
 /// - `sent`: bytes of the last interval, `R x R`; `backlog`: bytes that wait now, `R x R`.
-/// - `topology`: the hosts and their links; `interval`: its length.
+/// - `topology`, `interval`, `shares`: as of [`between_hosts`].
 ///
 /// # Panics
 /// If the matrices and the topology differ in size.
-pub fn between_racks(sent: &DemandMatrix, backlog: &DemandMatrix, topology: &Topology, interval: Span) -> DemandMatrix {
+pub fn between_racks(
+    sent: &DemandMatrix,
+    backlog: &DemandMatrix,
+    topology: &Topology,
+    interval: Span,
+    shares: &mut Shares,
+) -> DemandMatrix {
     let racks = topology.rack_count();
     assert!(sent.racks() == racks && backlog.racks() == racks, "matrices of one network");
     let capacity: Vec<u64> = topology.racks.iter().map(|r| topology.rack_nic(r.id).bytes_in(interval).0).collect();
@@ -123,8 +131,8 @@ pub fn between_racks(sent: &DemandMatrix, backlog: &DemandMatrix, topology: &Top
     let tenths: Vec<u64> = topology.racks.iter().map(|r| tenth(slowest(r.id), interval)).collect();
     let mut wants = sent.with(backlog, u64::saturating_add);
     let elephants = wants.entries().filter(|&(i, _, b)| b >= tenths[i.index()]);
-    let shares = natural(elephants.map(|(i, j, _)| (i.index(), j.index(), 1)), &capacity, &capacity);
-    wants.set_all(shares.into_iter().map(|(i, j, bytes)| (RackId::from(i), RackId::from(j), bytes)));
+    let shares = shares.natural(elephants.map(|(i, j, _)| (i.index(), j.index(), 1)), &capacity, &capacity);
+    wants.set_cells(shares.iter().map(|&(i, j, bytes)| (i * racks + j, bytes)));
     wants
 }
 
@@ -144,7 +152,7 @@ mod tests {
 
     fn estimate(flows: &[HostFlow], t: &Topology) -> DemandMatrix {
         let mut meter = Meter::default();
-        between_hosts(&meter.elephants(flows, t, Span::millis(100)), t, Span::millis(100))
+        between_hosts(&meter.elephants(flows, t, Span::millis(100)), t, Span::millis(100), &mut Shares::default())
     }
 
     #[test]
@@ -156,7 +164,7 @@ mod tests {
         assert_eq!(found.row(RackId(0)), [0, 333_333, 2 * 333_333 + 1_000_000]);
         // By pairs of racks the four are one flow, and weigh as much as the other.
         let backlog = DemandMatrix::from_rows(&[&[0, 500_000, 2_000_000], &[0; 3], &[0; 3]]);
-        let racks = between_racks(&DemandMatrix::zero(3), &backlog, &network(3), Span::millis(100));
+        let racks = between_racks(&DemandMatrix::zero(3), &backlog, &network(3), Span::millis(100), &mut Shares::default());
         assert_eq!(racks.row(RackId(0)), [0, 1_000_000, 1_000_000]);
     }
 
@@ -194,7 +202,7 @@ mod tests {
         // A rack's links carry 2 MB.
         let sent = DemandMatrix::from_rows(&[&[0, 100_000, 20_000], &[3_000, 0, 0], &[0, 99_999, 0]]);
         let backlog = DemandMatrix::from_rows(&[&[0, 0, 80_000], &[0, 0, 0], &[0, 0, 0]]);
-        let found = between_racks(&sent, &backlog, &network(3), Span::millis(100));
+        let found = between_racks(&sent, &backlog, &network(3), Span::millis(100), &mut Shares::default());
         assert_eq!(found, DemandMatrix::from_rows(&[&[0, 1_000_000, 1_000_000], &[3_000, 0, 0], &[0, 99_999, 0]]));
     }
 
@@ -220,10 +228,10 @@ mod tests {
         fn extremes_do_not_panic(cells in prop::collection::vec(any::<u64>(), 9), capacity: u64) {
             let m = DemandMatrix::zero(3).map_pairs(|i, j, _| cells[i.index() * 3 + j.index()]);
             let t = Topology::uniform("t", 3, 1, BitRate(capacity), BitRate::mbit(8), vec![]);
-            between_racks(&m, &m, &t, Span::secs(capacity % 1000));
+            between_racks(&m, &m, &t, Span::secs(capacity % 1000), &mut Shares::default());
             let flows = [HostFlow { flows: cells[0] as u32, ..flow(0, 2, 0, cells[1], cells[2]) }];
             let elephants = Meter::default().elephants(&flows, &t, Span::secs(capacity % 1000));
-            between_hosts(&elephants, &t, Span::secs(capacity % 1000));
+            between_hosts(&elephants, &t, Span::secs(capacity % 1000), &mut Shares::default());
         }
     }
 }

@@ -11,11 +11,11 @@
 //!
 //! [`EstimatorState`] is the one front before them; [`elephants`] filters what they find.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
 use cells::Cells;
-pub(crate) use cells::SIDE_BY_SIDE;
+pub(crate) use cells::{MOST_SIDE_BY_SIDE, SIDE_BY_SIDE};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::RackId;
@@ -139,16 +139,9 @@ impl DemandMatrix {
 
     /// The cells that are not zero, in row-major order. O(R^2), several cells at a time where there is nothing.
     pub fn entries(&self) -> impl Iterator<Item = (RackId, RackId, u64)> + '_ {
-        let (few, racks) = (self.cells.few(), self.racks);
+        let few = self.cells.few().map(BTreeMap::iter);
         let all = if few.is_some() { &[][..] } else { self.cells.all() };
-        let of_few = few.into_iter().flatten().map(move |(at, &bytes)| (RackId::from(at / racks), RackId::from(at % racks), bytes));
-        let rows = all.chunks_exact(racks.max(1)).enumerate();
-        let of_all = rows.flat_map(|(i, row)| {
-            let lines = row.chunks(LINE).zip((0..).step_by(LINE)).filter(|(line, _)| !is_empty(line));
-            let cells = lines.flat_map(|(line, first)| line.iter().zip(first..).filter(|c| *c.0 > 0));
-            cells.map(move |(&bytes, j)| (RackId::from(i), RackId::from(j), bytes))
-        });
-        of_few.chain(of_all)
+        Entries { racks: self.racks, few, all, row: 0, next: 0, first: 0, some: 0 }
     }
 
     /// The sum of all cells, stopping at `u64::MAX`. O(R^2), several cells at a time.
@@ -201,6 +194,45 @@ impl DemandMatrix {
         }
         let cells = self.cells().iter().zip(other.cells()).map(|(&a, &b)| f(a, b)).collect();
         Self { racks: self.racks, cells: Cells::All(Arc::new(cells)) }
+    }
+}
+
+/// What goes over the cells that are not zero.
+struct Entries<'a> {
+    racks: usize,
+    /// Of few cells these.
+    few: Option<btree_map::Iter<'a, usize, u64>>,
+    /// All cells from this row on.
+    all: &'a [u64],
+    row: usize,
+    /// The first column that was not looked at.
+    next: usize,
+    /// The first column of the line that was looked at last, and its cells that are not zero, as bits.
+    first: usize,
+    some: u32,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = (RackId, RackId, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(few) = &mut self.few {
+            return few.next().map(|(at, &bytes)| (RackId::from(at / self.racks), RackId::from(at % self.racks), bytes));
+        }
+        while self.some == 0 {
+            if self.next >= self.racks {
+                self.all = self.all.get(self.racks..)?;
+                (self.row, self.next) = (self.row + 1, 0);
+            }
+            let line = self.all.get(self.next..(self.next + LINE).min(self.racks)).filter(|line| !line.is_empty())?;
+            (self.first, self.next) = (self.next, self.next + LINE);
+            if !is_empty(line) {
+                self.some = line.iter().rev().fold(0, |some, &c| some << 1 | u32::from(c > 0));
+            }
+        }
+        let column = self.first + self.some.trailing_zeros() as usize;
+        self.some &= self.some - 1;
+        Some((RackId::from(self.row), RackId::from(column), self.all[column]))
     }
 }
 

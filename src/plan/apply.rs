@@ -124,14 +124,18 @@ fn end(state: &mut Programmed, held: Reservation, until: Time, rules: &Rules, no
     if until > held.until {
         state.timetable.check_one(&ended, rules.planes, rules.racks, now)?;
     }
-    state.timetable.remove(&held);
-    state.timetable.insert(ended);
+    state.timetable.end(&held, until);
     Ok(Change::Written(ended))
 }
 
 fn reserve(state: &mut Programmed, r: Reservation, rules: &Rules, now: Time) -> Result<Change, OpError> {
     let Reservation { plane, input, up_from, .. } = r;
-    if let Some(a) = held(state, plane, input, up_from, now) {
+    let (mut same, mut count) = (None, 0);
+    for o in state.timetable.port(plane, input).iter().filter(|o| o.until > now) {
+        count += 1;
+        same = same.or((o.up_from == up_from).then_some(*o));
+    }
+    if let Some(a) = same {
         let other = || Clash::Port { plane, side: Side::Input, rack: input, a: Box::new(a), b: Box::new(r) };
         return if a == r { Ok(Change::Kept) } else { Err(other().into()) };
     }
@@ -139,7 +143,7 @@ fn reserve(state: &mut Programmed, r: Reservation, rules: &Rules, now: Time) -> 
     if r.until <= now {
         return Err(OpError::TooLate { plane, input, up_from, soonest: now + rules.guard });
     }
-    if state.timetable.port(plane, input).iter().filter(|o| o.until > now).count() >= state.slots_per_port {
+    if count >= state.slots_per_port {
         return Err(OpError::Full { plane, input, slots: state.slots_per_port });
     }
     state.timetable.insert(r);

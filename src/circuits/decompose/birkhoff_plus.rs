@@ -2,7 +2,7 @@
 
 use super::bvn::{slices, within};
 use super::stuffed::Stuffed;
-use super::{busiest, light, sequences};
+use super::{Lit, sequences};
 use crate::circuits::matching::assignment;
 use crate::circuits::{Ask, Decision, Scheduler, Slot};
 use crate::demand::DemandMatrix;
@@ -38,10 +38,9 @@ const MOST: i64 = 1 << 44;
 /// Valls, Iosifidis and Tassiulas, *Birkhoff's decomposition revisited: sparse scheduling for high-speed circuit switches*,
 /// IEEE/ACM Transactions on Networking 29 (2021), algorithm 4, with one barrier step a configuration.
 pub fn birkhoff_plus(demand: &DemandMatrix, rate: BitRate, window: Span) -> Vec<Slot> {
-    let need = light(demand, rate);
     within(
         window,
-        slices(Stuffed::of(&need, busiest(&need)), |s| {
+        slices(Stuffed::of(&Lit::of(demand, rate), None), |s| {
             let column = thickest(demand.racks(), s.cells())?;
             Some(s.cut_along(column))
         }),

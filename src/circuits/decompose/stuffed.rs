@@ -3,25 +3,33 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::Lit;
+use crate::circuits::matching::gather;
+use crate::circuits::matching::wide::Wide;
 use crate::circuits::{Matching, steps};
-use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 
 /// No row or column.
 const NONE: u32 = u32::MAX;
+
+/// Where one cell in this many has light, all are looked at.
+const DENSE: usize = 8;
 
 /// Light by cell, the diagonal included: what stuffing puts there is sent nowhere. It is cut along one perfect matching after
 /// the other, each of which begins from what is left of the one before.
 pub(super) struct Stuffed {
     n: usize,
     cells: Vec<u64>,
-    /// By row: the columns that had light at first.
-    filled: Vec<Vec<u32>>,
+    /// By row: the columns that had light at first, once a search asked for them.
+    filled: Option<Rows<u32>>,
+    /// Whether so many cells have light that it takes less time to look at all, several at a time.
+    dense: bool,
+    /// By row: the columns into which light was stuffed, and how much. A cell's demand is served first, so what is left of it is what the
+    /// cell holds beyond this.
+    extra: Rows<(u32, u64)>,
     /// The sum of every row and column.
     sum: u64,
-    /// What the demand still needs.
-    real: DemandMatrix,
-    /// Its sums by row and by column.
+    /// What the demand still needs, by row and by column.
     rest: [Vec<u64>; 2],
     /// The matching, by row and by column; all its cells are at least `threshold`.
     column: Vec<u32>,
@@ -31,6 +39,30 @@ pub(super) struct Stuffed {
     lost: Vec<(u32, u32)>,
     /// Search state for thresholds that are powers of two.
     wide: Option<Wide>,
+}
+
+/// Lists by row, one behind the other.
+struct Rows<T> {
+    /// Where each begins; last the number of all.
+    starts: Vec<u32>,
+    list: Vec<T>,
+}
+
+impl<T> Rows<T> {
+    /// Of entries in the order of their rows.
+    fn new(n: usize, entries: impl Iterator<Item = (u32, T)>) -> Self {
+        let (mut starts, mut list) = (Vec::with_capacity(n + 1), Vec::with_capacity(entries.size_hint().0));
+        entries.for_each(|(i, x)| {
+            starts.resize((i as usize + 1).max(starts.len()), list.len() as u32);
+            list.push(x);
+        });
+        starts.resize(n + 1, list.len() as u32);
+        Self { starts, list }
+    }
+
+    fn row(&self, i: usize) -> &[T] {
+        &self.list[self.starts[i] as usize..self.starts[i + 1] as usize]
+    }
 }
 
 /// The columns that a search has reached and not yet left: those as wide as counts, then the others by width.
@@ -55,125 +87,92 @@ impl Search {
     }
 }
 
-/// The cells of at least the threshold, as bits, and searches among them that look at sixty-four columns at a time.
-struct Wide {
-    words: usize,
-    /// By row: a bit a column.
-    cells: Vec<u64>,
-    /// The columns without a row.
-    free: Vec<u64>,
-    /// Of a search: the columns not reached yet, the row before each that is, and the rows to be looked at.
-    open: Vec<u64>,
-    from: Vec<u32>,
-    queue: Vec<u32>,
-}
-
-impl Wide {
-    fn new(s: &Stuffed) -> Self {
-        let words = s.n.div_ceil(64);
-        let mut free = vec![u64::MAX; words];
-        if !s.n.is_multiple_of(64) {
-            free[words - 1] = (1 << (s.n % 64)) - 1;
-        }
-        let mut w = Self { words, cells: vec![0; words * s.n], free, open: vec![0; words], from: vec![NONE; s.n], queue: Vec::new() };
-        w.fill(s);
-        w
-    }
-
-    /// Reads the cells anew, at a new threshold.
-    fn fill(&mut self, s: &Stuffed) {
-        steps::count(s.n);
-        for (i, filled) in s.filled.iter().enumerate() {
-            let (row, bits) = (&s.cells[i * s.n..(i + 1) * s.n], &mut self.cells[i * self.words..(i + 1) * self.words]);
-            bits.fill(0);
-            for &j in filled.iter().filter(|&&j| row[j as usize] >= s.threshold) {
-                bits[j as usize / 64] |= 1 << (j % 64);
-            }
-        }
-    }
-
-    /// Column `j` has lost its row `i`; `still` says whether their cell counts on.
-    fn lose(&mut self, i: u32, j: u32, still: bool) {
-        let (word, bit) = (j as usize / 64, 1 << (j % 64));
-        self.free[word] |= bit;
-        if !still {
-            self.cells[i as usize * self.words + word] &= !bit;
-        }
-    }
-
-    /// Gives row `f` a column along an augmenting path, breadth first; says whether there is one.
-    fn place(&mut self, f: u32, column: &mut [u32], row: &mut [u32]) -> bool {
-        self.open.fill(u64::MAX);
-        self.queue.clear();
-        self.queue.push(f);
-        let mut k = 0;
-        while k < self.queue.len() {
-            steps::count(1);
-            let i = self.queue[k];
-            k += 1;
-            let bits = &self.cells[i as usize * self.words..(i as usize + 1) * self.words];
-            if let Some(w) = (0..self.words).find(|&w| bits[w] & self.free[w] != 0) {
-                let mut j = (w * 64) as u32 + (bits[w] & self.free[w]).trailing_zeros();
-                self.free[w] &= !(1 << (j % 64));
-                let mut i = i;
-                loop {
-                    row[j as usize] = i;
-                    let before = std::mem::replace(&mut column[i as usize], j);
-                    if i == f {
-                        return true;
-                    }
-                    j = before;
-                    i = self.from[j as usize];
-                }
-            }
-            for (w, (bits, open)) in bits.iter().zip(&mut self.open).enumerate() {
-                let mut new = bits & *open;
-                *open &= !new;
-                while new != 0 {
-                    let j = w * 64 + new.trailing_zeros() as usize;
-                    new &= new - 1;
-                    self.from[j] = i;
-                    self.queue.push(row[j]);
-                }
-            }
-        }
-        false
-    }
+/// Of a search that found no path: the widest cell from a row that it reached to a column that it did not. With a threshold above that
+/// it would reach the same rows. O(R) for each of them.
+fn widest_way_on(s: &Stuffed, wide: &Wide) -> u64 {
+    wide.reached().iter().map(|&i| wide.largest_beyond(&s.cells[i as usize * s.n..(i as usize + 1) * s.n])).max().unwrap_or(0)
 }
 
 impl Stuffed {
-    /// Solstice's QuickStuff: raises every row and column to `sum` (at least the busiest), first in cells that have light
-    /// anyway, then anywhere. O(R^2).
-    pub(super) fn of(light: &DemandMatrix, sum: u64) -> Self {
-        let n = light.racks();
-        let mut cells = light.cells().to_vec();
-        let (mut rows, mut columns) = (vec![sum; n], vec![sum; n]);
-        for (row, left) in cells.chunks_exact(n.max(1)).zip(&mut rows) {
-            for (x, column) in row.iter().zip(&mut columns) {
-                *left -= x;
-                *column -= x;
-            }
+    /// Solstice's QuickStuff: raises every row and column to `sum`, at least the busiest, which it is if left out; first in cells that
+    /// have light anyway, then anywhere. O(R^2) for the room, O(E + R log R) beside for E cells with light.
+    pub(super) fn of(lit: &Lit, sum: Option<u64>) -> Self {
+        let n = lit.racks();
+        let mut rest = [vec![0; n], vec![0; n]];
+        for i in 0..n {
+            lit.row(i).for_each(|(j, x)| {
+                rest[0][i] += x;
+                rest[1][j as usize] += x;
+            });
         }
-        let used = |left: &[u64]| left.iter().map(|x| sum - x).collect();
-        let rest = [used(&rows), used(&columns)];
-        for empty in [false, true] {
-            for (row, left) in cells.chunks_exact_mut(n.max(1)).zip(&mut rows) {
-                for (c, column) in row.iter_mut().zip(&mut columns).filter(|(c, _)| (**c == 0) == empty) {
-                    if *left == 0 {
-                        break;
-                    }
-                    let more = (*left).min(*column);
-                    *c += more;
-                    *left -= more;
+        let sum = sum.unwrap_or_else(|| rest.iter().flatten().copied().max().unwrap_or(0));
+        let mut columns: Vec<u64> = rest[1].iter().map(|x| sum - x).collect();
+        let mut cells = vec![0; n * n];
+        let mut threshold = lit.light.iter().copied().max().unwrap_or(0);
+        let mut extra = Vec::new();
+        let mut rows = Vec::with_capacity(n);
+        for (i, row) in cells.chunks_exact_mut(n.max(1)).enumerate() {
+            let mut left = sum - rest[0][i];
+            for (j, x) in lit.row(i) {
+                let column = &mut columns[j as usize];
+                let more = left.min(*column);
+                row[j as usize] = x + more;
+                if more > 0 {
+                    left -= more;
                     *column -= more;
+                    extra.push((i as u32, (j, more)));
+                    threshold = threshold.max(x + more);
                 }
             }
+            rows.push(left);
         }
-        let full = |row: &[u64]| row.iter().enumerate().filter(|c| *c.1 > 0).map(|c| c.0 as u32).collect();
-        let filled = cells.chunks_exact(n.max(1)).map(full).collect();
-        let threshold = cells.iter().copied().max().unwrap_or(0);
+        // Where a row and a column still lack light, their cell has none: the first column that lacks some takes what the first row lacks.
+        let mut j = 0;
+        for (i, mut left) in rows.into_iter().enumerate() {
+            while left > 0 {
+                let more = left.min(columns[j]);
+                if more > 0 {
+                    left -= more;
+                    columns[j] -= more;
+                    cells[i * n + j] = more;
+                    extra.push((i as u32, (j as u32, more)));
+                    threshold = threshold.max(more);
+                }
+                j += usize::from(columns[j] == 0);
+            }
+        }
+        extra.sort_unstable();
+        let dense = DENSE * (lit.light.len() + n) >= n * n;
+        let extra = Rows::new(n, extra.into_iter());
         let (column, row) = (vec![NONE; n], vec![NONE; n]);
-        Self { n, cells, filled, sum, real: light.clone(), rest, column, row, threshold, lost: Vec::new(), wide: None }
+        Self { n, cells, filled: None, dense, extra, sum, rest, column, row, threshold, lost: Vec::new(), wide: None }
+    }
+
+    /// Finds out which cells have light, before the first cut.
+    fn find_filled(&mut self) {
+        if self.filled.is_none() {
+            let (mut starts, mut list, mut light) = (Vec::with_capacity(self.n + 1), Vec::new(), Vec::new());
+            for row in self.cells.chunks_exact(self.n.max(1)) {
+                starts.push(list.len() as u32);
+                gather(row, &mut list, &mut light);
+            }
+            starts.push(list.len() as u32);
+            self.filled = Some(Rows { starts, list });
+        }
+    }
+
+    /// Tells a search which cells count at the present threshold.
+    fn fill(&mut self, wide: &mut Wide) {
+        if !self.dense {
+            self.find_filled();
+        }
+        for i in 0..self.n {
+            let row = &self.cells[i * self.n..(i + 1) * self.n];
+            match &self.filled {
+                Some(filled) if !self.dense => wide.fill(i, filled.row(i).iter().map(|&j| (j, row[j as usize] >= self.threshold))),
+                _ => wide.fill_all(i, row, self.threshold),
+            }
+        }
     }
 
     /// Cuts along the perfect matching whose smallest cell is largest: that much of light, and the circuits among it that some
@@ -186,6 +185,7 @@ impl Stuffed {
         if self.sum == 0 {
             return None;
         }
+        self.find_filled();
         for i in 0..self.n {
             if self.column[i] == NONE {
                 let width = self.place(i as u32);
@@ -206,13 +206,17 @@ impl Stuffed {
         }
         let mut wide = self.wide.take().unwrap_or_else(|| {
             self.threshold = 1 << self.threshold.ilog2();
-            Wide::new(self)
+            let mut wide = Wide::new(self.n);
+            self.fill(&mut wide);
+            wide
         });
         for i in 0..self.n as u32 {
             while self.column[i as usize] == NONE && !wide.place(i, &mut self.column, &mut self.row) {
-                // Hall's condition fails at this threshold; at 1 it holds (Birkhoff).
-                self.threshold >>= 1;
-                wide.fill(self);
+                // Hall's condition fails at this threshold, and at all above the widest way on; at 1 it holds (Birkhoff).
+                let way = widest_way_on(self, &wide);
+                debug_assert!(way > 0 && way < self.threshold, "a way on: {way}");
+                self.threshold = 1 << way.ilog2();
+                self.fill(&mut wide);
             }
         }
         let time = self.thinnest();
@@ -229,6 +233,7 @@ impl Stuffed {
         if self.sum == 0 {
             return None;
         }
+        self.find_filled();
         self.threshold = 1;
         for i in 0..self.n {
             if self.column[i] == NONE {
@@ -269,16 +274,16 @@ impl Stuffed {
         for i in 0..self.n {
             let j = self.column[i];
             let cell = &mut self.cells[i * self.n + j as usize];
+            let extra = self.extra.row(i).iter().find(|e| e.0 == j).map_or(0, |e| e.1);
+            let needed = cell.saturating_sub(extra);
             *cell -= time;
             if *cell < self.threshold {
                 self.column[i] = NONE;
                 self.row[j as usize] = NONE;
                 self.lost.push((i as u32, j));
             }
-            let needed = self.real.get(RackId::from(i), RackId(j));
             if needed > 0 {
                 let served = needed.min(time);
-                self.real.set(RackId::from(i), RackId(j), needed - served);
                 self.rest[0][i] -= served;
                 self.rest[1][j as usize] -= served;
                 m.out[i] = Some(RackId(j));
@@ -316,7 +321,8 @@ impl Stuffed {
     /// Widens the ways to row `i`'s columns; ends early at a free column that is as wide as counts.
     fn reach_from(&self, i: u32, reach: u64, s: &mut Search) -> Option<u32> {
         steps::count(1);
-        for &j in &self.filled[i as usize] {
+        let Some(filled) = &self.filled else { return None };
+        for &j in filled.row(i as usize) {
             let k = j as usize;
             let w = self.cells[i as usize * self.n + k].min(reach);
             if w > s.width[k] {
@@ -342,7 +348,93 @@ impl Stuffed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demand::DemandMatrix;
     use proptest::prelude::*;
+
+    fn lit(light: &DemandMatrix) -> Lit {
+        Lit::from_cells(light.racks(), &light.entries().collect::<Vec<_>>())
+    }
+
+    /// The same by the book: QuickStuff in all cells that have light, then in all others; and BigSlice with thresholds that halve, its
+    /// searches going over all columns.
+    struct Twin {
+        cells: Vec<Vec<u64>>,
+        real: Vec<Vec<u64>>,
+        column: Vec<Option<usize>>,
+        threshold: u64,
+    }
+
+    impl Twin {
+        fn of(light: &DemandMatrix, sum: u64) -> Self {
+            let n = light.racks();
+            let real: Vec<Vec<u64>> = (0..n).map(|i| light.row(RackId::from(i)).to_vec()).collect();
+            let mut cells = real.clone();
+            for empty in [false, true] {
+                for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|&(i, j)| (real[i][j] == 0) == empty) {
+                    let (row, column) = (cells[i].iter().sum::<u64>(), cells.iter().map(|r| r[j]).sum::<u64>());
+                    cells[i][j] += (sum - row).min(sum - column);
+                }
+            }
+            let most = cells.iter().flatten().copied().max().filter(|&m| m > 0);
+            Self { cells, real, column: vec![None; n], threshold: most.map_or(0, |m| 1 << m.ilog2()) }
+        }
+
+        fn row(&self, j: usize) -> Option<usize> {
+            self.column.iter().position(|&c| c == Some(j))
+        }
+
+        /// Gives row `f` a column, breadth first; says whether it could.
+        fn place(&mut self, f: usize) -> bool {
+            let n = self.column.len();
+            let (mut from, mut queue) = (vec![None; n], vec![f]);
+            let mut k = 0;
+            while let Some(&i) = queue.get(k) {
+                k += 1;
+                if let Some(mut j) = (0..n).find(|&j| self.cells[i][j] >= self.threshold && self.row(j).is_none()) {
+                    let mut i = i;
+                    while let Some(before) = self.column[i].replace(j) {
+                        (j, i) = (before, from[before].unwrap());
+                    }
+                    return true;
+                }
+                for j in (0..n).filter(|&j| self.cells[i][j] >= self.threshold) {
+                    if from[j].is_none() {
+                        from[j] = Some(i);
+                        queue.push(self.row(j).unwrap());
+                    }
+                }
+            }
+            false
+        }
+
+        fn cut_power(&mut self) -> Option<(Matching, u64)> {
+            let n = self.column.len();
+            self.cells.iter().flatten().find(|&&c| c > 0)?;
+            for i in 0..n {
+                while self.column[i].is_none() && !self.place(i) {
+                    self.threshold /= 2;
+                }
+            }
+            let all: Vec<_> = (0..n).map(|i| (i, self.column[i].unwrap())).collect();
+            let time = all.iter().map(|&(i, j)| self.cells[i][j]).min().unwrap();
+            let needed = all.iter().copied().filter(|&(i, j)| self.real[i][j] > 0);
+            let matching = Matching::from_pairs(n, needed);
+            for (i, j) in all {
+                self.cells[i][j] -= time;
+                self.real[i][j] = self.real[i][j].saturating_sub(time);
+                if self.cells[i][j] < self.threshold {
+                    self.column[i] = None;
+                }
+            }
+            Some((matching, time))
+        }
+
+        fn busiest_rest(&self) -> u64 {
+            let n = self.column.len();
+            let columns = (0..n).map(|j| self.real.iter().map(|r| r[j]).sum());
+            self.real.iter().map(|r| r.iter().sum()).chain(columns).max().unwrap_or(0)
+        }
+    }
 
     /// The largest smallest cell of a perfect matching, by trying all.
     fn brute(s: &Stuffed, i: usize, taken: u32) -> u64 {
@@ -358,7 +450,7 @@ mod tests {
         fn every_cut_is_the_bottleneck(r in 1usize..6, v in prop::collection::vec(prop_oneof![Just(0u64), 0..40u64], 25), more in 0u64..9) {
             let light = DemandMatrix::zero(r).map_pairs(|i, j, _| v[i.index() * 5 + j.index()]);
             for power in [false, true] {
-                let mut s = Stuffed::of(&light, super::super::busiest(&light) + more);
+                let mut s = Stuffed::of(&lit(&light), Some(super::super::busiest(&light) + more));
                 for k in 0..r {
                     prop_assert_eq!(s.cells[k * r..(k + 1) * r].iter().sum::<u64>(), s.sum);
                     prop_assert_eq!((0..r).map(|i| s.cells[i * r + k]).sum::<u64>(), s.sum);
@@ -370,7 +462,28 @@ mod tests {
                     let least = if power { 1 << best.ilog2() } else { best };
                     prop_assert!(least <= time && time <= best, "{time} is not in {least}..={best}");
                 }
-                prop_assert!(s.cells.iter().all(|&c| c == 0) && s.busiest_rest() == 0 && s.real.total() == 0);
+                prop_assert!(s.cells.iter().all(|&c| c == 0) && s.busiest_rest() == 0);
+            }
+        }
+
+        /// On all that a window may ask for: the cuts one after the other, with their circuits.
+        #[test]
+        fn stuffing_and_slices_are_those_by_the_book(
+            r in 1usize..9, thin in 0u32..6, v in prop::collection::vec((0u32..40, any::<u64>()), 81), more in 0u64..9,
+        ) {
+            let cell = |k: usize| if v[k].0 % 6 < thin { 0 } else { v[k].1 >> (24 + v[k].0) };
+            let light = DemandMatrix::zero(r).map_pairs(|i, j, _| cell(i.index() * 9 + j.index()));
+            let sum = super::super::busiest(&light) + more;
+            let (mut s, mut twin) = (Stuffed::of(&lit(&light), Some(sum)), Twin::of(&light, sum));
+            prop_assert_eq!(&s.cells, &twin.cells.concat());
+            loop {
+                prop_assert_eq!(s.busiest_rest(), twin.busiest_rest());
+                let cut = s.cut_power();
+                prop_assert_eq!(&cut, &twin.cut_power());
+                if cut.is_none() {
+                    break;
+                }
+                prop_assert_eq!((&s.cells, s.threshold), (&twin.cells.concat(), twin.threshold));
             }
         }
     }

@@ -133,7 +133,7 @@ proptest! {
     fn stuffing_is_doubly_stochastic_and_only_adds(d in any_demand(), more in 0u64..100) {
         let need = light(&d, RATE);
         let sum = busiest(&need) + more;
-        let mut s = stuffed::Stuffed::of(&need, sum);
+        let mut s = stuffed::Stuffed::of(&Lit::of(&d, RATE), Some(sum));
         let (mut taken, mut last) = (0, u64::MAX);
         while let Some((_, time)) = s.cut() {
             prop_assert!(time > 0 && time <= last);

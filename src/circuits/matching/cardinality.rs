@@ -1,5 +1,6 @@
 //! Maximum cardinality and bottleneck matchings: as many circuits as can be, and the thinnest of them as thick as can be.
 
+use super::wide::Wide;
 use super::{edmonds, plane_by_plane};
 use crate::circuits::{Ask, Decision, Matching, Scheduler, steps};
 use crate::demand::DemandMatrix;
@@ -35,7 +36,7 @@ pub fn hopcroft_karp(demand: &DemandMatrix) -> Matching {
 /// - `demand`: bytes by (input, output), `R x R`.
 ///
 /// # Complexity
-/// O(E sqrt(R) log E): a bisection of [`hopcroft_karp`].
+/// O(R^3 / 64 log E) at worst: a bisection, in which each threshold goes on from the matching of a lower one, and one [`hopcroft_karp`].
 ///
 /// # Example
 /// ```
@@ -50,7 +51,71 @@ pub fn bottleneck(demand: &DemandMatrix) -> Matching {
     let mut weights: Vec<u64> = demand.entries().map(|e| e.2).collect();
     weights.sort_unstable();
     weights.dedup();
-    thickest(&weights, |w| matching(&most(demand.racks(), demand.cells(), w))).unwrap_or_else(|| Matching::empty(demand.racks()))
+    let Some(&first) = weights.first() else { return Matching::empty(demand.racks()) };
+    let mut held = Held::new(demand, first);
+    // The last threshold that still allows as many pairs lies in `low..high`.
+    let (mut low, mut high) = (0, weights.len());
+    while high - low > 1 {
+        let middle = usize::midpoint(low, high);
+        if held.rise(weights[middle]) { low = middle } else { high = middle }
+    }
+    matching(&most(demand.racks(), demand.cells(), weights[low]))
+}
+
+/// A matching of most cells that are at least a threshold.
+struct Held {
+    /// By row: columns with demand, and how much.
+    rows: Vec<Vec<(u32, u64)>>,
+    column: Vec<u32>,
+    row: Vec<u32>,
+    pairs: usize,
+}
+
+impl Held {
+    fn new(demand: &DemandMatrix, threshold: u64) -> Self {
+        let n = demand.racks();
+        let mut rows = vec![Vec::new(); n];
+        demand.entries().for_each(|(i, j, b)| rows[i.index()].push((j.0, b)));
+        let mut held = Self { rows, column: vec![NONE; n], row: vec![NONE; n], pairs: 0 };
+        held.rise(threshold);
+        held.pairs = held.column.iter().filter(|&&j| j != NONE).count();
+        held
+    }
+
+    /// Goes on from the matching that it holds to one at a higher threshold; says whether that has as many pairs, and keeps its own if not.
+    fn rise(&mut self, threshold: u64) -> bool {
+        let n = self.rows.len();
+        let (mut wide, mut column, mut row) = (Wide::new(n), self.column.clone(), self.row.clone());
+        for (i, cells) in self.rows.iter().enumerate() {
+            wide.fill(i, cells.iter().map(|&(j, b)| (j, b >= threshold)));
+        }
+        let cell = |i: usize, j: u32| self.rows[i].binary_search_by_key(&j, |c| c.0).map_or(0, |k| self.rows[i][k].1);
+        for (i, own) in column.iter_mut().enumerate().filter(|c| *c.1 != NONE) {
+            if cell(i, *own) >= threshold {
+                wide.take(*own);
+            } else {
+                row[*own as usize] = NONE;
+                *own = NONE;
+            }
+        }
+        let mut pairs = column.iter().filter(|&&j| j != NONE).count();
+        // A row from which no path leads to a free column has none later, either.
+        let mut spare = (n - pairs) as u32;
+        for i in 0..n as u32 {
+            if column[i as usize] == NONE {
+                if pairs + (spare as usize) < self.pairs {
+                    return false;
+                }
+                spare -= 1;
+                pairs += usize::from(wide.place(i, &mut column, &mut row));
+            }
+        }
+        let enough = pairs >= self.pairs;
+        if enough {
+            (self.column, self.row) = (column, row);
+        }
+        enough
+    }
 }
 
 /// What `most` finds at the last of the rising `thresholds` at which it finds as many pairs as at the first.
@@ -252,6 +317,11 @@ mod tests {
                 prop_assert!(m.pairs().all(|(i, j)| d.get(i, j) > 0));
                 prop_assert_eq!(m.len(), n);
             }
+            let mut weights: Vec<u64> = d.entries().map(|e| e.2).collect();
+            weights.sort_unstable();
+            weights.dedup();
+            let afresh = thickest(&weights, |w| matching(&most(r, d.cells(), w)));
+            prop_assert_eq!(bottleneck(&d), afresh.unwrap_or_else(|| Matching::empty(r)));
             let lightest = bottleneck(&d).pairs().map(|(i, j)| d.get(i, j)).min();
             prop_assert_eq!(lightest, (n > 0).then_some(least));
         }

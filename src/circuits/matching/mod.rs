@@ -45,6 +45,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 mod transport;
+pub(crate) mod wide;
 
 pub use b_matching::{BMatching, b_matching};
 pub use bipartite::{Bipartite, Prices, Workspace, bipartite, bipartite_from};
@@ -93,6 +94,11 @@ fn deduct(left: &mut DemandMatrix, ask: &Ask, p: usize, m: &Matching) {
 pub(crate) fn usable_pair(usable: &Usable, pairs: bool, i: RackId, j: RackId) -> bool {
     let (i, j) = (i.index(), j.index());
     usable.input[i] && usable.output[j] && (!pairs || (usable.input[j] && usable.output[i]))
+}
+
+/// Appends the places and the values of a row's cells that are not zero. O(R), several cells at a time.
+pub(crate) fn gather(row: &[u64], columns: &mut Vec<u32>, values: &mut Vec<u64>) {
+    simd::gather(simd::Level::for_rows_of(row.len()), row, columns, values);
 }
 
 /// What to say of a scheduler of circuits one way on a duplex plane.

@@ -221,6 +221,21 @@ pub(super) fn gather(level: Level, row: &[u64], columns: &mut Vec<u32>, bytes: &
     }
 }
 
+/// Writes which of a row's cells are at least `threshold`: a bit a cell, the first one lowest.
+///
+/// # Panics
+/// If there are not as many words as the cells' bits take.
+#[inline]
+pub(super) fn at_least(level: Level, row: &[u64], threshold: u64, bits: &mut [u64]) {
+    assert!(bits.len() == row.len().div_ceil(64), "a bit a cell");
+    match level.0 {
+        // SAFETY: as in `choose`.
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => unsafe { avx512::at_least(row, threshold, bits) },
+        _ => plain::at_least(row, threshold, bits),
+    }
+}
+
 /// The bits of all cells, or-ed.
 pub(super) fn bits(cells: &[u64]) -> u64 {
     let mut bits = [0u64; 8];
@@ -260,6 +275,11 @@ mod tests {
             let some = |(j, &c): (usize, &u64)| (c > 0).then_some((j as u32, c));
             let (columns, bytes): (Vec<u32>, Vec<u64>) = cells.iter().enumerate().filter_map(some).unzip();
             for level in Level::all() {
+                let mut some = vec![9; cells.len().div_ceil(64)];
+                at_least(level, &cells, cells[0], &mut some);
+                prop_assert!(cells.iter().enumerate().all(|(j, &c)| (some[j / 64] >> (j % 64) & 1 == 1) == (c >= cells[0])));
+                let count = cells.iter().filter(|&&c| c >= cells[0]).count();
+                prop_assert_eq!(some.iter().map(|w| w.count_ones() as usize).sum::<usize>(), count);
                 let (mut a, mut b) = (vec![9], vec![9]);
                 prop_assert_eq!(gather(level, &cells, &mut a, &mut b), bits(&cells));
                 prop_assert_eq!((&a[1..], &b[1..]), (&columns[..], &bytes[..]));

@@ -34,7 +34,7 @@ fn bound(kind: SchedulerKind, r: u64, e: u64) -> [u64; 2] {
         K::Bipartite | K::Hold => [best, pairs],
         K::BMatching => [2 * r * r + r, pairs],
         K::HopcroftKarp => [most, pairs],
-        K::Bottleneck => [most * log, pairs * log],
+        K::Bottleneck => [(r * r + r) * log + most, pairs * log],
         K::Bvn | K::BvnBottleneck => [cuts * (r * r + r), pairs],
         K::BirkhoffPlus => [cuts * (r * r + 14 * r), pairs],
         K::Tms => [cuts * (r * r + r) + 129 * r, pairs],

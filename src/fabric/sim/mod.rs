@@ -68,6 +68,7 @@ pub use ledger::Delivered;
 use ledger::Ledger;
 use links::Links;
 use meter::{Meter, Totals};
+pub use pairs::MAX_HOSTS;
 use table::Table;
 
 /// A flow's last byte was received.
@@ -160,7 +161,7 @@ fn by_pair(links: &Links, dark: bool, admit: Admit) -> Option<usize> {
 /// How many pairs of hosts, those of each class apart, a network with circuits keeps from its beginning on. O(hosts + racks log racks).
 pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> usize {
     let hosts = topology.hosts.len();
-    if kind != NetworkKind::MaxMin || hosts > pairs::MAX_HOSTS {
+    if kind != NetworkKind::MaxMin || hosts > MAX_HOSTS {
         return 0;
     }
     by_pair(&Links::new(topology.clone(), true, false, true), false, admit).map_or(0, |classes| classes * hosts * hosts)

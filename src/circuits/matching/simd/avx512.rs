@@ -222,3 +222,18 @@ pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) 
     columns[begin..].iter_mut().for_each(|j| *j += (row.len() - rest.len()) as u32);
     _mm512_reduce_or_epi64(bits).cast_unsigned() | rest_bits
 }
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
+    let least = _mm512_set1_epi64(threshold.cast_signed());
+    for (line, word) in row.chunks(64).zip(bits) {
+        let (chunks, rest) = line.as_chunks::<8>();
+        let mut some = 0;
+        for (k, chunk) in chunks.iter().enumerate() {
+            // SAFETY: a chunk is eight cells, and an unaligned load needs no more.
+            let x = unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) };
+            some |= u64::from(_mm512_cmpge_epu64_mask(x, least)) << (8 * k);
+        }
+        *word = rest.iter().zip(8 * chunks.len()..).fold(some, |some, (&c, k)| some | u64::from(c >= threshold) << k);
+    }
+}

@@ -56,3 +56,9 @@ pub(super) fn gather(row: &[u64], columns: &mut Vec<u32>, bytes: &mut Vec<u64>) 
     }
     bits
 }
+
+pub(super) fn at_least(row: &[u64], threshold: u64, bits: &mut [u64]) {
+    for (line, word) in row.chunks(64).zip(bits) {
+        *word = line.iter().zip(0..).fold(0, |some, (&c, k)| some | u64::from(c >= threshold) << k);
+    }
+}
