@@ -157,7 +157,7 @@ impl Paper {
     /// Minutes of processor time that `--quick` took (docs/experiments.md says where).
     pub fn quick_minutes(self) -> f64 {
         match self {
-            Self::Jobpacker => 4.1,
+            Self::Jobpacker => 6.0,
             Self::CoScheduler => 9.5,
             Self::Corral => 1.0,
             Self::Hit => 2.0 / 60.0,
