@@ -147,7 +147,7 @@ impl Paper {
     pub fn shows(self) -> &'static str {
         match self {
             Self::Jobpacker => "JobPacker's makespans, completion times and share of circuits, against Corral, F-Hybrid and F-EPS",
-            Self::CoScheduler => "Co-scheduler's shuffles on circuits, against F-Hybrid, Corral, JobPacker and parts of itself",
+            Self::CoScheduler => "Co-scheduler's shuffles on circuits, against Fair, Corral and parts of itself",
             Self::Corral => "Jobs on racks that are planned ahead, against Yarn-CS, ShuffleWatcher and LocalShuffle; its planner's gaps",
             Self::Hit => "Tasks placed so that shuffles cross few switches, against Capacity and PNA, on four shapes of networks",
             Self::Pushbox => "Few tasks that fetch at once, against Hadoop, ShuffleWatcher and NEAT, by load, queues and its own parts",
@@ -157,7 +157,7 @@ impl Paper {
     /// Minutes of processor time that `--quick` took (docs/experiments.md says where).
     pub fn quick_minutes(self) -> f64 {
         match self {
-            Self::Jobpacker => 4.1,
+            Self::Jobpacker => 6.0,
             Self::CoScheduler => 9.5,
             Self::Corral => 1.0,
             Self::Hit => 2.0 / 60.0,

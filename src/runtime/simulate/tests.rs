@@ -33,6 +33,11 @@ fn under(kind: NetworkKind, scheduler: SchedulerKind) -> RunPlan {
     plan
 }
 
+/// Aalo's queues one after another, as its prototype has them.
+fn strict() -> crate::coflows::orders::Aalo {
+    crate::coflows::orders::Aalo { sharing: crate::coflows::orders::Sharing::Strict, ..Default::default() }
+}
+
 fn workload(t: &Topology, seed: u64) -> Workload {
     let ask = Synth { racks: t.rack_count(), hosts: 2, coflows: 12, seed, mean_gap: Span::millis(300) };
     let w = synth(&ask).to_workload("w", t, &Default::default()).unwrap();
@@ -316,7 +321,8 @@ fn the_facebook_trace() {
     let w = trace.to_workload("fb", &t, &Default::default()).unwrap();
     let t = Arc::new(t);
     for (kind, mean_ms) in [(MaxMin, 57_958), (Varys, 22_050), (Sincronia, 22_169), (Aalo, 36_773)] {
-        let p = shared_by(kind);
+        let mut p = shared_by(kind);
+        p.run.network.aalo = strict();
         let r = simulate(&t, &p, &w, None, &mut |_| ()).unwrap();
         assert_eq!((r.summary.finished, r.summary.average_cct.0 / 1_000_000), (526, mean_ms), "{kind:?}");
         assert!(r.coflows.iter().all(|c| c.cct.unwrap() >= c.bound));
@@ -339,8 +345,7 @@ fn aalo_at_coflow_events_is_the_public_simulator_to_half_a_per_cent() {
     for (flows, published) in [(100, 275_829), (1000, 833_075)] {
         let w = Workload::new("le", all.coflows.iter().filter(|c| c.flows.len() <= flows).cloned().collect());
         let mut plan = shared_by(Aalo);
-        let strict = crate::coflows::orders::Aalo { sharing: crate::coflows::orders::Sharing::Strict, ..Default::default() };
-        let (aalo, within) = (crate::coflows::orders::Aalo { interval: Span::ZERO, ..strict }, Within::MaxMin);
+        let (aalo, within) = (crate::coflows::orders::Aalo { interval: Span::ZERO, ..strict() }, Within::MaxMin);
         plan.run.network = Network { decide: Decide::CoflowEvents, within, aalo, ..plan.run.network };
         let r = simulate(&t, &plan, &w, None, &mut |_| ()).unwrap();
         let sum: u64 = r.coflows.iter().map(|c| c.cct.unwrap().0 / 1_000_000).sum();
@@ -466,7 +471,7 @@ fn a_guard_ends_what_an_order_would_let_wait() {
     for kind in [Varys, Sincronia, Aalo, Priority] {
         let end = |starvation| {
             let mut plan = policy(SchedulerKind::EpsOnly);
-            plan.run.network = Network { kind, starvation, ..Network::default() };
+            plan.run.network = Network { kind, starvation, aalo: strict(), ..Network::default() };
             let r = run(&t, &plan, &w, None).0;
             (r.coflows[0].finished.unwrap(), r.summary.makespan)
         };
