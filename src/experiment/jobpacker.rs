@@ -29,8 +29,11 @@ const GENI_MIXED: &str = "GENI mixed";
 const PACKER: &str = "JobPacker";
 /// With what ours does besides, as `policies/jobpacker-ours.yaml` has it.
 const OURS: &str = "JobPacker, ours";
+/// A change of options.
+type Change = fn(&mut JobPackerOptions);
+
 /// With T_e counted from all map racks together, and with one of the three things that are ours ([`JobPackerOptions`]).
-const VARIANTS: [(&str, fn(&mut JobPackerOptions)); 4] = [
+const VARIANTS: [(&str, Change); 4] = [
     ("JobPacker, T_e in total", |o| o.aggregate = Aggregate::Total),
     ("JobPacker, whole elephants", |o| o.aggregate = Aggregate::Whole),
     ("JobPacker, exact tasks", |o| o.exact_tasks = true),
@@ -119,7 +122,7 @@ pub fn settings(size: Size, rows: Option<&Arc<[Row]>>) -> Vec<Setting> {
     for s in &mut all {
         let on_geni = [GENI, GENI_ONLINE, GENI_MIXED].contains(&s.name);
         let elephant = if on_geni { geni().elephant } else { ELEPHANT };
-        let with = |name, change: fn(&mut JobPackerOptions)| packer(name, second, elephant, change);
+        let with = |name, change: Change| packer(name, second, elephant, change);
         if [BATCH, ONLINE, MIXED, GENI, GENI_ONLINE, GENI_MIXED].contains(&s.name) {
             s.systems.push(with(OURS, ours));
         }
