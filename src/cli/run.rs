@@ -521,10 +521,11 @@ fn schedule_jobs(args: &Args, plan: &Plan, jobs: &Path, stop: &AtomicBool) -> Re
     // A thread that dies shuts its connections before it has ended.
     let until = Instant::now() + DYING;
     let unreachable = matches!(ended, Err(CliError::Unreachable(_) | CliError::TimedOut(_)));
-    while unreachable && running.lost().is_none() && Instant::now() < until {
+    let mut lost = running.lost();
+    while unreachable && lost.is_none() && Instant::now() < until {
         std::thread::sleep(LOOK);
+        lost = running.lost();
     }
-    let lost = running.lost();
     drop(manager);
     running.end()?;
     lost.map_or(ended, |why| Err(CliError::Failed(why)))

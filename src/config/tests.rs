@@ -10,7 +10,7 @@ use crate::control::policy::{Estimator, SchedulerKind};
 use crate::placement::coscheduler::executor::CoSchedulerOptions;
 use crate::placement::jobpacker::executor::JobPackerOptions;
 use crate::placement::{Kind, Policy};
-use crate::topology::StopMode;
+use crate::topology::{PortQueues, StopMode};
 use crate::units::{BitRate, Bytes, Span};
 
 mod documented;
@@ -146,6 +146,22 @@ fn every_mistake_has_one_error_with_its_place() {
 fn an_error_shows_the_line_and_all_flaws_are_reported() {
     let text = GOOD.replace("nic: 1Gb/s", "nic: 0b/s").replace("delta: 10ms", "delta: 2h");
     insta::assert_snapshot!(read_topology(&text, "net.yaml").unwrap_err());
+}
+
+#[test]
+fn queues_of_ports_are_read_and_kept_to_what_a_simulation_can_have() {
+    let with = |racks: &str, queues: &str| {
+        let text = format!("name: net\nracks: {racks}\nhosts_per_rack: 1\nnic: 1Gb/s\neps: {{uplink: 1Gb/s{queues}}}\n");
+        read_topology(&text, "net.yaml").map(|t| t.eps.queues).map_err(|e| e.to_string())
+    };
+    assert_eq!(with("64", ", queues: racks"), Ok(PortQueues::Racks));
+    assert_eq!((with("65", ", queues: one"), with("65", "")), (Ok(PortQueues::One), Ok(PortQueues::One)));
+    let why = with("65", ", queues: racks").unwrap_err();
+    assert!(
+        why.contains("net.yaml:5") && why.contains("a queue for each of 65 racks") && why.contains("at most 64 of them, or `one`"),
+        "{why}"
+    );
+    assert!(with("4", ", queues: many").unwrap_err().contains("racks"));
 }
 
 #[test]

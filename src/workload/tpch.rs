@@ -18,7 +18,7 @@ use super::jobs::{EdgeSpec, JobList, JobSpec, StageSpec};
 use crate::ids::JobId;
 use crate::units::{Bytes, Span, Time};
 
-/// Bytes of the whole data base, as in Corral's section 6.3.
+/// Bytes of the whole database, as in Corral's section 6.3.
 pub const DATABASE: u64 = 200_000_000_000;
 
 /// A table of the benchmark.
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// Its part of a data base of [`DATABASE`] bytes. Nations and regions are as many whatever the scale, so they do not grow.
+    /// Its part of a database of [`DATABASE`] bytes. Nations and regions are as many whatever the scale, so they do not grow.
     pub fn bytes(self) -> Bytes {
         let size = |t: Self| t.rows().0 * t.rows().1;
         match self {
@@ -319,11 +319,11 @@ mod tests {
             ours[1] += job.shuffle_bytes().0 as f64;
         }
         assert!(off <= 22, "{off}: one stage a query in the mean");
-        // What is read, in whole data bases: 593 blocks of lineitem are 67 % of one there.
+        // What is read, in whole databases: 593 blocks of lineitem are 67 % of one there.
         let measured = readers[0] / (593.0 / 0.67);
-        assert!((measured - readers[1]).abs() < 0.1 * measured, "{measured} and {readers:?} data bases are read");
+        assert!((measured - readers[1]).abs() < 0.1 * measured, "{measured} and {readers:?} databases are read");
         println!(
-            "stages off: {off} of 22 queries; data bases read {measured:.1} and {:.1}; {:.0} % shuffled",
+            "stages off: {off} of 22 queries; databases read {measured:.1} and {:.1}; {:.0} % shuffled",
             readers[1],
             ours[1] / ours[0] * 100.0
         );

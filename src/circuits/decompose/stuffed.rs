@@ -12,7 +12,7 @@ use crate::ids::RackId;
 /// No row or column.
 const NONE: u32 = u32::MAX;
 
-/// Where one cell in this many has light, all are looked at.
+/// A search reads all cells of a row where at least one in this number has light, for it reads eight at a time; else those with light only.
 const DENSE: usize = 8;
 
 /// Light by cell, the diagonal included: what stuffing puts there is sent nowhere. It is cut along one perfect matching after
@@ -22,7 +22,7 @@ pub(super) struct Stuffed {
     cells: Vec<u64>,
     /// By row: the columns that had light at first, once a search asked for them.
     filled: Option<Rows<u32>>,
-    /// Whether so many cells have light that it takes less time to look at all, several at a time.
+    /// Whether at least one cell in [`DENSE`] has light, so that a search reads all cells.
     dense: bool,
     /// By row: the columns into which light was stuffed, and how much. A cell's demand is served first, so what is left of it is what the
     /// cell holds beyond this.

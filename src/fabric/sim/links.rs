@@ -337,6 +337,24 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_crosses_the_queue_of_its_rack_instead_of_the_uplink() {
+        let mut t = Topology::uniform("t", 3, 2, BitRate(1000), BitRate(500), vec![]);
+        t.framing = crate::topology::Framing::None;
+        t.eps.queues = PortQueues::Racks;
+        let path = |l: &Links, a, b, route| l.path(HostId(a), HostId(b), route).links().to_vec();
+        let l = Links::new(Arc::new(t.clone()), false, false, true);
+        // Behind six interfaces up and six down come three uplinks up, three down, a link for flows that wait, and nine queues.
+        assert_eq!((path(&l, 2, 5, Route::Eps), path(&l, 5, 0, Route::Eps)), (vec![2, 11, 24, 17], vec![5, 6, 25, 15]));
+        assert_eq!(path(&l, 2, 3, Route::Local), [2, 9]);
+        assert_eq!((l.capacity().len(), l.capacity()[24], l.queues().is_some()), (28, 500, true));
+        let l = Links::new(Arc::new(t.clone()), false, false, false);
+        assert_eq!((path(&l, 2, 5, Route::Eps), l.capacity().len(), l.queues().is_some()), (vec![2, 11, 13, 17], 19, false));
+        // An uplink that is never the tightest link has no queues either.
+        t.racks.iter_mut().for_each(|r| r.uplink = BitRate(2000));
+        assert_eq!(path(&Links::new(Arc::new(t), false, false, true), 2, 5, Route::Eps), [2, 11]);
+    }
+
+    #[test]
     fn a_circuit_as_wide_as_the_interfaces_of_either_rack_is_left_out() {
         let plane = |id, rate| crate::topology::Plane {
             id: crate::ids::PlaneId(id),

@@ -113,14 +113,16 @@ fn widths_of_heavy_and_light_jobs_compare() {
     assert_eq!(profile(&map_reduce((900, 1), (100, 1), 1), &c, ShuffleModel::Figure, true).width, 1000);
 }
 
+/// Whether reduces may fetch: by map rack (GB ready, GB coming); waiting and without container, of 20 reduces.
+fn may_fetch(aggregate: Aggregate, racks: &[(u64, u64)], (waiting, without): (u32, u32), all_assigned: bool) -> bool {
+    let gb = |n: u64| Bytes(n * 1_000_000_000);
+    let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
+    Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned, aggregate }.may_fetch(&Cluster::jobpacker())
+}
+
 #[test]
 fn a_shuffle_waits_until_it_is_worth_a_circuit_and_so_is_its_rest() {
-    let (c, gb) = (Cluster::jobpacker(), |n: u64| Bytes(n * 1_000_000_000));
-    // By map rack: (GB ready, GB coming); waiting and without container, of 20 reduces.
-    let may = |racks: &[(u64, u64)], waiting, without, all_assigned| {
-        let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
-        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned, aggregate: Aggregate::Whole }.may_fetch(&c)
-    };
+    let may = |racks: &[_], waiting, without, all_assigned| may_fetch(Aggregate::Whole, racks, (waiting, without), all_assigned);
     // 5 GB over 20 reduces: five of them make 1.25 GB, four 1 GB. The rack with 1 GB will never do, and is not waited for.
     let done = [(9, 0), (1, 0), (5, 0)];
     assert!(may(&done, 5, 0, false) && !may(&done, 4, 1, false) && may(&done, 4, 1, true) && !may(&done, 0, 5, true));
@@ -133,12 +135,7 @@ fn a_shuffle_waits_until_it_is_worth_a_circuit_and_so_is_its_rest() {
 
 #[test]
 fn a_shuffle_waits_until_every_map_rack_gives_the_threshold() {
-    let (c, gb) = (Cluster::jobpacker(), |n: u64| Bytes(n * 1_000_000_000));
-    let may = |racks: &[(u64, u64)], waiting, without| {
-        let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
-        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned: false, aggregate: Aggregate::Pair }
-            .may_fetch(&c)
-    };
+    let may = |racks: &[_], waiting, without| may_fetch(Aggregate::Pair, racks, (waiting, without), false);
     // 5 GB of each of two racks over 20 reduces: five of them fetch 1.25 GB from each, four 1 GB, below 1.125 GB.
     assert!(may(&[(5, 0), (5, 0)], 5, 1) && !may(&[(5, 0), (5, 0)], 4, 1) && !may(&[(5, 0), (2, 3)], 5, 0));
     // What is left for later may be a mouse: 4 GB of a map rack, or a task that has no container yet.
@@ -149,12 +146,7 @@ fn a_shuffle_waits_until_every_map_rack_gives_the_threshold() {
 
 #[test]
 fn a_shuffle_waits_until_all_map_racks_together_give_the_threshold() {
-    let (c, gb) = (Cluster::jobpacker(), |n: u64| Bytes(n * 1_000_000_000));
-    let may = |racks: &[(u64, u64)], waiting, without| {
-        let (ready, coming): (Vec<Bytes>, Vec<Bytes>) = racks.iter().map(|r| (gb(r.0), gb(r.1))).unzip();
-        Round { ready: &ready, coming: &coming, waiting, without, reduces: 20, all_assigned: true, aggregate: Aggregate::Total }
-            .may_fetch(&c)
-    };
+    let may = |racks: &[_], waiting, without| may_fetch(Aggregate::Total, racks, (waiting, without), true);
     // 5 GB of each of two racks over 20 reduces: three of them fetch 1.5 GB, two 1 GB, below 1.125 GB. What is left does not count.
     assert!(may(&[(5, 9), (5, 0)], 3, 0) && !may(&[(5, 9), (5, 0)], 2, 2));
     // Nothing more comes, or all that is to come is below the threshold: not waited for.

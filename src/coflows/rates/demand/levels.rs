@@ -11,20 +11,22 @@ use super::Demand;
 use super::words::{Word, bit};
 use crate::coflows::rates::Free;
 
-/// By link, what it has left more or less than before, and which links that is not zero for.
+/// By how much the bits per second that are left on each link have changed.
 #[derive(Clone, Debug, Default)]
 pub struct Deltas {
+    /// By link: bits per second, fewer if negative.
     more: Vec<i64>,
+    /// The links for which that is not zero, as bits.
     dirty: Vec<u64>,
 }
 
 impl Deltas {
-    /// None, for `links` links.
+    /// No change, of `links` links.
     pub fn new(links: usize) -> Self {
         Self { more: vec![0; links.next_multiple_of(64)], dirty: vec![0; links.div_ceil(64)] }
     }
 
-    /// A link has this much more.
+    /// A link has `more` bits per second more, or fewer if negative.
     pub fn add(&mut self, link: u32, more: i64) {
         let (of, bit) = (&mut self.more[link as usize], bit(link));
         *of += more;
@@ -32,7 +34,7 @@ impl Deltas {
         *word = if *of == 0 { *word & !bit } else { *word | bit };
     }
 
-    /// Takes them all out.
+    /// Calls `each(link, bits per second)` for all changes, by link, and forgets them. O(links / 64 + changes).
     pub fn drain(&mut self, mut each: impl FnMut(u32, i64)) {
         for w in 0..self.dirty.len() {
             let mut bits = std::mem::take(&mut self.dirty[w]);
@@ -61,7 +63,7 @@ pub struct Levels {
     sound: u64,
 }
 
-/// Kept for its memory.
+/// Lists that are filled anew for every coflow, and whose memory is used again.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     used: Vec<u64>,
@@ -98,7 +100,8 @@ impl Levels {
         self.sound = self.sound.min(self.level[up]).min(self.level[down]);
     }
 
-    /// Links have so much more or less for the coflow. Says whether any has with which it has live groups. O(links / 64 + those).
+    /// What links have for the coflow changes by `deltas`. Says whether one of them carries a live group of it.
+    /// O(links of the coflow / 64 + those that change).
     pub fn shift(&mut self, demand: &Demand, deltas: &Deltas) -> bool {
         let mut any = false;
         for (w, word) in demand.ups.iter().chain(&demand.downs).enumerate() {
@@ -120,7 +123,8 @@ impl Levels {
         any
     }
 
-    /// Finds the levels for what links have now, and what they have more or less for those behind. Says whether any level is another one.
+    /// Finds the levels for what links have now, and adds to `deltas` what they leave more or less to the coflows behind. Says whether any
+    /// level is another one.
     /// O(senders x receivers / 64 + groups of links that are full later than the first one that has changed + those log those).
     pub fn update(&mut self, demand: &Demand, deltas: &mut Deltas, scratch: &mut Scratch) -> bool {
         scratch.used.clone_from(&self.used);

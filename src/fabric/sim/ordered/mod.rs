@@ -54,7 +54,7 @@ pub struct Ordered {
     /// The earliest of their next events.
     next: Option<Time>,
     /// What a flow's end reaches, where that is known.
-    reach: Following,
+    following: Following,
     /// Kept for their memory.
     ended: Vec<(usize, u32)>,
     gone: Vec<Gone>,
@@ -89,7 +89,7 @@ impl Ordered {
             jobs: BTreeMap::new(),
             attained: BTreeMap::new(),
             next: None,
-            reach: Following::new(capacity.len()),
+            following: Following::new(capacity.len()),
             ended: Vec::new(),
             gone: Vec::new(),
         }
@@ -98,7 +98,7 @@ impl Ordered {
     /// The slow twin: it gives rates anew to all coflows behind a flow that ends.
     #[cfg(test)]
     pub fn slow(network: Network, capacity: &[u64]) -> Self {
-        Self { reach: Following::new(0), ..Self::new(network, capacity) }
+        Self { following: Following::new(0), ..Self::new(network, capacity) }
     }
 
     /// The twin of changes under way: it begins at `world.now`, with a priority and the units left for each flow of these coflows.
@@ -153,18 +153,18 @@ impl Ordered {
     fn due(&mut self, world: &mut World) -> Option<Anew> {
         let (now, mut anew, mut over) = (world.now, None, false);
         let mut list = std::mem::take(&mut self.ended);
-        self.reach.due(now, &mut list);
+        self.following.due(now, &mut list);
         let (mut ended, mut gone, mut from) = (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
         while let Some(place) = self.next_due(from, ended.peek().map(|e| e.0), now) {
             from = place + 1;
             let c = &mut self.coflows[place];
             gone.clear();
-            if self.reach.is_ready() {
+            if self.following.is_ready() {
                 c.due_base(world, &mut self.free, &mut gone);
                 while let Some(e) = ended.next_if(|e| e.0 == place) {
                     gone.extend(c.work(e.1, world, &mut self.free));
                 }
-                gone.iter().for_each(|e| self.reach.leave(place, c, e));
+                gone.iter().for_each(|e| self.following.leave(place, c, e));
             } else {
                 c.due(world, &mut self.free, &mut gone);
             }
@@ -181,7 +181,7 @@ impl Ordered {
         (self.ended, self.gone) = (list, gone);
         if over {
             self.retire(now);
-            self.reach.forget();
+            self.following.forget();
             if self.discipline.end_reorders() || self.decides == Decide::CoflowEvents {
                 return Some(ALL);
             }
@@ -192,7 +192,7 @@ impl Ordered {
     /// The first coflow from a place on that must be looked at now, where flows of `ends` have ended.
     fn next_due(&self, from: usize, ends: Option<usize>, now: Time) -> Option<usize> {
         let to = ends.unwrap_or(self.coflows.len());
-        if self.reach.is_ready() && !self.has_calm_events() {
+        if self.following.is_ready() && !self.has_calm_events() {
             return ends;
         }
         let calm = (from..to).find(|&k| self.coflows[k].next.is_some_and(|t| t <= now));
@@ -240,10 +240,10 @@ impl Ordered {
     }
 
     fn decide(&mut self, anew: Anew, world: &mut World) {
-        if self.reach.is_ready() && !anew.order {
+        if self.following.is_ready() && !anew.order {
             return self.follow(world);
         }
-        self.reach.forget();
+        self.following.forget();
         let (by_coflow, all_share) = (self.discipline.by_coflow(), self.all_share(world.now));
         let by_levels = !all_share && self.has_levels();
         let from = if by_coflow || all_share || by_levels || self.discipline.weighted().is_some() { 0 } else { anew.from };
@@ -284,7 +284,7 @@ impl Ordered {
                 self.coflows.iter_mut().for_each(|c| c.stop_extra(&mut self.free));
                 return self.decide(ALL, world);
             }
-        } else if by_levels && self.reach.levels.learn(&mut self.coflows, &mut self.free, self.discipline.weighted()) {
+        } else if by_levels && self.following.levels.learn(&mut self.coflows, &mut self.free, self.discipline.weighted()) {
             // It has given the rates as well.
         } else {
             self.share(from);
@@ -294,7 +294,7 @@ impl Ordered {
             c.forecast(world.now, turn);
         }
         self.prepare(world);
-        self.await_next(self.reach.next(), true, world.now);
+        self.await_next(self.following.next(), true, world.now);
     }
 
     /// Whether the flows of a coflow share max-min fairly, cross two links each, and every end of a flow counts.
@@ -308,10 +308,10 @@ impl Ordered {
     fn prepare(&mut self, world: &World) {
         let greedy = !(self.discipline.is_fair_within() || self.discipline.weighted().is_some() || self.all_share(world.now));
         if greedy && self.decides == Decide::FlowEnds && self.coflows.iter().all(|c| c.demand.is_plain()) {
-            self.reach.chains.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
+            self.following.chains.learn(&mut self.coflows, &self.free, world.links.topology().hosts.len());
         }
-        self.reach.levels.forecast(&self.coflows);
-        if self.reach.is_ready() {
+        self.following.levels.forecast(&self.coflows);
+        if self.following.is_ready() {
             let queues = self.discipline.queues();
             self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(queues, c)));
         }
@@ -319,14 +319,14 @@ impl Ordered {
 
     /// Gives rates anew to those flows that the ends of others reach: what giving them to all would give.
     fn follow(&mut self, world: &mut World) {
-        let over = self.reach.follow(&mut self.coflows, &mut self.free, world);
+        let over = self.following.follow(&mut self.coflows, &mut self.free, world);
         if over {
             return self.decide(ALL, world);
         }
         if let Some(queues) = self.discipline.queues() {
             self.coflows.iter_mut().for_each(|c| c.forecast_calm(world.now, turn_of(Some(queues), c)));
         }
-        self.await_next(self.reach.next(), self.has_calm_events(), world.now);
+        self.await_next(self.following.next(), self.has_calm_events(), world.now);
     }
 
     /// Gives what is left to all coflows, in order, after what has been given so was taken back. Says whether a group turned out to be
