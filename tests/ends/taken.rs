@@ -76,7 +76,7 @@ fn a_stale_attach_file_leads_nowhere() {
 fn a_network_beyond_the_machine_is_refused() {
     let (name, scratch) = (unique("big"), Scratch::new("big"));
     let text = std::fs::read_to_string(topology()).expect("a topology");
-    let text = text.replace("racks: 4", "racks: 200").replace("1Gb/s", "100Gb/s").replace("uplink: 100Mb/s", "uplink: 10Gb/s");
+    let text = text.replace("racks: 4", "racks: 64").replace("1Gb/s", "100Gb/s").replace("uplink: 100Mb/s", "uplink: 10Gb/s");
     let big = scratch.write("big.yaml", &text);
     let o = output(heliostat().arg("run").arg(&big).args(["--name", &name, "--listen", "127.0.0.1:0"]));
     assert_eq!(o.status.code(), Some(1), "{}", said(&o));
