@@ -20,7 +20,7 @@ use crate::runtime::study::AnyResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::workload::{Adjust, Workload};
 
 /// A run that is ready, but for its seed.
@@ -65,6 +65,7 @@ impl<'a> Play<'a> {
         config::fit(topology, &plan)?;
         limits::fits_into_memory(topology, &plan, config::Load::default())?;
         let faults = args.read_faults(topology, &plan)?;
+        args.check_resolution(&plan)?;
         let load = match (&args.jobs, &args.workload) {
             (Some(what), _) => {
                 let by = jobs::scheduling(&plan, &policy.display().to_string())?;
@@ -75,7 +76,7 @@ impl<'a> Play<'a> {
         };
         let origin = origin::of(Some(&args.topology), Some(policy), args.jobs.as_deref().or(args.workload.as_deref()));
         let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
-        let origin = Origin { resolution: args.resolution, ..origin };
+        let origin = Origin { resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO), ..origin };
         Ok(Self { args, topology, plan, load, faults, origin })
     }
 
