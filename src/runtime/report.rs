@@ -69,6 +69,9 @@ pub struct Origin {
     /// The same of the file of the workload or the jobs; absent of mixes, which the seed decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_sha256: Option<String>,
+    /// What ends of flows left was shared anew at multiples of this only; absent of live runs, and where it was shared at once.
+    #[serde(default, rename = "resolution_ns", skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Span>,
     /// Name of the machine. Simulations have it, and `started_at`, only if asked for: all else is the same on every machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -81,7 +84,8 @@ impl Default for Origin {
     /// This version, and nothing else.
     fn default() -> Self {
         let version = env!("CARGO_PKG_VERSION").into();
-        Self { version, seed: None, topology_sha256: None, policy_sha256: None, workload_sha256: None, host: None, started_at: None }
+        let (topology_sha256, policy_sha256, workload_sha256) = Default::default();
+        Self { version, seed: None, topology_sha256, policy_sha256, workload_sha256, resolution: None, host: None, started_at: None }
     }
 }
 

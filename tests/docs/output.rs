@@ -27,7 +27,8 @@ fn coflows() -> RunResult {
     r.events = Some(1);
     let some = || Some(String::new());
     let (topology_sha256, policy_sha256, workload_sha256, host, started_at) = (some(), some(), some(), some(), some());
-    r.origin = Origin { seed: Some(1), topology_sha256, policy_sha256, workload_sha256, host, started_at, ..r.origin };
+    let (seed, resolution) = (Some(1), Some(Span::millis(1)));
+    r.origin = Origin { seed, resolution, topology_sha256, policy_sha256, workload_sha256, host, started_at, ..r.origin };
     r.zero = Some(Time(1));
     r.tampered = Some(Tampered { from: Time(1), until: Time(2), what: "a queue".into(), found: 1 });
     (r.coflows[0].lost, r.summary.stats.fallbacks) = (Some("cut off".into()), 1);

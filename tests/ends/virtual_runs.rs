@@ -202,6 +202,32 @@ fn results_say_where_they_come_from_and_are_the_same_wherever_they_are_made() {
 }
 
 #[test]
+fn a_resolution_is_told_with_the_result_and_the_finest_is_exact() {
+    let scratch = Scratch::new("resolution");
+    let read = |name: &str, policy: &str, more: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&result(&scratch, name, policy, more)).expect("JSON")
+    };
+    for policy in ["eps-only", "varys", "c-through"] {
+        let [exact, mut finest, coarse] =
+            [&[][..], &["--resolution", "1ns"], &["--resolution", "2s"]].map(|more| read("r.json", policy, more));
+        assert_eq!((&finest["origin"]["resolution_ns"], &exact["origin"]["resolution_ns"]), (&1.into(), &serde_json::Value::Null));
+        finest["origin"] = exact["origin"].clone();
+        assert!(finest == exact, "{policy}");
+        let cct = |r: &serde_json::Value| r["summary"]["average_cct_ns"].as_u64().expect("a number");
+        assert!(cct(&coarse) > cct(&exact) && coarse["summary"]["bytes_received"] == exact["summary"]["bytes_received"], "{policy}");
+    }
+    let refused = |more: &[&str]| {
+        let mut c = heliostat();
+        c.arg("simulate").arg(topology()).args(["--workload", "shuffle-4", "--resolution", "1ms"]).args(more);
+        let o = output(&mut c);
+        assert_eq!(o.status.code(), Some(2), "{}", said(&o));
+        said(&o)
+    };
+    assert!(refused(&["--policy", "sunflow"]).contains("`network: sunflow` reserves circuits"));
+    assert!(refused(&["--policy", "varys", "--alone"]).contains("--alone"));
+}
+
+#[test]
 fn results_of_the_form_before_are_read_by_all_that_read_results() {
     let scratch = Scratch::new("old");
     result(&scratch, "new.json", "c-through", &[]);

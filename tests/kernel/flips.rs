@@ -206,7 +206,7 @@ struct Judged {
     perhaps_lost: u64,
     /// Packets that came out at another rack than the one they were sent to.
     wrong: u64,
-    /// Times without light, as the packets show them.
+    /// Times without light, as the packets show them: of those changes at both edges of which the flood did not pause.
     dark: Vec<Span>,
 }
 
@@ -217,13 +217,14 @@ impl Judged {
         for k in 1..n {
             let (now, before) = (rotation.reservation(0, k), rotation.reservation(0, k - 1));
             let arrivals = |r: &Reservation| &got[r.output.index() - 1].at;
-            let inside: Vec<_> = sent.iter().filter(|p| p.before >= now.setup_at && p.before < now.until).collect();
-            let first = inside.iter().find(|p| arrivals(&now).contains_key(&p.id));
-            let last = sent.iter().rev().find(|p| p.before < now.up_from && arrivals(&before).contains_key(&p.id));
+            let inside = sent.partition_point(|p| p.before < now.setup_at)..sent.partition_point(|p| p.before < now.until);
+            let first = inside.clone().find(|&p| arrivals(&now).contains_key(&sent[p].id));
+            let last = (0..sent.partition_point(|p| p.before < now.up_from)).rev().find(|&p| arrivals(&before).contains_key(&sent[p].id));
             if let (Some(f), Some(l)) = (first, last) {
-                j.dark.push(f.before.since(l.after));
+                let paused = |p: usize| sent[p + 1].before.since(sent[p].after) > EDGE;
+                j.dark.extend((!paused(l) && !paused(f - 1)).then(|| sent[f].before.since(sent[l].after)));
             }
-            inside.into_iter().for_each(|p| j.judge(p, &now, got, slack));
+            sent[inside].iter().for_each(|p| j.judge(p, &now, got, slack));
         }
         j
     }
@@ -268,6 +269,7 @@ fn dark_time(mechanism: Mechanism, delta: Span) -> Timing {
     let slack = if mechanism == Mechanism::Timed { Span::ZERO } else { late.max(Span::millis(1)) * 2 };
     let j = Judged::new(&rotation, n, &sent, &got, slack);
     let gap = kept.iter().filter(|p| !got[2].at.contains_key(&p.id)).count();
+    in_time!(j.dark.len() >= 10, "the flood paused at the edges of all but {} changes", j.dark.len());
     let [p50, p99, max] = quantiles(j.dark.clone());
     println!(
         "{} dark time asked {delta}: achieved p50 {p50} p99 {p99} max {max}; {} packets judged: leaked {}, lost {}, wrong rack {}; \

@@ -90,6 +90,11 @@ pub struct Args {
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
     until: Option<Span>,
+    /// What the ends of flows leave is shared anew only at multiples of this time, such as 10ms, or when a coflow comes, a control cycle
+    /// begins or a circuit changes: large runs take much less time, and CCTs are up to some multiples of it longer. Flows end at their
+    /// instants all the same [default: at once, which is exact]
+    #[arg(long, value_name = "TIME", conflicts_with = "alone")]
+    resolution: Option<Span>,
     /// What links carry over time is told in buckets of at least this length, such as 100ms; they grow with a long run, of which there
     /// are at most 256 [default: what the last arrival and the bytes suggest]
     #[arg(help_heading = "Output", long, value_name = "TIME", conflicts_with = "alone")]
@@ -280,6 +285,20 @@ impl Args {
             return Err(CliError::Usage("--fault: `network: sunflow` knows no faults; use a policy with `scheduler: sunflow`".into()));
         }
         Ok(all)
+    }
+
+    /// Refuses a resolution where rates do not follow from which flows there are.
+    fn check_resolution(&self, plan: &RunPlan) -> Result<(), CliError> {
+        if self.resolution() > Span::ZERO && plan.run.network.kind == NetworkKind::Sunflow {
+            let why = "`network: sunflow` reserves circuits, whose rates no end of a flow changes; leave it out";
+            return Err(CliError::Usage(format!("--resolution: {why}")));
+        }
+        Ok(())
+    }
+
+    /// How coarsely ends of flows are noticed; zero: at once.
+    fn resolution(&self) -> Span {
+        self.resolution.unwrap_or(Span::ZERO)
     }
 
     fn until(&self) -> Option<Time> {

@@ -15,12 +15,12 @@ use crate::runtime::jobs::simulate::{self as of_jobs, Ask, Course};
 use crate::runtime::record::Recorder;
 use crate::runtime::report::{End, Origin, RunResult};
 use crate::runtime::settings::RunPlan;
-use crate::runtime::simulate::{How, Progress, bucket, simulate_alone, simulate_watched};
+use crate::runtime::simulate::{Extras, How, Progress, bucket, simulate_alone, simulate_watched};
 use crate::runtime::study::AnyResult;
 use crate::scheduler::Event;
 use crate::scheduler::spec::JobPolicy;
 use crate::topology::Topology;
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::workload::{Adjust, Workload};
 
 /// A run that is ready, but for its seed.
@@ -65,6 +65,7 @@ impl<'a> Play<'a> {
         config::fit(topology, &plan)?;
         limits::fits_into_memory(topology, &plan, config::Load::default())?;
         let faults = args.read_faults(topology, &plan)?;
+        args.check_resolution(&plan)?;
         let load = match (&args.jobs, &args.workload) {
             (Some(what), _) => {
                 let by = jobs::scheduling(&plan, &policy.display().to_string())?;
@@ -75,6 +76,7 @@ impl<'a> Play<'a> {
         };
         let origin = origin::of(Some(&args.topology), Some(policy), args.jobs.as_deref().or(args.workload.as_deref()));
         let origin = if args.timing { origin::here_and_now(&origin) } else { origin };
+        let origin = Origin { resolution: Some(args.resolution()).filter(|&r| r > Span::ZERO), ..origin };
         Ok(Self { args, topology, plan, load, faults, origin })
     }
 
@@ -134,7 +136,7 @@ impl<'a> Play<'a> {
             simulate_alone(topology, plan, workload, watch)
         } else {
             let bucket = Some(args.bucket.unwrap_or_else(|| bucket(topology, workload)));
-            let how = How { until: args.until(), faults, bucket, record };
+            let how = How { until: args.until(), extras: Extras { faults, bucket, resolution: args.resolution() }, record };
             simulate_watched(topology, plan, workload, &how, &mut |r| write(r), watch)
         };
         result.map(|r| RunResult { origin: self.origin(seed), ..r }).map_err(|e| CliError::Failed(e.to_string()))
@@ -162,8 +164,17 @@ impl<'a> Play<'a> {
         let remaining = (errors.remaining_percent > 0).then_some((errors.remaining_percent, seed));
         let bucket = Some(args.bucket.unwrap_or_else(|| of_jobs::bucket(topology, &list)));
         let explain = args.explain.as_ref().map(|job| explain::find(&list, job)).transpose()?;
-        let course =
-            Course { foreseen: Some(&foreseen), remaining, stop: Some(stop), bucket, watch, record, explain, writes: args.write_output };
+        let course = Course {
+            foreseen: Some(&foreseen),
+            remaining,
+            stop: Some(stop),
+            bucket,
+            resolution: args.resolution(),
+            watch,
+            record,
+            explain,
+            writes: args.write_output,
+        };
         let mut jobs_by = by.clone();
         jobs_by.settings.grain = args.how.grain(topology, jobs_by.placement.kind())?;
         let first = if args.place_by_seed { 1 } else { args.seed };

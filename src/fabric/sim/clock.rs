@@ -22,6 +22,12 @@ impl Clock {
         self.reading + u128::from(self.pace) * u128::from(now.since(self.since).0)
     }
 
+    /// When it read `reading`, which lies between its last change and `now`, on the next nanosecond.
+    pub fn when(&self, reading: u128, now: Time) -> Time {
+        let beyond = self.at(now).saturating_sub(reading).checked_div(u128::from(self.pace)).unwrap_or(0);
+        Time(now.0.saturating_sub(u64::try_from(beyond).unwrap_or(u64::MAX)))
+    }
+
     /// Units a nanosecond.
     pub fn pace(&self) -> u64 {
         self.pace

@@ -102,11 +102,22 @@ pub trait Engine: Send {
     /// When something will happen by itself if circuits stay: a flow finishes, or a coflow changes its queue.
     fn next_event(&self) -> Option<Time>;
 
+    /// When something will happen that must be noticed then, and not a while later; the ends of flows need not be, whose instants are
+    /// known afterwards as well.
+    fn next_appointment(&self) -> Option<Time> {
+        None
+    }
+
     /// Whether any flow moves.
     fn is_moving(&self) -> bool;
 
-    /// Does the work of all flows up to now, finishes what is due, and decides rates anew where that is called for.
+    /// Does the work of all flows up to now, finishes what is due, each flow at its instant even if that is past, and decides rates anew
+    /// where that is called for.
     fn pass(&mut self, world: &mut World);
+
+    /// The same, but rates stay until the next [`Engine::pass`], or until anything else changes them; [`Engine::next_event`] says that a
+    /// pass is due. Observing must not change what happens.
+    fn catch_up(&mut self, world: &mut World);
 
     /// The circuits of these rack pairs changed: their flows change over.
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World);

@@ -199,6 +199,7 @@ struct Script {
     admit_all: bool,
     uplink: u64,
     network: Network,
+    resolution: Span,
     /// Racks in a pod, whose uplink is half as fast as its racks together; 0: one switch; 4: a graph instead.
     pods: u32,
 }
@@ -227,9 +228,24 @@ fn script() -> impl Strategy<Value = Script> {
     let long = span(60_000_000).prop_map(|long| long.max(1));
     let circuits = prop::collection::vec((0u32..4, 0u32..4, span(80_000_000), long), 0..10);
     let uplink = prop::sample::select(vec![0u64, 1, 100, 1000]);
-    (coflows, prop::collection::vec(span(30_000_000), 6), circuits, any::<bool>(), uplink, network(), 0u32..5).prop_map(
-        |(flows, gaps, circuits, admit_all, uplink, network, pods)| Script { flows, gaps, circuits, admit_all, uplink, network, pods },
+    let gaps = prop::collection::vec(span(30_000_000), 6);
+    (coflows, gaps, circuits, any::<bool>(), uplink, network(), resolution(), 0u32..5).prop_map(
+        |(flows, gaps, circuits, admit_all, uplink, network, resolution, pods)| Script {
+            flows,
+            gaps,
+            circuits,
+            admit_all,
+            uplink,
+            network,
+            resolution,
+            pods,
+        },
     )
+}
+
+/// How coarsely ends of flows are noticed; every other time at once.
+fn resolution() -> impl Strategy<Value = Span> {
+    prop::sample::select(vec![0u64, 0, 0, 1, 700_000, 10_000_000]).prop_map(Span)
 }
 
 /// Every network scheduler with every setting that changes how it works.
@@ -258,7 +274,8 @@ type Told = (Vec<FlowFinished>, Observation, BTreeMap<CoflowId, Delivered>);
 
 /// Runs a script, looking at the network every `step`, and checks what must hold at every look.
 fn play(s: &Script, t: &Arc<Topology>, step: u64) -> Result<Told, TestCaseError> {
-    let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), network: s.network, ..Settings::default() });
+    let mut f =
+        SimFabric::new(t.clone(), Settings { admit: s.admit(), network: s.network, resolution: s.resolution, ..Settings::default() });
     for &(i, j, at, long) in &s.circuits {
         let refused = f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
         prop_assert_eq!(refused.len(), 1);
@@ -405,12 +422,22 @@ proptest! {
     }
 
     #[test]
+    fn a_resolution_of_a_nanosecond_is_exact(s in script()) {
+        let (t, step) = (tree(&s), 9_000_000);
+        let run = |ns| play(&Script { resolution: Span(ns), ..s.clone() }, &t, step);
+        let (mut exact, mut finest) = (run(0)?, run(1)?);
+        // Flows that end at one instant are told in another order.
+        (exact.0.sort(), finest.0.sort());
+        prop_assert_eq!(exact, finest);
+    }
+
+    #[test]
     fn clocks_by_link_are_the_bundles_to_the_bit(s in script(), shape in prop::sample::select(vec![(2, 2000), (1, 1000), (1, 300)])) {
         // Uplinks that carry all that their hosts send, or have one host only; without circuits both engines may be asked.
         let (hosts, uplink) = shape;
         let t = topology(8 / hosts, hosts, uplink);
         let run = |circuits| {
-            let mut f = SimFabric::new(t.clone(), Settings { circuits, ..Settings::default() });
+            let mut f = SimFabric::new(t.clone(), Settings { circuits, resolution: s.resolution, ..Settings::default() });
             let (mut at, mut done, mut seen) = (0, Vec::new(), Vec::new());
             for (k, flows) in s.flows.iter().enumerate() {
                 at += s.gaps[k];

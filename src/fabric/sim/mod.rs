@@ -101,6 +101,8 @@ pub struct SimFabric {
     /// Links that carry less than their rate, by how many percent of it.
     broken: Vec<(Which, u32)>,
     meter: Option<Meter>,
+    /// What ends of flows leave is shared anew at multiples of this only; zero: at once.
+    resolution: Span,
     /// Why flows take no lists of switches here; else the switches.
     switches: Result<Switches, &'static str>,
     lists: Lists,
@@ -129,6 +131,9 @@ pub struct Settings {
     /// Whether observations tell what was sent ([`Observation::sent`], [`Observation::over_ocs`]); where nothing reads that, zeros are
     /// cheaper. Ports are always counted.
     pub counters: bool,
+    /// What ends of flows leave is shared anew at multiples of this, or sooner when anything else happens; zero: at once, which is exact.
+    /// Flows end at their instants whatever it is. [`NetworkKind::Sunflow`] knows none.
+    pub resolution: Span,
 }
 
 impl Default for Settings {
@@ -141,6 +146,7 @@ impl Default for Settings {
             may_fail: false,
             bucket: None,
             counters: true,
+            resolution: Span::ZERO,
         }
     }
 }
@@ -170,7 +176,7 @@ pub fn pairs_kept(topology: &Arc<Topology>, admit: Admit, kind: NetworkKind) -> 
 impl SimFabric {
     /// A network at rest at time zero.
     pub fn new(topology: Arc<Topology>, settings: Settings) -> Self {
-        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters } = settings;
+        let Settings { admit, circuits, network, buffer, may_fail, bucket, counters, resolution } = settings;
         let (hosts, dark) = (topology.hosts.len(), !circuits || topology.planes.is_empty());
         let links = Links::new(topology.clone(), !dark, may_fail, network.kind == NetworkKind::MaxMin);
         let interfaces = &links.capacity()[..2 * hosts];
@@ -206,6 +212,7 @@ impl SimFabric {
             done: Vec::new(),
             delays: delayed.then(Delays::default),
             broken: Vec::new(),
+            resolution,
         }
     }
 
@@ -281,6 +288,9 @@ impl SimFabric {
     /// Lets time pass up to `to`; returns the flows that have finished since the last call, by time.
     pub fn advance(&mut self, to: Time) -> Vec<FlowFinished> {
         self.run(to);
+        if self.resolution > Span::ZERO {
+            self.done.sort_by_key(|d| d.at);
+        }
         std::mem::take(&mut self.done)
     }
 
@@ -288,7 +298,12 @@ impl SimFabric {
     /// never.
     pub fn next_event(&self) -> Option<Time> {
         let arrives = self.delays.as_ref().and_then(Delays::next);
-        self.engine.next_event().into_iter().chain(self.crossbars.next_edge()).chain(arrives).min()
+        self.next_pass().into_iter().chain(self.crossbars.next_edge()).chain(arrives).min()
+    }
+
+    /// When the end of a flow at `t` is noticed.
+    fn notices(&self, t: Time) -> Time {
+        t.0.checked_next_multiple_of(self.resolution.0).map_or(t, Time)
     }
 
     /// Whether any flow will finish if nothing changes.
@@ -338,14 +353,36 @@ impl SimFabric {
         while let Some(t) = self.next_event().filter(|&t| t <= to) {
             self.read_meter(Time(t.0.saturating_sub(1)));
             self.now = self.now.max(t);
-            self.engine.pass(world!(self));
-            self.arrive();
+            self.pass();
             if self.crossbars.next_edge().is_some_and(|e| e <= self.now) {
                 self.edges();
             }
         }
         self.read_meter(to);
         self.now = self.now.max(to);
+        self.catch_up();
+    }
+
+    /// When the engine does what ends of flows call for, or has something else to do.
+    fn next_pass(&self) -> Option<Time> {
+        self.engine.next_event().map(|t| self.notices(t)).into_iter().chain(self.engine.next_appointment()).min()
+    }
+
+    /// Does what is due now.
+    fn pass(&mut self) {
+        if self.resolution > Span::ZERO && self.next_pass().is_none_or(|t| t > self.now) {
+            return self.catch_up();
+        }
+        self.engine.pass(world!(self));
+        self.arrive();
+    }
+
+    /// Finishes flows that have ended without being noticed.
+    fn catch_up(&mut self) {
+        if self.resolution > Span::ZERO && self.engine.next_event().is_some_and(|t| t <= self.now) {
+            self.engine.catch_up(world!(self));
+            self.arrive();
+        }
     }
 
     /// Where links have delays, what engines have finished goes on its way, and `done` has what has arrived.
@@ -366,6 +403,7 @@ impl SimFabric {
     fn read_meter(&mut self, to: Time) {
         while let Some(edge) = self.meter.as_ref().map(Meter::edge).filter(|&e| e <= to) {
             self.now = self.now.max(edge);
+            self.catch_up();
             let mut beyond = Totals::new(self.links.topology());
             self.engine.look(&mut beyond, world!(self));
             self.meter.as_mut().expect("it has an edge").read(&beyond.plus(self.ledger.totals()));

@@ -114,6 +114,8 @@ pub struct Pairs<W: Ways> {
     /// By clock: its pace or its first finish changed.
     stale: Vec<u32>,
     next: Option<Time>,
+    /// Since when flows have ended whose rates nobody has yet.
+    ended: Option<Time>,
 }
 
 impl<W: Ways> Pairs<W> {
@@ -133,6 +135,7 @@ impl<W: Ways> Pairs<W> {
             fresh: Vec::new(),
             stale: Vec::new(),
             next: None,
+            ended: None,
         }
     }
 
@@ -220,12 +223,14 @@ impl<W: Ways> Pairs<W> {
                 continue;
             }
             let (service, racks, (from, to, _)) = (self.service(pair, world.now), self.racks(pair, world), self.ends(pair));
+            let ahead = self.places[pair as usize].ahead;
             let p = &mut self.pairs[pair as usize];
             while let Some(Reverse(f)) = p.flows.peek().filter(|f| f.0.0 <= service).copied() {
                 p.pop();
                 self.waiting.get_mut(pair as usize).into_iter().for_each(|w| w.pop(f.0));
                 world.ledger.close(f.1, racks, size(&f), p.way.over_ocs(f.4, f.0));
-                world.done.push(FlowFinished { coflow: f.1, flow: f.2, at: world.now });
+                let at = self.clocks[link as usize].when(f.0.wrapping_sub(ahead), world.now);
+                world.done.push(FlowFinished { coflow: f.1, flow: f.2, at });
                 self.levels.remove(from.index(), to.index());
             }
             if p.booked < p.finished {
@@ -238,6 +243,15 @@ impl<W: Ways> Pairs<W> {
             self.enter(pair);
         }
         self.stale.push(link);
+    }
+
+    /// Finishes what is due.
+    fn finish_all(&mut self, world: &mut World) {
+        for l in 0..self.clocks.len() as u32 {
+            if self.clocks[l as usize].next().is_some_and(|t| t <= world.now) {
+                self.finish(l, world);
+            }
+        }
     }
 
     /// Fills the links anew, sets the clocks' paces, and moves the pairs whose links changed their order.
@@ -262,6 +276,12 @@ impl<W: Ways> Pairs<W> {
                 self.attach(pair, now);
             }
         }
+        self.ended = None;
+        self.forecast(now);
+    }
+
+    /// Finds out when flows end by those clocks that must be read anew.
+    fn forecast(&mut self, now: Time) {
         self.stale.sort_unstable();
         self.stale.dedup();
         for l in std::mem::take(&mut self.stale) {
@@ -367,23 +387,27 @@ impl<W: Ways> Engine for Pairs<W> {
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.next
+        self.next.into_iter().chain(self.ended).min()
     }
 
     fn is_moving(&self) -> bool {
-        self.next.is_some()
+        self.next_event().is_some()
     }
 
     fn pass(&mut self, world: &mut World) {
-        if self.next.is_none_or(|t| t > world.now) {
+        if self.next_event().is_none_or(|t| t > world.now) {
             return;
         }
-        for l in 0..self.clocks.len() as u32 {
-            if self.clocks[l as usize].next().is_some_and(|t| t <= world.now) {
-                self.finish(l, world);
-            }
-        }
+        self.finish_all(world);
         self.refill(world.now);
+    }
+
+    fn catch_up(&mut self, world: &mut World) {
+        if self.next.is_some_and(|t| t <= world.now) {
+            self.finish_all(world);
+            self.ended.get_or_insert(world.now);
+            self.forecast(world.now);
+        }
     }
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {

@@ -38,6 +38,8 @@ pub struct Shared {
     touched: Vec<u32>,
     /// Links whose clock must be read anew.
     stale: Vec<u32>,
+    /// Since when flows have ended whose rates nobody has yet.
+    ended: Option<Time>,
 }
 
 impl Shared {
@@ -54,6 +56,7 @@ impl Shared {
             active: Numbers::default(),
             touched: Vec::new(),
             stale: Vec::new(),
+            ended: None,
         }
     }
 
@@ -100,6 +103,12 @@ impl Shared {
                 self.expect(b);
             }
         }
+        self.ended = None;
+        self.forecast(now);
+    }
+
+    /// Finds out when flows end by those clocks that must be read anew.
+    fn forecast(&mut self, now: Time) {
         self.stale.sort_unstable();
         self.stale.dedup();
         for l in std::mem::take(&mut self.stale) {
@@ -145,6 +154,14 @@ impl Shared {
         b
     }
 
+    /// Finishes what is due; says whether anything is.
+    fn finish_all(&mut self, world: &mut World) -> bool {
+        let mut due = Vec::new();
+        self.next.up_to(world.now, &mut due);
+        due.iter().for_each(|&l| self.finish(l, world));
+        !due.is_empty()
+    }
+
     /// Finishes what is due by this clock.
     fn finish(&mut self, link: u32, world: &mut World) {
         while let Some(b) = self.clocks[link as usize].due(world.now) {
@@ -157,7 +174,8 @@ impl Shared {
             while let Some((f, over_ocs, beyond)) = bundle.pop() {
                 world.ledger.carried(bundle.racks, bundle.route, 0, beyond);
                 world.ledger.close(f.coflow, bundle.racks, f.size, over_ocs);
-                world.done.push(FlowFinished { coflow: f.coflow, flow: f.flow, at: world.now });
+                let at = self.clocks[link as usize].when(f.due.wrapping_sub(bundle.ahead), world.now);
+                world.done.push(FlowFinished { coflow: f.coflow, flow: f.flow, at });
             }
             if bundle.flows.is_empty() {
                 (bundle.link, bundle.ahead) = (None, service);
@@ -218,21 +236,27 @@ impl Engine for Shared {
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.next.first()
+        self.next.first().into_iter().chain(self.ended).min()
     }
 
     fn is_moving(&self) -> bool {
-        self.next.first().is_some()
+        self.next_event().is_some()
     }
 
     fn pass(&mut self, world: &mut World) {
-        let mut due = Vec::new();
-        self.next.up_to(world.now, &mut due);
-        if due.is_empty() {
-            return;
+        if self.finish_all(world) || self.ended.is_some() {
+            self.rerate(world);
         }
-        due.into_iter().for_each(|l| self.finish(l, world));
-        self.rerate(world);
+    }
+
+    fn catch_up(&mut self, world: &mut World) {
+        if self.finish_all(world) {
+            self.ended.get_or_insert(world.now);
+            let touched = std::mem::take(&mut self.touched);
+            touched.iter().for_each(|&b| self.expect(b));
+            self.touched = touched;
+            self.forecast(world.now);
+        }
     }
 
     fn reroute(&mut self, pairs: &[(RackId, RackId)], world: &mut World) {

@@ -26,7 +26,7 @@ use crate::runtime::planned::scheduler;
 use crate::runtime::record::{JobsHead, Recorder};
 use crate::runtime::report::RunResult;
 use crate::runtime::settings::RunPlan;
-use crate::runtime::simulate::Simulation;
+use crate::runtime::simulate::{Extras, Simulation};
 use crate::scheduler::spec::JobPolicy;
 use crate::scheduler::state::{Grain, rack_level};
 use crate::scheduler::{Action, Event};
@@ -87,6 +87,8 @@ pub struct Course<'a> {
     pub stop: Option<&'a AtomicBool>,
     /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
     pub bucket: Option<Span>,
+    /// What ends of flows leave is shared anew at multiples of this only; zero: at once ([`Extras::resolution`]).
+    pub resolution: Span,
     /// Is told now and then how far the run is, and at its end.
     pub watch: Option<&'a dyn Fn(Progress)>,
     /// Takes what both machines are told and want.
@@ -163,8 +165,9 @@ pub fn simulate_as(ask: &Ask, placement: Box<dyn Placement>, course: &Course, lo
     course.explain.into_iter().for_each(|job| scheduler.explain(job));
     let lines = std::cell::RefCell::new(log);
     let mut from_network = |r| (lines.borrow_mut())(Line::Network(r));
+    let extras = Extras { faults: ask.faults, bucket: course.bucket, resolution: course.resolution };
     let transport = Virtual {
-        network: Simulation::with(&network, ask.plan, (ask.faults, course.bucket), &mut from_network),
+        network: Simulation::with(&network, ask.plan, extras, &mut from_network),
         promised: BTreeMap::new(),
         promises: 0,
         words: VecDeque::new(),

@@ -17,7 +17,7 @@ use crate::fabric::sim::SimFabric;
 use crate::ids::{CoflowId, FlowId, HostId, RackId};
 use crate::runtime::jobs::simulate::{Ask, Course, simulate_with};
 use crate::runtime::jobs::tests::{jobs, kinds, network};
-use crate::runtime::simulate::{How, Simulation, simulate_watched};
+use crate::runtime::simulate::{Extras, How, Simulation, simulate_watched};
 use crate::scheduler::Event;
 use crate::workload::Workload;
 
@@ -67,7 +67,7 @@ fn coflows(scheduler: SchedulerKind, demand: Estimator) -> Vec<u8> {
     let workload = Workload::new("three", (0..3).map(coflow).collect());
     let faults = ["ocs0.in1=stuck@150ms", "r2.uplink=down@300ms+200ms"].map(|f| read_fault(f, &topology).unwrap());
     recorded(|r| {
-        let how = How { faults: &faults, record: Some(r), ..How::default() };
+        let how = How { extras: Extras { faults: &faults, ..Extras::default() }, record: Some(r), ..How::default() };
         simulate_watched(&topology, &plan(scheduler, demand), &workload, &how, &mut |_| {}, &mut |_| true).unwrap();
     })
 }

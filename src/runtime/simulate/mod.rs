@@ -10,11 +10,9 @@ use std::sync::Arc;
 use super::record::Recorder;
 use super::report::{End, RunResult};
 use super::settings::RunPlan;
-use crate::coflows::FlowSpec;
 use crate::control::Rejected;
 use crate::control::record::Record;
 use crate::fabric::meter::bucket_for;
-use crate::fabric::sim::faults::Fault;
 use crate::topology::Topology;
 use crate::units::{BitRate, Bytes, Span, Time};
 use crate::workload::Workload;
@@ -25,7 +23,7 @@ mod simulation;
 mod tests;
 
 pub use alone::simulate_alone;
-pub use simulation::{Finished, Simulation};
+pub use simulation::{Extras, Finished, Simulation};
 
 /// Events between two reports to the watcher of a run.
 const LOOK: u64 = 100;
@@ -50,21 +48,30 @@ pub fn simulate(
 pub struct How<'a> {
     /// Ends the run then, even if coflows are unfinished.
     pub until: Option<Time>,
-    /// What breaks, and when.
-    pub faults: &'a [Fault],
-    /// What links carry over time is kept, at first in buckets of this length ([`bucket`]).
-    pub bucket: Option<Span>,
+    /// What breaks, and what else the network is asked for.
+    pub extras: Extras<'a>,
     /// Takes what the controller is told and wants.
     pub record: Option<&'a Recorder>,
 }
 
-/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as all bytes between racks need on
-/// all links at once. O(flows).
+/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as any rack needs for what it sends to
+/// other racks, or gets from them, over its uplink and all planes at once. O(flows + racks).
 pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
     let last = workload.coflows.last().map_or(Time::ZERO, |c| c.arrival).since(Time::ZERO);
-    let between = |f: &FlowSpec| if topology.rack_of(f.from) == topology.rack_of(f.to) { 0 } else { f.bytes.0 };
-    let bytes = workload.coflows.iter().flat_map(|c| &c.flows).map(between).fold(0, u64::saturating_add);
-    bucket_for(last.max(least(topology, Bytes(bytes))))
+    let mut bytes = vec![(0u64, 0u64); topology.rack_count()];
+    for f in workload.coflows.iter().flat_map(|c| &c.flows) {
+        let (from, to) = (topology.rack_of(f.from).index(), topology.rack_of(f.to).index());
+        if from != to {
+            bytes[from].0 = bytes[from].0.saturating_add(f.bytes.0);
+            bytes[to].1 = bytes[to].1.saturating_add(f.bytes.0);
+        }
+    }
+    let planes = topology.planes.iter().map(|p| p.rate.0).fold(0, u64::saturating_add);
+    let busiest = topology.racks.iter().zip(&bytes).map(|(rack, &(out, into))| match rack.uplink.0.saturating_add(planes) {
+        0 => Span::ZERO,
+        rate => BitRate(rate).time_for(Bytes(out.max(into))),
+    });
+    bucket_for(busiest.chain([last]).max().unwrap_or(Span::ZERO))
 }
 
 /// How long bytes between racks take at least, on all links at once.
@@ -103,7 +110,7 @@ pub fn simulate_watched(
 ) -> Result<RunResult, Rejected> {
     let until = how.until.unwrap_or(Time::MAX);
     let (mut events, mut end) = (0, None);
-    let mut run = Simulation::with(topology, plan, (how.faults, how.bucket), log);
+    let mut run = Simulation::with(topology, plan, how.extras, log);
     how.record.inspect(|r| run.record(r));
     let mut coming = workload.coflows.iter().peekable();
     while coming.peek().is_some() || (run.unfinished() > 0 && !run.is_stuck()) {

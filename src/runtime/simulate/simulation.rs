@@ -47,6 +47,17 @@ struct Known {
     last: Time,
 }
 
+/// What else a network in virtual time is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras<'a> {
+    /// What breaks, and when.
+    pub faults: &'a [Fault],
+    /// What links carry is kept, at first in buckets of this length.
+    pub bucket: Option<Span>,
+    /// What ends of flows leave is shared anew at multiples of this only ([`Settings::resolution`]); zero: at once.
+    pub resolution: Span,
+}
+
 /// What becomes of a probe at its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Probe {
@@ -145,20 +156,16 @@ fn first_cycle(plan: &RunPlan) -> Time {
 impl<'a> Simulation<'a> {
     /// A network at rest at time zero. Every line of the event log goes to `log`.
     pub fn new(topology: &Arc<Topology>, plan: &RunPlan, log: &'a mut dyn FnMut(Record)) -> Self {
-        Self::with(topology, plan, (&[], None), log)
+        Self::with(topology, plan, Extras::default(), log)
     }
 
-    /// The same; things break as `faults` say, and what links carry is kept in buckets that begin with the length `bucket`.
-    pub fn with(
-        topology: &Arc<Topology>,
-        plan: &RunPlan,
-        (faults, bucket): (&[Fault], Option<Span>),
-        log: &'a mut dyn FnMut(Record),
-    ) -> Self {
+    /// The same with extras.
+    pub fn with(topology: &Arc<Topology>, plan: &RunPlan, extras: Extras, log: &'a mut dyn FnMut(Record)) -> Self {
+        let Extras { faults, bucket, resolution } = extras;
         let circuits = plan.policy.scheduler.build().set_by() != SetBy::NoCircuits;
         let (admit, network, buffer) = (plan.run.admit, plan.run.network, plan.run.buffer);
         let counters = plan.policy.demand.reads_counters();
-        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket, counters };
+        let settings = Settings { admit, circuits, network, buffer, may_fail: !faults.is_empty(), bucket, counters, resolution };
         let fabric = SimFabric::new(topology.clone(), settings);
         let controller = Controller::new(topology.clone(), plan.policy.clone(), first_cycle(plan), fabric.notice());
         let command = plan.run.program.clone();

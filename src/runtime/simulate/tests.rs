@@ -210,7 +210,7 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
     let run = || {
         let mut log = String::new();
         let mut write = |r| log.push_str(&(serde_json::to_string(&r).unwrap() + "\n"));
-        let how = How { faults: &faults, ..How::default() };
+        let how = How { extras: Extras { faults: &faults, ..Extras::default() }, ..How::default() };
         let r = simulate_watched(&t, &policy(SchedulerKind::Bipartite), &w, &how, &mut write, &mut |_| true).unwrap();
         (r, log)
     };
@@ -228,7 +228,7 @@ fn a_broken_port_is_found_by_probes_routed_around_and_mended() {
 fn what_links_carry_over_time_is_all_that_is_carried_and_changes_nothing() {
     let t = network(4, 2, 100);
     let (p, w) = (policy(SchedulerKind::Bipartite), workload(&t, 2));
-    let how = How { bucket: Some(bucket(&t, &w)), ..How::default() };
+    let how = How { extras: Extras { bucket: Some(bucket(&t, &w)), ..Extras::default() }, ..How::default() };
     let r = simulate_watched(&t, &p, &w, &how, &mut |_| (), &mut |_| true).unwrap();
     let u = r.utilisation.clone().unwrap();
     let sum = |end: &str| u.links.iter().filter(|l| l.name.ends_with(end)).flat_map(|l| &l.bytes).sum::<u64>();

@@ -6,8 +6,14 @@ use super::*;
 type Run = (Vec<FlowFinished>, Vec<Observation>, BTreeMap<CoflowId, Delivered>);
 
 /// Runs coflows on a big switch; `struck` halves an interface for a while, and takes the first coflow back.
-fn run(t: &Arc<Topology>, network: Network, flows: &[Vec<(u32, u32, u64)>], gaps: &[u64], (slow, struck): (bool, bool)) -> Run {
-    let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, ..Settings::default() });
+fn run(
+    t: &Arc<Topology>,
+    (network, resolution): (Network, Span),
+    flows: &[Vec<(u32, u32, u64)>],
+    gaps: &[u64],
+    (slow, struck): (bool, bool),
+) -> Run {
+    let mut f = SimFabric::new(t.clone(), Settings { circuits: false, network, resolution, ..Settings::default() });
     assert!(f.links.two_sided(false));
     if slow {
         f.engine = Box::new(ordered::Ordered::slow(network, f.links.capacity()));
@@ -108,6 +114,7 @@ proptest! {
         coflows in prop::collection::vec(flows(), 1..9),
         gaps in prop::collection::vec(span(30_000_000), 1..6),
         network in network(),
+        resolution in resolution(),
         speeds in prop::collection::vec(prop::sample::select(vec![1000u64, 1000, 400, 100, 7]), 8),
         struck in any::<bool>(),
     ) {
@@ -115,6 +122,7 @@ proptest! {
         let mut t = (*topology(8, 1, 1000)).clone();
         t.hosts.iter_mut().zip(speeds).for_each(|(h, mbit)| h.nic = BitRate::mbit(mbit));
         let (t, network) = (Arc::new(t), Network { kind, ..network });
+        let network = (network, resolution);
         let (fast, slow) = (run(&t, network, &coflows, &gaps, (false, struck)), run(&t, network, &coflows, &gaps, (true, struck)));
         prop_assert_eq!(fast, slow);
     }

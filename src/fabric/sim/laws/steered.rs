@@ -93,7 +93,16 @@ proptest! {
 
 #[test]
 fn what_no_flow_can_take_is_refused_and_changes_nothing() {
-    let s = Script { flows: vec![], gaps: vec![], circuits: vec![], admit_all: false, uplink: 100, network: Network::default(), pods: 4 };
+    let s = Script {
+        flows: vec![],
+        gaps: vec![],
+        circuits: vec![],
+        admit_all: false,
+        uplink: 100,
+        network: Network::default(),
+        resolution: Span::ZERO,
+        pods: 4,
+    };
     let t = tree(&s);
     let mut f = SimFabric::new(t, Settings::default());
     let op = |from, to, list: &[u32]| Steer { from: HostId(from), to: HostId(to), ports: None, list: Some(List(list.to_vec())) };

@@ -90,6 +90,8 @@ pub struct Live {
     looked: Time,
     /// When the last group ends that moves at its base rate alone.
     steady: Option<Time>,
+    /// When it leaves its queue.
+    pub turn: Option<Time>,
     /// When something of it must be looked at; `None`: never if nothing else changes.
     pub next: Option<Time>,
 }
@@ -123,6 +125,7 @@ impl Live {
             speed: 0,
             looked: now,
             steady: None,
+            turn: None,
             next: None,
         }
     }
@@ -422,8 +425,8 @@ impl Live {
             let ns = u64::try_from(after(t)?).ok()?;
             now.0.checked_add(ns).map(|at| t.aalo.looks_from(Time(at)))
         };
-        let turn = turn.and_then(at);
-        self.next = turn.into_iter().chain(self.steady).min();
+        self.turn = turn.and_then(at);
+        self.next = self.turn.into_iter().chain(self.steady).min();
     }
 
     /// What is under way, as of the last [`Live::book_all`].

@@ -53,6 +53,10 @@ pub struct Ordered {
     attained: BTreeMap<JobId, u128>,
     /// The earliest of their next events.
     next: Option<Time>,
+    /// When the first coflow leaves its queue, or the guard against starvation turns.
+    turn: Option<Time>,
+    /// What ends of flows call for that were caught up with, and since when.
+    pending: Option<(Time, Due)>,
     /// What a flow's end reaches, where that is known.
     following: Following,
     /// Kept for their memory.
@@ -65,6 +69,14 @@ pub struct Ordered {
 struct Anew {
     from: usize,
     order: bool,
+}
+
+/// What ends of flows call for.
+#[derive(Clone, Copy)]
+struct Due {
+    anew: Anew,
+    /// Whether a coflow is over.
+    over: bool,
 }
 
 /// Everything.
@@ -89,6 +101,8 @@ impl Ordered {
             jobs: BTreeMap::new(),
             attained: BTreeMap::new(),
             next: None,
+            turn: None,
+            pending: None,
             following: Following::new(capacity.len()),
             ended: Vec::new(),
             gone: Vec::new(),
@@ -134,8 +148,10 @@ impl Ordered {
     fn await_next(&mut self, first: Option<Time>, coflows: bool, now: Time) {
         let calm = self.coflows.iter().filter_map(|c| c.next).filter(|_| coflows);
         // Where nothing moves in one phase, no link is well, and nothing will in the other.
-        let turn = self.guard.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
-        self.next = calm.chain(first).chain(turn).min();
+        let phase = self.guard.filter(|_| self.is_moving()).map(|g| g.phase(now).1);
+        let turns = self.coflows.iter().filter_map(|c| c.turn).filter(|_| coflows);
+        self.turn = turns.chain(phase).min();
+        self.next = calm.chain(first).chain(phase).min();
     }
 
     /// Goes on without deciding, so that what ended flows had idles; but if nothing moves any more, no coflow would ever end.
@@ -149,9 +165,33 @@ impl Ordered {
         self.await_next(None, true, world.now);
     }
 
+    /// Finds out what happens next while rates stay.
+    fn look_ahead(&mut self, now: Time) {
+        let (queues, ready) = (self.discipline.queues(), self.following.is_ready());
+        for c in self.coflows.iter_mut().filter(|c| c.next.is_some_and(|t| t <= now)) {
+            let turn = turn_of(queues, c).filter(|_| self.decides == Decide::FlowEnds);
+            if ready { c.forecast_calm(now, turn) } else { c.forecast(now, turn) }
+        }
+        self.await_next(self.following.next(), true, now);
+    }
+
     /// Does the work of all coflows that are due; says what must be decided.
     fn due(&mut self, world: &mut World) -> Option<Anew> {
-        let (now, mut anew, mut over) = (world.now, None, false);
+        let before = self.pending.take().map(|p| p.1);
+        let due = self.work(before, world)?;
+        if due.over {
+            self.retire(world.now);
+            self.following.forget();
+            if self.discipline.end_reorders() || self.decides == Decide::CoflowEvents {
+                return Some(ALL);
+            }
+        }
+        Some(due.anew)
+    }
+
+    /// Does the work of all coflows that are due; says what that calls for, with what was called for `before`.
+    fn work(&mut self, before: Option<Due>, world: &mut World) -> Option<Due> {
+        let (now, mut due) = (world.now, before);
         let mut list = std::mem::take(&mut self.ended);
         self.following.due(now, &mut list);
         let (mut ended, mut gone, mut from) = (list.drain(..).peekable(), std::mem::take(&mut self.gone), 0);
@@ -168,25 +208,19 @@ impl Ordered {
             } else {
                 c.due(world, &mut self.free, &mut gone);
             }
-            over |= c.demand.live() == 0;
+            let over = c.demand.live() == 0;
             // A coflow that changes its queue moves back: those before it stay where they are.
             let queue = if self.decides == Decide::FlowEnds { queue_of(self.discipline.queues(), c, now) } else { c.queue };
             let moves = std::mem::replace(&mut c.queue, queue) != queue;
             // What was given by coflow is offered to all anew.
             let first = if gone.iter().any(|e| e.base > 0) { 0 } else { self.first_equal(place) };
-            let a = anew.get_or_insert(Anew { from: first, order: false });
-            (a.from, a.order) = (a.from.min(first), a.order | moves);
+            let d = due.get_or_insert(Due { anew: Anew { from: first, order: false }, over });
+            d.anew = Anew { from: d.anew.from.min(first), order: d.anew.order | moves };
+            d.over |= over;
         }
         drop(ended);
         (self.ended, self.gone) = (list, gone);
-        if over {
-            self.retire(now);
-            self.following.forget();
-            if self.discipline.end_reorders() || self.decides == Decide::CoflowEvents {
-                return Some(ALL);
-            }
-        }
-        anew
+        due
     }
 
     /// The first coflow from a place on that must be looked at now, where flows of `ends` have ended.
@@ -244,6 +278,7 @@ impl Ordered {
             return self.follow(world);
         }
         self.following.forget();
+        self.pending = None;
         let (by_coflow, all_share) = (self.discipline.by_coflow(), self.all_share(world.now));
         let by_levels = !all_share && self.has_levels();
         let from = if by_coflow || all_share || by_levels || self.discipline.weighted().is_some() { 0 } else { anew.from };
@@ -530,11 +565,15 @@ impl Engine for Ordered {
     }
 
     fn next_event(&self) -> Option<Time> {
-        self.next
+        self.next.into_iter().chain(self.pending.as_ref().map(|p| p.0)).min()
+    }
+
+    fn next_appointment(&self) -> Option<Time> {
+        self.turn
     }
 
     fn is_moving(&self) -> bool {
-        self.coflows.iter().any(|c| c.base.total() + c.extra.total() > 0)
+        self.pending.is_some() || self.coflows.iter().any(|c| c.base.total() + c.extra.total() > 0)
     }
 
     fn pass(&mut self, world: &mut World) {
@@ -544,6 +583,14 @@ impl Engine for Ordered {
             Some(anew) if self.decides == Decide::CoflowEvents && !anew.order => self.go_on(world),
             Some(anew) => self.decide(anew, world),
             None => {}
+        }
+    }
+
+    fn catch_up(&mut self, world: &mut World) {
+        let (since, before) = self.pending.take().unzip();
+        if let Some(due) = self.work(before, world) {
+            self.pending = Some((since.unwrap_or(world.now), due));
+            self.look_ahead(world.now);
         }
     }
 

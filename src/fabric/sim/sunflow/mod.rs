@@ -237,8 +237,17 @@ impl Engine for Sunflow {
         [end, local, self.horizon, self.turn].into_iter().flatten().min().filter(|&t| t < Time::MAX)
     }
 
+    fn next_appointment(&self) -> Option<Time> {
+        self.next_event()
+    }
+
     fn is_moving(&self) -> bool {
         self.next_event().is_some()
+    }
+
+    fn catch_up(&mut self, world: &mut World) {
+        // It is never late.
+        self.pass(world);
     }
 
     fn pass(&mut self, world: &mut World) {
