@@ -19,8 +19,8 @@ use crate::workload::jobs::JobList;
 pub struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// How the time of a recurring job's shuffle is estimated: bottleneck, figure (as the paper's matrix), printed (as its equation)
-    #[arg(long, default_value = "bottleneck", value_parser = inputs::shuffle_model)]
+    /// How the time of a recurring job's shuffle is estimated: figure (as the paper's matrix), printed (as its equation), bottleneck (ours)
+    #[arg(long, default_value = "figure", value_parser = inputs::shuffle_model)]
     shuffle_model: ShuffleModel,
     /// Draws the racks of the data
     #[arg(long, default_value_t = 0, value_parser = crate::cli::numbers::whole)]

@@ -35,7 +35,7 @@ use crate::workload::jobs::JobSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoSchedulerOptions {
-    /// Which formula gives the time of a shuffle; bottleneck if left out.
+    /// Which formula gives the time of a shuffle; figure if left out.
     pub shuffle_model: ShuffleModel,
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]

@@ -18,10 +18,10 @@ pub enum ShuffleModel {
     /// As the equations are printed: D = D_s / (r_map r_red) (r_red - 1), over BW.
     Printed,
     /// As the papers' matrices show: D_s / min(r_map, r_red) over BW_OCS, or D_s / r_map over BW_EPS.
+    #[default]
     Figure,
     /// Ours: the busiest map rack's sending or the busiest reduce rack's receiving, whichever is longer; bytes that stay in a rack
     /// left out, one delta a circuit.
-    #[default]
     Bottleneck,
 }
 
