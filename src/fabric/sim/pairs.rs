@@ -114,7 +114,7 @@ pub struct Pairs<W: Ways> {
     /// By clock: its pace or its first finish changed.
     stale: Vec<u32>,
     next: Option<Time>,
-    /// Since when flows have ended whose rates nobody has yet.
+    /// Since when there are ended flows whose rates were not given to others yet.
     ended: Option<Time>,
 }
 

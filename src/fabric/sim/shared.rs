@@ -38,7 +38,7 @@ pub struct Shared {
     touched: Vec<u32>,
     /// Links whose clock must be read anew.
     stale: Vec<u32>,
-    /// Since when flows have ended whose rates nobody has yet.
+    /// Since when there are ended flows whose rates were not given to others yet.
     ended: Option<Time>,
 }
 
