@@ -54,8 +54,8 @@ pub struct How<'a> {
     pub record: Option<&'a Recorder>,
 }
 
-/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as any rack needs for what it sends to
-/// other racks, or gets from them, over its uplink and all planes at once. O(flows + racks).
+/// A length of buckets for a run of `workload`: it takes at least up to the last arrival, and as long as any rack needs for what it sends
+/// to other racks, or gets from them, over its uplink and all planes at once. O(flows + racks).
 pub fn bucket(topology: &Topology, workload: &Workload) -> Span {
     let last = workload.coflows.last().map_or(Time::ZERO, |c| c.arrival).since(Time::ZERO);
     let mut bytes = vec![(0u64, 0u64); topology.rack_count()];

@@ -105,7 +105,10 @@ proptest! {
 
     #[test]
     fn what_flows_leave_waits_for_the_next_multiple(
-        s in script(), big: bool, resolution in prop::sample::select(vec![1u64, 700_000, 10_000_000]), looks in prop::collection::vec(span(90_000_000), 0..4),
+        s in script(),
+        big: bool,
+        resolution in prop::sample::select(vec![1u64, 700_000, 10_000_000]),
+        looks in prop::collection::vec(span(90_000_000), 0..4),
     ) {
         // A big switch without circuits has another engine than racks whose uplinks bind.
         let t = if big { topology(8, 1, 1000) } else { tree(&s) };
