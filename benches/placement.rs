@@ -118,7 +118,7 @@ fn co_scheduler() {
         for recurring in [true, false] {
             let job = JobSpec::map_reduce("one", Time::ZERO, map.clone(), reduce.clone(), Bytes(gb * 1_000_000_000));
             let list = [JobSpec { recurring, ..job }];
-            let (took, _) = time(101, || schedule(&list, &cluster, ShuffleModel::Figure, 1));
+            let (took, _) = time(101, || schedule(&list, &cluster, 1));
             let kind = if recurring { "recurring" } else { "new" };
             println!("co-scheduler whole\t{gb} GB, {blocks} maps, {reduces} reduces, {kind}\t{took:?}");
         }

@@ -9,7 +9,6 @@ use super::setting::{Load, Setting, System, Work, network, system};
 use crate::control::policy::SchedulerKind;
 use crate::placement::cluster::{Cluster, ELEPHANT};
 use crate::placement::coscheduler::executor::CoDecidedOptions;
-use crate::placement::latency::hybrid::ShuffleModel;
 use crate::placement::{Kind, Policy};
 use crate::runtime::jobs::errors::Errors;
 use crate::topology::Topology;
@@ -42,9 +41,6 @@ const PATIENCE: Span = Span::secs(600);
 // Sunflow decides at arrivals in the paper; here at the next cycle.
 fn on(name: &'static str, kind: Kind) -> System {
     let mut s = system(name, kind, SchedulerKind::Sunflow, Span::millis(100), ELEPHANT);
-    if let Policy::CoScheduler(options) | Policy::CoDecided(CoDecidedOptions(options)) = &mut s.jobs_by.placement.policy {
-        options.shuffle_model = ShuffleModel::Figure;
-    }
     if kind == Kind::Corral {
         // Without recurring jobs it is Fair (section V-D), which waits for no data.
         (s.jobs_by.placement.common.wait, s.jobs_by.placement.common.missed) = ((Span::ZERO, Span::ZERO), None);

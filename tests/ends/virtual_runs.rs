@@ -218,6 +218,14 @@ fn a_resolution_is_told_with_the_result_and_the_finest_is_exact() {
         assert_eq!(number(&coarse, "average_cct_ns") > number(&exact, "average_cct_ns"), longer, "{policy}");
         assert_eq!(number(&coarse, "received_bytes"), number(&exact, "received_bytes"), "{policy}");
     }
+    let [exact, mut finest, coarse] = ["0s", "1ns", "2s"].map(|resolution| {
+        let mut c = heliostat();
+        c.arg("simulate").arg(topology()).args(["--policy", "fair", "--jobs", "jobs-8", "-o", "json", "--resolution", resolution]);
+        serde_json::from_slice::<serde_json::Value>(&output(&mut c).stdout).expect("JSON")
+    });
+    finest["origin"] = exact["origin"].clone();
+    let jct = |r: &serde_json::Value| r["summary"]["average_jct_ns"].as_u64().expect("a number");
+    assert!(finest == exact && jct(&coarse) > jct(&exact), "jobs: {} and {}", jct(&exact), jct(&coarse));
     let refused = |more: &[&str]| {
         let mut c = heliostat();
         c.arg("simulate").arg(topology()).args(["--workload", "shuffle-4", "--resolution", "1ms"]).args(more);

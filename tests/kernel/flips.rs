@@ -220,7 +220,9 @@ impl Judged {
             let inside = sent.partition_point(|p| p.before < now.setup_at)..sent.partition_point(|p| p.before < now.until);
             let first = inside.clone().find(|&p| arrivals(&now).contains_key(&sent[p].id));
             let last = (0..sent.partition_point(|p| p.before < now.up_from)).rev().find(|&p| arrivals(&before).contains_key(&sent[p].id));
-            if let (Some(f), Some(l)) = (first, last) {
+            if let (Some(f), Some(l)) = (first, last)
+                && l < f
+            {
                 let paused = |p: usize| sent[p + 1].before.since(sent[p].after) > EDGE;
                 j.dark.extend((!paused(l) && !paused(f - 1)).then(|| sent[f].before.since(sent[l].after)));
             }

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::inputs::{self, Inputs, Report, draw, rack_list};
+use super::inputs::{Inputs, Report, draw, rack_list};
 use super::jobpacker::{bars, start};
 use crate::cli::CliError;
 use crate::cli::draw::paper::Paper;
 use crate::cli::tables::{Rows, length, span};
 use crate::placement::coscheduler::schedule::{Schedule, schedule};
-use crate::placement::latency::hybrid::ShuffleModel;
 use crate::units::Span;
 use crate::workload::jobs::JobList;
 
@@ -19,9 +18,6 @@ use crate::workload::jobs::JobList;
 pub struct Args {
     #[command(flatten)]
     inputs: Inputs,
-    /// How the time of a recurring job's shuffle is estimated: figure (as the paper's matrix), printed (as its equation), bottleneck (ours)
-    #[arg(long, default_value = "figure", value_parser = inputs::shuffle_model)]
-    shuffle_model: ShuffleModel,
     /// Draws the racks of the data
     #[arg(long, default_value_t = 0, value_parser = crate::cli::numbers::whole)]
     seed: u64,
@@ -38,7 +34,7 @@ pub struct Args {
 /// Files that cannot be read, make no sense, or cannot be written.
 pub fn run(args: &Args) -> Result<(), CliError> {
     let (jobs, cluster) = args.inputs.read()?;
-    let plan = schedule(&jobs.jobs, &cluster, args.shuffle_model, args.seed);
+    let plan = schedule(&jobs.jobs, &cluster, args.seed);
     let crowded = plan.jobs.iter().filter(|p| p.heavy && !p.data.sets.disjoint).count();
     if crowded > 0 {
         tracing::warn!("{crowded} jobs want more racks than three disjoint sets of replicas have; theirs overlap as little as they can");

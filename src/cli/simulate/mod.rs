@@ -90,9 +90,9 @@ pub struct Args {
     /// Ends the run at this time even if coflows or jobs are unfinished, such as 60s
     #[arg(long)]
     until: Option<Span>,
-    /// What the ends of flows leave is shared anew only at multiples of this time, such as 10ms, or when a coflow comes, a control cycle
-    /// begins or a circuit changes: large runs take much less time, and CCTs are up to some multiples of it longer. Flows end at their
-    /// instants all the same [default: at once, which is exact]
+    /// What the ends of flows leave is shared anew only at multiples of this time, such as 100ms, or when a coflow comes or a circuit
+    /// changes its way: large runs under max-min take much less time, for CCTs that are a little longer. Under orders of coflows they are
+    /// much longer [default: at once, which is exact]
     #[arg(long, value_name = "TIME", conflicts_with = "alone")]
     resolution: Option<Span>,
     /// What links carry over time is told in buckets of at least this length, such as 100ms; they grow with a long run, of which there

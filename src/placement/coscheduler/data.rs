@@ -71,13 +71,19 @@ pub struct DataGuideline {
     pub sets: Sets,
 }
 
+/// The latency matrix of a recurring job, of which decisions read the green zone only: no formula of a shuffle's time changes that.
+/// O(R^2 (stages + edges)).
+pub fn matrix(job: &JobSpec, cluster: &Cluster) -> Matrix {
+    Matrix::of(job, cluster, ShuffleModel::default())
+}
+
 /// The data guideline of a job, recurring or not. O(R^2 (stages + edges)) for a recurring job, else O(R).
 ///
 /// # Panics
 /// If the cluster has no rack.
-pub fn guideline(job: &JobSpec, cluster: &Cluster, model: ShuffleModel, sir: Sir, seed: u64) -> DataGuideline {
+pub fn guideline(job: &JobSpec, cluster: &Cluster, sir: Sir, seed: u64) -> DataGuideline {
     let width = match job.recurring {
-        true => recurring_width(job, &Matrix::of(job, cluster, model), cluster),
+        true => recurring_width(job, &matrix(job, cluster), cluster),
         false => width(sir.shuffle_of(job.input_bytes()), cluster),
     };
     DataGuideline { width, sets: Sets::random(cluster.racks, width, seed) }

@@ -23,8 +23,7 @@ use crate::placement::coscheduler::order::{self, Kind, Offer};
 use crate::placement::coscheduler::reduces;
 use crate::placement::hdfs;
 use crate::placement::jobpacker::executor::output_by_rack;
-use crate::placement::latency::hybrid::{self, ShuffleModel};
-use crate::placement::latency::matrix::Matrix;
+use crate::placement::latency::hybrid;
 use crate::placement::policy::{Asked, Block, Locality, Pick, Placement, Shuffle, View, is_over, startable};
 use crate::placement::spec::{BadOption, Common, PolicyOptions, outside};
 use crate::topology::Topology;
@@ -35,8 +34,6 @@ use crate::workload::jobs::JobSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoSchedulerOptions {
-    /// Which formula gives the time of a shuffle; figure if left out.
-    pub shuffle_model: ShuffleModel,
     /// T_e in plans, more than zero; `elephants.threshold` if left out.
     #[serde(serialize_with = "exact_or_null")]
     pub elephant: Option<Bytes>,
@@ -57,7 +54,7 @@ pub struct CoSchedulerOptions {
 impl Default for CoSchedulerOptions {
     /// The paper's.
     fn default() -> Self {
-        Self { shuffle_model: ShuffleModel::default(), elephant: None, sir: 100, wavelengths: None, strict: false, maps_only: false }
+        Self { elephant: None, sir: 100, wavelengths: None, strict: false, maps_only: false }
     }
 }
 
@@ -200,12 +197,7 @@ impl CoScheduler {
         let spec = view.job(job);
         let tasks = spec.stages[stage].tasks;
         let widths = match spec.recurring {
-            true => reduces::recurring_widths(
-                &Matrix::of(self.known(view, job), &self.cluster, self.options.shuffle_model),
-                &maps,
-                tasks,
-                &self.cluster,
-            ),
+            true => reduces::recurring_widths(&data::matrix(self.known(view, job), &self.cluster), &maps, tasks, &self.cluster),
             false => reduces::widths(&maps, tasks, &self.cluster),
         };
         let free = Self::releases(view);
@@ -279,7 +271,7 @@ impl Placement for CoScheduler {
     fn place_data(&mut self, view: &dyn View, job: JobId) -> Vec<Vec<Block>> {
         let (spec, p) = (view.job(job), self.options);
         let (sir, seed) = (Sir::starting(p.sir), hdfs::mixed(self.common.seed, job));
-        let d = data::guideline(self.known(view, job), &self.cluster, p.shuffle_model, sir, seed);
+        let d = data::guideline(self.known(view, job), &self.cluster, sir, seed);
         let blocks = hdfs::in_racks(view, job, self.common.seed, |s| d.sets.blocks(spec.stages[s].tasks));
         self.guides.insert(job, Guide { maps: MapGuideline::of(&d), used: Vec::new(), best: BTreeMap::new() });
         blocks

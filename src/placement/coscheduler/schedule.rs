@@ -13,9 +13,8 @@ use super::super::calendar::Calendar;
 use super::super::cluster::Cluster;
 use super::super::jobpacker::manager::stage_time;
 use super::super::jobpacker::{Group, StagePlan};
-use super::super::latency::hybrid::{ShuffleModel, reads_blocks, shuffle_heavy};
-use super::super::latency::matrix::Matrix;
-use super::data::{DataGuideline, Sir, guideline};
+use super::super::latency::hybrid::{reads_blocks, shuffle_heavy};
+use super::data::{DataGuideline, Sir, guideline, matrix};
 use super::decide::{Decision, Question, coflow, decide};
 use super::network::{Idle, Network};
 use super::reduces::{recurring_widths, widths};
@@ -52,12 +51,12 @@ pub struct Schedule {
 
 /// Lays out jobs, given in the order of their arrival. `seed` draws the racks of their data. O(J R^2 (stages + edges)) and O(R slots) a
 /// stage.
-pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, model: ShuffleModel, seed: u64) -> Schedule {
+pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, seed: u64) -> Schedule {
     let mut calendar = Calendar::new(cluster.racks, cluster.rack_slots());
     let one = |job: &JobSpec| {
-        let data = guideline(job, cluster, model, Sir::default(), seed.wrapping_add(u64::from(job.id.0)));
+        let data = guideline(job, cluster, Sir::default(), seed.wrapping_add(u64::from(job.id.0)));
         let heavy = if job.recurring { shuffle_heavy(job, cluster) } else { job.input_bytes() >= cluster.elephant };
-        Layer { job, cluster, model, data, heavy }.lay(&mut calendar)
+        Layer { job, cluster, data, heavy }.lay(&mut calendar)
     };
     let planned: Vec<Planned> = jobs.iter().map(one).collect();
     let makespan = planned.iter().map(|p| p.finish.since(Time::ZERO)).max().unwrap_or(Span::ZERO);
@@ -68,7 +67,6 @@ pub fn schedule(jobs: &[JobSpec], cluster: &Cluster, model: ShuffleModel, seed: 
 struct Layer<'a> {
     job: &'a JobSpec,
     cluster: &'a Cluster,
-    model: ShuffleModel,
     data: DataGuideline,
     heavy: bool,
 }
@@ -133,7 +131,7 @@ impl Layer<'_> {
         let ready = self.job.edges_into(stage).map(|e| done[e.from].finish).max().unwrap_or(self.job.arrival);
         let maps = self.inputs(stage, done);
         let widths = match self.job.recurring {
-            true => recurring_widths(&Matrix::of(self.job, self.cluster, self.model), &maps, spec.tasks, self.cluster),
+            true => recurring_widths(&matrix(self.job, self.cluster), &maps, spec.tasks, self.cluster),
             false => widths(&maps, spec.tasks, self.cluster),
         };
         let free: Vec<Vec<Span>> = calendar.racks.iter().map(|r| r.releases(ready)).collect();
@@ -187,7 +185,7 @@ mod tests {
     fn a_heavy_job_follows_its_guidelines() {
         let c = Cluster { racks: 12, hosts: 2, slots: 5, ..Cluster::co_scheduler() };
         let jobs = JobList::new("t", vec![map_reduce((40, 1000), (8, 1000), 16 * 1_125)]).jobs;
-        let s = schedule(&jobs, &c, ShuffleModel::Figure, 1);
+        let s = schedule(&jobs, &c, 1);
         let p = &s.jobs[0];
         // Four racks of ten maps, all with the data; each holds 4 T_e, so up to four racks of reduces, and four are fastest.
         assert_eq!((p.heavy, p.data.width, p.stages[0].groups.iter().map(|g| g.tasks).collect::<Vec<_>>()), (true, 4, vec![10; 4]));
@@ -204,7 +202,7 @@ mod tests {
         ) {
             let c = Cluster { racks: 5, hosts: 2, slots: 4, ..Cluster::co_scheduler() };
             let jobs = JobList::new("t", jobs.into_iter().enumerate().map(|(k, j)| JobSpec { recurring: k % 2 == 0, ..j }).collect()).jobs;
-            let s = schedule(&jobs, &c, ShuffleModel::Bottleneck, seed);
+            let s = schedule(&jobs, &c, seed);
             let mut events: Vec<Vec<(Time, i64)>> = vec![vec![]; c.racks];
             for (p, job) in s.jobs.iter().zip(&jobs) {
                 for (stage, plan) in p.stages.iter().enumerate() {
@@ -220,7 +218,7 @@ mod tests {
                 let most = rack.iter().map(|e| { used += e.1; used }).max().unwrap_or(0);
                 prop_assert!(most <= i64::from(c.rack_slots()));
             }
-            prop_assert_eq!(schedule(&jobs, &c, ShuffleModel::Bottleneck, seed), s);
+            prop_assert_eq!(schedule(&jobs, &c, seed), s);
         }
     }
 }

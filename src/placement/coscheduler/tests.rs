@@ -1,4 +1,4 @@
-use super::data::{Sir, guideline, recurring_width, width};
+use super::data::{Sir, guideline, matrix, recurring_width, width};
 use super::decide::{Candidate, Question, coflow, decide};
 use super::explore::{explore, remaining};
 use super::maps::MapGuideline;
@@ -9,8 +9,6 @@ use crate::coflows::bounds;
 use crate::demand::DemandMatrix;
 use crate::ids::RackId;
 use crate::placement::cluster::Cluster;
-use crate::placement::latency::hybrid::ShuffleModel;
-use crate::placement::latency::matrix::Matrix;
 use crate::placement::latency::samples::{any_map_reduce, map_reduce};
 use crate::units::{BitRate, Bytes, Span};
 use proptest::prelude::*;
@@ -74,13 +72,13 @@ fn the_ratio_of_shuffle_to_input_is_learnt() {
 fn data_lies_on_three_sets_and_maps_stay_with_it() {
     let c = Cluster::co_scheduler();
     let mut job = map_reduce((300, 1000), (100, 1000), 20 * 1_125);
-    let d = guideline(&job, &c, ShuffleModel::Figure, Sir::default(), 5);
+    let d = guideline(&job, &c, Sir::default(), 5);
     assert_eq!((d.width, d.sets.disjoint, d.sets.racks().len()), (4, true, 12));
     // Known before: two racks hold all 300 maps at once, and the zone begins there.
     job.recurring = true;
-    assert_eq!(guideline(&job, &c, ShuffleModel::Figure, Sir::default(), 5).width, 2);
+    assert_eq!(guideline(&job, &c, Sir::default(), 5).width, 2);
     job.edges[0].bytes = Bytes(5);
-    assert_eq!(recurring_width(&job, &Matrix::of(&job, &c, ShuffleModel::Figure), &c), 2);
+    assert_eq!(recurring_width(&job, &matrix(&job, &c), &c), 2);
     let m = MapGuideline::of(&d);
     let other = (0..60).map(RackId).find(|r| !m.data.contains(r)).unwrap();
     assert!(m.allows(m.data[0], &[]) && !m.allows(other, &[]) && m.allows(m.data[4], &m.data[..3]));
@@ -119,7 +117,7 @@ fn a_map_rack_with_little_output_does_not_confine_many_reduces_to_few_racks() {
 fn a_recurring_job_keeps_to_its_zone_while_the_data_is_there() {
     let c = Cluster::co_scheduler();
     let job = map_reduce((400, 1000), (400, 1000), 16 * 1_125);
-    let matrix = Matrix::of(&job, &c, ShuffleModel::Figure);
+    let matrix = matrix(&job, &c);
     let e = c.elephant.0;
     // Two map racks: the zone wants two reduce racks at least, and eight at most.
     assert_eq!(recurring_widths(&matrix, &maps(&[8 * e, 8 * e]), 400, &c), [2, 3, 4, 5, 6, 7, 8]);

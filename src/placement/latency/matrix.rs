@@ -103,6 +103,18 @@ mod tests {
     use crate::units::{BitRate, Bytes};
     use proptest::prelude::*;
 
+    proptest! {
+        /// So decisions that read the zone alone need no formula.
+        #[test]
+        fn the_zone_is_the_same_by_every_formula(job in any_map_reduce(), racks in 1usize..8) {
+            let c = Cluster { racks, ..Cluster::co_scheduler() };
+            let zone = |model| Matrix::of(&job, &c, model).zone().map(|c| (c.maps, c.reduces)).collect::<Vec<_>>();
+            let figure = zone(ShuffleModel::Figure);
+            prop_assert_eq!(&figure, &zone(ShuffleModel::Printed));
+            prop_assert_eq!(&figure, &zone(ShuffleModel::Bottleneck));
+        }
+    }
+
     /// The papers name neither the job's bytes nor its times. The matrix fixes what they do: the shuffle takes 12.1 s on one
     /// circuit and 1210 s on one rack's EPS port, a wave of maps 83.8 s, the reduces 115.5 s, and the jump between circuits and EPS
     /// lies between 81 and 84 T_e.

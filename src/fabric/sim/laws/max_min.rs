@@ -80,39 +80,15 @@ fn coarse(t: &Arc<Topology>, table: &[Reservation], coflows: &[CoflowSpec], move
 
 proptest! {
     #[test]
-    fn links_with_clocks_are_single_flows_to_the_bit(s in script(), look in span(90_000_000)) {
-        let t = tree(&s);
-        let mut f = SimFabric::new(t.clone(), Settings { admit: s.admit(), ..Settings::default() });
-        for &(i, j, at, long) in &s.circuits {
-            f.apply(&[circuit(i, j, at, at + 10_000_000 + long)], Time(0));
-        }
-        let table: Vec<Reservation> = f.observe(Time(0)).unwrap().programmed.timetable.iter().copied().collect();
-        let (mut at, mut coflows, mut done) = (0, Vec::new(), Vec::new());
-        for (k, flows) in s.flows.iter().enumerate() {
-            at += s.gaps[k];
-            let c = coflow(k as u32, at, flows);
-            f.add_flows(&c, &vec![true; c.flows.len()], Time(at));
-            coflows.push(c);
-        }
-        done.extend(f.advance(Time(at + look)));
-        // Observing changes nothing.
-        f.observe(Time(at + look)).unwrap();
-        f.progress(|_| true);
-        done.extend(f.advance(Time(NEVER)));
-        done.sort();
-        prop_assert_eq!(done, twin(&t, &table, &coflows, &[]));
-    }
-
-    #[test]
-    fn what_flows_leave_waits_for_the_next_multiple(
+    fn links_with_clocks_are_single_flows_to_the_bit(
         s in script(),
         big: bool,
-        resolution in prop::sample::select(vec![1u64, 700_000, 10_000_000]),
+        resolution in resolution(),
         looks in prop::collection::vec(span(90_000_000), 0..4),
     ) {
         // A big switch without circuits has another engine than racks whose uplinks bind.
         let t = if big { topology(8, 1, 1000) } else { tree(&s) };
-        let settings = Settings { admit: s.admit(), circuits: !big, resolution: Span(resolution), ..Settings::default() };
+        let settings = Settings { admit: s.admit(), circuits: !big, resolution, ..Settings::default() };
         let mut f = SimFabric::new(t.clone(), settings);
         let mut table = Vec::new();
         if !big {
@@ -137,7 +113,7 @@ proptest! {
         }
         done.extend(f.advance(Time(NEVER)));
         done.sort();
-        prop_assert_eq!(done, coarse(&t, &table, &coflows, &[], resolution));
+        prop_assert_eq!(done, coarse(&t, &table, &coflows, &[], resolution.0.max(1)));
     }
 
     #[test]

@@ -89,9 +89,10 @@ proptest! {
         coflows in prop::collection::vec(flows(), 1..9),
         gaps in prop::collection::vec(span(30_000_000), 1..6),
         network in network(),
+        resolution in resolution(),
     ) {
         let t = topology(8, 1, 1000);
-        let new = |bucket| SimFabric::new(t.clone(), Settings { circuits: false, network, bucket, ..Settings::default() });
+        let new = |bucket| SimFabric::new(t.clone(), Settings { circuits: false, network, bucket, resolution, ..Settings::default() });
         let mut f = new(Some(Span(5_000_000)));
         carried(&mut f, &coflows, &gaps, &[]);
         let u = f.utilisation().unwrap();
